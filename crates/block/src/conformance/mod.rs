@@ -1,0 +1,1 @@
+//! The conformance kit: the contract of the waist as checks that any Device implementation runs.

@@ -1,0 +1,62 @@
+//! What the storage side saw: cumulative counters of block devices, read from outside the load.
+//!
+//! On Linux these count what the block layer handed to the driver (Documentation/admin-guide/iostats.rst); what
+//! reached the drive is known only to simulated drives and to hypervisors.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::units::{Bytes, Nanos};
+
+/// Reads the counters of the devices beneath a target.
+pub trait StorageCounters: Send + Sync {
+    /// The counters now, one entry for each device, always the same devices in the same order.
+    ///
+    /// # Errors
+    /// If a device vanished or the counters cannot be read.
+    fn read(&self) -> Result<StorageSnapshot>;
+}
+
+/// All devices beneath a target at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageSnapshot {
+    /// When the counters were read.
+    pub at: Nanos,
+    /// One entry for each device.
+    pub devices: Vec<DeviceCounters>,
+}
+
+/// The counters of one block device since it appeared. All only grow, but for `in_flight`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceCounters {
+    /// The kernel's name of the device, `vda`.
+    pub name: String,
+    /// Reads completed.
+    pub reads: u64,
+    /// Reads merged into a neighbour before they were issued.
+    pub read_merges: u64,
+    /// Bytes read.
+    pub read_bytes: Bytes,
+    /// Time spent on reads, summed over requests.
+    pub read_time: Nanos,
+    /// Writes completed. The kernel counts an empty flush here too.
+    pub writes: u64,
+    /// Writes merged into a neighbour before they were issued.
+    pub write_merges: u64,
+    /// Bytes written.
+    pub write_bytes: Bytes,
+    /// Time spent on writes, summed over requests.
+    pub write_time: Nanos,
+    /// Discards completed.
+    pub discards: u64,
+    /// Bytes discarded.
+    pub discard_bytes: Bytes,
+    /// Flush requests completed; `None` where the kernel does not count them (before 5.5).
+    pub flushes: Option<u64>,
+    /// Time spent on flushes.
+    pub flush_time: Nanos,
+    /// Requests that the driver has now.
+    pub in_flight: u64,
+    /// Time during which at least one request was in flight.
+    pub busy_time: Nanos,
+}

@@ -1,0 +1,117 @@
+//! The waist itself: [`Device`] and [`Queue`].
+//!
+//! The contract, and all of it:
+//!
+//! > No order holds between requests in flight. A read submitted after a write completed, on any queue, returns it or
+//! > something newer. A completed FUA request is durable itself. A completed flush makes durable every write, discard
+//! > and write-zeroes that completed on ANY queue before the flush was submitted. The rest survives a power cut in any
+//! > subset, but never an older version over a durable newer one; requests in flight may tear between logical blocks
+//! > or leave them unreadable. A failed or unanswered write leaves each block old, new or unreadable, and may land
+//! > later. A failed flush latches the device: every later flush fails, on every queue.
+//!
+//! Implementations are held to it by the `conformance` kit.
+
+use std::os::fd::BorrowedFd;
+
+use crate::buffer::Pool;
+use crate::error::{Errno, Result};
+use crate::info::{DeviceInfo, Extent};
+use crate::request::{Completion, LbaRange, Request};
+use crate::units::Nanos;
+
+/// A place of numbered blocks that can be read, written and flushed.
+pub trait Device: Send + Sync {
+    /// What the device says of itself now.
+    fn info(&self) -> DeviceInfo;
+
+    /// A new queue to the device.
+    ///
+    /// # Errors
+    /// If the device is gone, or the kernel has no room for another queue.
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>>;
+
+    /// What is behind the blocks of `range`, in order, covering all of it.
+    ///
+    /// # Errors
+    /// If the device cannot be asked; one that does not know answers [`Unknown`](crate::ExtentState::Unknown).
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>>;
+
+    /// Turns the volatile write cache on or off. The answer is from reading back, not from having asked.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the cache is not the device's to switch.
+    fn set_wce(&self, enabled: bool) -> Result<()>;
+
+    /// The failed flush that latched the device, if one did. Visible, not acknowledged, not durable: that is all
+    /// that can be said of what was written since the last good flush.
+    fn latched(&self) -> Option<Latch>;
+}
+
+/// A path of requests to a device, owned by one worker, like an NVMe queue pair.
+///
+/// Dropping a queue waits until the device no longer touches any buffer of its requests.
+pub trait Queue: Send {
+    /// Takes a request; never blocks. What cannot be done (out of range, off the block grid) is taken too and
+    /// completes as failed with EINVAL, as a controller would answer. The device may see the request only at the
+    /// next [`poll`](Queue::poll).
+    ///
+    /// # Errors
+    /// [`QueueFull`] gives the request back; poll first.
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull>;
+
+    /// Hands submitted requests to the device, waits as told, and appends what has completed to `completions`.
+    /// Returns how many were appended.
+    ///
+    /// In virtual time it never waits: only the world moves the clock.
+    ///
+    /// # Errors
+    /// If the queue itself is broken; requests in flight are then unanswered.
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize>;
+
+    /// A descriptor that becomes readable when completions can be polled, if the queue has one.
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// How a queue should be made.
+#[derive(Debug, Clone)]
+pub struct QueueOptions {
+    /// How many requests it must hold in flight; at least 1.
+    pub depth: u32,
+    /// Where buffers come from. The device may register it; patterns are turned into bytes in it, and reads whose
+    /// bytes nobody wants land in it.
+    pub pool: Pool,
+}
+
+/// How long a poll may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// Return when this many have completed, or nothing is in flight; 0 does not wait at all.
+    pub completions: u32,
+    /// Return at this time at the latest.
+    pub deadline: Option<Nanos>,
+}
+
+impl Wait {
+    /// Do not wait.
+    pub const NONE: Self = Self { completions: 0, deadline: None };
+    /// Wait for one completion, however long it takes.
+    pub const ONE: Self = Self { completions: 1, deadline: None };
+
+    /// Wait for one completion, at most until `deadline`.
+    pub const fn one_until(deadline: Nanos) -> Self {
+        Self { completions: 1, deadline: Some(deadline) }
+    }
+}
+
+/// The queue holds as many requests as it can; here is the one that did not fit.
+#[derive(Debug)]
+pub struct QueueFull(pub Request);
+
+/// Which flush failed, and how: kept for as long as the device is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latch {
+    /// What the flush failed with.
+    pub errno: Errno,
+    /// When.
+    pub at: Nanos,
+}

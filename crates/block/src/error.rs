@@ -1,0 +1,122 @@
+//! The error of the waist: a small kind to match on, the place where it happened, and the cause.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error number of the operating system, as in errno(3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// Input/output error.
+    pub const EIO: Self = Self(5);
+    /// Permission denied.
+    pub const EACCES: Self = Self(13);
+    /// Invalid argument: what a queue answers to a request outside the device or off its block grid.
+    pub const EINVAL: Self = Self(22);
+    /// No space left on device.
+    pub const ENOSPC: Self = Self(28);
+    /// Read-only file system.
+    pub const EROFS: Self = Self(30);
+    /// Operation not supported.
+    pub const EOPNOTSUPP: Self = Self(95);
+    /// Disk quota exceeded.
+    pub const EDQUOT: Self = Self(122);
+
+    /// Whether the storage is full, by space or by quota.
+    pub fn is_full(self) -> bool {
+        self == Self::ENOSPC || self == Self::EDQUOT
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std::io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Errno({}: {self})", self.0)
+    }
+}
+
+/// What kind of failure it was; what a caller decides by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The operating system refused or failed.
+    Os(Errno),
+    /// The device or the file system cannot do this at all.
+    Unsupported,
+    /// What was asked makes no sense here (a size, an address, a name).
+    Invalid,
+    /// The device is gone or has no power.
+    PowerLost,
+    /// An earlier flush failed: nothing that was not durable before can be trusted. See [`Latch`](crate::Latch).
+    FlushLatched,
+}
+
+/// A failure with its place: `operation` on `place`.
+#[derive(Debug, thiserror::Error)]
+pub struct Error {
+    /// What to decide by.
+    pub kind: ErrorKind,
+    /// What was being done, as a verb: "open", "read", "flush".
+    pub operation: &'static str,
+    /// Where: a path, a device name, with an offset if there is one.
+    pub place: String,
+    /// More in words, if the kind does not say it all.
+    pub detail: Option<String>,
+}
+
+impl Error {
+    /// An error of `kind` while doing `operation` at `place`.
+    pub fn new(kind: ErrorKind, operation: &'static str, place: impl Into<String>) -> Self {
+        Self { kind, operation, place: place.into(), detail: None }
+    }
+
+    /// The same with an explanation.
+    #[must_use]
+    pub fn because(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// An error of the operating system while doing `operation` at `place`.
+    pub fn io(source: &std::io::Error, operation: &'static str, place: impl Into<String>) -> Self {
+        match source.raw_os_error() {
+            Some(code) => Self::new(ErrorKind::Os(Errno(code)), operation, place),
+            None => Self::new(ErrorKind::Os(Errno::EIO), operation, place).because(source.to_string()),
+        }
+    }
+
+    /// The error number, if the operating system gave one.
+    pub fn errno(&self) -> Option<Errno> {
+        match self.kind {
+            ErrorKind::Os(errno) => Some(errno),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: ", self.operation, self.place)?;
+        match (&self.kind, &self.detail) {
+            (ErrorKind::Os(errno), None) => write!(f, "{errno}"),
+            (ErrorKind::Os(errno), Some(detail)) => write!(f, "{errno}: {detail}"),
+            (_, Some(detail)) => write!(f, "{detail}"),
+            (ErrorKind::Unsupported, None) => write!(f, "not supported there"),
+            (ErrorKind::Invalid, None) => write!(f, "invalid"),
+            (ErrorKind::PowerLost, None) => write!(f, "the device has no power or is gone"),
+            (ErrorKind::FlushLatched, None) => {
+                write!(f, "an earlier flush failed, so no later one can be trusted")
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a device says of itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::LbaRange;
+use crate::units::{Bytes, Nanos};
+
+/// Whether acknowledged writes may still sit in memory that a power cut empties. An unknown is said, not guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolatileCache {
+    /// There is none, or it is off: an acknowledged write is durable.
+    None,
+    /// There is one and it is on: only a flush or FUA makes writes durable.
+    Enabled,
+    /// Nothing on this device says.
+    Unknown,
+}
+
+/// The properties of a device. They may change while it is in use (size, write cache): `generation` then grows, and
+/// whoever keeps a copy compares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// A name for people: a path, a model.
+    pub name: String,
+    /// Capacity. A whole number of logical blocks.
+    pub size: Bytes,
+    /// The unit of addressing: the smallest request.
+    pub logical_block: Bytes,
+    /// The unit in which the medium writes without reading first.
+    pub physical_block: Bytes,
+    /// What memory addresses of payloads must be multiples of.
+    pub dma_alignment: Bytes,
+    /// The largest single transfer that the device takes.
+    pub transfer_max: Bytes,
+    /// The largest discard, zero if the device has none.
+    pub discard_max: Bytes,
+    /// Whether discarded blocks read back as zeroes, promised by the device (NVMe DLFEAT, SCSI LBPRZ).
+    pub discard_zeroes: bool,
+    /// How much is written all or nothing across a power cut: at least one logical block (NVMe AWUPF).
+    pub atomic_unit: Bytes,
+    /// A write that crosses a multiple of this is not atomic; zero if there is no such boundary (NVMe NABSPF).
+    pub atomic_boundary: Bytes,
+    /// Where acknowledged writes are.
+    pub volatile_cache: VolatileCache,
+    /// Whether the device itself understands FUA; without it FUA is a write and a flush.
+    pub fua_native: bool,
+    /// The time of one revolution, only where the drive itself states that it rotates.
+    pub revolution: Option<Nanos>,
+    /// Grows whenever any of the above changed.
+    pub generation: u64,
+}
+
+impl DeviceInfo {
+    /// A plain device of `size` bytes in `logical_block`s: no cache, no FUA, no discard.
+    pub fn plain(name: impl Into<String>, size: Bytes, logical_block: Bytes) -> Self {
+        Self {
+            name: name.into(),
+            size: size.round_down(logical_block),
+            logical_block,
+            physical_block: logical_block,
+            dma_alignment: logical_block,
+            transfer_max: Bytes::mib(1),
+            discard_max: Bytes(0),
+            discard_zeroes: false,
+            atomic_unit: logical_block,
+            atomic_boundary: Bytes(0),
+            volatile_cache: VolatileCache::None,
+            fua_native: false,
+            revolution: None,
+            generation: 0,
+        }
+    }
+
+    /// Capacity in logical blocks.
+    pub fn blocks(&self) -> u64 {
+        self.size.0 / self.logical_block.0
+    }
+
+    /// The length of `range` in bytes.
+    pub fn length_of(&self, range: LbaRange) -> Bytes {
+        self.logical_block * range.nlb
+    }
+
+    /// Whether `range` is not empty and lies within the device.
+    pub fn holds(&self, range: LbaRange) -> bool {
+        range.nlb > 0 && range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= self.blocks())
+    }
+}
+
+/// What is behind a run of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExtentState {
+    /// Written: reads come from the medium.
+    Written,
+    /// Reserved but never written: reads are answered with zeroes without the medium.
+    Unwritten,
+    /// Nothing is there: reads are answered with zeroes without the medium.
+    Hole,
+    /// The device cannot say.
+    Unknown,
+}
+
+/// A run of blocks in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Which blocks.
+    pub range: LbaRange,
+    /// What is behind them.
+    pub state: ExtentState,
+}

@@ -1,0 +1,38 @@
+//! The waist of plumb: what a block device is.
+//!
+//! Everything that can be written to is a [`Device`]: a disk of this machine, a file, a simulated drive, a remote
+//! export. Everything that writes does so through a [`Queue`]. Because both sides know only these two traits, one
+//! load generator, one prover and one exporter work on every kind of device.
+//!
+//! Three words are never mixed here or above:
+//!
+//! - **visible**: a later read returns it;
+//! - **acknowledged**: its completion was seen;
+//! - **durable**: it survives a power cut.
+//!
+//! This crate knows no kernel, no file format and no other crate of the workspace. Its only unsafe code is the pool
+//! of aligned buffers.
+
+pub mod buffer;
+pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod counters;
+pub mod device;
+pub mod error;
+pub mod info;
+pub mod pattern;
+pub mod request;
+pub mod store;
+pub mod units;
+
+pub use buffer::{Buffer, BufferMut, Pool, PoolShape};
+pub use clock::{Clock, RealClock, VirtualClock};
+pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
+pub use device::{Device, Latch, Queue, QueueFull, QueueOptions, Wait};
+pub use error::{Errno, Error, ErrorKind, Result};
+pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache};
+pub use pattern::{Pattern, Stamp};
+pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
+pub use store::{FileId, FileStore, OpenOptions};
+pub use units::{Bytes, Iops, Lba, Nanos, ParseBytesError};

@@ -1,0 +1,308 @@
+//! Units as types, so that a block number is never added to a byte count and a duration never lacks its unit.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A logical block address: the number of a logical block from the start of a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lba(pub u64);
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// A duration, or a point on a [`Clock`](crate::Clock), in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+/// Operations per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Iops(pub f64);
+
+impl Bytes {
+    /// One kibibyte.
+    pub const KIB: u64 = 1 << 10;
+    /// One mebibyte.
+    pub const MIB: u64 = 1 << 20;
+    /// One gibibyte.
+    pub const GIB: u64 = 1 << 30;
+
+    /// `n` kibibytes.
+    pub const fn kib(n: u64) -> Self {
+        Self(n * Self::KIB)
+    }
+
+    /// `n` mebibytes.
+    pub const fn mib(n: u64) -> Self {
+        Self(n * Self::MIB)
+    }
+
+    /// `n` gibibytes.
+    pub const fn gib(n: u64) -> Self {
+        Self(n * Self::GIB)
+    }
+
+    /// The largest multiple of `unit` that is not above this; `unit` must not be zero.
+    pub const fn round_down(self, unit: Self) -> Self {
+        Self(self.0 - self.0 % unit.0)
+    }
+}
+
+impl Nanos {
+    /// No time at all, and the start of every clock.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` microseconds.
+    pub const fn micros(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+
+    /// `n` milliseconds.
+    pub const fn millis(n: u64) -> Self {
+        Self(n * 1_000_000)
+    }
+
+    /// `n` whole seconds.
+    pub const fn secs(n: u64) -> Self {
+        Self(n * 1_000_000_000)
+    }
+
+    /// `seconds` rounded to the nanosecond; negative and not-a-number become zero.
+    pub fn from_secs_f64(seconds: f64) -> Self {
+        // `as` saturates, and maps NaN and negatives to zero: what the contract says.
+        Self((seconds * 1e9).round() as u64)
+    }
+
+    /// This duration in seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time since `earlier`, zero if it is not earlier.
+    pub const fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This plus `other`, without wrapping: far in the future stays far in the future.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl From<Duration> for Nanos {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(nanos: Nanos) -> Self {
+        Self::from_nanos(nanos.0)
+    }
+}
+
+macro_rules! arithmetic {
+    ($($unit:ident),*) => {$(
+        impl Add for $unit {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+        impl AddAssign for $unit {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+        impl Sub for $unit {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+        impl Mul<u64> for $unit {
+            type Output = Self;
+            fn mul(self, factor: u64) -> Self {
+                Self(self.0 * factor)
+            }
+        }
+        impl std::iter::Sum for $unit {
+            fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+                Self(items.map(|item| item.0).sum())
+            }
+        }
+    )*};
+}
+arithmetic!(Bytes, Nanos);
+
+impl Add<u64> for Lba {
+    type Output = Self;
+    fn add(self, blocks: u64) -> Self {
+        Self(self.0 + blocks)
+    }
+}
+
+impl fmt::Display for Lba {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LBA {}", self.0)
+    }
+}
+
+/// Powers of 1024 with their unit, to three significant digits: `8 KiB`, `1.46 GiB`.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < Self::KIB {
+            return f.pad(&format!("{} B", self.0));
+        }
+        let mut scaled = self.0 as f64 / 1024.0;
+        let mut unit = 0;
+        while scaled >= 1023.5 && unit + 1 < UNITS.len() {
+            scaled /= 1024.0;
+            unit += 1;
+        }
+        f.pad(&format!("{} {}", three_digits(scaled), UNITS[unit]))
+    }
+}
+
+/// The unit that fits, to three significant digits: `412 ns`, `8.33 ms`, `1.5 s`.
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0 as f64;
+        let (scaled, unit) = match self.0 {
+            0..=999 => return f.pad(&format!("{} ns", self.0)),
+            1_000..=999_499 => (ns / 1e3, "us"),
+            999_500..=999_499_999 => (ns / 1e6, "ms"),
+            _ => (ns / 1e9, "s"),
+        };
+        f.pad(&format!("{} {unit}", three_digits(scaled)))
+    }
+}
+
+/// Whole operations per second with thousands set apart: `215,000 IOPS`.
+impl fmt::Display for Iops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 10.0 {
+            return f.pad(&format!("{} IOPS", three_digits(self.0)));
+        }
+        let digits = format!("{:.0}", self.0);
+        let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                grouped.push(',');
+            }
+            grouped.push(digit);
+        }
+        f.pad(&format!("{grouped} IOPS"))
+    }
+}
+
+/// Three significant digits without a trailing `.0`, for values from 0 to 1023.
+fn three_digits(value: f64) -> String {
+    let text = match value {
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// What was typed is not a size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{typed}` is not a size: expected a whole number and a unit, such as 512, 8k, 64KiB, 1.5G")]
+pub struct ParseBytesError {
+    /// What was typed.
+    pub typed: String,
+}
+
+/// Sizes as people type them: `8k`, `64K`, `1M`, `5GiB`, `1.5g`, `512`. All units are powers of 1024, a bare number
+/// is bytes. Fractions must come out at whole bytes.
+impl FromStr for Bytes {
+    type Err = ParseBytesError;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        let fail = || ParseBytesError { typed: typed.to_owned() };
+        let text = typed.trim();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let shift = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            "t" | "tb" | "tib" => 40,
+            "p" | "pb" | "pib" => 50,
+            _ => return Err(fail()),
+        };
+        let factor = 1_u64 << shift;
+        if let Ok(whole) = number.parse::<u64>() {
+            return whole.checked_mul(factor).map(Self).ok_or_else(fail);
+        }
+        let (whole, fraction) = number.split_once('.').ok_or_else(fail)?;
+        if whole.is_empty() || fraction.is_empty() || fraction.len() > 9 {
+            return Err(fail());
+        }
+        let scale = 10_u128.pow(fraction.len() as u32);
+        let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| fail())?;
+        let scaled = digits.checked_mul(u128::from(factor)).ok_or_else(fail)?;
+        if !scaled.is_multiple_of(scale) {
+            return Err(fail());
+        }
+        u64::try_from(scaled / scale).map(Self).map_err(|_| fail())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_as_people_type_them() {
+        for (typed, bytes) in [
+            ("0", 0),
+            ("512", 512),
+            ("8k", 8192),
+            ("64K", 65536),
+            ("1.5KiB", 1536),
+            ("5GiB", 5 << 30),
+            ("2 tb", 2 << 40),
+        ] {
+            assert_eq!(typed.parse::<Bytes>().unwrap(), Bytes(bytes), "{typed}");
+        }
+        for typed in
+            ["", "k", "-1", "1x", "1.k", ".5k", "1.0001", "99999999999999999999", "16777216T", "1e3", "8 k k"]
+        {
+            assert!(typed.parse::<Bytes>().is_err(), "{typed} was taken");
+        }
+    }
+
+    #[test]
+    fn quantities_print_with_their_unit() {
+        assert_eq!(Bytes(8192).to_string(), "8 KiB");
+        assert_eq!(Bytes(1_572_864_000).to_string(), "1.46 GiB");
+        assert_eq!(Bytes(1023 * 1024 + 900).to_string(), "1 MiB");
+        assert_eq!(Nanos(412).to_string(), "412 ns");
+        assert_eq!(Nanos(8_330_000).to_string(), "8.33 ms");
+        assert_eq!(Nanos(999_999).to_string(), "1 ms");
+        assert_eq!(Nanos::secs(90).to_string(), "90 s");
+        assert_eq!(Iops(215_000.4).to_string(), "215,000 IOPS");
+        assert_eq!(Iops(3.25).to_string(), "3.25 IOPS");
+        assert_eq!(format!("[{:>10}]", Bytes(8192)), "[     8 KiB]");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn parsing_never_panics(typed in ".{0,24}") {
+            let parsed = typed.parse::<Bytes>();
+            proptest::prop_assert!(parsed.is_ok() || parsed.is_err());
+        }
+    }
+}

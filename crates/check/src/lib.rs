@@ -1,0 +1,1 @@
+//! The main job: survey, short load, verdict.

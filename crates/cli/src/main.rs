@@ -1,0 +1,3 @@
+//! The `plumb` binary: parse, compose, exit code.
+
+fn main() {}

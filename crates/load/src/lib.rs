@@ -1,0 +1,1 @@
+//! Workers that run a workload on a device.

@@ -1,0 +1,30 @@
+//! What is wrong or worth knowing: a sentence, the evidence, and what to do.
+
+use serde::{Deserialize, Serialize};
+
+/// How bad it is. Only warnings and dangers make plumb exit with 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// A measurement or a setting that should not be relied on.
+    Warning,
+    /// Acknowledged or synced data can be lost.
+    Danger,
+}
+
+/// One finding of a survey, or one verdict of a measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// A stable name for programs, in kebab-case: `flush-dropped`.
+    pub id: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence with the layer and the figures in it.
+    pub sentence: String,
+    /// What it rests on, one line each.
+    pub evidence: Vec<String>,
+    /// What to do about it, or what would prove it.
+    pub remedy: String,
+}

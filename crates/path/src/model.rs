@@ -1,0 +1,174 @@
+//! The write path as plain data: layers from the application down to the drive, what each does with FLUSH and FUA,
+//! and the evidence for every statement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Finding;
+
+/// All that a survey learnt: the document behind `plumb survey --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survey {
+    /// Always [`Survey::SCHEMA`].
+    pub schema: String,
+    /// The kernel's release, `6.12.48-amd64`.
+    pub kernel: Option<String>,
+    /// One path for each target that was asked for.
+    pub paths: Vec<WritePath>,
+}
+
+impl Survey {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/survey/1";
+}
+
+/// The way of a write from the application to the media, for one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WritePath {
+    /// What was asked for: a path or a device.
+    pub target: String,
+    /// The layers, each before all that are below it. The first is the application.
+    pub layers: Vec<Layer>,
+    /// Where an acknowledged write and a synced one become durable.
+    pub durable_at: DurableAt,
+    /// Why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
+    pub unknown_below: Option<String>,
+    /// What is wrong or worth knowing.
+    pub findings: Vec<Finding>,
+}
+
+/// At which layer data is durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurableAt {
+    /// The name of the layer at which a plain acknowledged write is durable; null if at none that is known.
+    pub write: Option<String>,
+    /// The name of the layer at which data is durable once fsync has returned; null if at none that is known.
+    pub fsync: Option<String>,
+    /// The same for people, with what may drop it.
+    pub sentence: String,
+}
+
+/// One layer of the path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layer {
+    /// What kind of layer it is.
+    pub kind: LayerKind,
+    /// Unique within the path: the kernel's name where there is one (`vda`, `dm-0`), else what people call it.
+    pub name: String,
+    /// What stays the same when names change: WWN, serial, UUID.
+    pub identity: Option<String>,
+    /// Whether this layer itself holds acknowledged data that a power cut may empty.
+    pub cache: Cache,
+    /// What it does with a FLUSH from above.
+    pub flush: Flush,
+    /// What it does with FUA from above.
+    pub fua: Fua,
+    /// What each statement rests on.
+    pub evidence: Vec<Evidence>,
+    /// The names of the layers directly below.
+    pub below: Vec<String>,
+}
+
+/// The kinds of layer. A layer that is none of these is `Unknown` and keeps its kernel name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the field's own")]
+pub enum LayerKind {
+    Application,
+    PageCache,
+    FileSystem,
+    Overlay,
+    Tmpfs,
+    NetworkFileSystem,
+    Fuse,
+    Zfs,
+    Partition,
+    DmLinear,
+    DmStriped,
+    DmCrypt,
+    DmThin,
+    DmThinPool,
+    DmCache,
+    DmWritecache,
+    DmMultipath,
+    DmMirror,
+    DmRaid,
+    DmIntegrity,
+    DmVerity,
+    DmSnapshot,
+    DmOther,
+    Md,
+    Bcache,
+    Loop,
+    Zram,
+    Ram,
+    NullBlk,
+    Nbd,
+    Rbd,
+    Drbd,
+    Ublk,
+    VirtioDisk,
+    ScsiDisk,
+    AtaDisk,
+    UsbDisk,
+    NvmeNamespace,
+    MmcDisk,
+    Pmem,
+    XenDisk,
+    Controller,
+    Hypervisor,
+    Remote,
+    Unknown,
+}
+
+/// Whether a layer holds acknowledged data, and what a power cut does to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// It holds nothing back.
+    None,
+    /// It holds data that a power cut empties.
+    Volatile,
+    /// It holds data that survives: battery, capacitors, flash.
+    Protected,
+    /// Nothing says.
+    Unknown,
+}
+
+/// What becomes of a FLUSH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flush {
+    /// It is passed down, or carried out by a drive.
+    Forwarded,
+    /// It ends here because nothing volatile is held at or below this layer that it could empty.
+    Absorbed,
+    /// It ends here although something volatile is held at or below this layer.
+    Dropped,
+    /// Nothing says.
+    Unknown,
+}
+
+/// What becomes of FUA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fua {
+    /// It is passed down, or carried out by a drive.
+    Native,
+    /// It becomes a write and a flush.
+    Emulated,
+    /// It ends here.
+    Dropped,
+    /// Nothing says.
+    Unknown,
+}
+
+/// What a statement rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The file, ioctl or field: `/sys/block/vda/queue/write_cache`, `SG_IO MODE SENSE(10) page 08h byte 2 bit 2`.
+    pub source: String,
+    /// What was read there.
+    pub value: String,
+    /// What follows from it, in a few words.
+    pub means: String,
+}

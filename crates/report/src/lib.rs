@@ -1,0 +1,1 @@
+//! What a reader sees: verdicts and every output format.
