@@ -1,0 +1,102 @@
+//! Whether `plumb check` and fio see the same storage: the same patterns in turn, ratio by ratio.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::paired::{median, median_interval};
+use crate::packages::{self, Outcome, Program};
+
+/// The size of the test file of both.
+const SIZE: &str = "256M";
+/// How long fio runs each pattern: as long as a phase of plumb's check of [`CHECK_SECONDS`].
+const FIO_SECONDS: &str = "1.5";
+/// Phases take 12 or 13 hundredths of it.
+const CHECK_SECONDS: &str = "12";
+
+/// A pattern: where plumb's document holds its rate, and the fio options of the same.
+struct Pattern {
+    name: &'static str,
+    fio: &'static [&'static str],
+}
+
+const PATTERNS: [Pattern; 6] = [
+    Pattern { name: "overwrite-fdatasync", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--fdatasync=1"] },
+    Pattern { name: "direct-dsync", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--direct=1", "--sync=dsync"] },
+    Pattern { name: "read-direct", fio: &["--ioengine=io_uring", "--rw=randread", "--bs=8k", "--direct=1", "--iodepth=32"] },
+    Pattern { name: "write-direct", fio: &["--ioengine=io_uring", "--rw=randwrite", "--bs=8k", "--direct=1", "--iodepth=32"] },
+    Pattern { name: "read-cached", fio: &["--ioengine=psync", "--rw=randread", "--bs=8k"] },
+    Pattern { name: "write-cached", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=8k"] },
+];
+
+/// Prints the median ratio of plumb's rate to fio's for each pattern, with its interval.
+pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
+    if let Outcome::Unavailable(reason) = packages::ensure_installed(&[Program { name: "fio", package: "fio" }])? {
+        println!("skipped: {reason}");
+        return Ok(());
+    }
+    let place = tempfile::tempdir_in(directory).context("making a directory for the test files")?;
+    let mut ratios = vec![Vec::new(); PATTERNS.len()];
+    for pair in 1..=pairs {
+        eprintln!("pair {pair} of {pairs}");
+        let document = check(plumb, place.path())?;
+        for (pattern, ratios) in PATTERNS.iter().zip(&mut ratios) {
+            let theirs = fio(pattern, place.path())?;
+            ratios.push(rate(&document, pattern.name)? / theirs);
+        }
+    }
+    println!("{:<20} {:>8}  interval of the median ({pairs} pairs, bar 0.9 to 1.1)", "plumb / fio", "median");
+    for (pattern, ratios) in PATTERNS.iter().zip(&ratios) {
+        let (low, high) = median_interval(ratios);
+        println!("{:<20} {:>8.3}  {low:.3} to {high:.3}", pattern.name, median(ratios));
+    }
+    Ok(())
+}
+
+/// One check; a finding (exit 1) is as good as none.
+fn check(plumb: &Path, place: &Path) -> Result<Value> {
+    let run = place.join("run");
+    let output = Command::new(plumb)
+        .args(["check", "--json", "--seconds", CHECK_SECONDS, "--size", SIZE, "--out"])
+        .arg(&run)
+        .arg(place)
+        .stderr(Stdio::null())
+        .output()
+        .context("starting plumb")?;
+    ensure!(matches!(output.status.code(), Some(0 | 1)), "plumb check: {}", output.status);
+    std::fs::remove_dir_all(&run).context("removing the run directory")?;
+    serde_json::from_slice(&output.stdout).context("reading what plumb check printed")
+}
+
+/// Operations per second of one part of the document.
+fn rate(document: &Value, name: &str) -> Result<f64> {
+    let find = |list: &str, key: &str| {
+        document[list].as_array().and_then(|items| items.iter().find(|item| item[key] == name)).cloned()
+    };
+    if let Some(io) = find("io", "name") {
+        return io["application"]["iops"].as_f64().context("no application.iops");
+    }
+    if let Some(sync) = find("sync", "method") {
+        let operations = sync["operations"].as_f64().context("no operations")?;
+        return Ok(operations / sync["seconds"].as_f64().context("no seconds")?);
+    }
+    bail!("plumb check measured no {name}")
+}
+
+/// fio's rate for the pattern, on a file that holds random bytes.
+fn fio(pattern: &Pattern, place: &Path) -> Result<f64> {
+    let output = Command::new("fio")
+        .args(["--name=peer", "--filename=peer.dat", "--refill_buffers", "--time_based", "--output-format=json"])
+        .args([format!("--size={SIZE}"), format!("--runtime={FIO_SECONDS}")])
+        .args(pattern.fio)
+        .current_dir(place)
+        .output()
+        .context("starting fio")?;
+    ensure!(output.status.success(), "fio {}: {}", pattern.name, output.status);
+    let document: Value = serde_json::from_slice(&output.stdout).context("reading what fio printed")?;
+    let job = &document["jobs"][0];
+    let of = |direction: &str| job[direction]["iops"].as_f64().unwrap_or(0.0);
+    Ok(of("read") + of("write"))
+}

@@ -1,0 +1,62 @@
+//! `cargo xtask bench`: speed and agreement, as ratios against a peer in the same run.
+//!
+//! Nothing here passes or fails by time; it prints what it measured, with an interval, for a person to judge.
+
+mod agreement;
+mod paired;
+mod start;
+mod survey;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::lint;
+
+/// Which benches to run.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// start, survey, agreement; all without a name
+    names: Vec<String>,
+
+    /// Where to put test files: a directory on the storage that is meant
+    #[arg(long, default_value = "target")]
+    directory: PathBuf,
+
+    /// How many pairs to run where two programs are compared
+    #[arg(long, default_value_t = 7)]
+    pairs: usize,
+}
+
+/// Runs the benches that were named, or all.
+pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
+    let root = lint::workspace_root()?;
+    let plumb = release_binary(&root)?;
+    let names = if arguments.names.is_empty() {
+        vec!["start", "survey", "agreement"]
+    } else {
+        arguments.names.iter().map(String::as_str).collect()
+    };
+    for name in names {
+        println!("# {name}");
+        match name {
+            "start" => start::run(&plumb)?,
+            "survey" => survey::run(&root, &plumb)?,
+            "agreement" => agreement::run(&plumb, &arguments.directory, arguments.pairs)?,
+            unknown => bail!("no bench is called `{unknown}`: expected start, survey or agreement"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds plumb as users build it and says where it is.
+fn release_binary(root: &Path) -> Result<PathBuf> {
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--quiet", "--package", "plumb"])
+        .current_dir(root)
+        .status()
+        .context("starting cargo build")?;
+    ensure!(built.success(), "cargo build: {built}");
+    Ok(crate::target_directory(root)?.join("release/plumb"))
+}

@@ -1,0 +1,51 @@
+//! The statistics of pairs: machines drift, so two programs run in turn and only the ratios count.
+
+/// The median of some values; not-a-number if there are none.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n.is_multiple_of(2) => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+        n => sorted[n / 2],
+    }
+}
+
+/// The interval that covers the median of the population with at least 95 % (order statistics of the binomial, which
+/// need no assumption about the distribution); the whole range where the pairs are too few for that.
+pub(super) fn median_interval(values: &[f64]) -> (f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else { return (f64::NAN, f64::NAN) };
+    // P(fewer than k of n fall below the median) <= 2.5 %.
+    let n = sorted.len() as i32;
+    let mut below = 0.0;
+    let mut choose = 1.0;
+    let mut cut = 0_usize;
+    for k in 0..n {
+        below += choose * 0.5_f64.powi(n);
+        if below > 0.025 {
+            break;
+        }
+        cut = k as usize + 1;
+        choose *= f64::from(n - k) / f64::from(k + 1);
+    }
+    let cut = cut.saturating_sub(1).min(last / 2);
+    (sorted[cut], sorted[last - cut])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_holds_the_median_and_narrows_with_more_pairs() {
+        let seven: Vec<f64> = (1..=7).map(f64::from).collect();
+        assert_eq!(median(&seven), 4.0);
+        assert_eq!(median_interval(&seven), (1.0, 7.0), "7 pairs: 98.4 % only for the whole range");
+        let twenty: Vec<f64> = (1..=20).map(f64::from).collect();
+        assert_eq!(median(&twenty), 10.5);
+        assert_eq!(median_interval(&twenty), (6.0, 15.0), "the textbook ranks for n = 20");
+        assert!(median(&[]).is_nan() && median_interval(&[]).0.is_nan());
+    }
+}

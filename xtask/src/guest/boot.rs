@@ -1,0 +1,275 @@
+//! One boot from power-on to power-off: QEMU, the guest's frames, and the samples taken while the guest waits.
+//!
+//! Everything that can happen arrives as an event on one channel and is waited for with a limit, so a guest that hangs,
+//! a QEMU that dies and a person at the keyboard all end the same way: QEMU is killed and reaped, the temporary files go,
+//! and each scenario that has no result gets the reason as its result.
+
+use std::io::{BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::channel::{Frame, read_frame};
+use super::interrupt::Interrupts;
+use super::lab::{Files, Lab};
+use super::oracle::Evidence;
+use super::qmp::Qmp;
+use super::scenario::Scenario;
+use super::{disk, initramfs, nvme_trace};
+
+/// How long a guest may say nothing: longer than a scenario may take by its own clock.
+const SILENCE: Duration = Duration::from_secs(initramfs::SCENARIO_SECONDS + 30);
+
+/// What became of a scenario in a guest.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Which.
+    pub scenario: &'static Scenario,
+    /// As `uname -r` says it.
+    pub kernel: String,
+    /// What the guest and the drives said.
+    pub evidence: Evidence,
+    /// How it ended.
+    pub end: End,
+    /// From its begin to its end.
+    pub duration: Duration,
+}
+
+/// How a scenario ended in the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its script ran through.
+    Completed,
+    /// This kernel cannot run it; the reason.
+    Skipped(String),
+    /// The script or the boot broke; the reason.
+    Failed(String),
+}
+
+/// What a boot waits for.
+enum Event {
+    Frame(Frame),
+    ChannelEnded(Result<()>),
+    Interrupted,
+}
+
+/// Boots the laboratory and runs its scenarios. Each scenario has an entry in the answer, whatever happened.
+/// The console is kept in `console`.
+pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run> {
+    let mut runs = Vec::new();
+    if let Err(error) = boot(lab, console, interrupts, &mut runs) {
+        eprintln!("boot {} broke: {error:#}", lab.name);
+        if !interrupts.seen() {
+            eprintln!("its console, {}, ends:\n{}", console.display(), last_lines(console));
+        }
+        if let Some(last) = runs.last_mut().filter(|run| run.end == End::Failed(UNFINISHED.to_owned())) {
+            last.end = End::Failed(format!("the boot broke here: {error:#}"));
+        }
+        for scenario in &lab.scenarios[runs.len()..] {
+            runs.push(Run {
+                end: End::Failed("not reached, the boot broke before".to_owned()),
+                ..begun(scenario, "")
+            });
+        }
+    }
+    runs
+}
+
+/// What a person needs of the console of a boot that broke.
+fn last_lines(console: &Path) -> String {
+    const LINES: usize = 60;
+    let log = std::fs::read(console).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].iter().map(|line| format!("    {line}\n")).collect()
+}
+
+/// A scenario's end until the guest says another.
+const UNFINISHED: &str = "it did not end";
+
+fn begun(scenario: &'static Scenario, kernel: &str) -> Run {
+    let end = End::Failed(UNFINISHED.to_owned());
+    Run { scenario, kernel: kernel.to_owned(), evidence: Evidence::default(), end, duration: Duration::ZERO }
+}
+
+fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>) -> Result<()> {
+    let directory =
+        tempfile::Builder::new().prefix("plumb-guest-").tempdir().context("making a directory")?;
+    let files = Files {
+        initramfs: directory.path().join("initramfs"),
+        channel: directory.path().join("channel"),
+        console: console.to_owned(),
+        complaints: console.with_extension("qemu.log"),
+        trace: console.with_extension("trace.log"),
+    };
+    // Whatever breaks from here on, no log of an earlier boot is mistaken for this one's.
+    for log in [&files.console, &files.trace] {
+        std::fs::File::create(log).with_context(|| format!("creating {}", log.display()))?;
+    }
+    initramfs::write(lab, &files.initramfs)?;
+    let drives = disk::attach(&lab.disks(), directory.path())?;
+    // We listen before QEMU starts, so QEMU connects and nobody polls.
+    let listener = UnixListener::bind(&files.channel).context("listening for the guest")?;
+    let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
+    let child = lab.command(&files, &drives).stderr(complaints).spawn().context("starting QEMU")?;
+    let mut machine = Machine { child };
+    let played = play(lab, &mut machine, Outside { listener, trace: &files.trace, interrupts }, runs);
+    machine.stop()?;
+    if played.is_err() {
+        let said = std::fs::read_to_string(&files.complaints).unwrap_or_default();
+        let said = said.trim();
+        return if said.is_empty() { played } else { played.with_context(|| format!("QEMU said {said:?}")) };
+    }
+    directory.close().context("removing the boot's temporary files")
+}
+
+/// What a boot uses outside the guest.
+struct Outside<'a> {
+    listener: UnixListener,
+    trace: &'a Path,
+    interrupts: &'a Interrupts,
+}
+
+/// Follows the guest until it says goodbye.
+fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<()> {
+    let Outside { listener, trace, interrupts } = outside;
+    let disks = lab.disks();
+    let (commands, output) =
+        machine.child.stdin.take().zip(machine.child.stdout.take()).context("QEMU has no pipes")?;
+    let mut qmp = Qmp::negotiate(commands, output)?;
+    // QEMU connects its sockets before it greets, so the connection is there now or never.
+    listener.set_nonblocking(true).context("preparing to accept")?;
+    let (stream, _) = listener.accept().context("QEMU did not connect the guest's channel")?;
+    stream.set_nonblocking(false).context("preparing the guest's channel")?;
+    let (events, inbox) = channel();
+    listen(stream.try_clone().context("sharing the guest's channel")?, events.clone());
+    interrupts.listen(move || drop(events.send(Event::Interrupted)));
+    if interrupts.seen() {
+        bail!("interrupted");
+    }
+    let mut guest = Guest { lab, runs, kernel: String::new(), began: Instant::now() };
+    let mut answers = stream;
+    while let Some(frame) = next_frame(&inbox)? {
+        match frame {
+            Frame::Bye => return Ok(()),
+            Frame::Sync { label } => {
+                let mut sample = qmp.sample().context("asking QEMU for its counters")?;
+                nvme_trace::complete(&mut sample, &disks, trace)?;
+                guest.current()?.evidence.samples.insert(label, sample);
+                answers.write_all(b"go\n").context("answering the guest")?;
+            }
+            other => guest.hear(other)?,
+        }
+    }
+    bail!("the guest went away before it had finished")
+}
+
+/// Turns what the guest sends into events; ends with the guest.
+fn listen(stream: UnixStream, events: Sender<Event>) {
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let end = loop {
+            match read_frame(&mut reader) {
+                Ok(Some(frame)) => {
+                    if events.send(Event::Frame(frame)).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        // Nobody may be listening any more, which is as good.
+        drop(events.send(Event::ChannelEnded(end)));
+    });
+}
+
+/// The guest's next frame; none when its channel has ended.
+fn next_frame(inbox: &Receiver<Event>) -> Result<Option<Frame>> {
+    match inbox.recv_timeout(SILENCE) {
+        Ok(Event::Frame(frame)) => Ok(Some(frame)),
+        Ok(Event::ChannelEnded(end)) => end.map(|()| None),
+        Ok(Event::Interrupted) => bail!("interrupted"),
+        Err(RecvTimeoutError::Timeout) => bail!("the guest said nothing for {} s", SILENCE.as_secs()),
+        Err(RecvTimeoutError::Disconnected) => bail!("nobody listens to the guest"),
+    }
+}
+
+/// The guest's story so far.
+struct Guest<'a> {
+    lab: &'a Lab<'a>,
+    runs: &'a mut Vec<Run>,
+    kernel: String,
+    began: Instant,
+}
+
+impl Guest<'_> {
+    fn current(&mut self) -> Result<&mut Run> {
+        self.runs.last_mut().context("the guest spoke of a scenario before it began one")
+    }
+
+    /// Takes in a frame that needs no answer.
+    fn hear(&mut self, frame: Frame) -> Result<()> {
+        match frame {
+            Frame::Hello { release } => self.kernel = release,
+            Frame::Begin { scenario } => {
+                let expected = self.lab.scenarios.get(self.runs.len()).filter(|known| known.name == scenario);
+                let expected =
+                    expected.ok_or_else(|| anyhow!("the guest began {scenario:?} out of order"))?;
+                self.runs.push(begun(expected, &self.kernel));
+                self.began = Instant::now();
+            }
+            Frame::Disk { name, node } => {
+                self.current()?.evidence.nodes.insert(name, node);
+            }
+            Frame::Blob { label, content } => {
+                self.current()?.evidence.blobs.insert(label, content);
+            }
+            Frame::Skip { reason } => self.current()?.end = End::Skipped(reason),
+            Frame::Fail { reason } => self.current()?.end = End::Failed(reason),
+            Frame::End { status } => self.end(status)?,
+            Frame::Sync { .. } | Frame::Bye => {}
+        }
+        Ok(())
+    }
+
+    /// The script's status decides, unless the script has said more.
+    fn end(&mut self, status: i32) -> Result<()> {
+        let duration = self.began.elapsed();
+        let run = self.current()?;
+        run.duration = duration;
+        if run.end == End::Failed(UNFINISHED.to_owned()) {
+            run.end = match status {
+                0 => End::Completed,
+                _ => End::Failed(format!("its script was ended with status {status}")),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A running QEMU, which does not outlive this value.
+struct Machine {
+    child: Child,
+}
+
+impl Machine {
+    /// Ends QEMU; nothing that matters is in it any more.
+    fn stop(&mut self) -> Result<()> {
+        self.child.kill().context("ending QEMU")?;
+        self.child.wait().context("waiting for QEMU to end")?;
+        Ok(())
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            eprintln!("warning: {error:#}");
+        }
+    }
+}

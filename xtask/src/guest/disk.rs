@@ -1,0 +1,261 @@
+//! The emulated drives of a guest, and how QEMU is told about them.
+//!
+//! A drive's name is its serial number, so that the guest finds it whatever the kernel calls it, and it is QEMU's name
+//! for it, so that QEMU's counters can be asked for it.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// How a drive is attached: what lies between the kernel's block layer and the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Bus {
+    /// SATA: ide-hd on the AHCI controller of the machine; six at most.
+    Ahci,
+    /// A SCSI disk on virtio-scsi.
+    VirtioScsi,
+    /// A logical disk of a MegaRAID SAS controller.
+    Megasas,
+    /// USB mass storage, bulk-only.
+    UsbStorage,
+    /// A SCSI disk on USB attached SCSI.
+    Uas,
+    /// virtio-blk whose cache the guest may switch.
+    VirtioBlk,
+    /// virtio-blk with config-wce=off: the guest sees the cache but cannot switch it.
+    VirtioBlkFixed,
+    /// NVMe.
+    Nvme,
+}
+
+/// Where a drive's content is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Medium {
+    /// A sparse file that lives as long as the boot.
+    File,
+    /// Nowhere: what is written is forgotten, for drives that only count.
+    Null,
+    /// The file of another drive: this one is a second path to it, with the same serial number.
+    SameAs(&'static str),
+}
+
+/// One drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Disk {
+    /// QEMU's name for it, unique in a boot.
+    pub name: &'static str,
+    /// How it is attached.
+    pub bus: Bus,
+    size_mib: u64,
+    write_cache: bool,
+    medium: Medium,
+}
+
+impl Disk {
+    /// A drive of 512 MiB with its volatile write cache on.
+    pub(crate) const fn new(bus: Bus, name: &'static str) -> Self {
+        Self { name, bus, size_mib: 512, write_cache: true, medium: Medium::File }
+    }
+
+    /// The same drive, powered on with its write cache off.
+    #[must_use]
+    pub(crate) const fn cache_off(mut self) -> Self {
+        self.write_cache = false;
+        self
+    }
+
+    /// The same drive, keeping nothing.
+    #[must_use]
+    pub(crate) const fn forgetful(mut self) -> Self {
+        self.medium = Medium::Null;
+        self
+    }
+
+    /// Another path to the drive of that name.
+    #[must_use]
+    pub(crate) const fn path_to(mut self, name: &'static str) -> Self {
+        self.medium = Medium::SameAs(name);
+        self
+    }
+
+    /// The serial number that the guest sees.
+    pub(crate) fn serial(&self) -> &'static str {
+        match self.medium {
+            Medium::SameAs(other) => other,
+            Medium::File | Medium::Null => self.name,
+        }
+    }
+
+    /// Creates the file behind the drive, if it has its own.
+    fn create(&self, directory: &Path) -> Result<()> {
+        if self.medium == Medium::File {
+            let path = directory.join(self.name);
+            let file =
+                std::fs::File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+            file.set_len(self.size_mib << 20).with_context(|| format!("sizing {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe): QEMU's counters
+    /// count a flush when the emulated drive receives it, whatever becomes of it later.
+    fn drive(&self, directory: &Path) -> String {
+        let name = self.name;
+        match self.medium {
+            Medium::Null => {
+                let size = self.size_mib << 20;
+                format!("if=none,id={name},driver=null-co,size={size},read-zeroes=on,cache=unsafe")
+            }
+            Medium::File | Medium::SameAs(_) => {
+                let path = directory.join(self.serial());
+                // Two paths to one file: the lock that forbids this is for strangers.
+                format!("if=none,id={name},format=raw,cache=unsafe,file.locking=off,file={}", path.display())
+            }
+        }
+    }
+
+    /// The `-device`s of this disk, the `index`th on its bus.
+    fn devices(&self, index: usize) -> Vec<String> {
+        let (name, serial) = (self.name, self.serial());
+        let common = format!("drive={name},serial={serial},share-rw=on");
+        let wce = if self.write_cache { "on" } else { "off" };
+        let device = match self.bus {
+            Bus::Ahci => format!("ide-hd,bus=ide.{index},{common},write-cache={wce}"),
+            Bus::VirtioScsi => format!("scsi-hd,bus=scsi.0,scsi-id={index},{common},write-cache={wce}"),
+            Bus::Megasas => format!("scsi-hd,bus=raid.0,scsi-id={index},{common},write-cache={wce}"),
+            Bus::Uas => format!("scsi-hd,bus=uas.0,scsi-id=0,lun={index},{common},write-cache={wce}"),
+            // QEMU's usb-storage passes no write-cache on to its disk: it always starts with the cache on.
+            Bus::UsbStorage => format!("usb-storage,bus=usb.0,{common}"),
+            Bus::VirtioBlk => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=on"),
+            Bus::VirtioBlkFixed => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=off"),
+            Bus::Nvme => {
+                let controller = format!("nvme,id={name}-controller,serial={serial}");
+                let number = namespace_number(index);
+                let bus = format!("bus={name}-controller,nsid={number}");
+                return vec![controller, format!("nvme-ns,{bus},drive={name},share-rw=on,write-cache={wce}")];
+            }
+        };
+        vec![device]
+    }
+}
+
+impl fmt::Display for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ahci => "ahci",
+            Self::VirtioScsi => "virtio-scsi",
+            Self::Megasas => "megasas",
+            Self::UsbStorage => "usb-storage",
+            Self::Uas => "usb-uas",
+            Self::VirtioBlk => "virtio-blk",
+            Self::VirtioBlkFixed => "virtio-blk, config-wce=off",
+            Self::Nvme => "nvme",
+        })
+    }
+}
+
+impl Bus {
+    /// The controllers that must be there before a disk on this bus.
+    fn controllers(self) -> &'static [&'static str] {
+        match self {
+            Self::VirtioScsi => &["virtio-scsi-pci,id=scsi"],
+            Self::Megasas => &["megasas-gen2,id=raid"],
+            Self::UsbStorage => &["qemu-xhci,id=usb"],
+            Self::Uas => &["qemu-xhci,id=usb", "usb-uas,id=uas,bus=usb.0"],
+            Self::Ahci | Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme => &[],
+        }
+    }
+
+    /// Whether its disks are SCSI disks for the kernel.
+    pub(crate) fn is_scsi(self) -> bool {
+        match self {
+            Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas => true,
+            Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme => false,
+        }
+    }
+
+    /// The kernel modules that drive it, with their parameters. SCSI disks need sd_mod besides.
+    pub(crate) fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Ahci => &["ahci"],
+            Self::VirtioScsi => &["virtio_pci", "virtio_scsi"],
+            Self::Megasas => &["megaraid_sas"],
+            Self::UsbStorage => &["xhci_pci", "usb_storage delay_use=0"],
+            Self::Uas => &["xhci_pci", "uas"],
+            Self::VirtioBlk | Self::VirtioBlkFixed => &["virtio_pci", "virtio_blk"],
+            Self::Nvme => &["nvme"],
+        }
+    }
+}
+
+/// Creates the files of all disks in `directory` and returns QEMU's arguments for them.
+///
+/// # Errors
+/// When a file cannot be created.
+pub(crate) fn attach(disks: &[Disk], directory: &Path) -> Result<Vec<String>> {
+    let mut arguments = Vec::new();
+    for disk in disks {
+        disk.create(directory)?;
+    }
+    let mut controllers: Vec<&str> = Vec::new();
+    for controller in disks.iter().flat_map(|disk| disk.bus.controllers()) {
+        if !controllers.contains(controller) {
+            controllers.push(controller);
+            arguments.extend(["-device".to_owned(), (*controller).to_owned()]);
+        }
+    }
+    for (position, disk) in disks.iter().enumerate() {
+        arguments.extend(["-drive".to_owned(), disk.drive(directory)]);
+        for device in disk.devices(index_on_bus(disks, position)) {
+            arguments.extend(["-device".to_owned(), device]);
+        }
+    }
+    Ok(arguments)
+}
+
+/// The NVMe drives by the number of their namespace, which is unique in a boot.
+pub(crate) fn namespaces(disks: &[Disk]) -> Vec<(usize, &'static str)> {
+    let all = disks.iter().enumerate().filter(|(_, disk)| disk.bus == Bus::Nvme);
+    all.map(|(position, disk)| (namespace_number(index_on_bus(disks, position)), disk.name)).collect()
+}
+
+/// Namespaces are counted from one.
+fn namespace_number(index: usize) -> usize {
+    index + 1
+}
+
+fn index_on_bus(disks: &[Disk], position: usize) -> usize {
+    disks[..position].iter().filter(|other| other.bus == disks[position].bus).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_of_one_bus_share_the_controller() {
+        let directory = tempfile::tempdir().unwrap();
+        let a = Disk::new(Bus::VirtioScsi, "a");
+        let b = Disk::new(Bus::VirtioScsi, "b").cache_off();
+        let text = attach(&[a, b], directory.path()).unwrap().join(" ");
+        assert_eq!(text.matches("virtio-scsi-pci").count(), 1);
+        assert!(text.contains("scsi-id=1,drive=b,serial=b,share-rw=on,write-cache=off"), "{text}");
+        assert_eq!(std::fs::metadata(directory.path().join("b")).unwrap().len(), 512 << 20);
+    }
+
+    #[test]
+    fn nvme_drives_have_namespaces_of_their_own() {
+        let disks = [Disk::new(Bus::Ahci, "a"), Disk::new(Bus::Nvme, "b"), Disk::new(Bus::Nvme, "c")];
+        assert_eq!(namespaces(&disks), [(1, "b"), (2, "c")]);
+    }
+
+    #[test]
+    fn a_second_path_has_the_serial_of_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Disk::new(Bus::VirtioScsi, "lun-path-2").path_to("lun");
+        let text = attach(&[path], directory.path()).unwrap().join(" ");
+        assert!(text.contains("drive=lun-path-2,serial=lun,"), "{text}");
+        assert!(!directory.path().join("lun-path-2").exists());
+    }
+}

@@ -1,0 +1,166 @@
+//! The guest's first and only root: busybox, the tools that build stacks, modules, and the scenarios as shell scripts.
+//!
+//! ```text
+//! /init /bin/busybox             the first process, and every small command
+//! /sbin/* /lib/* /lib64/*        tools of this machine, with their libraries
+//! /sbin/plumb                    the plumb under test, if there is one
+//! /modules/NAME.ko               unpacked kernel modules
+//! /lab/{library,scenario}.sh     functions; the frame of every scenario
+//! /lab/{order,modules,drives}    lists: the scenarios, the modules at boot, the drives to wait for
+//! /lab/scsi_{disks,modules}       how many SCSI disks to wait for, and their driver
+//! /lab/scenarios/NAME/*          setup, after, target, syncs, drives, modules
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::cpio::Archive;
+use super::lab::Lab;
+use super::libraries::add_program;
+use super::modules::module_name;
+use crate::packages::{Program, find};
+
+/// What builds the stacks: name in the guest, and the Debian package that brings it here.
+const TOOLS: &[Program] = &[
+    Program { name: "cryptsetup", package: "cryptsetup-bin" },
+    Program { name: "dmsetup", package: "dmsetup" },
+    Program { name: "lvm", package: "lvm2" },
+    Program { name: "make-bcache", package: "bcache-tools" },
+    Program { name: "mdadm", package: "mdadm" },
+    Program { name: "mkfs.btrfs", package: "btrfs-progs" },
+    Program { name: "mkfs.ext4", package: "e2fsprogs" },
+    Program { name: "mkfs.xfs", package: "xfsprogs" },
+    Program { name: "nvme", package: "nvme-cli" },
+    Program { name: "sdparm", package: "sdparm" },
+];
+
+/// The other names by which lvm is called.
+const LVM_NAMES: &[&str] = &["pvcreate", "vgcreate", "vgchange", "lvcreate"];
+
+/// No udev runs in the guest, so lvm makes the device files itself and asks no daemon.
+const LVM_CONF: &str = "\
+devices { dir = \"/dev\" scan = [\"/dev\"] obtain_device_list_from_udev = 0 external_device_info_source = \"none\" \
+use_devicesfile = 0 }
+activation { udev_sync = 0 udev_rules = 0 monitoring = 0 }
+global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = \"\" }
+";
+
+/// How long one scenario may take inside the guest.
+pub(crate) const SCENARIO_SECONDS: u64 = 90;
+
+/// Everything that must be on this machine to make guests.
+pub(crate) fn programs() -> Vec<Program> {
+    let machine = [
+        Program { name: "qemu-system-x86_64", package: "qemu-system-x86" },
+        Program { name: "setpriv", package: "util-linux" },
+        Program { name: "busybox", package: "busybox-static" },
+        Program { name: "xz", package: "xz-utils" },
+        Program { name: "tar", package: "tar" },
+        Program { name: "ldd", package: "libc-bin" },
+        Program { name: "apt-cache", package: "apt" },
+        Program { name: "dpkg-deb", package: "dpkg" },
+    ];
+    machine.into_iter().chain(TOOLS.iter().copied()).collect()
+}
+
+/// Composes the root of a laboratory and writes it to `file`.
+///
+/// # Errors
+/// When something that belongs in it cannot be read, or the file cannot be written.
+pub(crate) fn write(lab: &Lab, file: &Path) -> Result<()> {
+    let mut archive = Archive::default();
+    archive.program("init", include_str!("script/init.sh"));
+    archive.file("lab/library.sh", include_str!("script/library.sh"));
+    archive.file("lab/scenario.sh", include_str!("script/scenario.sh"));
+    archive.file("lab/timeout", SCENARIO_SECONDS.to_string());
+    archive.file("etc/lvm/lvm.conf", LVM_CONF);
+    if lab.interactive {
+        archive.file("lab/shell", "");
+    }
+    add_tools(&mut archive, lab)?;
+    add_scenarios(&mut archive, lab)?;
+    let out = std::fs::File::create(file).with_context(|| format!("creating {}", file.display()))?;
+    let mut out = BufWriter::new(out);
+    archive
+        .write_to(&mut out)
+        .and_then(|()| out.flush())
+        .with_context(|| format!("writing {}", file.display()))
+}
+
+fn add_tools(archive: &mut Archive, lab: &Lab) -> Result<()> {
+    let mut libraries = BTreeSet::new();
+    let busybox = find("busybox").context("busybox has gone")?;
+    archive.program("bin/busybox", std::fs::read(&busybox).context("reading busybox")?);
+    for tool in TOOLS {
+        let program = find(tool.name).with_context(|| format!("{} has gone", tool.name))?;
+        add_program(archive, &program, tool.name, &mut libraries)?;
+    }
+    for name in LVM_NAMES {
+        archive.symlink(&format!("sbin/{name}"), "lvm");
+    }
+    if let Some(plumb) = lab.plumb {
+        add_program(archive, plumb, "plumb", &mut libraries)?;
+    }
+    Ok(())
+}
+
+fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
+    // What the buses need, first of all a checksum that many modules ask for by a name that no list resolves.
+    let mut at_boot = vec!["virtio_pci", "virtio_console"];
+    if lab.modules.has("crc32c_generic") {
+        at_boot.insert(0, "crc32c_generic");
+    }
+    let disks = lab.disks();
+    at_boot.extend(disks.iter().flat_map(|disk| disk.bus.modules()));
+    add_modules(archive, lab, "lab/modules", &at_boot)?;
+    // SCSI disks get their driver later, see name_scsi_disks.
+    let scsi_disks = disks.iter().filter(|disk| disk.bus.is_scsi()).count();
+    archive.file("lab/scsi_disks", scsi_disks.to_string());
+    add_modules(archive, lab, "lab/scsi_modules", if scsi_disks > 0 { &["sd_mod"] } else { &[] })?;
+
+    let mut drives = String::new();
+    for (position, disk) in disks.iter().enumerate() {
+        let nth = disks[..=position].iter().filter(|other| other.serial() == disk.serial()).count();
+        writeln!(drives, "{} {} {nth}", disk.name, disk.serial())?;
+    }
+    archive.file("lab/drives", drives);
+
+    let mut order = String::new();
+    for scenario in &lab.scenarios {
+        writeln!(order, "{}", scenario.name)?;
+        let home = format!("lab/scenarios/{}", scenario.name);
+        let names: Vec<&str> = scenario.disks.iter().map(|disk| disk.name).collect();
+        archive.file(&format!("{home}/setup"), scenario.setup);
+        archive.file(&format!("{home}/target"), scenario.target);
+        archive.file(&format!("{home}/syncs"), scenario.syncs.to_string());
+        archive.file(&format!("{home}/drives"), names.join("\n") + "\n");
+        if !scenario.after.is_empty() {
+            archive.file(&format!("{home}/after"), format!(". /lab/library.sh\n{}", scenario.after));
+        }
+        add_modules(archive, lab, &format!("{home}/modules"), scenario.modules)?;
+    }
+    archive.file("lab/order", order);
+    Ok(())
+}
+
+/// Adds modules and what they need, and the list of their files in the order to insert them. A wanted module may be
+/// followed by its parameters.
+fn add_modules(archive: &mut Archive, lab: &Lab, list: &str, wanted: &[&str]) -> Result<()> {
+    let wanted: Vec<(&str, &str)> =
+        wanted.iter().map(|text| text.split_once(' ').unwrap_or((text, ""))).collect();
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+    let mut text = String::new();
+    for file in lab.modules.files_for(&names)? {
+        let name = module_name(&file).with_context(|| format!("{} has no name", file.display()))?;
+        let path = format!("modules/{name}.ko");
+        archive.file(&path, std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?);
+        let of_this = wanted.iter().find(|(wanted, _)| *wanted == name);
+        writeln!(text, "/{path} {}", of_this.map_or("", |(_, parameters)| parameters))?;
+    }
+    archive.file(list, text);
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Ctrl-C and SIGTERM: every boot in progress hears of it and ends its QEMU.
+//!
+//! The boots wait for events on a channel each; an interrupt is one more event. A second interrupt ends this process at
+//! once; QEMU then dies with it, because it is started to die with its parent.
+
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Called once for each interrupt.
+type Listener = Box<dyn Fn() + Send>;
+
+/// Tells listeners about interrupts.
+#[derive(Clone)]
+pub(crate) struct Interrupts {
+    seen: Arc<AtomicBool>,
+    listeners: Arc<Mutex<Vec<Listener>>>,
+}
+
+impl Interrupts {
+    /// Takes over SIGINT and SIGTERM for the rest of the process.
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub(crate) fn install() -> Result<Self> {
+        let seen = Arc::new(AtomicBool::new(false));
+        let (mut woken, wake) = UnixStream::pair().context("making a pair of sockets")?;
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds `seen` false and goes on, the second one ends the process.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)))
+                .and_then(|_| signal_hook::low_level::pipe::register(signal, wake.try_clone()?))
+                .context("handling interrupts")?;
+        }
+        let listeners: Arc<Mutex<Vec<Listener>>> = Arc::default();
+        let told = Arc::clone(&listeners);
+        std::thread::spawn(move || {
+            let mut byte = [0];
+            while woken.read_exact(&mut byte).is_ok() {
+                for listener in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                    listener();
+                }
+            }
+        });
+        Ok(Self { seen, listeners })
+    }
+
+    /// Whether one has come.
+    pub(crate) fn seen(&self) -> bool {
+        self.seen.load(Ordering::SeqCst)
+    }
+
+    /// Calls `listener` at every interrupt from now on.
+    pub(crate) fn listen(&self, listener: impl Fn() + Send + 'static) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+}

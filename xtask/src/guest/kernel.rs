@@ -1,0 +1,168 @@
+//! Debian's kernels: found with apt, downloaded and unpacked into the cache, never installed.
+//!
+//! The guests run what people run: the stable kernel of Debian 12 (6.1) and the newer one of its security archive
+//! (6.12). Both matter because the two treat a disabled write cache differently. A kernel once unpacked is used
+//! again without asking the network.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use crate::packages::apt_get;
+
+/// The kernel line to boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Line {
+    /// 6.12, from Debian 12's security archive
+    #[value(name = "6.12")]
+    V6_12,
+    /// 6.1, Debian 12's own
+    #[value(name = "6.1")]
+    V6_1,
+}
+
+impl Line {
+    /// The directory name in the cache.
+    fn name(self) -> &'static str {
+        match self {
+            Self::V6_12 => "6.12",
+            Self::V6_1 => "6.1",
+        }
+    }
+
+    /// What the version in the package's name starts with.
+    fn version_start(self) -> &'static str {
+        match self {
+            Self::V6_12 => "6.12.",
+            Self::V6_1 => "6.1.0-",
+        }
+    }
+}
+
+/// An unpacked kernel.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    /// As `uname -r` says it.
+    pub release: String,
+    /// The bootable image.
+    pub image: PathBuf,
+    /// `/lib/modules/RELEASE` of the package.
+    pub modules: PathBuf,
+}
+
+/// The kernel of that line, from the cache or else from apt.
+///
+/// # Errors
+/// When apt offers no such kernel, or it cannot be downloaded or unpacked.
+pub(crate) fn fetch(line: Line, cache: &Path) -> Result<Kernel> {
+    let home = cache.join(format!("kernel-{}", line.name()));
+    if !home.is_dir() {
+        let package = newest_package(line)?;
+        eprintln!("downloading {package}");
+        download(&package, &home)?;
+    }
+    let modules_root = home.join("lib/modules");
+    let release = only_entry(&modules_root)?;
+    Ok(Kernel {
+        image: home.join(format!("boot/vmlinuz-{release}")),
+        modules: modules_root.join(&release),
+        release,
+    })
+}
+
+/// The newest kernel package of a line that apt knows, refreshing its lists once when it knows none.
+fn newest_package(line: Line) -> Result<String> {
+    if let Some(package) = newest(&search()?, line) {
+        return Ok(package);
+    }
+    apt_get(&["update"])?;
+    newest(&search()?, line).with_context(|| format!("apt offers no kernel {} for amd64", line.name()))
+}
+
+fn search() -> Result<String> {
+    let output = Command::new("apt-cache")
+        .args(["search", "--names-only", "^linux-image-6.*-amd64-unsigned$"])
+        .output()
+        .context("running apt-cache")?;
+    ensure!(output.status.success(), "apt-cache search failed: {}", output.status);
+    String::from_utf8(output.stdout).context("apt-cache printed something that is not text")
+}
+
+/// The plain (not cloud, not real-time) kernel of the highest version in apt-cache's list.
+fn newest(list: &str, line: Line) -> Option<String> {
+    list.lines()
+        .filter_map(|text| text.split_whitespace().next())
+        .filter_map(|package| {
+            let version = package.strip_prefix("linux-image-")?.strip_suffix("-amd64-unsigned")?;
+            let plain = version.starts_with(line.version_start())
+                && !version.ends_with("-cloud")
+                && !version.ends_with("-rt");
+            plain.then(|| (numbers(version), package.to_owned()))
+        })
+        .max()
+        .map(|(_, package)| package)
+}
+
+/// The numbers in a version, which order it.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// Downloads and unpacks a package, so that `home` appears only when it is whole.
+fn download(package: &str, home: &Path) -> Result<()> {
+    let cache = home.parent().context("the cache has no parent directory")?;
+    let work = tempfile::tempdir_in(cache).context("making a directory to download to")?;
+    let status = Command::new("apt-get")
+        .args(["download", "--quiet", "-o", "APT::Sandbox::User=root", package])
+        .current_dir(work.path())
+        .stdout(std::io::stderr())
+        .status()
+        .context("running apt-get download")?;
+    ensure!(status.success(), "apt-get download {package} failed: {status}");
+    let deb = work.path().join(only_entry(work.path())?);
+    let unpacked = work.path().join("unpacked");
+    let status =
+        Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&unpacked).status().context("running dpkg-deb")?;
+    ensure!(status.success(), "dpkg-deb could not unpack {}: {status}", deb.display());
+    match std::fs::rename(&unpacked, home) {
+        // Another run may have been faster; its kernel is as good.
+        Err(_) if home.is_dir() => Ok(()),
+        renamed => renamed.with_context(|| format!("renaming to {}", home.display())),
+    }
+}
+
+/// The name of the only thing in a directory.
+fn only_entry(directory: &Path) -> Result<String> {
+    let names: Vec<_> = std::fs::read_dir(directory)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>())
+        .with_context(|| format!("reading {}", directory.display()))?;
+    ensure!(names.len() == 1, "expected one entry in {}, found {}", directory.display(), names.len());
+    names[0]
+        .clone()
+        .into_string()
+        .ok()
+        .with_context(|| format!("a name in {} is not text", directory.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "\
+linux-image-6.1.0-47-amd64-unsigned - Linux 6.1 for 64-bit PCs
+linux-image-6.1.0-9-amd64-unsigned - Linux 6.1 for 64-bit PCs
+linux-image-6.1.0-56-rt-amd64-unsigned - Linux 6.1 for 64-bit PCs, PREEMPT_RT
+linux-image-6.12.107+deb12-amd64-unsigned - Linux 6.12 for 64-bit PCs
+linux-image-6.12.99+deb12-amd64-unsigned - Linux 6.12 for 64-bit PCs
+linux-image-6.12.111+deb12-cloud-amd64-unsigned - Linux 6.12 for x86-64 cloud
+";
+
+    #[test]
+    fn the_newest_plain_kernel_is_chosen() {
+        assert_eq!(newest(LIST, Line::V6_1).as_deref(), Some("linux-image-6.1.0-47-amd64-unsigned"));
+        assert_eq!(newest(LIST, Line::V6_12).as_deref(), Some("linux-image-6.12.107+deb12-amd64-unsigned"));
+        assert_eq!(newest("", Line::V6_12), None);
+    }
+}

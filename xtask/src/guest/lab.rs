@@ -1,0 +1,91 @@
+//! A laboratory: everything that one boot consists of, and QEMU's command line for it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::disk::Disk;
+use super::kernel::Kernel;
+use super::modules::Modules;
+use super::nvme_trace;
+use super::scenario::Scenario;
+
+/// One boot: a kernel, its drives, what is in its first root, and what it does.
+#[derive(Debug)]
+pub(crate) struct Lab<'a> {
+    /// Names the log.
+    pub name: &'static str,
+    /// What boots.
+    pub kernel: &'a Kernel,
+    /// Where its modules are.
+    pub modules: &'a Modules,
+    /// The plumb to survey with, if there is one.
+    pub plumb: Option<&'a Path>,
+    /// Run one after the other.
+    pub scenarios: Vec<&'static Scenario>,
+    /// A shell on this terminal instead of the scenarios.
+    pub interactive: bool,
+}
+
+/// The files of a boot outside the guest.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// The guest's first root.
+    pub initramfs: PathBuf,
+    /// The socket on which the guest reports.
+    pub channel: PathBuf,
+    /// The kernel's console.
+    pub console: PathBuf,
+    /// QEMU's own complaints.
+    pub complaints: PathBuf,
+    /// Where QEMU traces what it does not count.
+    pub trace: PathBuf,
+}
+
+impl Lab<'_> {
+    /// The drives of all scenarios, each once.
+    pub(crate) fn disks(&self) -> Vec<Disk> {
+        let mut disks: Vec<Disk> = Vec::new();
+        for disk in self.scenarios.iter().flat_map(|scenario| scenario.disks) {
+            if !disks.iter().any(|known| known.name == disk.name) {
+                disks.push(*disk);
+            }
+        }
+        disks
+    }
+
+    /// The command that boots this laboratory with `drives`, QEMU's arguments for the disks.
+    ///
+    /// QEMU runs in a process group of its own, so that Ctrl-C comes to us alone, and under setpriv, which makes the
+    /// kernel kill it when we die without having ended it.
+    pub(crate) fn command(&self, files: &Files, drives: &[String]) -> Command {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
+            .args(["-machine", "q35", "-accel", "tcg,thread=multi", "-smp", "1", "-m", "1024"])
+            // With an instruction for random numbers nothing in the guest waits for entropy.
+            .args(["-cpu", "qemu64,+rdrand"])
+            .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+            .arg("-kernel")
+            .arg(&self.kernel.image)
+            .arg("-initrd")
+            .arg(&files.initramfs)
+            .args([
+                "-append",
+                "console=ttyS0 panic=-1 mitigations=off nokaslr audit=0 quiet loglevel=6 scsi_mod.scan=sync rdinit=/init",
+            ]);
+        if self.interactive {
+            command.args(["-serial", "mon:stdio"]);
+        } else {
+            use std::os::unix::process::CommandExt;
+            command.process_group(0);
+            command.arg("-serial").arg(format!("file:{}", files.console.display()));
+            command.args(["-qmp", "stdio", "-device", "virtio-serial-pci"]);
+            command.arg("-chardev").arg(format!("socket,id=channel,path={}", files.channel.display()));
+            command.args(["-trace", nvme_trace::EVENT, "-D"]).arg(&files.trace);
+            command.args(["-device", "virtserialport,chardev=channel,name=plumb"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        }
+        command.args(drives);
+        command
+    }
+}

@@ -1,0 +1,64 @@
+//! Programs of this machine for the guest, with the shared libraries that they need.
+//!
+//! The guest's root has nothing but busybox; dmsetup, lvm, mdadm and the like are copied from here, with what `ldd`
+//! says they load, to the same paths.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::cpio::Archive;
+
+/// Adds a program under `/sbin/NAME` and its libraries where the loader looks for them.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(crate) fn add_program(
+    archive: &mut Archive,
+    program: &Path,
+    name: &str,
+    seen: &mut BTreeSet<PathBuf>,
+) -> Result<()> {
+    archive.program(&format!("sbin/{name}"), read(program)?);
+    for library in libraries(program)? {
+        if seen.insert(library.clone()) {
+            let path = library.to_str().with_context(|| format!("{} is not text", library.display()))?;
+            archive.program(path, read(&library)?);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// The shared libraries of a program; none when it is static, which ldd reports as a failure.
+fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
+    let output = Command::new("ldd").arg(program).output().context("running ldd")?;
+    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The paths in ldd's output: `name => /path (address)` and `/path/of/loader (address)`.
+fn parse(text: &str) -> Vec<PathBuf> {
+    text.lines()
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+        .map(PathBuf::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_libraries() {
+        let text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\
+                    \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let expected = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from);
+        assert_eq!(parse(text), expected);
+        assert_eq!(parse("\tstatically linked\n"), Vec::<PathBuf>::new());
+    }
+}

@@ -1,0 +1,124 @@
+//! Guests: real kernels on emulated drives, where the truth about a flush can be counted.
+//!
+//! A survey says what becomes of a flush by reading a system's description of itself. Here the same system is built
+//! inside an emulated machine, a few writes are synced, and the emulated drives are asked how many flushes came: the
+//! oracle against which the survey's verdict is tested. The traps of a disabled, shadowed or misreported write cache
+//! are built on purpose.
+//!
+//! - `scenario`, `scenarios/`: what is built, as data. `disk`, `lab`: what it is built on.
+//! - `kernel`, `modules`, `libraries`, `cpio`, `initramfs`, `script/`: what boots.
+//! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: what it proves. `run`: the command.
+//!
+//! Limitations: emulation without hardware virtualisation, so a second here means nothing; only counts do. What QEMU
+//! cannot emulate is missing: drives that save their cache setting, NVMe without a volatile cache, real firmware.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+
+use kernel::Line;
+
+mod boot;
+mod channel;
+mod cpio;
+mod disk;
+mod initramfs;
+mod interrupt;
+mod kernel;
+mod lab;
+mod libraries;
+mod modules;
+mod nvme_trace;
+mod oracle;
+mod qmp;
+mod run;
+mod scenario;
+mod scenarios;
+
+/// `cargo xtask guest …`
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Run scenarios and print the flushes that arrived at each drive
+    Run {
+        #[command(flatten)]
+        options: Options,
+        /// Write tree/, probe.json and oracle.json of each scenario under this directory
+        #[arg(long, value_name = "DIR")]
+        record: Option<PathBuf>,
+        /// How many guests at once
+        #[arg(long, default_value_t = 2, value_name = "N")]
+        jobs: usize,
+        /// Which scenarios; all when none is named
+        #[arg(value_name = "SCENARIO")]
+        scenarios: Vec<String>,
+    },
+    /// List the scenarios
+    List,
+    /// Boot the drives of a scenario and give a shell on the guest's console (Ctrl-A X ends it)
+    Shell {
+        #[command(flatten)]
+        options: Options,
+        /// Which scenario
+        #[arg(value_name = "SCENARIO")]
+        scenario: String,
+    },
+}
+
+/// What every boot needs to know.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Which of Debian 12's kernels to boot
+    #[arg(long, value_enum, default_value = "6.12")]
+    kernel: Line,
+    /// A plumb to put into the guests and survey with
+    #[arg(long, value_name = "FILE")]
+    plumb: Option<PathBuf>,
+}
+
+/// Does what was asked. Fails when a scenario failed; one that cannot run on this machine counts as skipped.
+///
+/// # Errors
+/// When the laboratory itself cannot be built.
+pub(crate) fn main(arguments: Arguments) -> Result<ExitCode> {
+    match arguments.action {
+        Action::Run { options, record, jobs, scenarios } => {
+            let tally = run::run(&run::Request { options, record, jobs, scenarios })?;
+            Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Action::List => {
+            run::say(&scenarios::list());
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Shell { options, scenario } => run::shell(&options, &scenario),
+    }
+}
+
+/// All scenarios on the newer kernel with that plumb inside: the guests' part of the whole test.
+///
+/// # Errors
+/// Those of [`main`].
+#[expect(dead_code, reason = "for the test command, which comes in a module of its own")]
+pub(crate) fn test(plumb: &Path) -> Result<run::Tally> {
+    let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()) };
+    run::run(&run::Request { options, record: None, jobs: 2, scenarios: Vec::new() })
+}
+
+/// Where kernels, unpacked modules and logs are kept: beside the other things that cargo builds.
+///
+/// # Errors
+/// When this program was not started from a target directory, or the cache cannot be made.
+fn cache_directory() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("asking where this program is")?;
+    let target = program.ancestors().nth(2).context("this program is in no target directory")?;
+    let cache = target.join("guest");
+    std::fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+    Ok(cache)
+}

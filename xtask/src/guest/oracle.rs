@@ -1,0 +1,206 @@
+//! The oracle: how many flushes arrived at each drive, counted by the emulated drive itself.
+//!
+//! Beside it stands what the guest's block layer counted for the same drive, and for every device stacked above: where
+//! the two differ, or a count stops, a flush died. Written as `oracle.json` into a scenario's recording; the survey's
+//! verdicts are tested against it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::qmp::{DriveCounters, Sample};
+use super::scenario::Scenario;
+
+/// What was counted between the two samples of a scenario.
+#[derive(Debug, Serialize)]
+pub(crate) struct Oracle {
+    schema: &'static str,
+    /// The scenario's name.
+    pub scenario: &'static str,
+    about: &'static str,
+    /// As `uname -r` says it.
+    kernel: String,
+    /// What was surveyed and written to.
+    target: String,
+    /// How many times 4 KiB were written and synced.
+    syncs: u32,
+    /// The drives below.
+    pub disks: Vec<DiskOracle>,
+    /// Flushes that the block layer counted on other block devices, by name; those that counted none are left out.
+    /// Only devices with a request queue count (loop, multipath): most of dm, and md and bcache, never do.
+    pub stacked_block_layer_flushes: BTreeMap<String, u64>,
+}
+
+/// What one drive saw.
+#[derive(Debug, Serialize)]
+pub(crate) struct DiskOracle {
+    /// The kernel's name for it.
+    pub name: String,
+    serial: &'static str,
+    bus: String,
+    /// Whether the drive's volatile write cache was on while the writes were synced: the drive's truth, not the kernel's.
+    pub write_cache: bool,
+    /// Flush commands that the drive received.
+    pub flushes_arrived: u64,
+    /// Write commands that the drive received.
+    pub writes_arrived: u64,
+    /// Flushes that the guest's block layer counted as done by this drive.
+    pub block_layer_flushes: u64,
+}
+
+/// What a guest has said about one scenario.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    /// The drives' names in the kernel, by drive.
+    pub nodes: BTreeMap<String, String>,
+    /// The host's samples, by label.
+    pub samples: BTreeMap<String, Sample>,
+    /// What the guest has sent, by label.
+    pub blobs: BTreeMap<String, Vec<u8>>,
+}
+
+impl Oracle {
+    /// Subtracts the sample "before" from the sample "after".
+    ///
+    /// # Errors
+    /// When one of them is missing, as after a guest that broke off.
+    pub(crate) fn of(scenario: &'static Scenario, kernel: &str, evidence: &Evidence) -> Result<Self> {
+        let sample = |label: &str| {
+            evidence
+                .samples
+                .get(label)
+                .with_context(|| format!("the guest never reached the sample {label:?}"))
+        };
+        let (before, after) = (sample("before")?, sample("after")?);
+        let mut block_layer = block_layer_flushes(evidence)?;
+        let mut disks = Vec::new();
+        for disk in scenario.disks {
+            let counters = |sample: &Sample| -> Result<DriveCounters> {
+                sample
+                    .get(disk.name)
+                    .copied()
+                    .with_context(|| format!("QEMU has no counters for {}", disk.name))
+            };
+            let (before, after) = (counters(before)?, counters(after)?);
+            let name = evidence.nodes.get(disk.name).cloned().context("the guest did not name a drive")?;
+            disks.push(DiskOracle {
+                block_layer_flushes: block_layer.remove(&name).unwrap_or_default(),
+                name,
+                serial: disk.serial(),
+                bus: disk.bus.to_string(),
+                write_cache: before.write_cache,
+                flushes_arrived: after.flushes - before.flushes,
+                writes_arrived: after.writes - before.writes,
+            });
+        }
+        let target = evidence.blobs.get("target").map(|text| String::from_utf8_lossy(text).trim().to_owned());
+        Ok(Self {
+            schema: "plumb/guest-oracle/1",
+            scenario: scenario.name,
+            about: scenario.about,
+            kernel: kernel.to_owned(),
+            target: target.context("the guest did not say what it wrote to")?,
+            syncs: scenario.syncs,
+            disks,
+            stacked_block_layer_flushes: block_layer,
+        })
+    }
+
+    /// What differs from what the scenario expects, for people; none when it is as expected.
+    pub(crate) fn contradiction(&self, scenario: &Scenario) -> Option<String> {
+        let wrong: Vec<String> = std::iter::zip(scenario.disks, &self.disks)
+            .filter_map(|(disk, seen)| {
+                let arrived = seen.flushes_arrived;
+                let wanted = match arrived {
+                    0 if scenario.expected.arrived.contains(&disk.name) => "some",
+                    1.. if scenario.expected.none.contains(&disk.name) => "none",
+                    _ => return None,
+                };
+                Some(format!("{arrived} flushes arrived at {}, expected {wanted}", seen.name))
+            })
+            .collect();
+        (!wrong.is_empty()).then(|| wrong.join("; "))
+    }
+}
+
+/// The flushes that each block device of the guest completed between the two copies of /proc/diskstats; devices that
+/// counted none are left out.
+fn block_layer_flushes(evidence: &Evidence) -> Result<BTreeMap<String, u64>> {
+    let stats = |label: &str| -> Result<BTreeMap<String, u64>> {
+        let text =
+            evidence.blobs.get(label).with_context(|| format!("the guest sent no diskstats {label:?}"))?;
+        Ok(String::from_utf8_lossy(text).lines().filter_map(parse_diskstats).collect())
+    };
+    let (before, after) = (stats("before")?, stats("after")?);
+    let deltas = after.into_iter().map(|(name, after)| {
+        let before = before.get(&name).copied().unwrap_or_default();
+        (name, after.saturating_sub(before))
+    });
+    Ok(deltas.filter(|(_, flushes)| *flushes > 0).collect())
+}
+
+/// The name of a block device and the flushes it completed. A line is major, minor, name and 17 fields, of which the
+/// 16th counts them (Documentation/admin-guide/iostats.rst).
+fn parse_diskstats(line: &str) -> Option<(String, u64)> {
+    const WORDS_BEFORE_FIELD_1: usize = 3;
+    let mut words = line.split_whitespace();
+    let name = words.clone().nth(2)?.to_owned();
+    Some((name, words.nth(WORDS_BEFORE_FIELD_1 + 15)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::{Bus, Disk};
+    use super::super::scenario::Expected;
+    use super::*;
+
+    static TRAP: Scenario = Scenario {
+        name: "trap",
+        disks: &[Disk::new(Bus::VirtioScsi, "a")],
+        expected: Expected::none(&["a"]),
+        ..Scenario::PLAIN
+    };
+
+    fn evidence(flushes: u64) -> Evidence {
+        let sample = |flushes| {
+            Sample::from([(
+                "a".to_owned(),
+                DriveCounters { flushes, writes: 2 * flushes, write_cache: true },
+            )])
+        };
+        let line = |name, flushes| format!("8 0 {name} 1 0 8 1 {flushes} 0 8 1 0 1 1 0 0 0 0 {flushes} 3\n");
+        let text = |text: String| text.into_bytes();
+        Evidence {
+            nodes: [("a".to_owned(), "sda".to_owned())].into(),
+            samples: [("before".to_owned(), sample(10)), ("after".to_owned(), sample(10 + flushes))].into(),
+            blobs: [
+                ("target".to_owned(), text("/mnt/t\n".to_owned())),
+                ("before".to_owned(), text(line("sda", 3) + &line("loop0", 1) + &line("sdb", 1))),
+                ("after".to_owned(), text(line("sda", 3 + flushes) + &line("loop0", 5) + &line("sdb", 1))),
+            ]
+            .into(),
+        }
+    }
+
+    #[test]
+    fn counts_are_differences() {
+        let oracle = Oracle::of(&TRAP, "6.12", &evidence(7)).unwrap();
+        let disk = &oracle.disks[0];
+        assert_eq!((disk.flushes_arrived, disk.writes_arrived, disk.block_layer_flushes), (7, 14, 7));
+        assert_eq!(oracle.stacked_block_layer_flushes, [("loop0".to_owned(), 4)].into());
+        assert!(oracle.contradiction(&TRAP).unwrap().starts_with("7 flushes arrived at sda"));
+    }
+
+    #[test]
+    fn a_trap_that_catches_is_as_expected() {
+        assert_eq!(Oracle::of(&TRAP, "6.12", &evidence(0)).unwrap().contradiction(&TRAP), None);
+    }
+
+    #[test]
+    fn a_guest_that_broke_off_has_no_oracle() {
+        let mut evidence = evidence(1);
+        evidence.samples.remove("after");
+        assert!(Oracle::of(&TRAP, "6.12", &evidence).unwrap_err().to_string().contains("after"));
+    }
+}

@@ -1,0 +1,162 @@
+//! QEMU's control protocol, for one purpose: to ask each emulated drive what it has received.
+//!
+//! The protocol runs over QEMU's standard input and output: nothing to connect to, nothing left behind, and QEMU's end
+//! is seen as the end of its output. A message is one line of JSON; answers come in the order of the commands, with
+//! events between them, which do not matter here.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How long QEMU may take to answer. Under emulation on a busy machine it may be slow, but not for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What one emulated drive has received since power-on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DriveCounters {
+    /// Flush commands.
+    pub flushes: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// Whether its volatile write cache is on now.
+    pub write_cache: bool,
+}
+
+/// The counters of all drives at one moment, by QEMU's name for the drive.
+pub(crate) type Sample = BTreeMap<String, DriveCounters>;
+
+/// A connection whose greeting and negotiation are done.
+#[derive(Debug)]
+pub(crate) struct Qmp {
+    commands: ChildStdin,
+    answers: Receiver<String>,
+}
+
+impl Qmp {
+    /// Waits for the greeting and enters command mode. When this returns, QEMU has connected all its sockets too.
+    ///
+    /// # Errors
+    /// When QEMU ends or is silent.
+    pub(crate) fn negotiate(commands: ChildStdin, output: ChildStdout) -> Result<Self> {
+        let (sender, answers) = channel();
+        // Ends by itself: with QEMU's output, or when nobody listens any more.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut qmp = Self { commands, answers };
+        qmp.next_message().context("waiting for QEMU's greeting")?;
+        qmp.execute("qmp_capabilities")?;
+        Ok(qmp)
+    }
+
+    /// The counters of all drives now.
+    ///
+    /// # Errors
+    /// When QEMU ends, is silent, or answers something else.
+    pub(crate) fn sample(&mut self) -> Result<Sample> {
+        let stats = self.execute("query-blockstats")?;
+        let blocks = self.execute("query-block")?;
+        counters(stats, blocks)
+    }
+
+    /// Runs a command without arguments and returns what it returns.
+    fn execute(&mut self, command: &str) -> Result<Value> {
+        writeln!(self.commands, "{}", json!({ "execute": command }))
+            .and_then(|()| self.commands.flush())
+            .with_context(|| format!("sending {command} to QEMU"))?;
+        loop {
+            let mut message =
+                self.next_message().with_context(|| format!("waiting for the answer to {command}"))?;
+            if let Some(error) = message.get("error") {
+                bail!("QEMU refused {command}: {error}");
+            }
+            if let Some(answer) = message.get_mut("return") {
+                return Ok(answer.take());
+            }
+        }
+    }
+
+    fn next_message(&self) -> Result<Value> {
+        let line = self.answers.recv_timeout(PATIENCE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => anyhow::anyhow!("QEMU was silent for {} s", PATIENCE.as_secs()),
+            RecvTimeoutError::Disconnected => anyhow::anyhow!("QEMU ended"),
+        })?;
+        serde_json::from_str(&line).with_context(|| format!("QEMU said something that is not JSON: {line}"))
+    }
+}
+
+/// Joins the answers of query-blockstats and query-block.
+fn counters(stats: Value, blocks: Value) -> Result<Sample> {
+    #[derive(Deserialize)]
+    struct Device {
+        device: String,
+        stats: Stats,
+    }
+    #[derive(Deserialize)]
+    struct Stats {
+        flush_operations: u64,
+        wr_operations: u64,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        device: String,
+        inserted: Option<Inserted>,
+    }
+    #[derive(Deserialize)]
+    struct Inserted {
+        cache: Cache,
+    }
+    #[derive(Deserialize)]
+    struct Cache {
+        writeback: bool,
+    }
+    let devices: Vec<Device> = serde_json::from_value(stats).context("reading query-blockstats")?;
+    let blocks: Vec<Block> = serde_json::from_value(blocks).context("reading query-block")?;
+    let write_cache: BTreeMap<String, bool> = blocks
+        .into_iter()
+        .filter_map(|block| Some((block.device, block.inserted?.cache.writeback)))
+        .collect();
+    Ok(devices
+        .into_iter()
+        .filter_map(|device| {
+            let write_cache = *write_cache.get(&device.device)?;
+            let Stats { flush_operations: flushes, wr_operations: writes } = device.stats;
+            Some((device.device, DriveCounters { flushes, writes, write_cache }))
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_qemu_are_joined() {
+        let stats = json!([
+            {"device": "a", "qdev": "/machine/x", "stats": {"flush_operations": 7, "wr_operations": 9, "rd_bytes": 1}},
+            {"device": "", "stats": {"flush_operations": 1, "wr_operations": 1}}
+        ]);
+        let blocks = json!([
+            {"device": "a", "inserted": {"cache": {"writeback": true, "direct": false}}},
+            {"device": "empty"}
+        ]);
+        let sample = counters(stats, blocks).unwrap();
+        let expected = DriveCounters { flushes: 7, writes: 9, write_cache: true };
+        assert_eq!(sample, Sample::from([("a".to_owned(), expected)]));
+    }
+
+    #[test]
+    fn another_shape_is_an_error() {
+        assert!(counters(json!({"device": 1}), json!([])).is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! The commands: plan the boots, run them side by side, judge, print a line per scenario, and record.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::boot::{self, End, Run};
+use super::interrupt::Interrupts;
+use super::kernel::{self, Kernel};
+use super::lab::{Files, Lab};
+use super::modules::Modules;
+use super::oracle::Oracle;
+use super::scenario::{Group, Scenario};
+use super::{Options, cache_directory, disk, initramfs, scenarios};
+use crate::packages::{Outcome, ensure_installed};
+
+/// `guest run`, as asked.
+pub(crate) struct Request {
+    /// What every boot needs.
+    pub options: Options,
+    /// Where to write recordings.
+    pub record: Option<PathBuf>,
+    /// Guests at once.
+    pub jobs: usize,
+    /// Names; all when empty.
+    pub scenarios: Vec<String>,
+}
+
+/// What came of the scenarios.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Ran, and the drives' counters are as expected.
+    pub passed: usize,
+    /// Cannot run on this machine or kernel, and said so.
+    pub skipped: usize,
+    /// Broke, or the counters are not as expected.
+    pub failed: usize,
+}
+
+/// Runs the scenarios asked for.
+///
+/// # Errors
+/// When the laboratory cannot be built, or after an interrupt; a failed scenario is counted instead.
+pub(crate) fn run(request: &Request) -> Result<Tally> {
+    let groups = select(&request.scenarios)?;
+    let Some(workshop) = Workshop::open(&request.options)? else {
+        let skipped = groups.iter().map(|(_, chosen)| chosen.len()).sum();
+        return Ok(Tally { skipped, ..Tally::default() });
+    };
+    let interrupts = Interrupts::install()?;
+    let began = Instant::now();
+    let labs: Mutex<VecDeque<Lab>> =
+        Mutex::new(groups.into_iter().map(|(group, chosen)| workshop.lab(group, chosen, false)).collect());
+    let tally = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        for _ in 0..request.jobs.max(1) {
+            scope.spawn(|| {
+                while let Some(lab) = next(&labs).filter(|_| !interrupts.seen()) {
+                    let began = Instant::now();
+                    let console = workshop.console(&lab);
+                    let runs = boot::run(&lab, &console, &interrupts);
+                    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    for run in &runs {
+                        report(run, request.record.as_deref(), &console, &mut tally);
+                    }
+                    eprintln!(
+                        "boot {}: {} scenarios in {:.1} s",
+                        lab.name,
+                        runs.len(),
+                        began.elapsed().as_secs_f64()
+                    );
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Tally { passed, skipped, failed } = tally;
+    eprintln!(
+        "{passed} passed, {skipped} skipped, {failed} failed in {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    ensure!(!interrupts.seen(), "interrupted");
+    Ok(tally)
+}
+
+fn next<'a>(labs: &Mutex<VecDeque<Lab<'a>>>) -> Option<Lab<'a>> {
+    labs.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+/// Boots the drives of one scenario with a shell on this terminal.
+///
+/// # Errors
+/// When the laboratory cannot be built or QEMU not started.
+pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
+    let (group, chosen) = select(&[name.to_owned()])?.into_iter().next().context("nothing was selected")?;
+    let Some(workshop) = Workshop::open(options)? else { return Ok(ExitCode::SUCCESS) };
+    let lab = workshop.lab(group, chosen, true);
+    let directory = tempfile::tempdir().context("making a directory")?;
+    let files = Files {
+        initramfs: directory.path().join("initramfs"),
+        channel: directory.path().join("channel"),
+        console: workshop.console(&lab),
+        complaints: workshop.console(&lab),
+        trace: directory.path().join("trace"),
+    };
+    initramfs::write(&lab, &files.initramfs)?;
+    let drives = disk::attach(&lab.disks(), directory.path())?;
+    let status = lab.command(&files, &drives).status().context("starting QEMU")?;
+    ensure!(status.success(), "QEMU ended with {status}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What all boots of a run share.
+struct Workshop {
+    kernel: Kernel,
+    modules: Modules,
+    plumb: Option<PathBuf>,
+    logs: PathBuf,
+}
+
+impl Workshop {
+    /// Makes the machine ready; none, after saying so, when it cannot run guests at all.
+    fn open(options: &Options) -> Result<Option<Self>> {
+        if std::env::consts::ARCH != "x86_64" {
+            eprintln!("SKIPPED all guests: they take programs from this machine, which is not x86_64");
+            return Ok(None);
+        }
+        if let Outcome::Unavailable(reason) = ensure_installed(&initramfs::programs())? {
+            eprintln!("SKIPPED all guests: {reason}");
+            return Ok(None);
+        }
+        let cache = cache_directory()?;
+        let kernel = kernel::fetch(options.kernel, &cache)?;
+        let modules = Modules::open(&kernel.modules, &cache.join(format!("modules-{}", kernel.release)))?;
+        let logs = cache.join("logs");
+        std::fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
+        if let Some(plumb) = &options.plumb {
+            ensure!(plumb.is_file(), "there is no {}", plumb.display());
+        }
+        Ok(Some(Self { kernel, modules, plumb: options.plumb.clone(), logs }))
+    }
+
+    fn lab(&self, group: &Group, scenarios: Vec<&'static Scenario>, interactive: bool) -> Lab<'_> {
+        let Self { kernel, modules, plumb, .. } = self;
+        Lab { name: group.name, kernel, modules, plumb: plumb.as_deref(), scenarios, interactive }
+    }
+
+    fn console(&self, lab: &Lab) -> PathBuf {
+        self.logs.join(format!("{}-{}.log", lab.name, self.kernel.release))
+    }
+}
+
+/// The named scenarios, or all, by the boot to which they belong.
+fn select(names: &[String]) -> Result<Vec<(&'static Group, Vec<&'static Scenario>)>> {
+    let known =
+        |name: &String| scenarios::GROUPS.iter().flat_map(|group| group.scenarios).any(|s| s.name == name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        bail!("there is no scenario {unknown}; see `cargo xtask guest list`");
+    }
+    let wanted = |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| name == scenario.name);
+    let groups =
+        scenarios::GROUPS.iter().map(|group| (group, group.scenarios.iter().filter(wanted).collect()));
+    Ok(groups.filter(|(_, chosen): &(_, Vec<_>)| !chosen.is_empty()).collect())
+}
+
+/// Judges one scenario, prints its line and writes its recording.
+fn report(run: &Run, record: Option<&Path>, console: &Path, tally: &mut Tally) {
+    let name = run.scenario.name;
+    let seconds = run.duration.as_secs_f64();
+    match judge(run, record, console) {
+        Ok(Verdict::Passed(oracle)) => {
+            tally.passed += 1;
+            say(&format!("ok   {name:28} {:4.1} s  {}", seconds, counts(&oracle)));
+        }
+        Ok(Verdict::Skipped(reason)) => {
+            tally.skipped += 1;
+            say(&format!("SKIP {name:28} {seconds:4.1} s  {reason}"));
+        }
+        Err(error) => {
+            tally.failed += 1;
+            say(&format!("FAIL {name:28} {seconds:4.1} s  {error:#} (console: {})", console.display()));
+        }
+    }
+}
+
+/// Prints a line of the result. A reader that has gone away does not stop the work.
+pub(crate) fn say(line: &str) {
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        eprintln!("warning: cannot print the result: {error}");
+    }
+}
+
+enum Verdict {
+    Passed(Oracle),
+    Skipped(String),
+}
+
+fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
+    if let Some(survey) = run.evidence.blobs.get("survey.json") {
+        // Beside the console, not in the recording: verdicts change with the rules, what was seen does not.
+        let path = console.with_file_name(format!("{}.survey.json", run.scenario.name));
+        std::fs::write(&path, survey).with_context(|| format!("writing {}", path.display()))?;
+    }
+    match &run.end {
+        End::Completed => {}
+        End::Skipped(reason) => return Ok(Verdict::Skipped(reason.clone())),
+        End::Failed(reason) => bail!("{reason}"),
+    }
+    let oracle = Oracle::of(run.scenario, &run.kernel, &run.evidence)?;
+    if let Some(contradiction) = oracle.contradiction(run.scenario) {
+        bail!("{contradiction}: {}", counts(&oracle));
+    }
+    if let Some(directory) = record {
+        write_recording(&directory.join(run.scenario.name), run, &oracle)?;
+    }
+    Ok(Verdict::Passed(oracle))
+}
+
+/// The counts of a scenario in one line: for each drive what arrived, and what its block layer handed over.
+fn counts(oracle: &Oracle) -> String {
+    let disks = oracle.disks.iter().map(|disk| {
+        let cache = if disk.write_cache { "on" } else { "off" };
+        let (arrived, handed) = (disk.flushes_arrived, disk.block_layer_flushes);
+        format!("{} (cache {cache}): {arrived} arrived, {handed} in the block layer", disk.name)
+    });
+    let stacked =
+        oracle.stacked_block_layer_flushes.iter().map(|(name, flushes)| format!("{name}: {flushes}"));
+    let counts = disks.chain(stacked).collect::<Vec<_>>().join("; ");
+    if oracle.disks.is_empty() { format!("no emulated drive below {counts}") } else { counts }
+}
+
+/// Replaces the recording of a scenario: what plumb recorded, and the oracle beside it.
+fn write_recording(directory: &Path, run: &Run, oracle: &Oracle) -> Result<()> {
+    if directory.exists() {
+        std::fs::remove_dir_all(directory).with_context(|| format!("removing {}", directory.display()))?;
+    }
+    std::fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
+    if let Some(archive) = run.evidence.blobs.get("record.tar") {
+        unpack(archive, directory)?;
+    }
+    let path = directory.join("oracle.json");
+    let text = serde_json::to_string_pretty(oracle).context("writing the oracle as JSON")? + "\n";
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+fn unpack(archive: &[u8], directory: &Path) -> Result<()> {
+    let mut tar = Command::new("tar")
+        .args(["--extract", "--no-same-owner", "--directory"])
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("running tar")?;
+    tar.stdin.take().context("tar has no input")?.write_all(archive).context("giving tar the recording")?;
+    let status = tar.wait().context("waiting for tar")?;
+    ensure!(status.success(), "tar could not unpack the recording: {status}");
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The scenarios, by the boot that they share.
+//!
+//! One file a boot. Within a boot they run in order; a scenario whose state outlives its take-down (a trap in the
+//! kernel's view of a drive) has a drive of its own, the others share a few.
+
+use super::scenario::{Group, Scenario};
+
+mod buses;
+mod filesystems;
+mod stacks;
+mod traps;
+
+/// All boots, the longest first, so that they fill two processors.
+pub(crate) const GROUPS: &[Group] = &[
+    Group { name: "stacks", scenarios: stacks::ALL },
+    Group { name: "traps", scenarios: traps::ALL },
+    Group { name: "buses", scenarios: buses::ALL },
+    Group { name: "filesystems", scenarios: filesystems::ALL },
+];
+
+/// All of them for people, a line each under the name of their boot.
+pub(crate) fn list() -> String {
+    let line = |scenario: &Scenario| format!("\n  {:28} {}", scenario.name, scenario.about);
+    let group =
+        |group: &Group| format!("{}:{}", group.name, group.scenarios.iter().map(line).collect::<String>());
+    GROUPS.iter().map(group).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn all() -> impl Iterator<Item = &'static Scenario> {
+        GROUPS.iter().flat_map(|group| group.scenarios)
+    }
+
+    #[test]
+    fn names_are_unique_and_fit_for_directories() {
+        let mut seen = BTreeSet::new();
+        for scenario in all() {
+            assert!(seen.insert(scenario.name), "{} twice", scenario.name);
+            assert!(
+                scenario.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+                "{}",
+                scenario.name
+            );
+            assert!(!scenario.about.is_empty(), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn expectations_name_drives_of_the_scenario() {
+        for Scenario { name, disks, expected, .. } in all() {
+            let named: Vec<_> = expected.arrived.iter().chain(expected.none).collect();
+            assert_eq!(named.is_empty(), disks.is_empty(), "{name}");
+            for drive in named {
+                assert!(disks.iter().any(|disk| disk.name == *drive), "{name}: {drive}");
+            }
+        }
+    }
+
+    /// Two scenarios may share a drive only if they mean the same one; and AHCI has six ports.
+    #[test]
+    fn shared_drives_are_the_same() {
+        for group in GROUPS {
+            let mut disks: Vec<_> = group.scenarios.iter().flat_map(|scenario| scenario.disks).collect();
+            disks.sort_by_key(|disk| disk.name);
+            disks.dedup();
+            assert!(disks.windows(2).all(|pair| pair[0].name != pair[1].name), "{}", group.name);
+        }
+    }
+}

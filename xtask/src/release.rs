@@ -1,0 +1,124 @@
+//! `cargo xtask release`: the static-pie binary, and a Debian package around it with manual pages, completions and
+//! systemd units.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::lint;
+
+/// An explicit target keeps `crt-static` away from build scripts and procedural macros.
+#[cfg(target_arch = "x86_64")]
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// As above.
+#[cfg(target_arch = "aarch64")]
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+
+/// A release binary larger than this needs a reason.
+const BINARY_BYTES_MAX: u64 = 12 << 20;
+
+/// Builds both and says where they are.
+pub(crate) fn main() -> Result<ExitCode> {
+    let root = lint::workspace_root()?;
+    let binary = static_binary(&root)?;
+    let size = fs::metadata(&binary).context("looking at the binary")?.len();
+    ensure!(size <= BINARY_BYTES_MAX, "{} has {size} bytes, over {BINARY_BYTES_MAX}", binary.display());
+    let package = debian_package(&root, &binary)?;
+    println!("{} ({:.1} MiB)", binary.display(), size as f64 / f64::from(1 << 20));
+    println!("{}", package.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A binary that runs on any Linux of this architecture: no dynamic loader, no shared library.
+fn static_binary(root: &Path) -> Result<PathBuf> {
+    eprintln!("release: building the static binary");
+    let flags = "-C target-feature=+crt-static -C relocation-model=pie";
+    run(Command::new("cargo")
+        .args(["build", "--profile", "dist", "--package", "plumb", "--target", TARGET])
+        .env("RUSTFLAGS", flags)
+        .current_dir(root))?;
+    let binary = crate::target_directory(root)?.join(TARGET).join("dist/plumb");
+    ensure!(binary.is_file(), "cargo built no {}", binary.display());
+    Ok(binary)
+}
+
+/// Lays out the package's tree and packs it with dpkg-deb.
+fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
+    eprintln!("release: packing the Debian package");
+    let tree = tempfile::tempdir().context("making a directory for the package")?;
+    let at = |path: &str| tree.path().join(path);
+    install(binary, &at("usr/bin/plumb"))?;
+    let units = root.join("integrations/systemd");
+    for unit in ["plumb-check@.service", "plumb-check@.timer"] {
+        install(&units.join(unit), &at("usr/lib/systemd/system").join(unit))?;
+    }
+    for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        install(&root.join(document), &at("usr/share/doc/plumb").join(document))?;
+    }
+    manual_pages(binary, &at("usr/share/man/man1"))?;
+    for (shell, place) in [
+        ("bash", "usr/share/bash-completion/completions/plumb"),
+        ("zsh", "usr/share/zsh/vendor-completions/_plumb"),
+        ("fish", "usr/share/fish/vendor_completions.d/plumb.fish"),
+    ] {
+        let script = Command::new(binary).args(["completions", shell]).output().context("starting plumb")?;
+        ensure!(script.status.success(), "plumb completions {shell}: {}", script.status);
+        write(&at(place), &script.stdout)?;
+    }
+    write(&at("DEBIAN/control"), control().as_bytes())?;
+    let package = binary.with_file_name(format!("plumb_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()));
+    run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(tree.path()).arg(&package))?;
+    Ok(package)
+}
+
+/// Manual pages are made by the binary itself, and compressed as Debian wants them.
+fn manual_pages(binary: &Path, directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    run(Command::new(binary).arg("manual").arg(directory))?;
+    for page in fs::read_dir(directory).context("reading the manual pages")? {
+        run(Command::new("gzip").args(["-9", "-n"]).arg(page.context("reading the manual pages")?.path()))?;
+    }
+    Ok(())
+}
+
+fn control() -> String {
+    format!(
+        "Package: plumb\nVersion: {}\nArchitecture: {}\nMaintainer: The plumb authors <plumb@localhost>\n\
+         Section: admin\nPriority: optional\nDescription: how deep does a write go\n Surveys the write path from the \
+         application to the drive, measures what a\n durable write costs, and says what may be lost at a power cut.\n",
+        env!("CARGO_PKG_VERSION"),
+        architecture(),
+    )
+}
+
+/// Debian's name of the architecture.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn install(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+    }
+    fs::copy(from, to).with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+fn write(to: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+    }
+    fs::write(to, bytes).with_context(|| to.display().to_string())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("starting {command:?}"))?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
