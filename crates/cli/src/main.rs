@@ -1,3 +1,29 @@
-//! The `plumb` binary: parse, compose, exit code.
+//! The `plumb` binary: parse what was typed, compose the rooms, answer with an exit code.
 
-fn main() {}
+mod arguments;
+mod command;
+mod exit;
+mod progress;
+mod stop;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(refusal) => return exit::of_refusal(&refusal),
+    };
+    let ended = match arguments.command {
+        Command::Check(check) => command::check::run(check),
+        Command::Survey(survey) => command::survey::run(&survey),
+        Command::Report(report) => command::report::run(&report),
+        Command::Completions { shell } => command::generate::completions(shell),
+        Command::Manual { directory } => command::generate::manual(&directory),
+    };
+    ended.unwrap_or_else(|failure| exit::say(&failure)).into()
+}

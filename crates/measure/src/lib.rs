@@ -3,9 +3,23 @@
 //! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no report asks
 //! a live device again.
 
+pub mod bootstrap;
+pub mod error;
+pub mod histogram;
+pub mod process;
 pub mod result;
+pub mod run;
+pub mod series;
+pub mod steadiness;
+pub mod storage;
 
+pub use error::{Error, Result};
+pub use histogram::Histogram;
 pub use result::{
     ApplicationSide, FlushWrites, IoResult, Latency, Quality, SERIES_BUCKET, SeriesPoint, StorageSide,
     SyncMethod, SyncResult,
 };
+pub use run::{DeviceIdentity, Manifest, Place, Recording, RunDirectory, RunStatus, TaggedHistogram};
+pub use series::{Series, SeriesEvent};
+pub use steadiness::{Ramp, Steadiness};
+pub use storage::{NoDelta, calibrate, storage_side};

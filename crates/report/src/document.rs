@@ -22,6 +22,10 @@ pub struct CheckDocument {
     pub sync: Vec<SyncResult>,
     /// Application beside storage, by load.
     pub io: Vec<IoResult>,
+    /// What the devices beneath were handed, phase by phase and without a gap: the sum is what an outside observer of
+    /// /proc/diskstats sees. Empty where no device can be observed.
+    #[serde(default)]
+    pub accounting: Vec<Account>,
     /// What is wrong or worth knowing: the findings of the survey and the verdicts of the measurement.
     pub verdicts: Vec<Finding>,
     /// Where all this was measured.
@@ -33,6 +37,25 @@ pub struct CheckDocument {
 impl CheckDocument {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/check/1";
+}
+
+/// What the devices beneath the target were handed while one phase ran, all devices summed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// The phase, including its preparation and its recording.
+    pub phase: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Flush requests; null where the kernel does not count them.
+    pub flushes: Option<u64>,
+    /// Reads.
+    pub reads: u64,
+    /// Writes, empty flushes taken out once that is known.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
 }
 
 /// Where and how a measurement was made.

@@ -1,0 +1,168 @@
+//! The table of application against storage: random reads and writes, through the page cache and past it.
+
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile, pagecache};
+use plumb_load::{LoadOutcome, Worker, WorkerOptions};
+use plumb_measure::{IoResult, Quality};
+use plumb_workload::{Access, ByteRange, Stop, Workload};
+
+use crate::ended::Mishap;
+use crate::error::CheckError;
+use crate::plan::{IO_BLOCK, IO_DEPTH, IoKind, Phase};
+use crate::session::{Session, Window};
+use crate::storage::Side;
+use crate::surroundings::{processor_times, written_share};
+
+/// The block with which a file is read into the page cache.
+const WARM_BLOCK: Bytes = Bytes::mib(1);
+
+/// What one load measured.
+struct Measured {
+    outcome: LoadOutcome,
+    side: Side,
+    written_share: Option<f64>,
+    dirty_after: Option<Bytes>,
+}
+
+impl Session<'_> {
+    /// Measures one load and keeps its result, also if that is why there is none.
+    pub(crate) fn io(&mut self, kind: IoKind, file: &TestFile) -> Result<Result<(), Mishap>, CheckError> {
+        let phase = Phase::Io(kind);
+        self.announce(phase);
+        let depth = if kind.direct { IO_DEPTH } else { 1 };
+        let mut result = IoResult {
+            name: kind.name().to_owned(),
+            block_bytes: IO_BLOCK.0,
+            depth,
+            range_bytes: file.size().0,
+            application: None,
+            storage: None,
+            storage_unknown_because: None,
+            dirty_bytes_after: None,
+            quality: Quality::default(),
+            failed_because: None,
+        };
+        let measured = self.load(kind, phase, file, &mut result);
+        let mishap = match measured {
+            Ok(measured) => {
+                let part = if kind.write { "write" } else { "read" };
+                let both = measured.outcome.reads_and_writes();
+                let window =
+                    Window { parts: &[(part, &both.latency)], series: &both.series, length: measured.outcome.length };
+                self.keep(phase, window)?;
+                fill_in(&mut result, kind, self.has_one_leaf(), measured);
+                Ok(())
+            }
+            Err(mishap) => {
+                result.failed_because = Some(mishap.reason());
+                result.storage_unknown_because = Some("it could not be measured".to_owned());
+                Err(mishap)
+            }
+        };
+        self.document.io.push(result);
+        Ok(mishap)
+    }
+
+    fn load(
+        &mut self,
+        kind: IoKind,
+        phase: Phase,
+        file: &TestFile,
+        result: &mut IoResult,
+    ) -> Result<Measured, Mishap> {
+        let device = self.open(kind, file)?;
+        let written_share = written_share(&device);
+        let mut length = file.size();
+        let mut time = self.time_for(phase);
+        if !kind.write && !kind.direct {
+            let begun = self.clock.now();
+            length = self.warm(&device, phase, length)?;
+            time = Nanos(time.since(self.clock.now().since(begun)).0.max(time.0 / 4));
+        }
+        result.range_bytes = length.0;
+        let workload = Workload {
+            write_percent: if kind.write { 100 } else { 0 },
+            depth: result.depth,
+            stop: Stop::Duration(time),
+            seed: self.request.seed,
+            ..Workload::over(ByteRange { offset: Bytes(0), length }, IO_BLOCK)
+        };
+        let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
+        let times = processor_times();
+        let (outcome, side) = self.run(phase, vec![worker])?;
+        result.quality = outcome.quality();
+        result.quality.steal = times.and_then(|before| processor_times()?.steal_since(&before));
+        let dirty_after = (kind.write && !kind.direct)
+            .then(|| pagecache::residency(file, Bytes(0), file.size(), &file.place()).ok()?.dirty)
+            .flatten();
+        Ok(Measured { outcome, side, written_share, dirty_after })
+    }
+
+    /// Direct requests go through io_uring where that is allowed; cached ones are calls, as applications make them.
+    fn open(&mut self, kind: IoKind, file: &TestFile) -> Result<FileDevice, Mishap> {
+        let options = match (kind.write, kind.direct) {
+            (false, true) => FileOptions::read_direct(),
+            (true, true) => FileOptions::write_direct(),
+            (false, false) => FileOptions::read_buffered().engine(EngineChoice::Positioned),
+            (true, false) => FileOptions::write_buffered().engine(EngineChoice::Positioned),
+        };
+        let device = file.open(options, Arc::clone(&self.clock))?;
+        if kind.direct {
+            self.keep_engine(device.engine());
+        }
+        Ok(device)
+    }
+
+    /// Reads the file into the page cache, for at most half the time of the phase, and returns how much of it is
+    /// there: what is cached is then measured, and nothing else.
+    fn warm(&mut self, device: &FileDevice, phase: Phase, size: Bytes) -> Result<Bytes, Mishap> {
+        let block = WARM_BLOCK.min(size);
+        let workload = Workload {
+            access: Access::Sequential,
+            stop: Stop::Operations((size.0 / block.0).max(1)),
+            ..Workload::over(ByteRange { offset: Bytes(0), length: size }, block)
+        };
+        let worker = Worker::new(device, &workload, WorkerOptions::default())?;
+        let limit = self.time_for(phase).0 / 2;
+        let enough = std::sync::atomic::AtomicBool::new(false);
+        let stop = self.stop;
+        let outcome = plumb_load::run(vec![worker], &self.clock, &enough, &mut |progress| {
+            let over = progress.elapsed.0 > limit || stop.load(std::sync::atomic::Ordering::Relaxed);
+            enough.store(over, std::sync::atomic::Ordering::Relaxed);
+        })?;
+        Ok(outcome.read.bytes.max(block).min(size))
+    }
+
+    /// Runs workers between two readings of the counters.
+    pub(crate) fn run(&mut self, phase: Phase, workers: Vec<Worker>) -> Result<(LoadOutcome, Side), Mishap> {
+        let before = self.storage.read();
+        let clock = Arc::clone(&self.clock);
+        let stop = self.stop;
+        let outcome = plumb_load::run(workers, &clock, stop, &mut |progress| self.show(phase, progress.elapsed))?;
+        let side = self.storage.between(before, self.storage.read());
+        Ok((outcome, side))
+    }
+
+    /// Whether all data goes to one device once, so that bytes can be compared with the application's.
+    fn has_one_leaf(&self) -> bool {
+        self.document.path.block_devices().len() == 1
+    }
+}
+
+/// Completes the result of a load that could be measured.
+fn fill_in(result: &mut IoResult, kind: IoKind, one_leaf: bool, measured: Measured) {
+    let application = measured.outcome.application();
+    result.quality.written_share = measured.written_share;
+    if let (true, true, Ok(side)) = (kind.direct, one_leaf, &measured.side) {
+        let moved = side.read_bytes + side.write_bytes;
+        result.quality.foreign_bytes = Some(moved.saturating_sub(application.bytes));
+    }
+    result.application = Some(application);
+    result.dirty_bytes_after = measured.dirty_after.map(|bytes| bytes.0);
+    match measured.side {
+        Ok(side) => result.storage = Some(side),
+        Err(why) => result.storage_unknown_because = Some(why),
+    }
+}

@@ -1,0 +1,240 @@
+//! One check while it runs: its clock, its counters, its progress, and what it has learnt so far.
+//!
+//! After every phase the document goes to the run directory, so that whatever ends the check leaves a recording that
+//! can be read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{Clock, Nanos, RealClock};
+use plumb_linux::Engine;
+use plumb_measure::{DeviceIdentity, Histogram, Manifest, Place as RunPlace, RunDirectory, Series, TaggedHistogram};
+use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
+
+use crate::ended::{Ended, Mishap};
+use crate::error::CheckError;
+use crate::plan::{PHASES, Phase, time_for};
+use crate::progress::Progress;
+use crate::request::{Checked, Out, Request};
+use crate::storage::Storage;
+use crate::survey::Surveyed;
+use crate::{surroundings, survey};
+
+/// What one phase measured, for the recording.
+pub(crate) struct Window<'a> {
+    /// The distributions, each with the part of an operation that it times: `durable`, `write`, `sync`, `read`.
+    pub(crate) parts: &'a [(&'a str, &'a Histogram)],
+    /// Operations over time.
+    pub(crate) series: &'a Series,
+    /// The length of the window.
+    pub(crate) length: Nanos,
+}
+
+/// A check in progress.
+pub(crate) struct Session<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) storage: Storage,
+    pub(crate) document: CheckDocument,
+    progress: &'a mut dyn Progress,
+    directory: Option<RunDirectory>,
+    /// What could not be measured, although the check went on.
+    unmeasured: Option<String>,
+}
+
+impl<'a> Session<'a> {
+    /// A session that has surveyed and measured nothing yet.
+    pub(crate) fn begin(
+        request: &'a Request,
+        surveyed: Surveyed,
+        progress: &'a mut dyn Progress,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let Surveyed { path, kernel } = surveyed;
+        let mut storage = Storage::beneath(path.block_devices(), Arc::clone(&clock));
+        storage.book("begin");
+        let environment = Environment {
+            plumb: env!("CARGO_PKG_VERSION").to_owned(),
+            argv: request.argv.clone(),
+            seed: request.seed,
+            started_at: request.started_at.clone(),
+            kernel,
+            host: surroundings::host(),
+            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+            memory_bytes: surroundings::memory_bytes(),
+            root_would_add: survey::root_would_add(&path),
+            ..Environment::default()
+        };
+        let document = CheckDocument {
+            schema: CheckDocument::SCHEMA.to_owned(),
+            target: request.target.display().to_string(),
+            complete: false,
+            incomplete_because: None,
+            path,
+            sync: Vec::new(),
+            io: Vec::new(),
+            accounting: Vec::new(),
+            verdicts: Vec::new(),
+            environment,
+            run_directory: None,
+        };
+        Self { request, clock, stop, storage, document, progress, directory: None, unmeasured: None }
+    }
+
+    /// Whether it was told to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Says that a phase begins.
+    pub(crate) fn announce(&mut self, phase: Phase) {
+        self.progress.begin(phase.name(), self.request.length.since(self.before(phase)));
+    }
+
+    /// Shows how far a phase is, which began `elapsed` ago.
+    pub(crate) fn show(&mut self, phase: Phase, elapsed: Nanos) {
+        let done = self.before(phase) + elapsed.min(self.time_for(phase));
+        let left = self.request.length.since(done);
+        let share = done.as_secs_f64() / self.request.length.as_secs_f64();
+        self.progress.at(phase.name(), share, left);
+    }
+
+    /// Something that the user should know now.
+    pub(crate) fn note(&mut self, line: &str) {
+        self.progress.note(line);
+    }
+
+    /// How long `phase` may take.
+    pub(crate) fn time_for(&self, phase: Phase) -> Nanos {
+        time_for(phase, self.request.length)
+    }
+
+    /// How long all phases before `phase` take.
+    fn before(&self, phase: Phase) -> Nanos {
+        PHASES.iter().take_while(|earlier| **earlier != phase).map(|earlier| self.time_for(*earlier)).sum()
+    }
+
+    /// Keeps how requests reach the kernel, and says so once if it is not the usual way.
+    pub(crate) fn keep_engine(&mut self, engine: &Engine) {
+        if self.document.environment.engine.is_empty() {
+            self.document.environment.engine = engine.name().to_owned();
+            self.document.environment.engine_because = engine.because().map(str::to_owned);
+            if engine.because().is_some() {
+                self.note(&format!("direct requests go through {engine}"));
+            }
+        }
+    }
+
+    /// Records distributions under `PHASE/PART`, and what happened when under the name of the phase.
+    pub(crate) fn keep(&self, phase: Phase, window: Window<'_>) -> Result<(), CheckError> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let tagged: Vec<TaggedHistogram> = window
+            .parts
+            .iter()
+            .map(|(part, histogram)| TaggedHistogram {
+                tag: format!("{}/{part}", phase.name()),
+                start: self.clock.now().since(window.length),
+                length: window.length,
+                histogram: (*histogram).clone(),
+            })
+            .collect();
+        directory.append_histograms(&tagged)?;
+        directory.append_series(phase.name(), window.series)?;
+        Ok(())
+    }
+
+    /// Remembers that a phase could not be measured here, although others can.
+    pub(crate) fn lacks(&mut self, phase: Phase, mishap: &Mishap) {
+        let reason = format!("{}: {}", phase.name(), mishap.reason());
+        self.note(&reason);
+        self.unmeasured.get_or_insert(reason);
+    }
+
+    /// How a check ends whose phases all had their turn.
+    pub(crate) fn ended(&mut self) -> Ended {
+        self.unmeasured.take().map_or(Ended::Complete, Ended::NotMeasured)
+    }
+
+    /// Makes the run directory, now that there is something to record.
+    pub(crate) fn open_recording(&mut self) -> Result<(), CheckError> {
+        let environment = &self.document.environment;
+        let mut manifest =
+            Manifest::starting("check", self.request.argv.clone(), self.request.seed, &self.request.started_at);
+        manifest.target = Some(self.document.target.clone());
+        manifest.kernel.clone_from(&environment.kernel);
+        manifest.host.clone_from(&environment.host);
+        manifest.devices = self.devices();
+        let directory = match &self.request.out {
+            Out::At(path) => RunDirectory::create(RunPlace::At(path), manifest)?,
+            Out::Within { parents, stem } => first_of(parents, stem, &manifest)?,
+        };
+        let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
+        self.document.run_directory = Some(shown.display().to_string());
+        self.directory = Some(directory);
+        self.save()
+    }
+
+    /// Writes the document as it stands.
+    pub(crate) fn save(&mut self) -> Result<(), CheckError> {
+        self.document.accounting = self.storage.accounts().to_vec();
+        if let Some(directory) = &self.directory {
+            directory.write_result(&self.document)?;
+        }
+        Ok(())
+    }
+
+    /// Judges what was learnt, writes the last of the recording, and lets go of the rest.
+    pub(crate) fn finish(mut self, ended: Ended, ended_at: &str) -> Result<Checked, CheckError> {
+        let because = match &ended {
+            Ended::Complete => None,
+            Ended::Interrupted => Some("interrupted by a signal".to_owned()),
+            Ended::NotMeasured(reason) | Ended::Failed(reason) => Some(reason.clone()),
+        };
+        if self.directory.is_none() && matches!(self.request.out, Out::At(_)) {
+            self.open_recording()?;
+        }
+        self.storage.book("report");
+        let document = &mut self.document;
+        document.io.sort_by_key(|io| crate::plan::IoKind::ALL.iter().position(|kind| kind.name() == io.name));
+        document.complete = because.is_none();
+        document.incomplete_because.clone_from(&because);
+        document.verdicts = verdict::judge(document);
+        self.save()?;
+        let Some(directory) = self.directory.take() else {
+            self.progress.end();
+            let recording = CheckRecording::without_distributions(self.document);
+            return Ok(Checked { recording, ended, run_directory: None });
+        };
+        // The page is made from the recording, as anybody can make it again.
+        let recording = CheckRecording::open(directory.path())?
+            .unwrap_or_else(|| CheckRecording::without_distributions(self.document));
+        let page = render(&recording, Format::Html, Style::PLAIN)
+            .map_err(|error| CheckError::Report(error.to_string()))?;
+        directory.write_file(Format::Html.file_name(), page.as_bytes())?;
+        let kept = directory.finish(because, ended_at)?;
+        self.progress.end();
+        Ok(Checked { recording, ended, run_directory: Some(kept) })
+    }
+
+    /// The drives beneath, by what stays the same.
+    fn devices(&self) -> Vec<DeviceIdentity> {
+        let path = &self.document.path;
+        let identity = |name: &str| path.layers.iter().find(|layer| layer.name == name)?.identity.clone();
+        path.block_devices().into_iter().map(|name| DeviceIdentity { identity: identity(&name), name }).collect()
+    }
+}
+
+/// A run directory in the first of the `parents` that takes one.
+fn first_of(parents: &[PathBuf], stem: &str, manifest: &Manifest) -> Result<RunDirectory, CheckError> {
+    let mut refused = None;
+    for parent in parents {
+        match RunDirectory::create(RunPlace::Within { parent, stem }, manifest.clone()) {
+            Ok(directory) => return Ok(directory),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    Err(refused.map_or_else(|| CheckError::Report("there is no place for it".to_owned()), CheckError::Recording))
+}

@@ -1,0 +1,113 @@
+//! What can be typed. What it means is decided by the commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use plumb_block::Bytes;
+use plumb_report::Format;
+
+/// How deep does a write go? Survey, measure and judge the write path.
+#[derive(Debug, Parser)]
+#[command(name = "plumb", version, about, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 nothing found, 1 finding, 2 usage, 3 could not measure, \
+                        4 refused for safety, 5 failed.\nResults go to stdout, progress to stderr.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Where writes become durable here, what a durable write costs, and what is wrong
+    Check(CheckArguments),
+    /// The write path from the application to the drive, layer by layer
+    Survey(SurveyArguments),
+    /// Any format of a recorded run, from the recording alone
+    Report(ReportArguments),
+    /// Shell completions, on stdout
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// Manual pages, into a directory
+    #[command(hide = true)]
+    Manual {
+        /// The directory, which must exist
+        directory: PathBuf,
+    },
+}
+
+/// Surveys the write path beneath a directory, measures a short load on a file of its own, and judges what it saw.
+/// Safe on a live system: it never touches other files, takes at most a tenth of the free space, and removes its
+/// file at the end and when interrupted. Needs no root; what root would add is said.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The directory whose write path is checked
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) target: PathBuf,
+
+    /// How long to measure, in seconds
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+
+    /// Size of the test file, such as 256M; default 256M or a tenth of the free space
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
+
+    /// Directory for the recording and report.html; default plumb-check-TIME in the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Seed of all random choices; default from the clock, and always recorded
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// One JSON document on stdout instead of the terminal report
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Follows the write path from a directory, file or block device down to the drive and says for each layer what it
+/// caches and what it does with FLUSH and FUA, with evidence. Writes nothing to any device.
+#[derive(Debug, Args)]
+pub(crate) struct SurveyArguments {
+    /// A path or a block device [default: .]
+    #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
+    pub(crate) target: Option<PathBuf>,
+
+    /// Every mounted file system and every disk
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Also record all that was read (of /proc, /sys and drive answers) in DIR, to be surveyed again elsewhere
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Survey a recording instead of this machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+}
+
+/// Rebuilds a report from the directory of a run, asking no device.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The directory of a run
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// terminal, html, json, csv, prometheus or fio
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    pub(crate) format: Format,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+
+    /// Write to FILE, whole or not at all, instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

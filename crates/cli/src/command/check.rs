@@ -1,0 +1,91 @@
+//! `plumb check`: the main job, its report, and its exit code.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plumb_block::Nanos;
+use plumb_check::{Checked, Ended, Out, Request, Severity as CheckSeverity};
+use plumb_path::Severity;
+use plumb_report::{Format, render};
+
+use crate::arguments::CheckArguments;
+use crate::exit::{Ended as EndedWith, Exit};
+use crate::progress::Bar;
+use crate::{stop, terminal};
+
+/// Checks, prints the report, and says how it ended.
+pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
+    let stop = stop::on_signals()?;
+    let format = if arguments.json { Format::Json } else { Format::Terminal };
+    let mut bar = Bar::on_stderr();
+    let checked = plumb_check::check(&request(arguments), &mut bar, &stop, &time_of_day);
+    let checked = checked.map_err(|error| {
+        let exit = match error.severity() {
+            CheckSeverity::Usage => Exit::Usage,
+            CheckSeverity::NotMeasured => Exit::NotMeasured,
+            CheckSeverity::Refused => Exit::Refused,
+            CheckSeverity::Failed => Exit::Failed,
+        };
+        EndedWith::new(exit, error.to_string())
+    })?;
+    terminal::print(&render(&checked.recording, format, terminal::style())?)?;
+    say_end(&checked);
+    Ok(exit_of(&checked))
+}
+
+fn request(arguments: CheckArguments) -> Request {
+    let started_at = time_of_day();
+    let stem = format!("plumb-check-{}", started_at.replace(['-', ':'], ""));
+    Request {
+        target: arguments.target,
+        length: Nanos::secs(arguments.seconds),
+        size: arguments.size,
+        seed: arguments.seed.unwrap_or_else(seed_from_clock),
+        out: arguments.out.map_or_else(|| Out::Within { parents: parents(), stem }, Out::At),
+        argv: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        started_at,
+    }
+}
+
+/// Where runs go unless told otherwise: here, else with the user's state, else with temporary files.
+fn parents() -> Vec<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state")));
+    let mut parents = vec![PathBuf::from(".")];
+    parents.extend(state.map(|state| state.join("plumb")));
+    parents.push(std::env::temp_dir());
+    parents
+}
+
+/// RFC 3339 in UTC, to the second.
+fn time_of_day() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A different seed for each run; it is recorded, so any run can be repeated.
+fn seed_from_clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// What is said after the report: where the page is, and why the check is not whole.
+fn say_end(checked: &Checked) {
+    match &checked.ended {
+        Ended::Complete => {}
+        Ended::Interrupted => terminal::say("plumb: interrupted; what was measured until then is kept"),
+        Ended::NotMeasured(reason) | Ended::Failed(reason) => terminal::say(&format!("plumb: {reason}")),
+    }
+    if let Some(directory) = &checked.run_directory {
+        terminal::say(&format!("plumb: report: {}", directory.join(Format::Html.file_name()).display()));
+    }
+}
+
+fn exit_of(checked: &Checked) -> Exit {
+    let found = checked.recording.document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning);
+    let ended = match &checked.ended {
+        Ended::Complete => Exit::Done,
+        Ended::Interrupted | Ended::NotMeasured(_) => Exit::NotMeasured,
+        Ended::Failed(_) => Exit::Failed,
+    };
+    if found { ended.and(Exit::Finding) } else { ended }
+}

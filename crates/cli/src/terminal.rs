@@ -1,0 +1,44 @@
+//! The two streams: results on stdout, everything else on stderr; and what the terminal can show.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+use plumb_report::Style;
+
+/// Writes a result to stdout. A reader who closed the pipe has seen enough: that is no failure.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(broken) if broken.kind() != io::ErrorKind::BrokenPipe => Err(broken).context("cannot write to stdout"),
+        _ => Ok(()),
+    }
+}
+
+/// Says a line on stderr. If nobody can be told, the exit code still says it.
+pub(crate) fn say(line: &str) {
+    let mut stderr = io::stderr().lock();
+    if writeln!(stderr, "{line}").is_err() {
+        // stderr is closed; there is nowhere left to say so.
+    }
+}
+
+/// What stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and whether the locale
+/// is UTF-8.
+pub(crate) fn style() -> Style {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let stdout = io::stdout();
+    let tty = stdout.is_terminal();
+    let width = rustix::termios::tcgetwinsize(&stdout)
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| tty && *columns > 0)
+        .or_else(|| set("COLUMNS").and_then(|columns| columns.parse().ok()))
+        .unwrap_or(100);
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_uppercase();
+    Style {
+        width,
+        colour: tty && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
+        unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
+    }
+}

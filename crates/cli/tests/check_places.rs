@@ -1,0 +1,121 @@
+//! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left behind.
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{can_mount, document, entries, in_own_mounts, plumb, said, scratch};
+
+/// The sentence on stderr that is not progress.
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_missing_path_is_a_usage_error_that_names_it() {
+    let here = scratch();
+    let output = plumb().args(["check", "no/such/place"]).current_dir(here.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("no/such/place"), "{}", said(&output));
+    assert_eq!(entries(here.path()), Vec::<String>::new());
+}
+
+#[test]
+fn nonsense_on_the_command_line_is_a_usage_error() {
+    let here = scratch();
+    for (arguments, named) in [
+        (vec!["check", "--seconds", "0"], "0"),
+        (vec!["check", "--seconds", "soon"], "soon"),
+        (vec!["check", "--size", "12x"], "12x"),
+        (vec!["check", "--size", "1k"], "1 KiB"),
+        (vec!["check", "--size", "8000P"], "8000P"),
+        (vec!["check", "--size", "900T"], "900 TiB"),
+        (vec!["report", "nowhere"], "nowhere"),
+        (vec!["report", ".", "--format", "pdf"], "pdf"),
+        (vec!["survey", "no/such/place"], "no/such/place"),
+        (vec!["frobnicate"], "frobnicate"),
+    ] {
+        let output = plumb().args(&arguments).current_dir(here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(stderr(&output).contains(named), "{arguments:?}: {}", said(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(entries(here.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_raw_disk_is_refused() {
+    let Some(device) = std::fs::read_dir("/sys/class/block")
+        .ok()
+        .and_then(|mut names| names.find_map(|name| Some(Path::new("/dev").join(name.ok()?.file_name()))))
+        .filter(|device| device.exists())
+    else {
+        return plumb_testkit::skip("there is no block device in /dev");
+    };
+    let output = plumb().arg("check").arg(&device).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(stderr(&output).contains("block device"), "{}", said(&output));
+}
+
+#[test]
+fn a_read_only_file_system_is_surveyed_but_not_measured() {
+    if !can_mount() {
+        return plumb_testkit::skip("mounts need root");
+    }
+    let place = scratch();
+    let script = "mount -t tmpfs -o ro none $place; cd /; exec $plumb check --json --out $(mktemp -d) $place";
+    let output = in_own_mounts(script, place.path());
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
+    assert!(stderr(&output).contains("read-only"), "{}", said(&output));
+    assert_eq!(document(&output)["complete"], false);
+}
+
+#[test]
+fn a_full_file_system_is_not_filled_further() {
+    if !can_mount() {
+        return plumb_testkit::skip("mounts need root");
+    }
+    let place = scratch();
+    let script = "mount -t tmpfs -o size=4m none $place; cd $place; $plumb check --json . && code=0 || code=$?; \
+                  ls -A $place >&2; exit $code";
+    let output = in_own_mounts(script, place.path());
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
+    assert!(stderr(&output).contains("free"), "{}", said(&output));
+    assert!(!stderr(&output).contains("plumb-check-"), "a run directory of nothing: {}", said(&output));
+}
+
+#[test]
+fn without_o_direct_the_rest_is_measured() {
+    if !can_mount() {
+        return plumb_testkit::skip("mounts need root");
+    }
+    let place = scratch();
+    let script = "mount -t ramfs none $place; mount -t tmpfs none /tmp; \
+                  $plumb check --seconds 2 --size 4M --json --out /tmp/run $place && code=0 || code=$?; \
+                  ls -A $place >&2; exit $code";
+    let output = in_own_mounts(script, place.path());
+    // ramfs reports no free space at all, so there may be nothing to measure; it is memory in any case.
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
+    let document = document(&output);
+    assert_eq!(document["complete"], false, "{}", said(&output));
+}
+
+#[test]
+fn a_device_that_fails_ends_the_check_and_is_said() {
+    if !can_mount() || !Path::new("/dev/loop-control").exists() {
+        return plumb_testkit::skip("a failing loop device needs root and /dev/loop-control");
+    }
+    let place = scratch();
+    // The disk's backing file lies on a memory file system that is too small for it: writes fail in the end.
+    let script = "mount -t tmpfs -o size=8m none $place; truncate -s 512M $place/disk; \
+                  loop=$(losetup --find --show $place/disk); trap 'umount $place/mnt; losetup -d $loop' EXIT; \
+                  mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1 -O ^has_journal $loop; mkdir $place/mnt; \
+                  mount $loop $place/mnt; \
+                  $plumb check --seconds 2 --json --out $(mktemp -d) $place/mnt && code=0 || code=$?; exit $code";
+    let output = in_own_mounts(script, place.path());
+    assert!(matches!(output.status.code(), Some(3 | 5)), "{}", said(&output));
+    let document = document(&output);
+    assert_eq!(document["complete"], false);
+    assert!(document["incomplete_because"].is_string(), "{}", said(&output));
+}

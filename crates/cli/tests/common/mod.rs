@@ -1,0 +1,67 @@
+//! What the whole-program tests share: running plumb, and the places in which it runs.
+
+#![expect(dead_code, reason = "each test program uses its own part of this")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program under test.
+pub(crate) fn plumb() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_plumb"))
+}
+
+/// A directory on the storage where cargo builds, which is a disk rather than memory on most machines.
+pub(crate) fn scratch() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// How many entries a directory has.
+pub(crate) fn entries(directory: &Path) -> Vec<String> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// A short check of `target` with its recording in `run`.
+pub(crate) fn check(target: &Path, run: &Path) -> Command {
+    let mut command = plumb();
+    command.args(["check", "--seconds", "2", "--size", "16M", "--seed", "7", "--json", "--out"]).arg(run).arg(target);
+    command
+}
+
+/// The one document on stdout.
+pub(crate) fn document(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("stdout is not one JSON document ({error}): {}", said(output)))
+}
+
+/// Both streams, for messages.
+pub(crate) fn said(output: &Output) -> String {
+    format!(
+        "{}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// The ids of the verdicts.
+pub(crate) fn verdict_ids(document: &Value) -> Vec<&str> {
+    document["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["id"].as_str().unwrap()).collect()
+}
+
+/// Whether mounts can be made: in a mount namespace of the test's own, so nothing stays.
+pub(crate) fn can_mount() -> bool {
+    Command::new("unshare").args(["--mount", "true"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs a shell script in a mount namespace of its own, with `$plumb` and `$place` set; `$place` is a directory.
+pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
+    Command::new("unshare")
+        .args(["--mount", "sh", "-euc", script])
+        .env("plumb", env!("CARGO_BIN_EXE_plumb"))
+        .env("place", place)
+        .output()
+        .unwrap()
+}

@@ -1,0 +1,84 @@
+//! How many completions to wait for at once.
+//!
+//! Each wait is a system call. On a fast device, waiting for one completion at a time spends the processor on calls;
+//! on a slow one, waiting for many leaves the device with a short queue and makes latencies look longer. So the wait
+//! follows the device: as many completions as come within [`PATIENCE`], by the pace of the recent ones, and never
+//! more than an eighth of what is in flight. At the pace of 30 us between completions that is one; at 1 us and depth
+//! 64 it is eight.
+
+use plumb_block::Nanos;
+
+/// How long the first completion of a batch may wait for the last.
+const PATIENCE: Nanos = Nanos::micros(8);
+/// The part of the requests in flight that a batch may be: one of so many.
+const SHARE: u64 = 8;
+/// The pace is averaged over about so many polls, a power of two.
+const MEMORY: u64 = 16;
+
+/// The pace of completions, and the batch that follows from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batch {
+    /// Mean time between completions, in 1/1024 ns so that slow averaging does not round to nothing.
+    gap_scaled: u64,
+    last: Nanos,
+}
+
+impl Batch {
+    /// Begins at `now`, expecting a slow device.
+    pub(crate) fn starting_at(now: Nanos) -> Self {
+        Self { gap_scaled: PATIENCE.0 << 10, last: now }
+    }
+
+    /// Learns that `count` requests completed at `now`.
+    pub(crate) fn completed(&mut self, count: usize, now: Nanos) {
+        if count == 0 {
+            return;
+        }
+        // An idle stretch says nothing more about the pace than that it is slow.
+        let elapsed = now.since(self.last).0.min(1 << 40);
+        let gap = (elapsed << 10) / count as u64;
+        self.gap_scaled = self.gap_scaled - self.gap_scaled / MEMORY + gap / MEMORY;
+        self.last = now;
+    }
+
+    /// How many completions to wait for with `in_flight` requests; at least one.
+    pub(crate) fn wanted(&self, in_flight: usize) -> u32 {
+        let gap = self.gap_scaled.max(1);
+        let by_pace = ((PATIENCE.0 << 10) + gap / 2) / gap;
+        by_pace.min(in_flight as u64 / SHARE).max(1) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(gap: Nanos) -> Batch {
+        let mut batch = Batch::starting_at(Nanos::ZERO);
+        for poll in 1..200 {
+            batch.completed(4, gap * 4 * poll);
+        }
+        batch
+    }
+
+    #[test]
+    fn the_batch_follows_the_pace_of_the_device() {
+        assert_eq!(settled(Nanos::micros(30)).wanted(64), 1);
+        assert_eq!(settled(Nanos::micros(2)).wanted(32), 4);
+        assert_eq!(settled(Nanos::micros(1)).wanted(64), 8);
+        assert_eq!(settled(Nanos(50)).wanted(256), 32, "never more than an eighth of what is in flight");
+        assert_eq!(settled(Nanos(50)).wanted(1), 1);
+        assert_eq!(Batch::starting_at(Nanos::ZERO).wanted(64), 1);
+    }
+
+    #[test]
+    fn a_long_stall_does_not_overflow_and_is_forgotten() {
+        let mut batch = settled(Nanos::micros(1));
+        batch.completed(1, Nanos::secs(100_000));
+        assert_eq!(batch.wanted(64), 1);
+        for poll in 1..600 {
+            batch.completed(4, Nanos::secs(100_000) + Nanos::micros(4 * poll));
+        }
+        assert_eq!(batch.wanted(64), 8);
+    }
+}

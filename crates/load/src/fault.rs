@@ -1,0 +1,164 @@
+//! What can go wrong: before a load starts ([`Error`]) and while it runs ([`Fault`]).
+
+use plumb_block::{Bytes, LbaRange, Nanos, Outcome};
+use plumb_workload::Invalid;
+
+use crate::in_flight::Kind;
+use crate::outcome::LoadOutcome;
+
+/// A worker that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The workload makes no sense in itself.
+    #[error("the workload cannot be run")]
+    Workload(#[from] Invalid),
+    /// The workload makes no sense on this device.
+    #[error("the workload does not fit {device}: {refused}")]
+    Unfit {
+        /// The device's name.
+        device: String,
+        /// What does not fit.
+        refused: Refused,
+    },
+    /// The device has no queue or no memory for it.
+    #[error("cannot open a queue")]
+    Device(#[from] plumb_block::Error),
+}
+
+/// What of a workload a device cannot take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A size or an offset off the block grid.
+    #[error("{field} is {value}: expected a multiple of the logical block, {logical_block}")]
+    OffGrid {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        value: Bytes,
+        /// The device's logical block.
+        logical_block: Bytes,
+    },
+    /// The range goes past the end.
+    #[error("the range ends at {end} bytes: expected at most the device's size, {size}")]
+    PastTheEnd {
+        /// The end of the range in bytes.
+        end: u64,
+        /// The device's size.
+        size: Bytes,
+    },
+    /// Payloads carry a stamp, for which the logical block is too small.
+    #[error("the logical block is {logical_block}: expected at least {least} to hold a stamp")]
+    BlockTooSmall {
+        /// The device's logical block.
+        logical_block: Bytes,
+        /// What a stamp takes.
+        least: Bytes,
+    },
+}
+
+/// A load that did not run to its end. What had completed before is in the [`LoadFailure`].
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A read or a write failed.
+    #[error("{kind} of {} blocks at {} failed {at} into the run: {}", range.nlb, range.lba, in_words(*outcome))]
+    Request {
+        /// What it was.
+        kind: Kind,
+        /// Where.
+        range: LbaRange,
+        /// How it ended.
+        outcome: Outcome,
+        /// When, since the start of the run.
+        at: Nanos,
+    },
+    /// A flush failed.
+    #[error(
+        "a flush failed {at} into the run: {}; nothing written since the last good flush can be trusted",
+        in_words(*outcome)
+    )]
+    Flush {
+        /// How it ended.
+        outcome: Outcome,
+        /// When, since the start of the run.
+        at: Nanos,
+    },
+    /// A request has no answer, although its deadline is long over.
+    #[error("no answer to a {kind} of {} blocks at {} within {waited}", range.nlb, range.lba)]
+    Unanswered {
+        /// What it was.
+        kind: Kind,
+        /// Where.
+        range: LbaRange,
+        /// How long it was waited for.
+        waited: Nanos,
+    },
+    /// A queue does not come back from a call, so its worker can say nothing. What the worker had measured is lost.
+    #[error("worker {worker} hangs in its device's queue since {waited}; its measurements are lost")]
+    Hung {
+        /// Which worker.
+        worker: usize,
+        /// How long it was waited for.
+        waited: Nanos,
+    },
+    /// The queue broke.
+    #[error("the queue of worker {worker} broke")]
+    Queue {
+        /// Which worker.
+        worker: usize,
+        /// What it said.
+        source: plumb_block::Error,
+    },
+    /// The queue answered what was not asked, or takes nothing although nothing is in flight.
+    #[error("the queue of worker {worker} breaks its contract: {how}")]
+    Contract {
+        /// Which worker.
+        worker: usize,
+        /// In what way.
+        how: &'static str,
+    },
+    /// Virtual time cannot go on: the world moves neither the clock nor a request.
+    #[error("the simulated world stands still at {at} with requests in flight")]
+    Standstill {
+        /// When.
+        at: Nanos,
+    },
+    /// A thread could not be started, or panicked.
+    #[error("worker {worker} has no thread: {why}")]
+    Thread {
+        /// Which worker.
+        worker: usize,
+        /// What happened.
+        why: String,
+    },
+}
+
+impl Fault {
+    /// Whether the device may still hold memory of requests, so that waiting for it might never end.
+    pub(crate) fn is_silence(&self) -> bool {
+        match self {
+            Self::Unanswered { .. } | Self::Hung { .. } => true,
+            Self::Request { outcome, .. } | Self::Flush { outcome, .. } => *outcome == Outcome::Unknown,
+            _ => false,
+        }
+    }
+}
+
+/// A load that ended with a fault, and what had been measured until then.
+#[derive(Debug, thiserror::Error)]
+#[error("the load stopped at its first failure")]
+pub struct LoadFailure {
+    /// What went wrong first.
+    #[source]
+    pub fault: Fault,
+    /// All that completed before, of all workers.
+    pub outcome: Box<LoadOutcome>,
+}
+
+fn in_words(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Done => "done".to_owned(),
+        Outcome::Failed(errno) => errno.to_string(),
+        Outcome::Unknown => "no answer came".to_owned(),
+        Outcome::PowerLost => "the device lost power".to_owned(),
+    }
+}

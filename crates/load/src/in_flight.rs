@@ -1,0 +1,102 @@
+//! The requests that a worker has in flight, in a table of fixed size.
+//!
+//! A tag is the place in the table, so finding a completed request is one look-up. Invariant: a place is free (and on
+//! the free list once) or holds a request.
+
+use std::fmt;
+
+use plumb_block::{Lba, Nanos, Tag};
+
+/// What a request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// A flush.
+    Flush,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+        })
+    }
+}
+
+/// What is remembered of a request until it completes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InFlight {
+    pub(crate) kind: Kind,
+    pub(crate) lba: Lba,
+    /// When it was meant to start; without a schedule when it was handed to the queue.
+    pub(crate) intended_at: Nanos,
+    /// When it was handed to the queue, by the step's clock.
+    pub(crate) handed_at: Nanos,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    places: Vec<Option<InFlight>>,
+    free: Vec<u32>,
+}
+
+impl Table {
+    pub(crate) fn new(depth: u32) -> Self {
+        Self { places: vec![None; depth as usize], free: (0..depth).rev().collect() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Takes a place; `None` if all are taken.
+    pub(crate) fn put(&mut self, request: InFlight) -> Option<Tag> {
+        let place = self.free.pop()?;
+        self.places[place as usize] = Some(request);
+        Some(Tag(u64::from(place)))
+    }
+
+    /// Frees the place of `tag`; `None` if no such request is in flight.
+    pub(crate) fn take(&mut self, tag: Tag) -> Option<InFlight> {
+        let request = self.places.get_mut(usize::try_from(tag.0).ok()?)?.take()?;
+        self.free.push(tag.0 as u32);
+        Some(request)
+    }
+
+    /// The request that was handed over first.
+    pub(crate) fn oldest(&self) -> Option<&InFlight> {
+        self.places.iter().flatten().min_by_key(|request| request.handed_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_taken_once_and_come_back() {
+        let request =
+            |at| InFlight { kind: Kind::Read, lba: Lba(at), intended_at: Nanos(at), handed_at: Nanos(at) };
+        let mut table = Table::new(2);
+        let first = table.put(request(9)).unwrap();
+        let second = table.put(request(3)).unwrap();
+        assert!(table.is_full() && table.put(request(1)).is_none());
+        assert_ne!(first, second);
+        assert_eq!(table.oldest().unwrap().handed_at, Nanos(3));
+        assert_eq!(table.take(second).unwrap().lba, Lba(3));
+        assert!(table.take(second).is_none(), "a request completed twice");
+        assert!(table.take(Tag(99)).is_none() && table.take(Tag(u64::MAX)).is_none());
+        assert_eq!(table.len(), 1);
+        assert_eq!(table.put(request(4)), Some(second));
+    }
+}

@@ -1,0 +1,220 @@
+//! What a load measured, and its translation into the result data of `measure`.
+
+use plumb_block::{Bytes, Errno, Nanos, Outcome};
+use plumb_measure::{ApplicationSide, Histogram, Latency, Quality, Series, Steadiness};
+
+/// All that a load measured: the workers together.
+#[derive(Debug, Clone)]
+pub struct LoadOutcome {
+    /// Reads.
+    pub read: Direction,
+    /// Writes, each timed from submission to completion: acknowledged, durable only with FUA.
+    pub write: Direction,
+    /// Flushes.
+    pub flush: Direction,
+    /// From the submission of the first write of each group to the end of the flush that made the group durable; with
+    /// a flush after every write, the latency of a durable write. One entry for each flush that succeeded.
+    pub durable: Histogram,
+    /// The length of the window: from the start to the end of the workload, or to the last completion if that was
+    /// later.
+    pub length: Nanos,
+    /// How it ended.
+    pub ending: Ending,
+    /// The most requests that were in flight at once, summed over workers.
+    pub in_flight_max: u64,
+    /// With a rate limit: operations that started more than one interval late.
+    pub late_starts: u64,
+    /// With a rate limit: the longest that an operation started after its intended time.
+    pub backlog_max: Nanos,
+    /// With a rate limit: operations that were meant to start before the end and did not, because those before them
+    /// took too long. They have no latency; that they are missing is the measurement.
+    pub unstarted: u64,
+    /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual time.
+    pub worker_cpu: Vec<Option<Nanos>>,
+}
+
+/// Operations of one direction.
+#[derive(Debug, Clone)]
+pub struct Direction {
+    /// Service times of those that completed.
+    pub latency: Histogram,
+    /// Times since the intended start; `None` without a rate limit, and for flushes, which are on no schedule.
+    pub latency_from_intended_start: Option<Histogram>,
+    /// Bytes that completed operations moved.
+    pub bytes: Bytes,
+    /// Those that failed, by how.
+    pub errors: Vec<(Failure, u64)>,
+    /// Completed operations over time.
+    pub series: Series,
+}
+
+/// How an operation failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// With an error number.
+    Errno(Errno),
+    /// Without an answer.
+    Unknown,
+    /// The device lost power.
+    PowerLost,
+}
+
+/// How a load ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// The workload ran to its end.
+    Complete,
+    /// It was told to stop earlier; what it measured until then is as good as any.
+    Interrupted,
+}
+
+impl Failure {
+    /// Of `outcome`; `None` if it is no failure.
+    pub fn of(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Done => None,
+            Outcome::Failed(errno) => Some(Self::Errno(errno)),
+            Outcome::Unknown => Some(Self::Unknown),
+            Outcome::PowerLost => Some(Self::PowerLost),
+        }
+    }
+}
+
+impl Direction {
+    /// Nothing yet. `expected` is how long it will run, as far as that is known.
+    pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
+        Self {
+            latency: Histogram::new(),
+            latency_from_intended_start: scheduled.then(Histogram::new),
+            bytes: Bytes(0),
+            errors: Vec::new(),
+            series: Series::starting_at(start, expected),
+        }
+    }
+
+    /// How many completed.
+    pub fn operations(&self) -> u64 {
+        self.latency.count()
+    }
+
+    /// How many failed.
+    pub fn failures(&self) -> u64 {
+        self.errors.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Adds what `other` counted. Exact, in any order.
+    pub fn merge(&mut self, other: &Self) {
+        self.latency.merge(&other.latency);
+        if let Some(theirs) = &other.latency_from_intended_start {
+            self.latency_from_intended_start.get_or_insert_with(Histogram::new).merge(theirs);
+        }
+        self.bytes += other.bytes;
+        for (failure, count) in &other.errors {
+            self.count_failures(*failure, *count);
+        }
+        self.series.merge(&other.series);
+    }
+
+    pub(crate) fn count_failures(&mut self, failure: Failure, count: u64) {
+        match self.errors.iter_mut().find(|(known, _)| *known == failure) {
+            Some((_, counted)) => *counted += count,
+            None => self.errors.push((failure, count)),
+        }
+    }
+
+    /// The application's side of a window of `length`.
+    pub fn application(&self, length: Nanos) -> ApplicationSide {
+        let seconds = length.as_secs_f64();
+        let rate = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let operations = self.operations();
+        ApplicationSide {
+            operations,
+            errors: self.failures(),
+            bytes: self.bytes.0,
+            seconds,
+            iops: rate(operations as f64),
+            bytes_per_second: rate(self.bytes.0 as f64),
+            io_bytes_mean: (operations > 0).then(|| self.bytes.0 as f64 / operations as f64),
+            latency: self.latency.summary(),
+            latency_from_intended_start: self
+                .latency_from_intended_start
+                .as_ref()
+                .and_then(Histogram::summary),
+            in_flight_mean: (seconds > 0.0).then(|| self.latency.sum_ns() as f64 / 1e9 / seconds),
+        }
+    }
+}
+
+impl LoadOutcome {
+    /// Of a load without workers.
+    pub fn empty() -> Self {
+        Self::starting_at(Nanos::ZERO, Nanos::ZERO, false)
+    }
+
+    /// Nothing yet. `expected` is how long it will run, as far as that is known.
+    pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
+        let direction = |scheduled| Direction::starting_at(start, expected, scheduled);
+        Self {
+            read: direction(scheduled),
+            write: direction(scheduled),
+            flush: direction(false),
+            durable: Histogram::new(),
+            length: Nanos::ZERO,
+            ending: Ending::Complete,
+            in_flight_max: 0,
+            late_starts: 0,
+            backlog_max: Nanos::ZERO,
+            unstarted: 0,
+            worker_cpu: Vec::new(),
+        }
+    }
+
+    /// Adds another worker, or another target, that ran at the same time.
+    pub fn merge(&mut self, other: &Self) {
+        self.read.merge(&other.read);
+        self.write.merge(&other.write);
+        self.flush.merge(&other.flush);
+        self.durable.merge(&other.durable);
+        self.length = self.length.max(other.length);
+        if other.ending == Ending::Interrupted {
+            self.ending = Ending::Interrupted;
+        }
+        self.in_flight_max += other.in_flight_max;
+        self.late_starts += other.late_starts;
+        self.backlog_max = self.backlog_max.max(other.backlog_max);
+        self.unstarted += other.unstarted;
+        self.worker_cpu.extend_from_slice(&other.worker_cpu);
+    }
+
+    /// Reads and writes as one direction.
+    pub fn reads_and_writes(&self) -> Direction {
+        let mut both = self.read.clone();
+        both.merge(&self.write);
+        both
+    }
+
+    /// The application's side: reads and writes together.
+    pub fn application(&self) -> ApplicationSide {
+        self.reads_and_writes().application(self.length)
+    }
+
+    /// How long a durable write took, in seconds; `None` if none was made durable by a flush.
+    pub fn durable_latency(&self) -> Option<Latency> {
+        self.durable.summary()
+    }
+
+    /// What the load itself knows about the quality of its measurement; what is not known here is left null.
+    pub fn quality(&self) -> Quality {
+        let both = self.reads_and_writes();
+        let mut quality = Quality { worker_busy: self.worker_busy(), ..Quality::default() };
+        let points = both.series.whole_points(self.length);
+        Steadiness::of(&points, both.series.width()).put_into(&mut quality);
+        quality
+    }
+
+    /// The share of the window that the busiest worker's thread was on a processor; `None` if it is not known.
+    pub fn worker_busy(&self) -> Option<f64> {
+        let busiest = self.worker_cpu.iter().flatten().max()?;
+        (self.length > Nanos::ZERO).then(|| busiest.as_secs_f64() / self.length.as_secs_f64())
+    }
+}

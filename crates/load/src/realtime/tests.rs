@@ -1,0 +1,201 @@
+use std::num::NonZeroU32;
+use std::os::fd::BorrowedFd;
+use std::sync::Mutex;
+
+use plumb_block::{
+    Bytes, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Outcome, Queue, QueueFull,
+    QueueOptions, RealClock, Request, Wait,
+};
+use plumb_workload::{ByteRange, Share, Stop, Workload};
+
+use super::*;
+use crate::WorkerOptions;
+
+/// How a queue behaves once it has answered `after` requests well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Habit {
+    Good,
+    Fails,
+    Panics,
+    /// Does not come back from a poll until the test is over.
+    Hangs,
+    /// Comes back, but never with an answer.
+    Silent,
+}
+
+struct Instant {
+    clock: Arc<dyn Clock>,
+    habit: Habit,
+    after: usize,
+    /// Held by the test; a hanging poll waits for it.
+    gate: Arc<Mutex<()>>,
+}
+
+impl Instant {
+    fn new(habit: Habit, after: usize) -> Self {
+        Self { clock: Arc::new(RealClock::start()), habit, after, gate: Arc::new(Mutex::new(())) }
+    }
+}
+
+impl Device for Instant {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo::plain("instant", Bytes::gib(1), Bytes(512))
+    }
+
+    fn open_queue(&self, _options: QueueOptions) -> plumb_block::Result<Box<dyn Queue>> {
+        let (clock, gate) = (Arc::clone(&self.clock), Arc::clone(&self.gate));
+        Ok(Box::new(InstantQueue { clock, gate, habit: self.habit, left: self.after, pending: Vec::new() }))
+    }
+
+    fn extents(&self, _range: LbaRange) -> plumb_block::Result<Vec<Extent>> {
+        Ok(Vec::new())
+    }
+
+    fn set_wce(&self, _enabled: bool) -> plumb_block::Result<()> {
+        Ok(())
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        None
+    }
+}
+
+struct InstantQueue {
+    clock: Arc<dyn Clock>,
+    gate: Arc<Mutex<()>>,
+    habit: Habit,
+    left: usize,
+    pending: Vec<Request>,
+}
+
+impl Queue for InstantQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        self.pending.push(request);
+        Ok(())
+    }
+
+    fn poll(&mut self, _wait: Wait, completions: &mut Vec<Completion>) -> plumb_block::Result<usize> {
+        let now = self.clock.now();
+        let before = completions.len();
+        for request in std::mem::take(&mut self.pending) {
+            let mut outcome = Outcome::Done;
+            if self.left == 0 {
+                match self.habit {
+                    Habit::Good => {}
+                    Habit::Fails => outcome = Outcome::Failed(Errno::EIO),
+                    Habit::Panics => panic!("as scripted"),
+                    Habit::Hangs => drop(self.gate.lock()),
+                    Habit::Silent => continue,
+                }
+            }
+            self.left = self.left.saturating_sub(1);
+            let Request { tag, payload, .. } = request;
+            completions.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+        }
+        Ok(completions.len() - before)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+fn workload(stop: Stop) -> Workload {
+    let range = ByteRange { offset: Bytes(0), length: Bytes::mib(64) };
+    Workload { depth: 4, write_percent: 50, stop, ..Workload::over(range, Bytes::kib(4)) }
+}
+
+fn run_on(
+    device: &Instant,
+    workload: &Workload,
+    workers: u32,
+    stop: bool,
+) -> Result<LoadOutcome, LoadFailure> {
+    let workers = Share::all(NonZeroU32::new(workers).unwrap())
+        .map(|share| {
+            // Short where no answer is to come, long where a busy machine must not look like a silent device.
+            let answer_within = match device.habit {
+                Habit::Silent => Nanos::millis(500),
+                Habit::Hangs => Nanos::millis(20),
+                Habit::Good | Habit::Fails | Habit::Panics => Nanos::secs(30),
+            };
+            let options = WorkerOptions { share, answer_within };
+            Worker::new(device, workload, options).unwrap()
+        })
+        .collect();
+    run(workers, &device.clock, &AtomicBool::new(stop), &mut |_| {})
+}
+
+#[test]
+fn several_threads_do_exactly_what_was_asked() {
+    let device = Instant::new(Habit::Good, 0);
+    let mut last = Progress::default();
+    let workload = workload(Stop::Operations(100_001));
+    let workers = Share::all(NonZeroU32::new(3).unwrap())
+        .map(|share| {
+            Worker::new(&device, &workload, WorkerOptions { share, ..WorkerOptions::default() }).unwrap()
+        })
+        .collect();
+    let outcome =
+        run(workers, &device.clock, &AtomicBool::new(false), &mut |progress| last = *progress).unwrap();
+    assert_eq!(outcome.read.operations() + outcome.write.operations(), 100_001);
+    assert_eq!((last.reads, last.writes), (outcome.read.operations(), outcome.write.operations()));
+    assert_eq!(last.write_bytes, outcome.write.bytes);
+    assert_eq!(outcome.worker_cpu.len(), 3);
+    assert!(outcome.length > Nanos::ZERO && outcome.ending == Ending::Complete);
+}
+
+#[test]
+fn a_duration_is_kept_and_a_schedule_with_it() {
+    let device = Instant::new(Habit::Good, 0);
+    let rate = plumb_workload::Rate::Fixed(plumb_block::Iops(500.0));
+    let outcome =
+        run_on(&device, &Workload { rate, ..workload(Stop::Duration(Nanos::millis(100))) }, 1, false)
+            .unwrap();
+    assert_eq!(
+        outcome.application().operations + outcome.unstarted,
+        50,
+        "a busy machine may start some too late"
+    );
+    assert!(outcome.length >= Nanos::millis(100));
+}
+
+#[test]
+fn a_flag_that_is_set_ends_a_run_that_would_never_end() {
+    let device = Instant::new(Habit::Good, 0);
+    let outcome = run_on(&device, &workload(Stop::Duration(Nanos::secs(1_000_000))), 2, true).unwrap();
+    assert_eq!(outcome.ending, Ending::Interrupted);
+}
+
+#[test]
+fn the_first_failure_stops_the_others() {
+    let device = Instant::new(Habit::Fails, 1000);
+    let failure = run_on(&device, &workload(Stop::Duration(Nanos::secs(1_000_000))), 2, false).unwrap_err();
+    assert!(matches!(failure.fault, Fault::Request { outcome: Outcome::Failed(Errno::EIO), .. }));
+    assert!(failure.outcome.application().operations >= 1000);
+}
+
+#[test]
+fn a_panic_is_a_fault_and_not_a_hang() {
+    let device = Instant::new(Habit::Panics, 10);
+    let failure = run_on(&device, &workload(Stop::Duration(Nanos::secs(1_000_000))), 1, false).unwrap_err();
+    assert!(matches!(failure.fault, Fault::Thread { worker: 0, .. }), "{}", failure.fault);
+}
+
+#[test]
+fn a_device_without_answers_is_given_up() {
+    let device = Instant::new(Habit::Silent, 10);
+    let failure = run_on(&device, &workload(Stop::Operations(1000)), 1, false).unwrap_err();
+    assert!(matches!(failure.fault, Fault::Unanswered { .. }), "{}", failure.fault);
+    assert_eq!(failure.outcome.application().operations, 10, "what was measured is kept");
+}
+
+#[test]
+fn a_queue_that_does_not_come_back_is_given_up() {
+    let device = Instant::new(Habit::Hangs, 10);
+    let gate = Arc::clone(&device.gate);
+    let held = gate.lock().unwrap();
+    let failure = run_on(&device, &workload(Stop::Operations(1000)), 2, false).unwrap_err();
+    assert!(matches!(failure.fault, Fault::Hung { .. }), "{}", failure.fault);
+    drop(held);
+}

@@ -1,0 +1,143 @@
+//! A device for tests: every request takes as long, and ends as, a script says. Time is virtual, and all that the
+//! device was asked is kept in order.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use plumb_block::{
+    Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Op,
+    Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Tag, VirtualClock, Wait,
+};
+
+/// When a request completes, and how.
+pub(crate) type Script = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send>;
+
+/// What the device was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) at: Nanos,
+    pub(crate) op: Op,
+    pub(crate) range: LbaRange,
+    pub(crate) generation: Option<u64>,
+}
+
+pub(crate) struct Scripted {
+    shared: Arc<Mutex<Shared>>,
+    pub(crate) clock: Arc<VirtualClock>,
+}
+
+struct Shared {
+    script: Script,
+    asked: Vec<Asked>,
+    /// Due times of everything in flight on any queue.
+    due: Vec<Nanos>,
+    capacity: usize,
+}
+
+impl Scripted {
+    pub(crate) fn new(script: impl FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send + 'static) -> Self {
+        let script = Box::new(script);
+        let shared = Shared { script, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
+        Self { shared: Arc::new(Mutex::new(shared)), clock: Arc::new(VirtualClock::new()) }
+    }
+
+    /// Every request takes `latency` and ends well.
+    pub(crate) fn steady(latency: Nanos) -> Self {
+        Self::new(move |_, _| (latency, Outcome::Done))
+    }
+
+    /// Queues hold no more than `capacity`, whatever depth was asked for.
+    pub(crate) fn with_capacity(self, capacity: usize) -> Self {
+        self.lock().capacity = capacity;
+        self
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.lock().asked.clone()
+    }
+
+    /// Moves the clock to the next completion, or to the deadline.
+    pub(crate) fn world(&self) -> impl FnMut(Nanos) -> Nanos + '_ {
+        |deadline| {
+            let next = self.lock().due.iter().copied().min().map_or(deadline, |due| due.min(deadline));
+            self.clock.advance_to(next);
+            self.clock.now()
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap()
+    }
+}
+
+impl Device for Scripted {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo::plain("scripted", Bytes::mib(64), Bytes(512))
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let capacity = (options.depth as usize).min(self.lock().capacity);
+        let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
+        Ok(Box::new(ScriptedQueue { shared, clock, capacity, in_flight: Vec::new() }))
+    }
+
+    fn extents(&self, _range: LbaRange) -> Result<Vec<Extent>> {
+        Ok(Vec::new())
+    }
+
+    fn set_wce(&self, _enabled: bool) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "set the write cache of", "scripted"))
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        None
+    }
+}
+
+struct ScriptedQueue {
+    shared: Arc<Mutex<Shared>>,
+    clock: Arc<VirtualClock>,
+    capacity: usize,
+    in_flight: Vec<(Nanos, Tag, Outcome, Nanos, Payload)>,
+}
+
+impl Queue for ScriptedQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        if self.in_flight.len() == self.capacity {
+            return Err(QueueFull(request));
+        }
+        let now = self.clock.now();
+        let mut shared = self.shared.lock().unwrap();
+        let (latency, outcome) = (shared.script)(&request, now);
+        let due = now.saturating_add(latency);
+        let generation = match &request.payload {
+            Payload::Pattern(pattern) => Some(pattern.generation),
+            _ => None,
+        };
+        shared.asked.push(Asked { at: now, op: request.op, range: request.range, generation });
+        shared.due.push(due);
+        self.in_flight.push((due, request.tag, outcome, now, request.payload));
+        Ok(())
+    }
+
+    fn poll(&mut self, _wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let now = self.clock.now();
+        let (done, in_flight) =
+            std::mem::take(&mut self.in_flight).into_iter().partition(|entry| entry.0 <= now);
+        self.in_flight = in_flight;
+        let mut done: Vec<_> = done;
+        done.sort_by_key(|entry| entry.0);
+        let mut shared = self.shared.lock().unwrap();
+        let count = done.len();
+        for (due, tag, outcome, submitted_at, payload) in done {
+            let place = shared.due.iter().position(|other| *other == due).unwrap();
+            shared.due.swap_remove(place);
+            completions.push(Completion { tag, outcome, submitted_at, completed_at: due, payload });
+        }
+        Ok(count)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

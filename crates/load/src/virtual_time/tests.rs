@@ -1,0 +1,268 @@
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use plumb_block::{Bytes, Errno, Iops, Op, Outcome};
+use plumb_workload::{ByteRange, Rate, Share, Stop, Workload};
+
+use super::*;
+use crate::scripted::Scripted;
+use crate::{Failure, Kind, WorkerOptions};
+
+fn workload() -> Workload {
+    let range = ByteRange { offset: Bytes(0), length: Bytes::mib(64) };
+    Workload { stop: Stop::Duration(Nanos::secs(1)), seed: 3, ..Workload::over(range, Bytes::kib(4)) }
+}
+
+fn workers(device: &Scripted, workload: &Workload, count: u32) -> Vec<Worker> {
+    Share::all(NonZeroU32::new(count).unwrap())
+        .map(|share| {
+            Worker::new(device, workload, WorkerOptions { share, ..WorkerOptions::default() }).unwrap()
+        })
+        .collect()
+}
+
+fn run_on(device: &Scripted, workload: &Workload, count: u32) -> Result<LoadOutcome, LoadFailure> {
+    let never = AtomicBool::new(false);
+    run_virtual(workers(device, workload, count), Nanos::ZERO, &never, &mut device.world())
+}
+
+#[test]
+fn rates_follow_from_latency_and_depth_exactly() {
+    for (depth, count) in [(1, 1), (32, 1), (8, 4)] {
+        let device = Scripted::steady(Nanos::millis(1));
+        let outcome = run_on(&device, &Workload { depth, ..workload() }, count).unwrap();
+        let side = outcome.application();
+        let in_flight = u64::from(depth * count);
+        assert_eq!(side.operations, 1000 * in_flight);
+        assert_eq!((side.seconds, side.iops), (1.0, 1000.0 * in_flight as f64));
+        assert_eq!(side.in_flight_mean, Some(in_flight as f64));
+        assert_eq!(outcome.in_flight_max, in_flight);
+        let latency = side.latency.unwrap();
+        assert_eq!((latency.min, latency.p50, latency.max, latency.std), (0.001, 0.001, 0.001, 0.0));
+        assert_eq!(side.latency_from_intended_start, None);
+        // The last of each batch of a thousand ends at one second, which is the eleventh bucket.
+        let points = outcome.read.series.whole_points(outcome.length);
+        assert_eq!(points.len(), 10);
+        assert!(points[1..].iter().all(|point| point.operations == 100 * in_flight));
+    }
+}
+
+#[test]
+fn counts_are_exact_even_when_the_depth_is_larger() {
+    for (operations, depth, count) in [(10, 64, 1), (1, 1, 1), (7, 2, 3), (2, 8, 5)] {
+        let device = Scripted::steady(Nanos::micros(70));
+        let workload = Workload { stop: Stop::Operations(operations), depth, ..workload() };
+        let outcome = run_on(&device, &workload, count).unwrap();
+        assert_eq!(outcome.read.operations(), operations, "{operations} at depth {depth} by {count}");
+        assert_eq!(device.asked().len() as u64, operations);
+        assert_eq!(outcome.ending, Ending::Complete);
+    }
+}
+
+#[test]
+fn a_window_shorter_than_one_operation_holds_one() {
+    let device = Scripted::steady(Nanos::millis(8));
+    let workload = Workload { stop: Stop::Duration(Nanos::millis(1)), ..workload() };
+    let outcome = run_on(&device, &workload, 1).unwrap();
+    assert_eq!((outcome.read.operations(), outcome.length), (1, Nanos::millis(8)));
+    assert_eq!(outcome.application().iops, 125.0, "the window reaches to the end of what it counts");
+    assert_eq!(outcome.quality().ramp_seconds, None, "too short to say");
+}
+
+#[test]
+fn operations_start_exactly_on_their_schedule() {
+    let device = Scripted::steady(Nanos::micros(100));
+    let workload = Workload { rate: Rate::Fixed(Iops(300.0)), depth: 4, ..workload() };
+    let outcome = run_on(&device, &workload, 3).unwrap();
+    let starts: Vec<u64> = device.asked().iter().map(|asked| asked.at.0).collect();
+    let intended: Vec<u64> = (0..300_u64).map(|nth| nth * 1_000_000_000 / 300).collect();
+    assert_eq!(starts, intended);
+    let side = outcome.application();
+    assert_eq!((side.iops, side.seconds), (300.0, 1.0), "what was asked for");
+    assert_eq!(side.latency_from_intended_start, side.latency);
+    assert_eq!((outcome.late_starts, outcome.backlog_max), (0, Nanos::ZERO));
+}
+
+#[test]
+fn a_counted_schedule_ends_with_its_last_interval() {
+    let device = Scripted::steady(Nanos::micros(100));
+    let workload = Workload { rate: Rate::Fixed(Iops(10.0)), stop: Stop::Operations(5), ..workload() };
+    let outcome = run_on(&device, &workload, 1).unwrap();
+    assert_eq!(outcome.length, Nanos::millis(500));
+    assert_eq!(outcome.application().iops, 10.0);
+}
+
+#[test]
+fn a_stall_shows_in_the_time_since_the_intended_start() {
+    // 1,000 operations a second of 100 us each; the one at 0.5 s takes 100 ms.
+    let device = Scripted::new(|_, now| {
+        (if now == Nanos::millis(500) { Nanos::millis(100) } else { Nanos::micros(100) }, Outcome::Done)
+    });
+    let workload = Workload { rate: Rate::Fixed(Iops(1000.0)), ..workload() };
+    let outcome = run_on(&device, &workload, 1).unwrap();
+    let side = outcome.application();
+    assert_eq!(side.operations, 1000, "the schedule does not move: what was missed is made up for");
+    let (service, intended) = (side.latency.unwrap(), side.latency_from_intended_start.unwrap());
+    assert!(service.p99 < 0.000_101, "by service time one operation of a thousand was slow");
+    assert_eq!(service.max, 0.1);
+    assert!(intended.p99 > 0.08, "but one of ten came late: {}", intended.p99);
+    assert_eq!(intended.max, 0.1);
+    // The operation of 0.501 s starts at 0.6 s.
+    assert_eq!(outcome.backlog_max, Nanos::millis(99));
+    assert!(outcome.late_starts > 90);
+}
+
+#[test]
+fn what_a_stall_at_the_end_kept_from_starting_is_counted() {
+    let device = Scripted::new(|_, now| {
+        (if now == Nanos::millis(900) { Nanos::millis(400) } else { Nanos::micros(100) }, Outcome::Done)
+    });
+    let workload = Workload { rate: Rate::Fixed(Iops(1000.0)), ..workload() };
+    let outcome = run_on(&device, &workload, 1).unwrap();
+    assert_eq!((outcome.read.operations(), outcome.unstarted), (901, 99));
+    assert_eq!(outcome.length, Nanos::millis(1300));
+
+    let never_late = run_on(&Scripted::steady(Nanos::micros(100)), &workload, 1).unwrap();
+    assert_eq!((never_late.read.operations(), never_late.unstarted), (1000, 0));
+    let counted = Workload { stop: Stop::Operations(5), ..workload };
+    let counted = run_on(&Scripted::steady(Nanos::micros(100)), &counted, 2).unwrap();
+    assert_eq!((counted.read.operations(), counted.unstarted), (5, 0));
+}
+
+#[test]
+fn a_durable_write_is_its_write_and_its_flush() {
+    let device = Scripted::new(|request, _| {
+        (if request.op == Op::Flush { Nanos::micros(400) } else { Nanos::micros(50) }, Outcome::Done)
+    });
+    let workload = Workload { write_percent: 100, flush_every: NonZeroU32::new(1), ..workload() };
+    let outcome = run_on(&device, &workload, 2).unwrap();
+    let per_worker = 1_000_000_u64.div_ceil(450);
+    assert_eq!(outcome.write.operations(), 2 * per_worker);
+    assert_eq!(outcome.flush.operations(), 2 * per_worker, "the flush that is due at the end is carried out");
+    let durable = outcome.durable_latency().unwrap();
+    assert_eq!((durable.count, durable.min, durable.max), (2 * per_worker, 0.00045, 0.00045));
+    assert_eq!(outcome.write.latency.max(), Some(Nanos::micros(50)));
+    assert_eq!(outcome.flush.latency.max(), Some(Nanos::micros(400)));
+}
+
+#[test]
+fn a_failed_flush_stops_every_worker() {
+    let mut flushes = 0;
+    let device = Scripted::new(move |request, _| {
+        flushes += u32::from(request.op == Op::Flush);
+        let failed = request.op == Op::Flush && flushes == 5;
+        (Nanos::micros(100), if failed { Outcome::Failed(Errno::EIO) } else { Outcome::Done })
+    });
+    let workload = Workload { write_percent: 100, flush_every: NonZeroU32::new(2), ..workload() };
+    let failure = run_on(&device, &workload, 3).unwrap_err();
+    assert!(matches!(failure.fault, Fault::Flush { outcome: Outcome::Failed(Errno::EIO), .. }));
+    assert_eq!(
+        failure.fault.to_string(),
+        "a flush failed 600 us into the run: Input/output error (os error 5); nothing written since the last good \
+         flush can be trusted"
+    );
+    let outcome = &failure.outcome;
+    assert_eq!(outcome.flush.errors, [(Failure::Errno(Errno::EIO), 1)]);
+    assert_eq!(outcome.ending, Ending::Interrupted);
+    assert!(outcome.flush.operations() >= 3 && outcome.flush.operations() < 6, "what was measured is kept");
+    assert!(device.asked().iter().all(|asked| asked.at <= Nanos::micros(600)), "somebody went on");
+}
+
+#[test]
+fn the_first_error_says_what_where_and_when() {
+    let device = Scripted::new(|_, now| {
+        (
+            Nanos::millis(1),
+            if now >= Nanos::millis(10) { Outcome::Failed(Errno::ENOSPC) } else { Outcome::Done },
+        )
+    });
+    let failure = run_on(&device, &Workload { write_percent: 100, depth: 4, ..workload() }, 1).unwrap_err();
+    let Fault::Request { kind: Kind::Write, range, outcome: Outcome::Failed(Errno::ENOSPC), at } =
+        failure.fault
+    else {
+        panic!("{}", failure.fault)
+    };
+    assert_eq!((range.nlb, at), (8, Nanos::millis(11)));
+    assert_eq!(failure.outcome.write.operations(), 40);
+    assert_eq!(failure.outcome.write.failures(), 4, "all that came back with it is counted");
+    assert_eq!(failure.outcome.application().errors, 4);
+}
+
+#[test]
+fn a_request_without_an_answer_ends_the_run() {
+    for depth in [1, 8] {
+        // One request of those that start at 3 ms is lost; at depth 8 the others go on.
+        let mut lost = false;
+        let device = Scripted::new(move |_, now| {
+            let lose = now == Nanos::millis(3) && !std::mem::replace(&mut lost, now == Nanos::millis(3));
+            (if lose { Nanos(u64::MAX) } else { Nanos::millis(1) }, Outcome::Done)
+        });
+        let options = WorkerOptions { answer_within: Nanos::secs(2), ..WorkerOptions::default() };
+        let workload = Workload { depth, stop: Stop::Duration(Nanos::secs(60)), ..workload() };
+        let worker = Worker::new(&device, &workload, options).unwrap();
+        let never = AtomicBool::new(false);
+        let failure = run_virtual(vec![worker], Nanos::ZERO, &never, &mut device.world()).unwrap_err();
+        let Fault::Unanswered { kind: Kind::Read, waited, .. } = failure.fault else {
+            panic!("{}", failure.fault)
+        };
+        assert!(waited > Nanos::secs(2) && waited <= Nanos::secs(4), "{waited}");
+        assert!(failure.outcome.read.operations() >= 3 * u64::from(depth), "what was measured is kept");
+    }
+}
+
+#[test]
+fn the_flag_to_stop_ends_early_and_keeps_what_was_measured() {
+    let device = Scripted::steady(Nanos::millis(1));
+    let stop = AtomicBool::new(false);
+    let mut world = device.world();
+    let outcome = run_virtual(
+        workers(&device, &Workload { depth: 2, ..workload() }, 2),
+        Nanos::ZERO,
+        &stop,
+        &mut |deadline| {
+            let now = world(deadline);
+            stop.store(now >= Nanos::millis(250), Ordering::Relaxed);
+            now
+        },
+    )
+    .unwrap();
+    assert_eq!(outcome.ending, Ending::Interrupted);
+    assert_eq!((outcome.read.operations(), outcome.length), (250 * 4, Nanos::millis(250)));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = |seed| {
+        let device = Scripted::new(|request, _| (Nanos(10_000 + request.range.lba.0 % 977), Outcome::Done));
+        let workload =
+            Workload { seed, depth: 8, write_percent: 30, flush_every: NonZeroU32::new(16), ..workload() };
+        let outcome = run_on(&device, &Workload { stop: Stop::Operations(5000), ..workload }, 3).unwrap();
+        (device.asked(), outcome.application(), outcome.durable_latency())
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7).0, run(8).0);
+}
+
+#[test]
+fn a_world_that_stands_still_is_said_and_not_waited_for() {
+    let device = Scripted::steady(Nanos::millis(1));
+    let never = AtomicBool::new(false);
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    let failure = run_virtual(workers(&device, &workload(), 1), Nanos::ZERO, &never, &mut |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Nanos::ZERO
+    })
+    .unwrap_err();
+    assert!(matches!(failure.fault, Fault::Standstill { at: Nanos::ZERO }), "{}", failure.fault);
+    assert!(asked.load(Ordering::Relaxed) <= 2);
+}
+
+#[test]
+fn no_workers_measure_nothing() {
+    let never = AtomicBool::new(false);
+    let outcome = run_virtual(Vec::new(), Nanos::ZERO, &never, &mut |deadline| deadline).unwrap();
+    let side = outcome.application();
+    assert_eq!((side.operations, side.iops, side.latency, side.io_bytes_mean), (0, 0.0, None, None));
+}

@@ -1,0 +1,43 @@
+//! How long a thread was on a processor, and how long it waited for one: /proc/PID/task/TID/schedstat
+//! (Documentation/scheduler/sched-stats.rst).
+
+use std::path::Path;
+
+use plumb_block::Nanos;
+
+/// The scheduler's account of one thread since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnThread {
+    /// On a processor, in user and kernel mode together.
+    pub running: Nanos,
+    /// Ready to run, waiting for a processor.
+    pub waiting: Nanos,
+}
+
+impl OwnThread {
+    /// From the text of a schedstat file; `None` if it is not two numbers or more.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok().map(Nanos));
+        Some(Self { running: fields.next()??, waiting: fields.next()?? })
+    }
+
+    /// Of the calling thread, from `root/thread-self/schedstat`; `root` is `/proc`. `None` where the kernel does not
+    /// keep it.
+    pub fn read(root: &Path) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(root.join("thread-self/schedstat")).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nanoseconds_of_running_and_waiting() {
+        let parsed = OwnThread::parse("1203344 99 17\n");
+        assert_eq!(parsed, Some(OwnThread { running: Nanos(1_203_344), waiting: Nanos(99) }));
+        for text in ["", "12", "a b c", "-1 2 3"] {
+            assert_eq!(OwnThread::parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Processor time of the whole machine, from the first line of /proc/stat.
+
+/// Ticks that all processors together spent since boot, by what they did (proc(5), /proc/stat).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessorTimes {
+    /// In programs, niced ones included.
+    pub user: u64,
+    /// In the kernel, interrupts included.
+    pub system: u64,
+    /// Idle with nothing to wait for.
+    pub idle: u64,
+    /// Idle with I/O outstanding.
+    pub io_wait: u64,
+    /// Ready to run, but the hypervisor ran something else.
+    pub steal: u64,
+}
+
+impl ProcessorTimes {
+    /// From the text of /proc/stat; `None` if it has no `cpu` line of at least five fields. A kernel that does not
+    /// report a later field reports zero.
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find(|line| line.starts_with("cpu "))?;
+        let fields: Vec<u64> =
+            line.split_ascii_whitespace().skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let field = |index: usize| fields.get(index).copied().unwrap_or(0);
+        // Guest time (fields 9 and 10) is in user and nice already.
+        (fields.len() >= 5).then(|| Self {
+            user: field(0) + field(1),
+            system: field(2) + field(5) + field(6),
+            idle: field(3),
+            io_wait: field(4),
+            steal: field(7),
+        })
+    }
+
+    /// The share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if no tick passed.
+    pub fn steal_since(&self, earlier: &Self) -> Option<f64> {
+        let total = self.total().checked_sub(earlier.total()).filter(|ticks| *ticks > 0)?;
+        Some(self.steal.saturating_sub(earlier.steal) as f64 / total as f64)
+    }
+
+    fn total(&self) -> u64 {
+        self.user + self.system + self.idle + self.io_wait + self.steal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        let text = |user, steal| {
+            format!("cpu  {user} 10 50 800 20 3 7 {steal} 5 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 9\n")
+        };
+        let before = ProcessorTimes::parse(&text(100, 10)).unwrap();
+        assert_eq!(before, ProcessorTimes { user: 110, system: 60, idle: 800, io_wait: 20, steal: 10 });
+        let after = ProcessorTimes::parse(&text(175, 35)).unwrap();
+        assert_eq!(after.steal_since(&before), Some(0.25));
+        assert_eq!(before.steal_since(&before), None);
+    }
+
+    #[test]
+    fn old_and_broken_texts() {
+        let old = ProcessorTimes::parse("cpu 1 2 3 4 5\n").unwrap();
+        assert_eq!(old.steal, 0);
+        for text in ["", "cpu\n", "cpu 1 2 3 4\n", "cpu 1 2 x 4 5 6\n", "cpu0 1 2 3 4 5 6 7 8\n"] {
+            assert_eq!(ProcessorTimes::parse(text), None, "{text:?}");
+        }
+    }
+}

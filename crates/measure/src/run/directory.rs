@@ -1,0 +1,222 @@
+//! Writing a run directory while the run goes on.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::hlog::{self, TaggedHistogram};
+use super::manifest::{Manifest, RunStatus};
+use super::replace::{replace, sync_parent};
+use super::timeseries;
+use crate::error::{Error, Result};
+use crate::series::Series;
+
+pub(super) const MANIFEST: &str = "manifest.json";
+pub(super) const RESULT: &str = "result.json";
+pub(super) const HISTOGRAMS: &str = "hist.hlog";
+pub(super) const TIMESERIES: &str = "timeseries.csv";
+/// What a new run in an old directory takes away first; other files there are left alone.
+const OWNED: [&str; 5] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", MANIFEST];
+
+/// Where a run is to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// In this directory, which is new, empty, or holds an earlier run (which is replaced).
+    At(&'a Path),
+    /// In a new directory within `parent`, named `stem` or, if that is taken, `stem-2`, `stem-3`, ...
+    Within {
+        /// The directory that holds runs; it is made if it is missing.
+        parent: &'a Path,
+        /// The name to begin with, such as the command and the time.
+        stem: &'a str,
+    },
+}
+
+/// A run directory that is being written.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl RunDirectory {
+    /// Makes or takes over the directory and writes the manifest, status `running`.
+    ///
+    /// # Errors
+    /// If the directory holds something that is not a run of plumb, or cannot be written.
+    pub fn create(place: Place<'_>, manifest: Manifest) -> Result<Self> {
+        let path = match place {
+            Place::At(path) => {
+                fs::create_dir_all(path).map_err(|source| Error::io("make the directory", path, source))?;
+                clear_earlier_run(path)?;
+                path.to_owned()
+            }
+            Place::Within { parent, stem } => make_unique(parent, stem)?,
+        };
+        let this = Self { path, manifest };
+        this.write_manifest()?;
+        sync_parent(&this.path)?;
+        Ok(this)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the manifest says now.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Changes the manifest, as more becomes known.
+    ///
+    /// # Errors
+    /// If it cannot be written; the old one is then still there.
+    pub fn update_manifest(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {
+        change(&mut self.manifest);
+        self.write_manifest()
+    }
+
+    /// Makes `document` the result of the run, durably. To be called after each phase, with all that is known.
+    ///
+    /// # Errors
+    /// If it cannot be written; the earlier result is then still there.
+    pub fn write_result(&self, document: &impl Serialize) -> Result<()> {
+        write_json(&self.path.join(RESULT), document)
+    }
+
+    /// Writes another file of the run, whole and durably: a report, an export. `name` has no directory in it.
+    ///
+    /// # Errors
+    /// If it cannot be written; an earlier one of the name is then still there.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            return Err(Error::Inexpressible {
+                path: self.path.clone(),
+                found: format!("the file `{name}`"),
+                expected: "a bare file name",
+            });
+        }
+        replace(&self.path.join(name), bytes)
+    }
+
+    /// Appends latencies to the interval log, durably. Empty ones are left out.
+    ///
+    /// # Errors
+    /// If a tag holds spaces or commas, or the file cannot be written; what was there stays.
+    pub fn append_histograms(&self, histograms: &[TaggedHistogram]) -> Result<()> {
+        let path = self.path.join(HISTOGRAMS);
+        let filled: Vec<_> = histograms.iter().filter(|line| line.histogram.count() > 0).cloned().collect();
+        append(&path, hlog::HEADER, &hlog::lines(&path, &filled)?)
+    }
+
+    /// Appends the buckets of a phase to the time series, durably.
+    ///
+    /// # Errors
+    /// If the name of the phase holds a comma, or the file cannot be written; what was there stays.
+    pub fn append_series(&self, phase: &str, series: &Series) -> Result<()> {
+        let path = self.path.join(TIMESERIES);
+        append(&path, timeseries::HEADER, &timeseries::lines(&path, phase, series.points())?)
+    }
+
+    /// Ends the run: complete, or interrupted for a reason. `ended_at` is RFC 3339 in UTC.
+    ///
+    /// # Errors
+    /// If the manifest cannot be written; the run then still reads as running.
+    pub fn finish(
+        mut self,
+        interrupted_because: Option<String>,
+        ended_at: impl Into<String>,
+    ) -> Result<PathBuf> {
+        self.manifest.status =
+            if interrupted_because.is_some() { RunStatus::Interrupted } else { RunStatus::Complete };
+        self.manifest.reason = interrupted_because;
+        self.manifest.ended_at = Some(ended_at.into());
+        self.write_manifest()?;
+        Ok(self.path)
+    }
+
+    fn write_manifest(&self) -> Result<()> {
+        write_json(&self.path.join(MANIFEST), &self.manifest)
+    }
+}
+
+fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(document)
+        .map_err(|source| Error::io("express as JSON the document for", path, source.into()))?;
+    bytes.push(b'\n');
+    replace(path, &bytes)
+}
+
+/// Appends `lines` to `path`, beginning the file with `header`. If that fails, the file is cut back to what it was.
+fn append(path: &Path, header: &str, lines: &[u8]) -> Result<()> {
+    append_with(path, header, |file| file.write_all(lines))
+}
+
+fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    let failed = |source| Error::io("append to", path, source);
+    let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let header = if length == 0 { header } else { "" };
+    let written =
+        file.write_all(header.as_bytes()).and_then(|()| write(&mut file)).and_then(|()| file.sync_data());
+    if let Err(source) = written {
+        // Best effort: if the cut fails too, readers leave the partial line out, and the first failure is reported.
+        drop(file.set_len(length));
+        return Err(failed(source));
+    }
+    if length == 0 { sync_parent(path) } else { Ok(()) }
+}
+
+/// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a run.
+fn clear_earlier_run(directory: &Path) -> Result<()> {
+    let mut entries =
+        fs::read_dir(directory).map_err(|source| Error::io("read the directory", directory, source))?;
+    let Some(first) = entries.next() else { return Ok(()) };
+    if !is_run(directory) {
+        let found =
+            first.map_or_else(|error| error.to_string(), |e| e.file_name().to_string_lossy().into_owned());
+        return Err(Error::Occupied { path: directory.to_owned(), found });
+    }
+    for name in OWNED {
+        let path = directory.join(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove the earlier", &path, source));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether `directory` holds a run of this or another version of plumb.
+fn is_run(directory: &Path) -> bool {
+    let schema = fs::read(directory.join(MANIFEST))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
+        .and_then(|manifest| manifest.get("schema")?.as_str().map(str::to_owned));
+    schema.is_some_and(|schema| schema.starts_with(Manifest::SCHEMA_FAMILY))
+}
+
+fn make_unique(parent: &Path, stem: &str) -> Result<PathBuf> {
+    fs::create_dir_all(parent).map_err(|source| Error::io("make the directory", parent, source))?;
+    let mut path = parent.join(stem);
+    let mut next = 2_u32;
+    loop {
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+                path = parent.join(format!("{stem}-{next}"));
+                next += 1;
+            }
+            Err(source) => return Err(Error::io("make the directory", &path, source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use super::*;
+use crate::run::Recording;
+use crate::{Histogram, SeriesEvent};
+use plumb_block::Nanos;
+
+fn manifest() -> Manifest {
+    Manifest::starting("check", vec!["plumb".into(), "check".into()], 7, "2026-01-02T03:04:05Z")
+}
+
+fn histogram() -> TaggedHistogram {
+    let mut histogram = Histogram::new();
+    histogram.record(Nanos::micros(40));
+    let tag = "write-direct/write".to_owned();
+    TaggedHistogram { tag, start: Nanos::ZERO, length: Nanos::secs(1), histogram }
+}
+
+fn series() -> Series {
+    let mut series = Series::starting_at(Nanos::ZERO, Nanos::secs(1));
+    series.record(SeriesEvent { at: Nanos::millis(150), bytes: 4096, latency: Nanos::micros(40) });
+    series
+}
+
+fn run_in(path: &Path) -> RunDirectory {
+    let run = RunDirectory::create(Place::At(path), manifest()).unwrap();
+    run.append_histograms(&[histogram()]).unwrap();
+    run.append_series("write-direct", &series()).unwrap();
+    run.write_result(&serde_json::json!({"iops": 3})).unwrap();
+    run
+}
+
+#[test]
+fn a_run_reads_back() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("deep/run");
+    let mut run = run_in(&path);
+    run.append_histograms(&[histogram()]).unwrap();
+    run.append_series("again", &series()).unwrap();
+    run.update_manifest(|manifest| manifest.kernel = Some("6.1".into())).unwrap();
+    run.write_file("report.html", b"<html>").unwrap();
+    assert_eq!(run.finish(None, "2026-01-02T03:05:00Z").unwrap(), path);
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.manifest.status, RunStatus::Complete);
+    assert_eq!(recording.manifest.kernel.as_deref(), Some("6.1"));
+    assert_eq!(recording.histograms.len(), 2);
+    assert_eq!(recording.timeseries.len(), 4, "two phases of two buckets, one header");
+    assert_eq!(recording.result::<serde_json::Value>().unwrap().unwrap()["iops"], 3);
+}
+
+#[test]
+fn a_killed_run_reads_as_far_as_it_came() {
+    let root = tempfile::tempdir().unwrap();
+    drop(run_in(root.path()));
+    for name in [HISTOGRAMS, TIMESERIES] {
+        let mut file = OpenOptions::new().append(true).open(root.path().join(name)).unwrap();
+        file.write_all(b"Tag=half,0.0").unwrap();
+    }
+    let recording = Recording::open(root.path()).unwrap();
+    assert_eq!(recording.manifest.status, RunStatus::Running);
+    assert_eq!((recording.histograms.len(), recording.timeseries.len()), (1, 2));
+    fs::remove_file(root.path().join(RESULT)).unwrap();
+    assert!(recording.result::<serde_json::Value>().unwrap().is_none());
+}
+
+#[test]
+fn an_interrupted_run_says_why() {
+    let root = tempfile::tempdir().unwrap();
+    run_in(root.path()).finish(Some("Ctrl-C".into()), "2026-01-02T03:05:00Z").unwrap();
+    let manifest = Recording::open(root.path()).unwrap().manifest;
+    assert_eq!((manifest.status, manifest.reason.as_deref()), (RunStatus::Interrupted, Some("Ctrl-C")));
+}
+
+#[test]
+fn an_earlier_run_is_replaced_and_anything_else_is_not() {
+    let root = tempfile::tempdir().unwrap();
+    drop(run_in(root.path()));
+    fs::write(root.path().join("notes.txt"), "mine").unwrap();
+    let run = RunDirectory::create(Place::At(root.path()), manifest()).unwrap();
+    let recording = Recording::open(run.path()).unwrap();
+    assert!(recording.histograms.is_empty() && recording.timeseries.is_empty());
+    assert!(root.path().join("notes.txt").exists());
+
+    let foreign = tempfile::tempdir().unwrap();
+    for content in ["{}", "not json", r#"{"schema": "other/manifest/1"}"#] {
+        fs::write(foreign.path().join(MANIFEST), content).unwrap();
+        let error = RunDirectory::create(Place::At(foreign.path()), manifest()).unwrap_err();
+        assert!(matches!(&error, Error::Occupied { found, .. } if found == MANIFEST), "{error}");
+        assert_eq!(fs::read_to_string(foreign.path().join(MANIFEST)).unwrap(), content);
+    }
+}
+
+#[test]
+fn names_made_up_do_not_collide() {
+    let root = tempfile::tempdir().unwrap();
+    let parent = root.path().join("runs");
+    let make = || RunDirectory::create(Place::Within { parent: &parent, stem: "check" }, manifest()).unwrap();
+    let names = [make(), make(), make()].map(|run| run.path().file_name().unwrap().to_owned());
+    assert_eq!(names, ["check", "check-2", "check-3"]);
+}
+
+#[test]
+fn a_full_disk_cuts_an_append_back() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(TIMESERIES);
+    append(&path, "header\n", b"one\n").unwrap();
+    let error = append_with(&path, "header\n", |file| {
+        file.write_all(b"half of tw")?;
+        Err(io::Error::from(io::ErrorKind::StorageFull))
+    })
+    .unwrap_err();
+    assert!(matches!(error, Error::Full { .. }));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "header\none\n");
+    append(&path, "header\n", b"two\n").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "header\none\ntwo\n");
+}
+
+#[test]
+fn files_stay_in_the_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let run = run_in(root.path());
+    for name in ["../x", "a/b", "", "..", "/etc/x"] {
+        assert!(run.write_file(name, b"").is_err(), "{name:?} was taken");
+    }
+}
+
+#[test]
+fn errors_name_file_and_line() {
+    let root = tempfile::tempdir().unwrap();
+    drop(run_in(root.path()));
+    fs::write(root.path().join(RESULT), "{\n  \"iops\": x\n}").unwrap();
+    let recording = Recording::open(root.path()).unwrap();
+    let error = recording.result::<serde_json::Value>().unwrap_err().to_string();
+    assert!(error.contains("result.json:2: "), "{error}");
+    fs::write(root.path().join(MANIFEST), r#"{"schema": "plumb/manifest/1"}"#).unwrap();
+    let error = Recording::open(root.path()).unwrap_err().to_string();
+    assert!(error.contains("manifest.json:1: missing field"), "{error}");
+}

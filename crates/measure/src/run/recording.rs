@@ -1,0 +1,88 @@
+//! Reading a run directory back.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::directory::{HISTOGRAMS, MANIFEST, RESULT, TIMESERIES};
+use super::hlog::{self, TaggedHistogram};
+use super::manifest::Manifest;
+use super::timeseries::{self, TimeseriesRow};
+use crate::error::{Error, Result};
+
+/// A recording, as far as it came.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    path: PathBuf,
+    /// What was run, and whether it is complete.
+    pub manifest: Manifest,
+    /// All latencies, in the order of writing; empty if none was written.
+    pub histograms: Vec<TaggedHistogram>,
+    /// All buckets, in the order of writing; empty if none was written.
+    pub timeseries: Vec<TimeseriesRow>,
+}
+
+impl Recording {
+    /// Reads the run in `directory`. A run that was killed reads as far as it came: its status is `running`, and a
+    /// last line without an end is left out.
+    ///
+    /// # Errors
+    /// If there is no manifest, or a file does not read as what it should be: with the file and the line.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let path = directory.join(MANIFEST);
+        let bytes = fs::read(&path).map_err(|source| Error::io("read", &path, source))?;
+        let manifest: Manifest = from_json(&path, &bytes, "a manifest of plumb")?;
+        if manifest.schema != Manifest::SCHEMA {
+            return Err(Error::Malformed {
+                path,
+                line: 1,
+                found: format!("schema `{}`", manifest.schema),
+                expected: Manifest::SCHEMA,
+            });
+        }
+        let histograms = directory.join(HISTOGRAMS);
+        let timeseries = directory.join(TIMESERIES);
+        Ok(Self {
+            path: directory.to_owned(),
+            manifest,
+            histograms: hlog::parse(&histograms, &read_or_nothing(&histograms)?)?,
+            timeseries: timeseries::parse(&timeseries, &read_or_nothing(&timeseries)?)?,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The result document; `None` if the run ended before the first one was written.
+    ///
+    /// # Errors
+    /// If it is not a `T`, with the line.
+    pub fn result<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let path = self.path.join(RESULT);
+        match fs::read(&path) {
+            Ok(bytes) => from_json(&path, &bytes, "the result document of the run").map(Some),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::io("read", &path, source)),
+        }
+    }
+}
+
+fn read_or_nothing(path: &Path) -> Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(|source| Error::io("read", path, source)),
+    }
+}
+
+fn from_json<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &'static str) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| Error::Malformed {
+        path: path.to_owned(),
+        line: error.line() as u64,
+        found: error.to_string(),
+        expected,
+    })
+}

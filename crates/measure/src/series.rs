@@ -1,0 +1,217 @@
+//! What happened when: completed operations in buckets of equal width.
+//!
+//! Memory is bounded: a series starts with buckets of [`SERIES_BUCKET`] and, when a run outgrows
+//! [`CAPACITY`](Series::CAPACITY) of them, pairs of buckets are joined and the width doubles. Sums stay exact, the
+//! whole run stays in view, and a run of a month costs as much as one of half an hour.
+//!
+//! Invariant: bucket `i` covers `[i, i + 1) * width` since the start of the series, and no bucket is left out: an
+//! idle stretch is buckets of zeroes.
+
+use plumb_block::Nanos;
+
+use crate::result::{SERIES_BUCKET, SeriesPoint};
+
+/// Operations over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    start: Nanos,
+    width: Nanos,
+    /// The bucket that is being filled: `points[current]` begins at `current_start`.
+    current: usize,
+    current_start: Nanos,
+    points: Vec<SeriesPoint>,
+}
+
+/// An operation that completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesEvent {
+    /// When, by the clock of the series' start.
+    pub at: Nanos,
+    /// Bytes it moved.
+    pub bytes: u64,
+    /// How long it took.
+    pub latency: Nanos,
+}
+
+impl Series {
+    /// How many buckets are kept at most.
+    pub const CAPACITY: usize = 1 << 14;
+
+    /// An empty series that begins at `start`, with room for `expected` time, so that recording does not allocate
+    /// until then.
+    pub fn starting_at(start: Nanos, expected: Nanos) -> Self {
+        let buckets = expected.0 / SERIES_BUCKET.0 + 2;
+        let room = usize::try_from(buckets).map_or(Self::CAPACITY, |buckets| buckets.min(Self::CAPACITY));
+        let mut points = Vec::with_capacity(room);
+        points.push(empty_point(Nanos::ZERO));
+        Self { start, width: SERIES_BUCKET, current: 0, current_start: start, points }
+    }
+
+    /// Counts an operation. One that completed before the start counts in the first bucket.
+    #[inline]
+    pub fn record(&mut self, event: SeriesEvent) {
+        if event.at < self.current_start || event.at.0 - self.current_start.0 >= self.width.0 {
+            self.turn_to(event.at);
+        }
+        let point = &mut self.points[self.current];
+        point.operations += 1;
+        point.bytes += event.bytes;
+        point.latency_sum += event.latency;
+        point.latency_max = point.latency_max.max(event.latency);
+    }
+
+    /// Adds what `other` counted, bucket by bucket since each one's own start. The wider buckets win.
+    pub fn merge(&mut self, other: &Self) {
+        let widened;
+        let other = if other.width < self.width {
+            let mut copy = other.clone();
+            while copy.width < self.width {
+                copy.join_pairs();
+            }
+            widened = copy;
+            &widened
+        } else {
+            while self.width < other.width {
+                self.join_pairs();
+            }
+            other
+        };
+        self.extend_to(other.points.len() - 1);
+        for (mine, theirs) in self.points.iter_mut().zip(&other.points) {
+            add(mine, theirs);
+        }
+    }
+
+    /// How wide the buckets are.
+    pub fn width(&self) -> Nanos {
+        self.width
+    }
+
+    /// The buckets, from the start to the last operation.
+    pub fn points(&self) -> &[SeriesPoint] {
+        &self.points
+    }
+
+    /// The buckets that lie wholly within a window of `length` from the start. The rate of a bucket that the end of
+    /// the window cut short would look like a drop. Buckets in which nothing happened any more are there, as zeroes.
+    pub fn whole_points(&self, length: Nanos) -> Vec<SeriesPoint> {
+        let whole = usize::try_from(length.0 / self.width.0).unwrap_or(usize::MAX).min(Self::CAPACITY);
+        let width = self.width;
+        let beyond = (self.points.len()..whole).map(|index| empty_point(width * index as u64));
+        self.points.iter().take(whole).copied().chain(beyond).collect()
+    }
+
+    /// Makes the bucket of `at` the current one.
+    #[cold]
+    fn turn_to(&mut self, at: Nanos) {
+        let elapsed = at.since(self.start);
+        while elapsed.0 / self.width.0 >= Self::CAPACITY as u64 {
+            self.join_pairs();
+        }
+        let index = (elapsed.0 / self.width.0) as usize;
+        self.extend_to(index);
+        self.current = index;
+        self.current_start = Nanos(self.start.0 + self.width.0 * index as u64);
+    }
+
+    /// Makes buckets up to `index`.
+    fn extend_to(&mut self, index: usize) {
+        let width = self.width;
+        for next in self.points.len()..=index {
+            self.points.push(empty_point(width * next as u64));
+        }
+    }
+
+    /// Doubles the width. Nothing is lost but the finer view.
+    fn join_pairs(&mut self) {
+        for index in 0..self.points.len().div_ceil(2) {
+            let mut joined = self.points[2 * index];
+            if let Some(second) = self.points.get(2 * index + 1) {
+                add(&mut joined, second);
+            }
+            self.points[index] = joined;
+        }
+        self.points.truncate(self.points.len().div_ceil(2));
+        self.width = self.width * 2;
+        self.current /= 2;
+        self.current_start = Nanos(self.start.0 + self.width.0 * self.current as u64);
+    }
+}
+
+fn empty_point(at: Nanos) -> SeriesPoint {
+    SeriesPoint { at, operations: 0, bytes: 0, latency_sum: Nanos::ZERO, latency_max: Nanos::ZERO }
+}
+
+/// Adds the counts of `from` to `into`, which keeps its place.
+fn add(into: &mut SeriesPoint, from: &SeriesPoint) {
+    into.operations += from.operations;
+    into.bytes += from.bytes;
+    into.latency_sum += from.latency_sum;
+    into.latency_max = into.latency_max.max(from.latency_max);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn series(start: Nanos, times_ms: &[u64]) -> Series {
+        let mut series = Series::starting_at(start, Nanos::secs(1));
+        for time in times_ms {
+            let at = start + Nanos::millis(*time);
+            series.record(SeriesEvent { at, bytes: 10, latency: Nanos(*time) });
+        }
+        series
+    }
+
+    fn counts(series: &Series) -> Vec<u64> {
+        series.points().iter().map(|point| point.operations).collect()
+    }
+
+    #[test]
+    fn operations_fall_into_their_bucket_even_out_of_order() {
+        let series = series(Nanos::secs(7), &[0, 99, 100, 450, 120, 499]);
+        assert_eq!(counts(&series), [2, 2, 0, 0, 2]);
+        assert_eq!(series.points()[4].at, Nanos::millis(400));
+        assert_eq!(series.points()[1].latency_max, Nanos(120));
+    }
+
+    #[test]
+    fn a_window_ends_with_its_last_whole_bucket() {
+        let series = series(Nanos::ZERO, &[50, 150, 250]);
+        let whole = |ms| series.whole_points(Nanos::millis(ms)).len();
+        assert_eq!((whole(250), whole(299), whole(300)), (2, 2, 3));
+        let stalled = series.whole_points(Nanos::millis(600));
+        assert_eq!(stalled.len(), 6, "a stall at the end is part of the window");
+        assert_eq!(stalled[5].at, Nanos::millis(500));
+    }
+
+    #[test]
+    fn a_long_run_widens_its_buckets_and_loses_nothing() {
+        let mut long = Series::starting_at(Nanos::ZERO, Nanos::ZERO);
+        let hours = 10;
+        for second in 0..hours * 3600 {
+            long.record(SeriesEvent { at: Nanos::secs(second), bytes: 1, latency: Nanos(second) });
+        }
+        assert!(long.points().len() <= Series::CAPACITY);
+        assert_eq!(long.width(), Nanos::millis(3200));
+        assert_eq!(counts(&long).iter().sum::<u64>(), hours * 3600);
+        assert!(long.points().windows(2).all(|pair| pair[1].at.since(pair[0].at) == long.width()));
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_recording_everything_in_one(
+            left in proptest::collection::vec(0_u64..4_000_000, 0..50),
+            right in proptest::collection::vec(0_u64..10_000_000, 0..50),
+        ) {
+            let mut merged = series(Nanos::ZERO, &left);
+            // Another clock origin: what matters is the time since each one's start.
+            merged.merge(&series(Nanos::secs(99), &right));
+            let both: Vec<u64> = left.iter().chain(&right).copied().collect();
+            let whole = series(Nanos::ZERO, &both);
+            prop_assert_eq!(merged.points(), whole.points());
+            prop_assert_eq!(merged.width(), whole.width());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether a rate had settled: ramp, variation, slope; and the steady state of SNIA's Performance Test Specification.
+//!
+//! Pure functions over operations per bucket. A mean over a window that holds a ramp or a drift is a number about
+//! nothing; these say so.
+
+use plumb_block::Nanos;
+
+use crate::result::{Quality, SeriesPoint};
+
+/// When a rate settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ramp {
+    /// It was settled from this bucket on; 0 means from the start.
+    SettledAt(usize),
+    /// It still changed in the second half of the window.
+    Never,
+    /// Fewer than [`Ramp::BUCKETS_MIN`] buckets: nothing can be said.
+    TooShort,
+}
+
+impl Ramp {
+    /// How many buckets it takes to say anything.
+    pub const BUCKETS_MIN: usize = 8;
+    /// A change of level matters if it is more than this part of the later level.
+    const CHANGE_MIN: f64 = 0.1;
+
+    /// Finds the end of the ramp: the last change of level, found by splitting in two again and again at the point
+    /// that leaves the least squared deviation, for as long as a split is more than noise explains.
+    ///
+    /// The size of the noise is estimated from the differences of neighbours, which a change of level hardly touches;
+    /// a split must pay for itself by `3 ln n` such variances (the Schwarz criterion for one more level and one more
+    /// place). The medians on both sides must differ by a tenth, so that a single stall is no change of level, and
+    /// the later level must last for a quarter of the window, so that its last moment does not speak for all of it.
+    pub fn of(rates: &[f64]) -> Self {
+        if rates.len() < Self::BUCKETS_MIN {
+            return Self::TooShort;
+        }
+        let penalty = 3.0 * (rates.len() as f64).ln() * noise_variance(rates);
+        let last = rates.len() - rates.len() / 4;
+        let mut settled = 0;
+        while let Some(split) = split_of(&rates[settled..], last - settled, penalty) {
+            settled += split;
+        }
+        if settled > rates.len() / 2 { Self::Never } else { Self::SettledAt(settled) }
+    }
+}
+
+/// The variance of the noise, from the median difference of neighbours.
+fn noise_variance(rates: &[f64]) -> f64 {
+    let differences: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    // A normal variable's median deviation is 0.6745 of its standard deviation; a difference has twice the variance.
+    let deviation = median(&differences).unwrap_or(0.0) / (0.6745 * std::f64::consts::SQRT_2);
+    deviation * deviation
+}
+
+/// Where `rates` fall best into two levels, at `last` at the latest, if that is more than noise.
+fn split_of(rates: &[f64], last: usize, penalty: f64) -> Option<usize> {
+    let count = rates.len() as f64;
+    let total: f64 = rates.iter().sum();
+    let mut before = 0.0;
+    let (mut best_gain, mut split) = (0.0, 0);
+    for (index, rate) in rates.iter().enumerate().take(last) {
+        before += rate;
+        let left = (index + 1) as f64;
+        let right = count - left;
+        let gain = left * right / count * (before / left - (total - before) / right).powi(2);
+        if gain > best_gain {
+            (best_gain, split) = (gain, index + 1);
+        }
+    }
+    let (left, right) = (median(&rates[..split])?, median(&rates[split..])?);
+    let matters = (left - right).abs() > Ramp::CHANGE_MIN * right.abs();
+    (best_gain > penalty && matters).then_some(split)
+}
+
+/// The median, the upper one of two; `None` of nothing.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// How steady a rate was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steadiness {
+    /// When it settled.
+    pub ramp: Ramp,
+    /// The width of the buckets that the ramp counts.
+    pub bucket: Nanos,
+    /// Coefficient of variation after the ramp; `None` with fewer than two buckets or a rate of zero.
+    pub variation: Option<f64>,
+    /// The change of the fitted line over the window after the ramp, relative to the mean; `None` with fewer than
+    /// three buckets or a rate of zero.
+    pub slope: Option<f64>,
+}
+
+impl Steadiness {
+    /// Of a window's [whole buckets](crate::Series::whole_points).
+    pub fn of(points: &[SeriesPoint], bucket: Nanos) -> Self {
+        let rates: Vec<f64> = points.iter().map(|point| point.operations as f64).collect();
+        let ramp = Ramp::of(&rates);
+        let settled = match ramp {
+            Ramp::SettledAt(index) => &rates[index..],
+            Ramp::Never | Ramp::TooShort => &rates[..],
+        };
+        Self { ramp, bucket, variation: variation(settled), slope: relative_slope(settled) }
+    }
+
+    /// How long the ramp took; `None` if the rate never settled or the window was too short to say.
+    pub fn ramp_time(&self) -> Option<Nanos> {
+        match self.ramp {
+            Ramp::SettledAt(index) => Some(self.bucket * index as u64),
+            Ramp::Never | Ramp::TooShort => None,
+        }
+    }
+
+    /// Puts what is known into a measurement's quality.
+    pub fn put_into(&self, quality: &mut Quality) {
+        quality.ramp_seconds = self.ramp_time().map(Nanos::as_secs_f64);
+        quality.rate_variation = self.variation;
+        quality.rate_slope = self.slope;
+    }
+}
+
+/// The standard deviation of the sample relative to its mean; `None` with fewer than two values or a mean of zero.
+pub fn variation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt() / mean)
+}
+
+/// How far the least-squares line climbs from the first value to the last, relative to the mean; negative if it
+/// falls. `None` with fewer than three values or a mean of zero.
+pub fn relative_slope(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 2)?;
+    let last = (values.len() - 1) as f64;
+    let middle = last / 2.0;
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (index, value) in values.iter().enumerate() {
+        let x = index as f64 - middle;
+        products += x * (value - mean);
+        squares += x * x;
+    }
+    Some(products / squares * last / mean)
+}
+
+/// Whether the last five rounds are in the steady state of SNIA's Solid State Storage Performance Test Specification
+/// 2.0.2: they span at most 20 % of their mean, and their fitted line at most 10 %. `None` with fewer rounds.
+pub fn snia_steady(rounds: &[f64]) -> Option<bool> {
+    let window = rounds.get(rounds.len().checked_sub(5)?..)?;
+    let mean = mean(window)?;
+    let highest = window.iter().copied().fold(f64::MIN, f64::max);
+    let lowest = window.iter().copied().fold(f64::MAX, f64::min);
+    let slope = relative_slope(window)?;
+    Some(highest - lowest <= 0.2 * mean && slope.abs() <= 0.1)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! From two readings of a device's counters to what happened in between.
+//!
+//! Counters only say something as a difference, and only if it is the same device that was read twice. Where that is
+//! in doubt there is no figure, but a reason: [`NoDelta`].
+//!
+//! Linux counts an empty flush (blkdev_issue_flush) among the writes too, with no sectors; whether this kernel does
+//! is found by [`calibrate`], not assumed. Limitation: once found, every flush is taken for an empty one. Flushes that
+//! come with data (a journal's commit record) have no empty write, so where they are many the writes come out too
+//! low, by at most the number of flushes; a device that wrote bytes is never left without a write.
+
+use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
+
+use crate::result::{FlushWrites, StorageSide};
+
+/// Why two readings have no difference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoDelta {
+    /// It was there at the start and not at the end.
+    #[error("device {device} vanished between the two readings of its counters")]
+    Vanished {
+        /// The kernel's name.
+        device: String,
+    },
+    /// It was not there at the start: its counters may be of any age.
+    #[error("device {device} appeared between the two readings of the counters")]
+    Appeared {
+        /// The kernel's name.
+        device: String,
+    },
+    /// A counter went back by more than a wrap explains: another device took the name.
+    #[error(
+        "the {counter} of device {device} went back from {before} to {after}: it is not the same device any more"
+    )]
+    WentBack {
+        /// The kernel's name.
+        device: String,
+        /// Which counter.
+        counter: &'static str,
+        /// Its value at the start.
+        before: u64,
+        /// Its value at the end.
+        after: u64,
+    },
+}
+
+/// The storage's side of the window between two readings: all devices summed, and each listed.
+///
+/// `flush_writes` is what a [calibration](calibrate) of the same devices found. A window of no length has rates of
+/// zero.
+///
+/// # Errors
+/// If a device vanished, appeared or was replaced in between.
+pub fn storage_side(
+    before: &StorageSnapshot,
+    after: &StorageSnapshot,
+    flush_writes: FlushWrites,
+) -> Result<StorageSide, NoDelta> {
+    let devices = delta(before, after)?;
+    let seconds = after.at.since(before.at).as_secs_f64();
+    let total = |value: fn(&DeviceCounters) -> u64| devices.iter().map(value).sum::<u64>();
+    let writes = devices.iter().map(|device| data_writes(device, flush_writes)).sum::<u64>();
+    let reads = total(|device| device.reads);
+    let (read_bytes, write_bytes) = (total(|d| d.read_bytes.0), total(|d| d.write_bytes.0));
+    let flushes = devices.iter().map(|device| device.flushes).sum::<Option<u64>>();
+    let flush_time = total(|device| device.flush_time.0);
+    let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+    let (operations, bytes) = (reads + writes, read_bytes + write_bytes);
+    Ok(StorageSide {
+        iops: rate(operations),
+        bytes_per_second: rate(bytes),
+        io_bytes_mean: (operations > 0).then(|| bytes as f64 / operations as f64),
+        flushes,
+        flush_mean: flushes
+            .filter(|count| *count > 0)
+            .map(|count| Nanos(flush_time).as_secs_f64() / count as f64),
+        reads,
+        writes,
+        read_bytes,
+        write_bytes,
+        merges: total(|device| device.read_merges + device.write_merges),
+        flush_writes,
+        devices,
+    })
+}
+
+/// Whether the kernel counts empty flushes among the writes: from readings before and after `syncs` clean syncs (of
+/// a file with nothing dirty) on an otherwise idle device.
+///
+/// Says [`Unknown`](FlushWrites::Unknown) if anything else happened in between, or if fewer flushes than syncs were
+/// counted.
+///
+/// # Errors
+/// If a device vanished, appeared or was replaced in between.
+pub fn calibrate(
+    before: &StorageSnapshot,
+    after: &StorageSnapshot,
+    syncs: u64,
+) -> Result<FlushWrites, NoDelta> {
+    let devices = delta(before, after)?;
+    let disturbed = devices.iter().any(|device| device.write_bytes > Bytes(0) || device.discards > 0);
+    let flushes = devices.iter().map(|device| device.flushes).sum::<Option<u64>>();
+    let Some(flushes) = flushes.filter(|flushes| !disturbed && *flushes > 0 && *flushes >= syncs) else {
+        return Ok(FlushWrites::Unknown);
+    };
+    let writes = devices.iter().map(|device| device.writes).sum::<u64>();
+    Ok(match writes {
+        0 => FlushWrites::NotCounted,
+        writes if writes == flushes => FlushWrites::TakenOut,
+        _ => FlushWrites::Unknown,
+    })
+}
+
+/// The difference of two readings, device by device, in the order of the first.
+///
+/// # Errors
+/// If a device vanished, appeared or was replaced in between.
+pub fn delta(before: &StorageSnapshot, after: &StorageSnapshot) -> Result<Vec<DeviceCounters>, NoDelta> {
+    let known = |snapshot: &StorageSnapshot, name: &str| snapshot.devices.iter().any(|d| d.name == name);
+    if let Some(new) = after.devices.iter().find(|device| !known(before, &device.name)) {
+        return Err(NoDelta::Appeared { device: new.name.clone() });
+    }
+    before
+        .devices
+        .iter()
+        .map(|old| match after.devices.iter().find(|device| device.name == old.name) {
+            Some(new) => device_delta(old, new),
+            None => Err(NoDelta::Vanished { device: old.name.clone() }),
+        })
+        .collect()
+}
+
+fn device_delta(old: &DeviceCounters, new: &DeviceCounters) -> Result<DeviceCounters, NoDelta> {
+    let counter = |name, unit, before, after| {
+        grown(unit, before, after).ok_or_else(|| NoDelta::WentBack {
+            device: old.name.clone(),
+            counter: name,
+            before,
+            after,
+        })
+    };
+    let count = |name, before, after| counter(name, 1, before, after);
+    let sectors = |name, before: Bytes, after: Bytes| counter(name, SECTOR, before.0, after.0).map(Bytes);
+    let time = |name, before: Nanos, after: Nanos| counter(name, MILLISECOND, before.0, after.0).map(Nanos);
+    Ok(DeviceCounters {
+        name: old.name.clone(),
+        reads: count("reads", old.reads, new.reads)?,
+        read_merges: count("read merges", old.read_merges, new.read_merges)?,
+        read_bytes: sectors("bytes read", old.read_bytes, new.read_bytes)?,
+        read_time: time("time of reads", old.read_time, new.read_time)?,
+        writes: count("writes", old.writes, new.writes)?,
+        write_merges: count("write merges", old.write_merges, new.write_merges)?,
+        write_bytes: sectors("bytes written", old.write_bytes, new.write_bytes)?,
+        write_time: time("time of writes", old.write_time, new.write_time)?,
+        discards: count("discards", old.discards, new.discards)?,
+        discard_bytes: sectors("bytes discarded", old.discard_bytes, new.discard_bytes)?,
+        flushes: match (old.flushes, new.flushes) {
+            (Some(before), Some(after)) => Some(count("flushes", before, after)?),
+            _ => None,
+        },
+        flush_time: time("time of flushes", old.flush_time, new.flush_time)?,
+        in_flight: new.in_flight,
+        busy_time: time("busy time", old.busy_time, new.busy_time)?,
+    })
+}
+
+/// The kernel counts transfers in sectors of 512 bytes.
+const SECTOR: u64 = 512;
+/// The kernel prints times in milliseconds.
+const MILLISECOND: u64 = 1_000_000;
+
+/// How far a counter of `unit`s grew. The kernel prints some as 32-bit numbers (all on a 32-bit kernel, times
+/// everywhere), so from near 2^32 to near 0 is a wrap; any other way back is not: `None`.
+fn grown(unit: u64, before: u64, after: u64) -> Option<u64> {
+    const WRAP: u64 = 1 << 32;
+    if let Some(grown) = after.checked_sub(before) {
+        return Some(grown);
+    }
+    let (before_units, after_units) = (before / unit, after / unit);
+    let is_wrap = (WRAP - WRAP / 4..WRAP).contains(&before_units) && after_units < WRAP / 4;
+    is_wrap.then(|| WRAP * unit - before + after)
+}
+
+/// The writes of a delta that carried data, as far as can be told.
+fn data_writes(device: &DeviceCounters, flush_writes: FlushWrites) -> u64 {
+    match (flush_writes, device.flushes) {
+        (FlushWrites::TakenOut, Some(flushes)) => {
+            let at_least = u64::from(device.write_bytes > Bytes(0)).min(device.writes);
+            device.writes.saturating_sub(flushes).max(at_least)
+        }
+        _ => device.writes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(at: Nanos, devices: &[DeviceCounters]) -> StorageSnapshot {
+        StorageSnapshot { at, devices: devices.to_vec() }
+    }
+
+    fn device(name: &str, writes: u64, write_bytes: u64, flushes: Option<u64>) -> DeviceCounters {
+        DeviceCounters {
+            name: name.to_owned(),
+            writes,
+            write_bytes: Bytes(write_bytes),
+            flushes,
+            ..DeviceCounters::default()
+        }
+    }
+
+    #[test]
+    fn several_devices_are_summed_and_listed_over_the_window() {
+        let before =
+            snapshot(Nanos::secs(10), &[device("vda", 100, 4096, Some(7)), device("vdb", 5, 0, Some(0))]);
+        let mut second = device("vdb", 15, 10 * 4096, Some(10));
+        second.reads = 20;
+        second.read_bytes = Bytes(20 * 8192);
+        second.flush_time = Nanos::millis(30);
+        let after = snapshot(Nanos::secs(12), &[device("vda", 140, 21 * 4096, Some(27)), second]);
+        let side = storage_side(&before, &after, FlushWrites::TakenOut).unwrap();
+        assert_eq!(
+            (side.reads, side.writes),
+            (20, 20 + 1),
+            "40 - 20 flushes, and 10 - 10 but bytes were written"
+        );
+        assert_eq!(side.flushes, Some(30));
+        assert_eq!(side.iops, 20.5);
+        assert_eq!(side.flush_mean, Some(0.001));
+        assert_eq!((side.read_bytes, side.write_bytes), (20 * 8192, 30 * 4096));
+        assert_eq!(side.devices.len(), 2);
+        assert_eq!(side.devices[0].writes, 40, "the list is as the kernel counts");
+        let raw = storage_side(&before, &after, FlushWrites::Unknown).unwrap();
+        assert_eq!(raw.writes, 50);
+    }
+
+    #[test]
+    fn an_idle_window_has_no_means_and_no_infinities() {
+        let same = snapshot(Nanos::secs(1), &[device("vda", 1, 512, None)]);
+        let side = storage_side(&same, &same, FlushWrites::Unknown).unwrap();
+        assert_eq!((side.iops, side.io_bytes_mean, side.flushes, side.flush_mean), (0.0, None, None, None));
+    }
+
+    #[test]
+    fn wraps_are_seen_through_and_replacements_are_not() {
+        assert_eq!(grown(1, (1 << 32) - 5, 3), Some(8));
+        assert_eq!(grown(SECTOR, ((1 << 32) - 1) * SECTOR, SECTOR), Some(2 * SECTOR));
+        assert_eq!(grown(MILLISECOND, ((1 << 32) - 10) * MILLISECOND, 0), Some(10 * MILLISECOND));
+        assert_eq!(grown(1, 1000, 3), None);
+        assert_eq!(grown(1, 1 << 33, 3), None);
+        let before = snapshot(Nanos::ZERO, &[device("sda", 500, 0, None)]);
+        let after = snapshot(Nanos::secs(1), &[device("sda", 20, 0, None)]);
+        assert_eq!(
+            delta(&before, &after).unwrap_err().to_string(),
+            "the writes of device sda went back from 500 to 20: it is not the same device any more"
+        );
+    }
+
+    #[test]
+    fn devices_that_come_or_go_are_named() {
+        let one = snapshot(Nanos::ZERO, &[device("sda", 1, 0, None)]);
+        let two = snapshot(Nanos::ZERO, &[device("sda", 1, 0, None), device("sdb", 1, 0, None)]);
+        assert_eq!(delta(&one, &two), Err(NoDelta::Appeared { device: "sdb".to_owned() }));
+        assert_eq!(delta(&two, &one), Err(NoDelta::Vanished { device: "sdb".to_owned() }));
+    }
+
+    #[test]
+    fn calibration_believes_only_clean_windows() {
+        let before = snapshot(Nanos::ZERO, &[device("vda", 10, 512, Some(4))]);
+        let found = |writes: u64, bytes: u64, flushes: u64| {
+            let after =
+                snapshot(Nanos::secs(1), &[device("vda", 10 + writes, 512 + bytes, Some(4 + flushes))]);
+            calibrate(&before, &after, 20).unwrap()
+        };
+        assert_eq!(found(20, 0, 20), FlushWrites::TakenOut);
+        assert_eq!(found(0, 0, 20), FlushWrites::NotCounted);
+        assert_eq!(found(21, 4096, 20), FlushWrites::Unknown, "somebody else wrote");
+        assert_eq!(found(13, 0, 20), FlushWrites::Unknown);
+        assert_eq!(found(0, 0, 0), FlushWrites::Unknown, "no flush was seen");
+        let uncounted = snapshot(Nanos::ZERO, &[device("vda", 10, 0, None)]);
+        assert_eq!(calibrate(&uncounted, &uncounted, 20), Ok(FlushWrites::Unknown));
+    }
+}
