@@ -87,7 +87,7 @@ fn measure(session: &mut Session<'_>, place: &Place, size: Bytes) -> Result<Ende
     session.storage.book("recording");
     for phase in PHASES {
         let done = match phase {
-            Phase::Prepare => Ok(()),
+            Phase::Prepare => continue,
             Phase::Calibrate => session.calibrate(&file),
             Phase::Sync(method) => session.sync(method, place, &file)?,
             Phase::Io(kind) => session.io(kind, &file)?,

@@ -9,10 +9,10 @@ use std::process::{Child, ExitStatus, Stdio};
 use common::{entries, plumb, said, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A check that would take a minute.
+/// A check that would take a while.
 fn long_check(place: &Path, run: &Path) -> Child {
     plumb()
-        .args(["check", "--seconds", "60", "--size", "16M", "--json", "--out"])
+        .args(["check", "--seconds", "20", "--size", "16M", "--json", "--out"])
         .args([run, place])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

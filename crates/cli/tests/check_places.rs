@@ -29,7 +29,7 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         (vec!["check", "--seconds", "soon"], "soon"),
         (vec!["check", "--size", "12x"], "12x"),
         (vec!["check", "--size", "1k"], "1 KiB"),
-        (vec!["check", "--size", "8000P"], "8000P"),
+        (vec!["check", "--size", "80000P"], "80000P"),
         (vec!["check", "--size", "900T"], "900 TiB"),
         (vec!["report", "nowhere"], "nowhere"),
         (vec!["report", ".", "--format", "pdf"], "pdf"),
@@ -91,8 +91,8 @@ fn without_o_direct_the_rest_is_measured() {
         return plumb_testkit::skip("mounts need root");
     }
     let place = scratch();
-    let script = "mount -t ramfs none $place; mount -t tmpfs none /tmp; \
-                  $plumb check --seconds 2 --size 4M --json --out /tmp/run $place && code=0 || code=$?; \
+    let script = "mount -t ramfs none $place; \
+                  $plumb check --seconds 2 --size 4M --json --out $(mktemp -d) $place && code=0 || code=$?; \
                   ls -A $place >&2; exit $code";
     let output = in_own_mounts(script, place.path());
     // ramfs reports no free space at all, so there may be nothing to measure; it is memory in any case.
@@ -114,7 +114,9 @@ fn a_device_that_fails_ends_the_check_and_is_said() {
                   mount $loop $place/mnt; \
                   $plumb check --seconds 2 --json --out $(mktemp -d) $place/mnt && code=0 || code=$?; exit $code";
     let output = in_own_mounts(script, place.path());
-    assert!(matches!(output.status.code(), Some(3 | 5)), "{}", said(&output));
+    // The loop driver answers with EIO or, since 5.10, with the ENOSPC that it met; that all of it is memory is a
+    // finding, which wins over "not measured".
+    assert!(matches!(output.status.code(), Some(1 | 5)), "{}", said(&output));
     let document = document(&output);
     assert_eq!(document["complete"], false);
     assert!(document["incomplete_because"].is_string(), "{}", said(&output));

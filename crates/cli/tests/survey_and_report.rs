@@ -39,7 +39,7 @@ fn every_format_is_made_from_the_recording_alone() {
         ("html", "<!doctype html>"),
         ("json", "\"plumb/check/1\""),
         ("csv", "overwrite-fdatasync"),
-        ("prometheus", "# TYPE"),
+        ("prometheus", "# type plumb_"),
         ("fio", "\"jobs\""),
     ] {
         let report = plumb().args(["report", "--format", format]).arg(run.path()).output().unwrap();

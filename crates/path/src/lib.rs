@@ -1,10 +1,15 @@
 //! The write path as data, and the rules that judge it.
 //!
-//! `survey` follows a target through mounts and devices and builds a [`WritePath`]; `rules` are pure functions over
-//! that picture. Nothing here writes to anything.
+//! `survey` follows a target through mounts and devices and gathers [`facts`]; [`rules`] are pure functions that turn
+//! them into a [`WritePath`]. Nothing here writes to anything but the directory of a recording.
 
+pub mod facts;
 pub mod finding;
 pub mod model;
+pub mod rules;
+mod storage_under;
+pub mod survey;
 
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
+pub use survey::{Fixture, FixtureError, SurveyError, Target, load, record, survey, survey_path};

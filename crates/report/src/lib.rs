@@ -1,7 +1,30 @@
 //! What a reader sees: the verdict rules and every output format.
 //!
 //! Everything here is a pure function of a recording; nothing asks a live device.
+//!
+//! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
+//! - [`render`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
+//! - [`terminal::survey`] shows write paths alone.
 
+pub mod balance;
 pub mod document;
+pub mod export;
+mod figures;
+#[cfg(test)]
+mod fixture;
+pub mod floors;
+pub mod format;
+pub mod headline;
+pub mod html;
+pub mod printable;
+pub mod quantity;
+pub mod recording;
+pub mod terminal;
+pub mod verdict;
+pub mod wording;
 
-pub use document::{CheckDocument, Environment};
+pub use document::{Account, CheckDocument, Environment};
+pub use format::{Format, RenderError, UnknownFormat, render};
+pub use headline::Headline;
+pub use recording::CheckRecording;
+pub use terminal::Style;

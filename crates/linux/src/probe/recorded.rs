@@ -1,0 +1,204 @@
+//! A probe as one text file: `probe.json`.
+//!
+//! ```json
+//! { "schema": "plumb/probe/1",
+//!   "answers": { "sda": { "mode-sense-08-current": "001f0010...", "ata-identify": "!denied" } } }
+//! ```
+//!
+//! Bytes are hexadecimal, a refusal starts with `!`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Probe, ProbedDevice, Refusal, Reply, Request};
+use crate::hex;
+
+/// A recorded probe cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The file cannot be read or written.
+    #[error("cannot {operation} the recorded probe {place}")]
+    File {
+        /// "read" or "write".
+        operation: &'static str,
+        /// The file.
+        place: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is no recorded probe.
+    #[error("{place} is not a recorded probe: expected {schema} in JSON; record it again", schema = RecordedProbe::SCHEMA)]
+    Format {
+        /// The file.
+        place: String,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// The file has another schema, or an answer in it is neither bytes nor a refusal.
+    #[error("{place} is not a recorded probe: {what}; record it again with this version")]
+    Content {
+        /// The file.
+        place: String,
+        /// What was found and what was expected.
+        what: String,
+    },
+}
+
+/// A probe that answers from memory. Besides loading one, tests build one with [`RecordedProbe::put`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedProbe {
+    answers: BTreeMap<String, BTreeMap<Request, Reply>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    answers: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl RecordedProbe {
+    /// The name and version of the format.
+    pub const SCHEMA: &str = "plumb/probe/1";
+
+    /// A probe that was never asked.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The answer of the device called `name` to `request`.
+    pub fn put(&mut self, name: &str, request: Request, reply: Reply) {
+        self.answers.entry(name.to_owned()).or_default().insert(request, reply);
+    }
+
+    /// Forgets what the device called `name` answered to `request`.
+    pub fn remove(&mut self, name: &str, request: Request) {
+        if let Some(answers) = self.answers.get_mut(name) {
+            answers.remove(&request);
+        }
+    }
+
+    /// Every question that it holds an answer to.
+    pub fn questions(&self) -> Vec<(String, Request)> {
+        let device = |(name, answers): (&String, &BTreeMap<Request, Reply>)| {
+            answers.keys().map(|request| (name.clone(), *request)).collect::<Vec<_>>()
+        };
+        self.answers.iter().flat_map(device).collect()
+    }
+
+    /// Reads `probe.json`.
+    ///
+    /// # Errors
+    /// [`ProbeError`] names the file and what is wrong with it.
+    pub fn load(file: &Path) -> Result<Self, ProbeError> {
+        let place = || file.display().to_string();
+        let bytes = std::fs::read(file).map_err(|source| ProbeError::File {
+            operation: "read",
+            place: place(),
+            source,
+        })?;
+        let document: Document =
+            serde_json::from_slice(&bytes).map_err(|source| ProbeError::Format { place: place(), source })?;
+        document.decode().map_err(|what| ProbeError::Content { place: place(), what })
+    }
+
+    /// Writes `probe.json`, one answer a line.
+    ///
+    /// # Errors
+    /// [`ProbeError::File`] if the file cannot be written.
+    pub fn save(&self, file: &Path) -> Result<(), ProbeError> {
+        let place = || file.display().to_string();
+        let mut json = serde_json::to_vec_pretty(&self.encode())
+            .map_err(|source| ProbeError::Format { place: place(), source })?;
+        json.push(b'\n');
+        std::fs::write(file, json).map_err(|source| ProbeError::File {
+            operation: "write",
+            place: place(),
+            source,
+        })
+    }
+
+    fn encode(&self) -> Document {
+        let text = |reply: &Reply| match reply {
+            Ok(bytes) => hex::encode(bytes),
+            Err(refusal) => refusal.to_recorded(),
+        };
+        let device = |(name, answers): (&String, &BTreeMap<Request, Reply>)| {
+            let answers = answers.iter().map(|(request, reply)| (request.to_string(), text(reply)));
+            (name.clone(), answers.collect())
+        };
+        Document { schema: Self::SCHEMA.to_owned(), answers: self.answers.iter().map(device).collect() }
+    }
+}
+
+impl Document {
+    fn decode(self) -> Result<RecordedProbe, String> {
+        if self.schema != RecordedProbe::SCHEMA {
+            return Err(format!("its schema is `{}`, expected `{}`", self.schema, RecordedProbe::SCHEMA));
+        }
+        let mut probe = RecordedProbe::new();
+        for (name, answers) in self.answers {
+            for (request, text) in answers {
+                let at = |what: String| format!("{name}, {request}: {what}");
+                let reply = if text.starts_with('!') {
+                    Err(text.parse::<Refusal>().map_err(|error| at(error.to_string()))?)
+                } else {
+                    Ok(hex::decode(&text).map_err(|error| at(error.to_string()))?)
+                };
+                let request = request.parse().map_err(|error| at(format!("{error}")))?;
+                probe.put(&name, request, reply);
+            }
+        }
+        Ok(probe)
+    }
+}
+
+impl Probe for RecordedProbe {
+    fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
+        let answer = self.answers.get(device.name).and_then(|answers| answers.get(&request));
+        answer.cloned().unwrap_or(Err(Refusal::NotRecorded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::DeviceNumber;
+
+    #[test]
+    fn answers_survive_the_file() {
+        let mut probe = RecordedProbe::new();
+        probe.put("sda", Request::Inquiry, Ok(vec![0, 1, 255]));
+        probe.put("sda", Request::AtaIdentify, Err(Refusal::Denied));
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("probe.json");
+        probe.save(&file).unwrap();
+        let loaded = RecordedProbe::load(&file).unwrap();
+        assert_eq!(loaded, probe);
+        assert_eq!(loaded.questions().len(), 2);
+        let sda = ProbedDevice { name: "sda", number: DeviceNumber { major: 8, minor: 0 } };
+        assert_eq!(loaded.ask(sda, Request::Inquiry), Ok(vec![0, 1, 255]));
+        assert_eq!(loaded.ask(sda, Request::DmTable), Err(Refusal::NotRecorded));
+    }
+
+    #[test]
+    fn what_is_no_recorded_probe_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("probe.json");
+        for (text, expected) in [
+            ("[]", "not a recorded probe"),
+            (r#"{"schema":"x","answers":{}}"#, "its schema is `x`"),
+            (
+                r#"{"schema":"plumb/probe/1","answers":{"sda":{"inquiry":"0"}}}"#,
+                "sda, inquiry: expected an even",
+            ),
+            (r#"{"schema":"plumb/probe/1","answers":{"sda":{"inquiry":"!no"}}}"#, "`!no` is not a recorded"),
+            (r#"{"schema":"plumb/probe/1","answers":{"sda":{"what":"00"}}}"#, "`what` is not a request"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = RecordedProbe::load(&file).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

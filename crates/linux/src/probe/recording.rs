@@ -1,0 +1,33 @@
+//! A probe that remembers every answer another one gave.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{Probe, ProbedDevice, RecordedProbe, Reply, Request};
+
+/// Passes every question on to another probe and keeps the answers, refusals included.
+#[derive(Debug)]
+pub struct RecordingProbe<'a, P: ?Sized> {
+    probe: &'a P,
+    record: Mutex<RecordedProbe>,
+}
+
+impl<'a, P: Probe + ?Sized> RecordingProbe<'a, P> {
+    /// A recorder in front of `probe`, with nothing remembered yet.
+    pub fn new(probe: &'a P) -> Self {
+        Self { probe, record: Mutex::new(RecordedProbe::new()) }
+    }
+
+    /// All that was answered.
+    pub fn into_recorded(self) -> RecordedProbe {
+        self.record.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P: Probe + ?Sized> Probe for RecordingProbe<'_, P> {
+    fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
+        let reply = self.probe.ask(device, request);
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.put(device.name, request, reply.clone());
+        reply
+    }
+}

@@ -1,0 +1,124 @@
+//! The questions, each with a name for recordings.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which values of a mode page or feature are asked for. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL field).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PageControl {
+    /// The values in use.
+    Current,
+    /// A mask of what can be changed (SCSI), the capabilities (NVMe).
+    Changeable,
+    /// The values of the maker.
+    Default,
+    /// The values that the next power-on starts with.
+    Saved,
+}
+
+/// One question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Request {
+    /// DM_TABLE_STATUS with DM_STATUS_TABLE_FLAG: read by [`wire::dm`](super::wire::dm).
+    DmTable,
+    /// DM_TABLE_STATUS without it, and with DM_NOFLUSH_FLAG: read by [`wire::dm`](super::wire::dm).
+    DmStatus,
+    /// LOOP_GET_STATUS64: read by [`wire::loop_status`](super::wire::loop_status).
+    LoopStatus,
+    /// Standard INQUIRY, 96 bytes: read by [`wire::inquiry`](super::wire::inquiry).
+    Inquiry,
+    /// INQUIRY, vital product data page 86h: read by [`wire::extended_inquiry`](super::wire::extended_inquiry).
+    ExtendedInquiry,
+    /// MODE SENSE(10), caching page 08h: read by [`wire::caching_page`](super::wire::caching_page).
+    CachingPage(PageControl),
+    /// IDENTIFY DEVICE through ATA PASS-THROUGH(16): read by [`wire::ata_identify`](super::wire::ata_identify).
+    AtaIdentify,
+    /// Identify Controller: read by [`wire::nvme`](super::wire::nvme).
+    NvmeIdentifyController,
+    /// Get Features 06h, the result dword little endian: read by [`wire::nvme`](super::wire::nvme).
+    NvmeWriteCache(PageControl),
+    /// The lines of the kernel log that tell how a driver treats flushes, one a line.
+    KernelLog,
+}
+
+impl Request {
+    /// Every request there is.
+    pub const ALL: [Self; 16] = [
+        Self::DmTable,
+        Self::DmStatus,
+        Self::LoopStatus,
+        Self::Inquiry,
+        Self::ExtendedInquiry,
+        Self::CachingPage(PageControl::Current),
+        Self::CachingPage(PageControl::Changeable),
+        Self::CachingPage(PageControl::Default),
+        Self::CachingPage(PageControl::Saved),
+        Self::AtaIdentify,
+        Self::NvmeIdentifyController,
+        Self::NvmeWriteCache(PageControl::Current),
+        Self::NvmeWriteCache(PageControl::Changeable),
+        Self::NvmeWriteCache(PageControl::Default),
+        Self::NvmeWriteCache(PageControl::Saved),
+        Self::KernelLog,
+    ];
+}
+
+impl fmt::Display for PageControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Current => "current",
+            Self::Changeable => "changeable",
+            Self::Default => "default",
+            Self::Saved => "saved",
+        })
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DmTable => f.write_str("dm-table"),
+            Self::DmStatus => f.write_str("dm-status"),
+            Self::LoopStatus => f.write_str("loop-status"),
+            Self::Inquiry => f.write_str("inquiry"),
+            Self::ExtendedInquiry => f.write_str("inquiry-86"),
+            Self::CachingPage(control) => write!(f, "mode-sense-08-{control}"),
+            Self::AtaIdentify => f.write_str("ata-identify"),
+            Self::NvmeIdentifyController => f.write_str("nvme-identify-controller"),
+            Self::NvmeWriteCache(control) => write!(f, "nvme-feature-06-{control}"),
+            Self::KernelLog => f.write_str("kernel-log"),
+        }
+    }
+}
+
+/// Not the name of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a request that a probe knows: expected a name such as mode-sense-08-current")]
+pub struct ParseRequestError {
+    /// What was read.
+    pub name: String,
+}
+
+impl FromStr for Request {
+    type Err = ParseRequestError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|request| request.to_string() == name)
+            .ok_or_else(|| ParseRequestError { name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_has_its_own_name() {
+        for request in Request::ALL {
+            assert_eq!(request.to_string().parse(), Ok(request));
+        }
+        assert!("mode-sense-09".parse::<Request>().is_err());
+    }
+}

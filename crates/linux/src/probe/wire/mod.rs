@@ -1,0 +1,29 @@
+//! Decoders of what a probe answers: pure, one format a file, no panic on any bytes. A field that the answer is too
+//! short for is `None`.
+
+pub mod ata_identify;
+pub mod caching_page;
+pub mod dm;
+pub mod extended_inquiry;
+pub mod inquiry;
+pub mod loop_status;
+pub mod nvme;
+
+/// The byte at `at`.
+fn byte(bytes: &[u8], at: usize) -> Option<u8> {
+    bytes.get(at).copied()
+}
+
+/// Whether bit `bit` of the byte at `at` is set.
+fn bit(bytes: &[u8], at: usize, bit: u8) -> Option<bool> {
+    byte(bytes, at).map(|byte| byte >> bit & 1 == 1)
+}
+
+/// The ASCII field in `range`, without padding; `None` if nothing printable is left.
+fn ascii(bytes: &[u8], range: std::ops::Range<usize>) -> Option<String> {
+    let field = bytes.get(range)?;
+    let printable = |byte: &u8| (0x20..0x7f).contains(byte);
+    let text: String = field.iter().filter(|byte| printable(byte)).map(|byte| char::from(*byte)).collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}

@@ -1,0 +1,42 @@
+//! Why an answer could not be had.
+
+use plumb_block::Errno;
+
+/// An answer of a [`Tree`](super::Tree), or why there is none.
+pub type Answer<T> = Result<T, Absence>;
+
+/// Why an answer could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Absence {
+    /// There is nothing of that kind at the path.
+    #[error("not there")]
+    NotThere,
+    /// It is there, and this user may not read it.
+    #[error("permission denied")]
+    Denied,
+    /// A recorded tree knows that it was there, and was not asked for it when it was recorded.
+    #[error("there when this was recorded, but not read then")]
+    NotRecorded,
+    /// Reading failed in another way.
+    #[error("{0}")]
+    Failed(Errno),
+}
+
+impl Absence {
+    /// The absence that an error number means for a path.
+    ///
+    /// A name that is missing, a file where a directory was expected, no link where one was expected, and an
+    /// attribute whose device has gone (ENODEV, ENXIO) are all [`Absence::NotThere`].
+    pub fn from_errno(errno: Errno) -> Self {
+        match errno.0 {
+            libc::ENOENT | libc::ENOTDIR | libc::EINVAL | libc::ENODEV | libc::ENXIO => Self::NotThere,
+            libc::EACCES | libc::EPERM => Self::Denied,
+            _ => Self::Failed(errno),
+        }
+    }
+
+    /// The same for an error of the standard library.
+    pub fn from_io(error: &std::io::Error) -> Self {
+        Self::from_errno(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
+    }
+}

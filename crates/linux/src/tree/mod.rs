@@ -1,0 +1,98 @@
+//! What the kernel tells through files: /proc, /sys and the nodes of /dev, behind one trait.
+//!
+//! A [`Tree`] answers four questions about absolute paths: the bytes of a file, the names in a directory, the target
+//! of a link, and the device numbers of a path. [`LiveTree`] asks the running kernel, [`RecordedTree`] answers from a
+//! recording, [`RecordingTree`] asks another tree and remembers what it said. An answer that could not be had is a
+//! typed [`Absence`], never an abort: a survey goes on with what is left.
+//!
+//! The parsers beside them ([`mountinfo`], [`filesystems`]) are pure and take any bytes without panicking.
+
+mod absence;
+pub mod filesystems;
+mod live;
+pub mod mountinfo;
+mod number;
+mod recorded;
+mod recording;
+mod resolve;
+
+pub use absence::{Absence, Answer};
+pub use live::LiveTree;
+pub use number::{DeviceNumber, ParseNumberError};
+pub use recorded::{RecordedTree, TreeError};
+pub use recording::RecordingTree;
+
+use serde::{Deserialize, Serialize};
+
+/// Files of the kernel by absolute path. Nothing here writes.
+pub trait Tree: Send + Sync {
+    /// All bytes of the file at `path`; links are followed.
+    ///
+    /// # Errors
+    /// The [`Absence`] that stands in its place.
+    fn read(&self, path: &str) -> Answer<Vec<u8>>;
+
+    /// The names in the directory at `path`, sorted, without `.` and `..`; links are followed.
+    ///
+    /// # Errors
+    /// The [`Absence`] that stands in its place.
+    fn list(&self, path: &str) -> Answer<Vec<String>>;
+
+    /// Where the symbolic link at `path` points, as it is written in it.
+    ///
+    /// # Errors
+    /// The [`Absence`] that stands in its place; [`Absence::NotThere`] also where there is something, but no link.
+    fn link(&self, path: &str) -> Answer<String>;
+
+    /// What is at `path` and on which device; links are followed.
+    ///
+    /// # Errors
+    /// The [`Absence`] that stands in its place.
+    fn stat(&self, path: &str) -> Answer<Stat>;
+
+    /// `path` without links, `.` and `..`. Only a live tree takes a relative path, from the working directory.
+    ///
+    /// # Errors
+    /// The [`Absence`] of the first part that is missing.
+    fn canonical(&self, path: &str) -> Answer<String>;
+
+    /// The file at `path` as text, without the white space at its end. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// As [`Tree::read`].
+    fn text(&self, path: &str) -> Answer<String> {
+        self.read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+}
+
+/// What stat(2) and statx(2) say about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stat {
+    /// What it is.
+    pub kind: FileKind,
+    /// The device that the file system reports; anonymous (major 0) for btrfs subvolumes, overlays and tmpfs.
+    pub device: DeviceNumber,
+    /// For a device node the device it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<DeviceNumber>,
+    /// The mount it was reached through: the first field of its line in /proc/self/mountinfo. Kernels before 5.8 do
+    /// not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<u64>,
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A block device node.
+    Block,
+    /// A character device node.
+    Character,
+    /// A socket, a pipe, or what a later kernel may add.
+    Other,
+}

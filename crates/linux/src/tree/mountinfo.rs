@@ -1,0 +1,161 @@
+//! /proc/PID/mountinfo: what is mounted where. proc_pid_mountinfo(5), fs/proc_namespace.c.
+//!
+//! ```text
+//! 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+//! id parent dev root point options tags...  - type source super-options
+//! ```
+//! Blank, tab, newline and backslash inside a field are written as a backslash and three octal digits.
+
+use super::DeviceNumber;
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The number of the mount; what statx(2) calls `stx_mnt_id`.
+    pub id: u64,
+    /// The number of the mount it is mounted in.
+    pub parent: u64,
+    /// The device of the superblock; anonymous where the file system has no device or several.
+    pub device: DeviceNumber,
+    /// Which directory of the file system is mounted.
+    pub root: String,
+    /// Where it is mounted.
+    pub point: String,
+    /// Options of this mount: `rw`, `noatime`.
+    pub options: Vec<String>,
+    /// The file-system type, with its subtype: `ext4`, `fuse.sshfs`.
+    pub kind: String,
+    /// What was mounted: a device, a server, `none`.
+    pub source: String,
+    /// Options of the file system itself.
+    pub super_options: Vec<String>,
+}
+
+impl Mount {
+    /// The value of the super option `name`, `""` for one without a value.
+    pub fn super_option(&self, name: &str) -> Option<&str> {
+        self.super_options.iter().find_map(|option| match option.split_once('=') {
+            Some((key, value)) if key == name => Some(value),
+            None if option == name => Some(""),
+            _ => None,
+        })
+    }
+}
+
+/// Reads all lines that have the form above; others are left out.
+pub fn parse(bytes: &[u8]) -> Vec<Mount> {
+    bytes.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
+}
+
+/// Reads one line; `None` if it lacks a field or a number is none.
+pub fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+    let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
+    let id = text()?.parse().ok()?;
+    let parent = text()?.parse().ok()?;
+    let device = text()?.parse().ok()?;
+    let root = unescape(fields.next()?);
+    let point = unescape(fields.next()?);
+    let options = options(fields.next()?);
+    // Optional tags end at a lone hyphen.
+    fields.by_ref().find(|field| *field == b"-")?;
+    let kind = unescape(fields.next()?);
+    // An empty source is written as nothing at all by some file systems.
+    let rest: Vec<&[u8]> = fields.collect();
+    let (source, super_options) = match rest.as_slice() {
+        [source, super_options, ..] => (unescape(source), *super_options),
+        [only] => (String::new(), *only),
+        [] => (String::new(), &b""[..]),
+    };
+    Some(Mount {
+        id,
+        parent,
+        device,
+        root,
+        point,
+        options,
+        kind,
+        source,
+        super_options: self::options(super_options),
+    })
+}
+
+/// Commas separate options; one inside a quoted value (SELinux contexts) does not.
+fn options(field: &[u8]) -> Vec<String> {
+    let mut quoted = false;
+    field
+        .split(|byte| {
+            quoted ^= *byte == b'"';
+            *byte == b',' && !quoted
+        })
+        .map(unescape)
+        .filter(|option| !option.is_empty())
+        .collect()
+}
+
+/// Turns `\040` and its like back into bytes (`mangle`, fs/seq_file.c). A backslash without three octal digits stays.
+pub fn unescape(field: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'\\'
+            && let Some(&[high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7']) = tail.get(..3)
+        {
+            bytes.push((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'));
+            rest = &tail[3..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_with_its_tags_and_escapes() {
+        let line = br"36 35 98:0 /a\040b /mnt\0112 rw,noatime master:1 propagate_from:2 - ext3 /dev/root rw,errors=continue";
+        let mount = parse_line(line).unwrap();
+        assert_eq!((mount.id, mount.parent), (36, 35));
+        assert_eq!(mount.root, "/a b");
+        assert_eq!(mount.point, "/mnt\t2");
+        assert_eq!(mount.kind, "ext3");
+        assert_eq!(mount.source, "/dev/root");
+        assert_eq!(mount.super_option("errors"), Some("continue"));
+        assert_eq!(mount.super_option("rw"), Some(""));
+        assert_eq!(mount.super_option("nobarrier"), None);
+    }
+
+    #[test]
+    fn an_overlay_keeps_its_directories() {
+        let line = br#"9 1 0:30 / / rw - overlay overlay rw,context="u:r:t:s0:c1,c2",lowerdir=/l1:/l2,upperdir=/u\040p,workdir=/w"#;
+        let mount = parse_line(line).unwrap();
+        assert_eq!(mount.super_option("upperdir"), Some("/u p"));
+        assert_eq!(mount.super_option("workdir"), Some("/w"));
+        assert_eq!(mount.super_option("context"), Some("\"u:r:t:s0:c1,c2\""));
+    }
+
+    #[test]
+    fn short_and_empty_fields_are_survived() {
+        assert_eq!(parse_line(b"1 2 0:3 / /x rw - tmpfs  rw").unwrap().source, "");
+        assert_eq!(parse_line(b"1 2 0:3 / /x rw tmpfs none rw"), None);
+        assert_eq!(parse_line(b"x 2 0:3 / /x rw - tmpfs none rw"), None);
+        assert_eq!(unescape(br"a\1"), "a\\1");
+        assert_eq!(unescape(br"a\777"), "a\\777");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_taken_without_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+            parse(&bytes);
+        }
+
+        #[test]
+        fn near_lines_are_taken_without_panic(line in r"[0-9]{1,3} [0-9]{1,3} [0-9]{1,3}:[0-9]{1,3} /[\\0-9 a]{0,8} / rw[, \-a-z0-9\\]{0,30}") {
+            parse(line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Device numbers: the kernel's major and minor.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The number of a device. Major 0 is an anonymous one: a file system that has no single block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceNumber {
+    /// The driver's number.
+    pub major: u32,
+    /// The number among the driver's devices.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// Whether no block device stands behind this number alone.
+    pub fn is_anonymous(self) -> bool {
+        self.major == 0
+    }
+
+    /// The kernel's 64-bit encoding in ioctl structures: `huge_encode_dev`, include/linux/kdev_t.h.
+    pub fn to_huge(self) -> u64 {
+        let (major, minor) = (u64::from(self.major), u64::from(self.minor));
+        (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & !0xff) << 12)
+    }
+
+    /// The inverse of [`DeviceNumber::to_huge`]: `huge_decode_dev`.
+    pub fn from_huge(encoded: u64) -> Self {
+        let major = ((encoded >> 8) & 0xfff) as u32;
+        let minor = ((encoded & 0xff) | ((encoded >> 12) & 0xffff_ff00)) as u32;
+        Self { major, minor }
+    }
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// Not a device number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a device number: expected MAJOR:MINOR, such as 8:0")]
+pub struct ParseNumberError {
+    /// What was read.
+    pub text: String,
+}
+
+impl FromStr for DeviceNumber {
+    type Err = ParseNumberError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fail = || ParseNumberError { text: text.to_owned() };
+        let (major, minor) = text.trim().split_once(':').ok_or_else(fail)?;
+        Ok(Self { major: major.parse().map_err(|_| fail())?, minor: minor.parse().map_err(|_| fail())? })
+    }
+}
+
+impl Serialize for DeviceNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_and_print_as_the_kernel_writes_them() {
+        let number: DeviceNumber = "254:16\n".parse().unwrap();
+        assert_eq!(number, DeviceNumber { major: 254, minor: 16 });
+        assert_eq!(number.to_string(), "254:16");
+        assert!("8".parse::<DeviceNumber>().is_err());
+        assert!("8:x".parse::<DeviceNumber>().is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_huge_encoding_is_reversible(major in 0..0x1000_u32, minor in 0..0x10_0000_u32) {
+            let number = DeviceNumber { major, minor };
+            proptest::prop_assert_eq!(DeviceNumber::from_huge(number.to_huge()), number);
+        }
+    }
+}

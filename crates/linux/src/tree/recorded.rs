@@ -1,0 +1,312 @@
+//! A tree as one text file: `tree.json`.
+//!
+//! ```json
+//! { "schema": "plumb/tree/1",
+//!   "relative": { ".": "/srv/db" },
+//!   "stat": { "/srv/db": { "kind": "directory", "device": "8:1", "mount": 27 } },
+//!   "tree": {
+//!     "sys": { "block": { "sda": ["link", "../devices/pci0000:00/.../block/sda"] },
+//!              "devices": { "...": { "size": "1953525168\n", "vpd_pg80": ["hex", "0080"], "wwid": ["denied"],
+//!                                    "power": null } } } } }
+//! ```
+//!
+//! An object is a directory, a string a file; `null` is a name that was seen in a listing and never read. Links,
+//! bytes that are not UTF-8 and refusals are arrays, so that git and tar keep them as they are. What is not mentioned
+//! is not there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::absence::{Absence, Answer};
+use super::{Stat, Tree};
+
+mod node;
+mod walk;
+
+use node::{Content, Node};
+use walk::walk;
+
+/// A recorded tree cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The file cannot be read or written.
+    #[error("cannot {operation} the recorded tree {place}")]
+    File {
+        /// "read" or "write".
+        operation: &'static str,
+        /// The file.
+        place: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is no recorded tree.
+    #[error("{place} is not a recorded tree: expected {schema} in JSON; record it again", schema = RecordedTree::SCHEMA)]
+    Format {
+        /// The file.
+        place: String,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// The file has another schema.
+    #[error("{place} has the schema `{found}`, expected `{schema}`: record it again with this version", schema = RecordedTree::SCHEMA)]
+    Schema {
+        /// The file.
+        place: String,
+        /// What it says it is.
+        found: String,
+    },
+}
+
+/// A tree that answers from memory. Besides loading one, tests build one with the `put_` methods.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedTree {
+    schema: String,
+    /// Relative paths that were asked for, and what they were then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    relative: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    stat: BTreeMap<String, Stat>,
+    tree: Node,
+}
+
+impl Default for RecordedTree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RecordedTree {
+    /// The name and version of the format.
+    pub const SCHEMA: &str = "plumb/tree/1";
+
+    /// A tree in which nothing is there.
+    pub fn new() -> Self {
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            relative: BTreeMap::new(),
+            stat: BTreeMap::new(),
+            tree: Node::directory(),
+        }
+    }
+
+    /// Reads `tree.json`.
+    ///
+    /// # Errors
+    /// [`TreeError`] names the file and what is wrong with it.
+    pub fn load(file: &Path) -> Result<Self, TreeError> {
+        let place = || file.display().to_string();
+        let bytes = std::fs::read(file).map_err(|source| TreeError::File {
+            operation: "read",
+            place: place(),
+            source,
+        })?;
+        let tree: Self =
+            serde_json::from_slice(&bytes).map_err(|source| TreeError::Format { place: place(), source })?;
+        if tree.schema != Self::SCHEMA {
+            return Err(TreeError::Schema { place: place(), found: tree.schema });
+        }
+        Ok(tree)
+    }
+
+    /// Writes `tree.json`, one name a line, so that two recordings can be compared by eye.
+    ///
+    /// # Errors
+    /// [`TreeError::File`] if the file cannot be written.
+    pub fn save(&self, file: &Path) -> Result<(), TreeError> {
+        let mut json = Vec::new();
+        let mut writer = serde_json::Serializer::with_formatter(
+            &mut json,
+            serde_json::ser::PrettyFormatter::with_indent(b" "),
+        );
+        let place = || file.display().to_string();
+        self.serialize(&mut writer).map_err(|source| TreeError::Format { place: place(), source })?;
+        json.push(b'\n');
+        std::fs::write(file, json).map_err(|source| TreeError::File {
+            operation: "write",
+            place: place(),
+            source,
+        })
+    }
+
+    /// A file at `path` with these bytes; a file there is replaced, a directory stays.
+    pub fn put_bytes(&mut self, path: &str, bytes: &[u8]) {
+        self.tree.put(path, Node::file(bytes));
+    }
+
+    /// A file at `path` with this text.
+    pub fn put_text(&mut self, path: &str, text: &str) {
+        self.put_bytes(path, text.as_bytes());
+    }
+
+    /// A symbolic link at `path`.
+    pub fn put_link(&mut self, path: &str, target: &str) {
+        self.tree.put(path, Node::link(target));
+    }
+
+    /// A refusal at `path`; [`Absence::NotThere`] and [`Absence::NotRecorded`] leave the path as it is.
+    pub fn put_absence(&mut self, path: &str, absence: Absence) {
+        if let Some(node) = Node::absence(absence) {
+            self.tree.put(path, node);
+        }
+    }
+
+    /// A directory at `path` with these names, of which nothing more is known yet.
+    pub fn put_names(&mut self, path: &str, names: &[String]) {
+        self.tree.put(path, Node::directory());
+        for name in names {
+            self.tree.put(&format!("{path}/{name}"), Node::unread());
+        }
+    }
+
+    /// What stat(2) says about `path`.
+    pub fn put_stat(&mut self, path: &str, stat: Stat) {
+        self.stat.insert(path.to_owned(), stat);
+    }
+
+    /// What a relative path stood for.
+    pub fn put_relative(&mut self, path: &str, canonical: &str) {
+        self.relative.insert(path.to_owned(), canonical.to_owned());
+    }
+
+    /// Takes away what is at `path`, with all below it.
+    pub fn remove(&mut self, path: &str) {
+        self.tree.remove(path);
+        self.stat.remove(path);
+    }
+
+    /// The path of every file, link and refusal, in order.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.tree.walk(&mut String::new(), &mut paths);
+        paths
+    }
+
+    fn find(&self, path: &str) -> Answer<&Node> {
+        walk(&self.tree, path)?.node.ok_or(Absence::NotThere)
+    }
+}
+
+impl Tree for RecordedTree {
+    fn read(&self, path: &str) -> Answer<Vec<u8>> {
+        match self.find(path)?.content() {
+            Content::Text(text) => Ok(text.as_bytes().to_vec()),
+            Content::Bytes(bytes) => Ok(bytes.to_vec()),
+            Content::Unread => Err(Absence::NotRecorded),
+            Content::Absent(absence) => Err(*absence),
+            Content::Directory(_) | Content::Link(_) => Err(Absence::NotThere),
+        }
+    }
+
+    fn list(&self, path: &str) -> Answer<Vec<String>> {
+        match self.find(path)?.content() {
+            Content::Directory(entries) => Ok(entries.keys().map(ToString::to_string).collect()),
+            Content::Unread => Err(Absence::NotRecorded),
+            Content::Absent(absence) => Err(*absence),
+            _ => Err(Absence::NotThere),
+        }
+    }
+
+    fn link(&self, path: &str) -> Answer<String> {
+        let (parent, name) = path.trim_end_matches('/').rsplit_once('/').ok_or(Absence::NotThere)?;
+        match walk(&self.tree, parent)?.node.and_then(|node| node.child(name)).map(Node::content) {
+            Some(Content::Link(target)) => Ok(target.to_string()),
+            Some(Content::Unread) => Err(Absence::NotRecorded),
+            Some(Content::Absent(absence)) => Err(*absence),
+            _ => Err(Absence::NotThere),
+        }
+    }
+
+    fn stat(&self, path: &str) -> Answer<Stat> {
+        if let Some(stat) = self.stat.get(path) {
+            return Ok(*stat);
+        }
+        let resolved = self.canonical(path)?;
+        match self.stat.get(&resolved) {
+            Some(stat) => Ok(*stat),
+            None => Err(Absence::NotRecorded),
+        }
+    }
+
+    fn canonical(&self, path: &str) -> Answer<String> {
+        if let Some(canonical) = self.relative.get(path) {
+            return Ok(canonical.clone());
+        }
+        if !path.starts_with('/') {
+            return Err(Absence::NotThere);
+        }
+        let place = walk(&self.tree, path)?;
+        let known = place.node.is_some() || self.stat.contains_key(&place.path);
+        if known { Ok(place.path) } else { Err(Absence::NotThere) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{DeviceNumber, FileKind};
+
+    fn small() -> RecordedTree {
+        let mut tree = RecordedTree::new();
+        tree.put_link("/sys/block/sda", "../devices/ata1/block/sda");
+        tree.put_text("/sys/devices/ata1/block/sda/size", "8\n");
+        tree.put_bytes("/sys/devices/ata1/vpd_pg80", &[0, 0x80, 0xff]);
+        tree.put_link("/sys/devices/ata1/block/sda/up", "../size");
+        tree.put_absence("/sys/devices/ata1/secret", Absence::Denied);
+        tree.put_names("/sys/devices/ata1/block/sda", &["queue".into(), "size".into()]);
+        let number = DeviceNumber { major: 8, minor: 0 };
+        tree.put_stat(
+            "/srv",
+            Stat { kind: FileKind::Directory, device: number, node: None, mount: Some(27) },
+        );
+        tree.put_relative(".", "/srv");
+        tree
+    }
+
+    #[test]
+    fn answers_survive_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tree.json");
+        small().save(&file).unwrap();
+        let tree = RecordedTree::load(&file).unwrap();
+        assert_eq!(tree, small());
+        assert_eq!(tree.text("/sys/block/sda/size").unwrap(), "8");
+        assert_eq!(tree.read("/sys/devices/ata1/vpd_pg80").unwrap(), [0, 0x80, 0xff]);
+        assert_eq!(tree.read("/sys/devices/ata1/secret"), Err(Absence::Denied));
+        assert_eq!(tree.read("/sys/block/sda/ro"), Err(Absence::NotThere));
+        assert_eq!(tree.list("/sys/block/sda/queue"), Err(Absence::NotRecorded));
+        assert_eq!(tree.list("/sys/block/sda").unwrap(), ["queue", "size", "up"]);
+        assert_eq!(tree.canonical("/sys/block/sda").unwrap(), "/sys/devices/ata1/block/sda");
+        assert_eq!(tree.canonical(".").unwrap(), "/srv");
+        assert_eq!(tree.canonical("/none"), Err(Absence::NotThere));
+        assert_eq!(tree.link("/sys/block/sda/up").unwrap(), "../size");
+        assert_eq!(tree.text("/sys/block/sda/up"), Err(Absence::NotThere));
+        assert_eq!(tree.stat("/srv").unwrap().mount, Some(27));
+    }
+
+    #[test]
+    fn what_is_no_recorded_tree_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tree.json");
+        for (text, expected) in [
+            ("{", "not a recorded tree"),
+            ("{\"schema\":\"plumb/tree/9\",\"tree\":{}}", "plumb/tree/9"),
+            ("{\"schema\":\"plumb/tree/1\",\"tree\":{\"a\":[\"link\"]}}", "not a recorded tree"),
+            ("{\"schema\":\"plumb/tree/1\",\"tree\":{\"a\":[\"hex\",\"0\"]}}", "not a recorded tree"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = RecordedTree::load(&file).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_file_can_be_taken_away() {
+        let mut tree = small();
+        for path in tree.paths() {
+            tree.remove(&path);
+        }
+        assert_eq!(tree.paths(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,68 @@
+//! Following symbolic links inside a tree, without leaving it.
+
+use super::absence::{Absence, Answer};
+
+/// As many links as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
+pub(super) const LINKS_MAX: usize = 40;
+
+/// `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there, so that nothing
+/// leads out of the tree. Whether the last part exists is for the caller to see.
+///
+/// # Errors
+/// [`Absence::Failed`] with ELOOP after 40 links.
+pub(super) fn resolve(path: &str, link: impl Fn(&str) -> Answer<String>) -> Answer<String> {
+    let mut pending: Vec<String> = parts(path);
+    let mut resolved = String::with_capacity(path.len());
+    let mut followed = 0;
+    while let Some(part) = pending.pop() {
+        if part == ".." {
+            resolved.truncate(resolved.rfind('/').unwrap_or(0));
+            continue;
+        }
+        let parent = resolved.len();
+        resolved.push('/');
+        resolved.push_str(&part);
+        // No link, or one that may not be read: what is there answers for itself.
+        let Ok(target) = link(&resolved) else { continue };
+        followed += 1;
+        if followed > LINKS_MAX {
+            return Err(Absence::Failed(plumb_block::Errno(libc::ELOOP)));
+        }
+        resolved.truncate(if target.starts_with('/') { 0 } else { parent });
+        pending.extend(parts(&target));
+    }
+    if resolved.is_empty() {
+        resolved.push('/');
+    }
+    Ok(resolved)
+}
+
+/// The parts of `path` that matter, the last one first.
+pub(super) fn parts(path: &str) -> Vec<String> {
+    path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(path: &str) -> Answer<String> {
+        match path {
+            "/sys/block/vda" => Ok("../devices/pci/vda".into()),
+            "/dev/root" => Ok("/dev/vda".into()),
+            "/loop" => Ok("loop/more".into()),
+            "/up" => Ok("../../..".into()),
+            _ => Err(Absence::NotThere),
+        }
+    }
+
+    #[test]
+    fn links_are_followed_and_never_lead_out() {
+        assert_eq!(resolve("/sys/block/vda/size", links).unwrap(), "/sys/devices/pci/vda/size");
+        assert_eq!(resolve("/dev//./root", links).unwrap(), "/dev/vda");
+        assert_eq!(resolve("/a/../../b/", links).unwrap(), "/b");
+        assert_eq!(resolve("/up", links).unwrap(), "/");
+        assert_eq!(resolve("/", links).unwrap(), "/");
+        assert!(matches!(resolve("/loop", links), Err(Absence::Failed(_))));
+    }
+}

@@ -1,0 +1,212 @@
+//! What a survey found out about one layer, as typed facts: the input of the rules.
+//!
+//! A [`Node`] says what was read and from where; it does not judge. [`rules::judge`](crate::rules::judge) turns a list
+//! of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording and a test.
+
+use crate::model::{Cache, Evidence, LayerKind};
+
+/// One layer with all that is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// What kind of layer it is.
+    pub kind: LayerKind,
+    /// Unique among the nodes of a survey.
+    pub name: String,
+    /// What stays the same when names change.
+    pub identity: Option<String>,
+    /// The names of the nodes directly below.
+    pub below: Vec<String>,
+    /// Whether this layer itself holds acknowledged data that a power cut may empty. For a drive: what the drive and
+    /// the kernel's last reading of it say together; never the queue setting, which is the kernel's alone.
+    pub cache: Cache,
+    /// `queue/write_cache`: whether the kernel sends flushes to this device.
+    pub queue: KernelView,
+    /// `queue/fua`: whether the driver takes FUA writes.
+    pub fua: KernelFua,
+    /// The kernel's record of the drive's own setting: `cache_type` of SCSI and virtio disks.
+    pub cache_type: KernelView,
+    /// What the drive itself answered.
+    pub drive: DriveCache,
+    /// What is remarkable about it.
+    pub marks: Vec<Mark>,
+    /// What the statements rest on.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Node {
+    /// A node of which nothing is known yet.
+    pub fn new(kind: LayerKind, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            identity: None,
+            below: Vec::new(),
+            cache: Cache::None,
+            queue: KernelView::NoQueue,
+            fua: KernelFua::Unknown,
+            cache_type: KernelView::NoQueue,
+            drive: DriveCache::NotAsked,
+            marks: Vec::new(),
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Adds one line of evidence.
+    pub fn saw(&mut self, source: impl Into<String>, value: impl Into<String>, means: impl Into<String>) {
+        self.evidence.push(Evidence { source: source.into(), value: value.into(), means: means.into() });
+    }
+
+    /// Adds a mark.
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks.push(mark);
+    }
+}
+
+/// What the kernel believes about a write cache. Documentation/ABI/stable/sysfs-block (write_cache),
+/// drivers/scsi/sd.c (cache_type).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelView {
+    /// Flushes are sent.
+    WriteBack,
+    /// Flushes and FUA are stripped before the driver sees them.
+    WriteThrough,
+    /// The layer has no such setting: a file system, a partition.
+    NoQueue,
+    /// The setting could not be read.
+    Unknown,
+}
+
+impl KernelView {
+    /// Reads `write back` and `write through`; drivers/scsi/sd.c adds `none` (no caching at all, so a write-through) and
+    /// `write back, no read (daft)`.
+    pub fn parse(text: &str) -> Self {
+        match text.trim() {
+            "write back" | "write back, no read (daft)" => Self::WriteBack,
+            "write through" | "none" => Self::WriteThrough,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Whether the driver takes FUA writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelFua {
+    /// `queue/fua` is 1.
+    Yes,
+    /// `queue/fua` is 0: the block layer makes a write and a flush of it.
+    No,
+    /// It could not be read, or there is no queue.
+    Unknown,
+}
+
+/// What a drive answered about its volatile write cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DriveCache {
+    /// It is on.
+    On,
+    /// It is off, and could be on.
+    Off,
+    /// The drive says that it has none: NVMe VWC 0, SCSI NV_SUP 1 with V_SUP 0. A declared protection.
+    Protected,
+    /// The drive has no write cache that could be switched: ATA word 82 bit 5 is 0.
+    Absent,
+    /// It was asked and did not say.
+    Silent,
+    /// It was not asked, or this user may not ask.
+    NotAsked,
+}
+
+/// What is remarkable about a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    /// The data is in this machine's memory and nowhere else.
+    InMemory,
+    /// A mount option or a module parameter that keeps flushes from being issued.
+    BarriersOff {
+        /// The option as it is set: `nobarrier`.
+        option: String,
+    },
+    /// All syncs of applications are omitted (overlayfs `volatile`).
+    SyncsOmitted {
+        /// The option as it is set.
+        option: String,
+    },
+    /// An option that gives up some order between data and metadata, but no flush.
+    LaxOrder {
+        /// The option as it is set: `data=writeback`.
+        option: String,
+    },
+    /// An ext4 journal on a device of its own.
+    ExternalJournal {
+        /// That device.
+        device: String,
+    },
+    /// The medium is write-protected (trap H8).
+    WriteProtected,
+    /// The drive has no caching mode page, so the kernel assumes write-through.
+    NoCachingPage,
+    /// An NVMe drive with a volatile cache that is switched off, which the kernel never looks at (trap H7).
+    FeatureOff,
+    /// The driver answers SYNCHRONIZE CACHE itself (trap H9).
+    SwallowsFlush {
+        /// How that is known.
+        why: String,
+    },
+    /// The driver may do so; what would tell could not be read.
+    MaySwallowFlush {
+        /// What would tell.
+        why: String,
+    },
+    /// Disks behind this one are not visible, nor are their caches.
+    HidesMembers {
+        /// How that is known.
+        why: String,
+    },
+    /// A parity array without a journal.
+    WriteHole {
+        /// Level and consistency policy.
+        what: String,
+        /// Members are missing now.
+        degraded: bool,
+    },
+    /// Acknowledged data lives on a cache device only.
+    Dirty {
+        /// How much, as the kernel says it.
+        what: String,
+    },
+    /// The disk offers no flush command at all.
+    NoFlushCommand,
+    /// The hypervisor that this layer stands for.
+    Guest {
+        /// Its name as far as it is known.
+        name: String,
+    },
+    /// The other end of a network.
+    RemoteEnd {
+        /// What is there.
+        what: String,
+    },
+    /// The survey cannot see further down here.
+    Unseen {
+        /// What is there, and why it cannot be seen.
+        what: String,
+    },
+    /// This user may not ask; root may.
+    NeedsRoot {
+        /// What was to be asked, with the device.
+        question: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_kernel_are_read() {
+        assert_eq!(KernelView::parse("write back\n"), KernelView::WriteBack);
+        assert_eq!(KernelView::parse("write back, no read (daft)"), KernelView::WriteBack);
+        assert_eq!(KernelView::parse("none"), KernelView::WriteThrough);
+        assert_eq!(KernelView::parse(""), KernelView::Unknown);
+    }
+}

@@ -1,0 +1,193 @@
+//! What becomes of FLUSH and FUA at every layer of a path.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{KernelFua, KernelView, Mark, Node};
+use crate::model::{Cache, Flush, Fua, LayerKind};
+
+/// A path with the fate of flushes worked out.
+pub(crate) struct Flow<'a> {
+    nodes: &'a [Node],
+    below: Vec<Vec<usize>>,
+    above: Vec<Vec<usize>>,
+    /// What is held at or below each node, as far as this machine can see.
+    held: Vec<Cache>,
+    flush: Vec<Flush>,
+}
+
+impl<'a> Flow<'a> {
+    pub(crate) fn of(nodes: &'a [Node]) -> Self {
+        let places: BTreeMap<&str, usize> =
+            nodes.iter().enumerate().map(|(index, node)| (node.name.as_str(), index)).collect();
+        let below: Vec<Vec<usize>> = nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| {
+                let places = node.below.iter().filter_map(|name| places.get(name.as_str()).copied());
+                places.filter(|place| *place > index).collect()
+            })
+            .collect();
+        let mut above = vec![Vec::new(); nodes.len()];
+        for (index, places) in below.iter().enumerate() {
+            for place in places {
+                above[*place].push(index);
+            }
+        }
+        let mut flow = Self { nodes, below, above, held: vec![Cache::None; nodes.len()], flush: Vec::new() };
+        for index in (0..nodes.len()).rev() {
+            flow.held[index] = flow.hold(index);
+        }
+        flow.flush = (0..nodes.len()).map(|index| flow.fate(index)).collect();
+        flow
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (usize, &'a Node)> {
+        self.nodes.iter().enumerate()
+    }
+
+    pub(crate) fn node(&self, index: usize) -> &'a Node {
+        &self.nodes[index]
+    }
+
+    pub(crate) fn flush(&self, index: usize) -> Flush {
+        self.flush[index]
+    }
+
+    /// What is held at or below the node.
+    pub(crate) fn held(&self, index: usize) -> Cache {
+        self.held[index]
+    }
+
+    /// The nodes directly below.
+    pub(crate) fn below(&self, index: usize) -> impl Iterator<Item = (usize, &'a Node)> {
+        self.below[index].iter().map(|place| (*place, &self.nodes[*place]))
+    }
+
+    /// The index of a layer of this kind.
+    pub(crate) fn first(&self, wanted: impl Fn(LayerKind) -> bool) -> Option<usize> {
+        self.nodes.iter().position(|node| wanted(node.kind))
+    }
+
+    /// What becomes of FUA: stripped where flushes are, native where the driver takes it.
+    pub(crate) fn fua(&self, index: usize) -> Fua {
+        let node = &self.nodes[index];
+        match self.flush[index] {
+            Flush::Dropped | Flush::Absorbed => return Fua::Dropped,
+            Flush::Unknown => return Fua::Unknown,
+            Flush::Forwarded => {}
+        }
+        match (node.queue, node.fua) {
+            // A layer without a queue hands on what it gets.
+            (KernelView::NoQueue, _) => match node.kind {
+                LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Fuse | LayerKind::Unknown => {
+                    Fua::Unknown
+                }
+                _ => Fua::Native,
+            },
+            (_, KernelFua::Yes) => Fua::Native,
+            (_, KernelFua::No) => Fua::Emulated,
+            (_, KernelFua::Unknown) => Fua::Unknown,
+        }
+    }
+
+    /// The worst of what a node and all below it hold. What a hypervisor, a server or an adapter holds is said in
+    /// `unknown_below`: the disk's own claim stands for what this kernel can act on.
+    fn hold(&self, index: usize) -> Cache {
+        let node = &self.nodes[index];
+        let own = if speaks_for_itself(node.kind) { Cache::None } else { node.cache };
+        self.below[index].iter().map(|below| self.held[*below]).fold(own, worse)
+    }
+
+    fn fate(&self, index: usize) -> Flush {
+        let node = &self.nodes[index];
+        let mut fate = self.fate_by_queue(index);
+        for mark in &node.marks {
+            let by_mark = match mark {
+                // There is nowhere to flush to.
+                Mark::InMemory | Mark::SyncsOmitted { .. } => Flush::Dropped,
+                // The journal's disk is flushed, the data's disk perhaps not.
+                Mark::ExternalJournal { .. } => match ended(self.held_below(index)) {
+                    Flush::Dropped => Flush::Unknown,
+                    other => other,
+                },
+                Mark::BarriersOff { .. } => ended(self.held_below(index)),
+                Mark::SwallowsFlush { .. } => ended(self.held_above(index)),
+                Mark::MaySwallowFlush { .. } => match ended(self.held_above(index)) {
+                    Flush::Dropped => Flush::Unknown,
+                    other => other,
+                },
+                Mark::NoCachingPage | Mark::NoFlushCommand if node.queue == KernelView::WriteThrough => {
+                    ended(self.held[index])
+                }
+                _ => continue,
+            };
+            if weight(by_mark) > weight(fate) {
+                fate = by_mark;
+            }
+        }
+        fate
+    }
+
+    fn fate_by_queue(&self, index: usize) -> Flush {
+        let node = &self.nodes[index];
+        match (node.queue, node.kind) {
+            (KernelView::WriteThrough, _) => ended(self.held[index]),
+            (KernelView::WriteBack, _) => Flush::Forwarded,
+            (
+                _,
+                LayerKind::Hypervisor
+                | LayerKind::Remote
+                | LayerKind::Fuse
+                | LayerKind::Unknown
+                | LayerKind::Zfs,
+            ) => Flush::Unknown,
+            (KernelView::NoQueue, _) => Flush::Forwarded,
+            (KernelView::Unknown, _) => Flush::Unknown,
+        }
+    }
+
+    fn held_below(&self, index: usize) -> Cache {
+        let below = self.below[index].iter().map(|below| self.held[*below]).fold(Cache::None, worse);
+        let unseen =
+            self.below[index].is_empty() || self.below(index).any(|(_, node)| speaks_for_itself(node.kind));
+        if unseen { worse(below, Cache::Unknown) } else { below }
+    }
+
+    /// For an adapter: what the disks that hang on it hold.
+    fn held_above(&self, index: usize) -> Cache {
+        self.above[index].iter().map(|above| self.nodes[*above].cache).fold(Cache::None, worse)
+    }
+}
+
+/// Layers beyond what this kernel can act on.
+fn speaks_for_itself(kind: LayerKind) -> bool {
+    matches!(kind, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Controller)
+}
+
+/// What a flush that ends at a node amounts to, by what is held there.
+fn ended(held: Cache) -> Flush {
+    match held {
+        Cache::Volatile => Flush::Dropped,
+        Cache::Unknown => Flush::Unknown,
+        Cache::None | Cache::Protected => Flush::Absorbed,
+    }
+}
+
+fn worse(one: Cache, other: Cache) -> Cache {
+    let rank = |cache| match cache {
+        Cache::None => 0,
+        Cache::Protected => 1,
+        Cache::Unknown => 2,
+        Cache::Volatile => 3,
+    };
+    if rank(one) >= rank(other) { one } else { other }
+}
+
+fn weight(flush: Flush) -> u8 {
+    match flush {
+        Flush::Forwarded => 0,
+        Flush::Absorbed => 1,
+        Flush::Unknown => 2,
+        Flush::Dropped => 3,
+    }
+}

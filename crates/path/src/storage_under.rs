@@ -1,0 +1,81 @@
+//! What is under a path: the devices whose counters tell what was handed to the drivers, and the layer directly below
+//! the file system.
+
+use crate::model::{Layer, LayerKind, WritePath};
+
+impl Layer {
+    /// Whether the layer is a block device of this kernel, with a line in /proc/diskstats.
+    pub fn is_block_device(&self) -> bool {
+        use LayerKind as K;
+        match self.kind {
+            K::Application
+            | K::PageCache
+            | K::FileSystem
+            | K::Overlay
+            | K::Tmpfs
+            | K::NetworkFileSystem
+            | K::Fuse
+            | K::Zfs
+            | K::Controller
+            | K::Hypervisor
+            | K::Remote => false,
+            // A device of an unknown kind carries its kernel name; what is not a device has words for a name.
+            K::Unknown => !self.name.contains([' ', '/']),
+            _ => true,
+        }
+    }
+}
+
+impl WritePath {
+    /// The layer of this name.
+    pub fn layer(&self, name: &str) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.name == name)
+    }
+
+    /// The kernel names of the lowest block devices under the target: their counters in /proc/diskstats say what was
+    /// handed to the drivers. Whole disks, not partitions; for a loop device the disk below its file; empty for memory
+    /// and network file systems.
+    pub fn block_devices(&self) -> Vec<String> {
+        self.layers
+            .iter()
+            .enumerate()
+            .filter(|(index, layer)| layer.is_block_device() && !self.reaches_block_device(*index))
+            .map(|(_, layer)| layer.name.clone())
+            .collect()
+    }
+
+    /// The file system that the target is on: the first below the page cache. `None` for a block device.
+    pub fn file_system(&self) -> Option<&Layer> {
+        use LayerKind as K;
+        let top = self.layers.iter().find(|layer| !matches!(layer.kind, K::Application | K::PageCache))?;
+        let is_system = matches!(
+            top.kind,
+            K::FileSystem | K::Overlay | K::Tmpfs | K::NetworkFileSystem | K::Fuse | K::Zfs
+        );
+        is_system.then_some(top)
+    }
+
+    /// The layers directly below the file system that the target is on; for a block device that device.
+    pub fn below_file_system(&self) -> Vec<&Layer> {
+        match self.file_system() {
+            Some(system) => system.below.iter().filter_map(|name| self.layer(name)).collect(),
+            None => self
+                .layers
+                .iter()
+                .find(|layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    fn reaches_block_device(&self, index: usize) -> bool {
+        let below = &self.layers[index].below;
+        // Only layers further down are followed, so that this ends on any document.
+        self.layers
+            .iter()
+            .enumerate()
+            .skip(index + 1)
+            .filter(|(_, layer)| below.contains(&layer.name))
+            .any(|(index, layer)| layer.is_block_device() || self.reaches_block_device(index))
+    }
+}

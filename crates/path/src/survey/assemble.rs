@@ -1,0 +1,82 @@
+//! From the nodes of a survey to the list of one path, each layer before all that are below it.
+
+use std::collections::BTreeMap;
+
+use super::surveyor::Surveyor;
+use crate::facts::Node;
+use crate::model::{Cache, LayerKind};
+
+/// The name of the layer that every path begins with.
+pub(super) const APPLICATION: &str = "application";
+/// The name of the layer below it.
+pub(super) const PAGE_CACHE: &str = "page cache";
+
+impl Surveyor<'_> {
+    /// The nodes from the application down to everything under `top`, in topological order.
+    pub(super) fn nodes_under(&self, top: &str) -> Vec<Node> {
+        let mut order = Order { nodes: &self.nodes, state: BTreeMap::new(), reversed: Vec::new() };
+        order.visit(top);
+        let mut path = vec![application(), page_cache(top)];
+        let place: BTreeMap<&str, usize> =
+            order.reversed.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
+        for (at, node) in order.reversed.iter().enumerate().rev() {
+            let mut node = (*node).clone();
+            // An edge to a node that is not below in the list would close a cycle.
+            node.below.retain(|name| place.get(name.as_str()).is_some_and(|below| *below < at));
+            path.push(node);
+        }
+        path
+    }
+}
+
+fn application() -> Node {
+    let mut node = Node::new(LayerKind::Application, APPLICATION);
+    node.cache = Cache::Volatile;
+    node.below = vec![PAGE_CACHE.to_owned()];
+    node.saw(
+        "write(2)",
+        "buffers of the application",
+        "data that was not handed to write() ends with the process",
+    );
+    node
+}
+
+fn page_cache(top: &str) -> Node {
+    let mut node = Node::new(LayerKind::PageCache, PAGE_CACHE);
+    node.cache = Cache::Volatile;
+    node.below = vec![top.to_owned()];
+    node.saw(
+        "write(2)",
+        "returns once the data is in memory",
+        "a power cut loses what was not synced; O_DIRECT goes past this layer",
+    );
+    node
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Open,
+    Done,
+}
+
+struct Order<'a> {
+    nodes: &'a BTreeMap<String, Node>,
+    state: BTreeMap<&'a str, State>,
+    reversed: Vec<&'a Node>,
+}
+
+impl<'a> Order<'a> {
+    /// Depth first; a node is put behind all that are below it. A node that is still open is part of a cycle.
+    fn visit(&mut self, name: &str) {
+        let Some((name, node)) = self.nodes.get_key_value(name) else { return };
+        if self.state.contains_key(name.as_str()) {
+            return;
+        }
+        self.state.insert(name, State::Open);
+        for below in &node.below {
+            self.visit(below);
+        }
+        self.state.insert(name, State::Done);
+        self.reversed.push(node);
+    }
+}

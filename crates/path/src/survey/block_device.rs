@@ -1,0 +1,154 @@
+//! Block devices by their kernel name: what all of them have in common, and which kind each is.
+
+use plumb_linux::tree::DeviceNumber;
+
+use super::surveyor::Surveyor;
+use crate::facts::{KernelFua, KernelView, Mark, Node};
+use crate::model::{Cache, LayerKind};
+
+/// Where a device is in /sys, and what is in its directory.
+pub(super) struct Place {
+    /// The directory without links: `/sys/devices/pci0000:00/.../block/sda`.
+    pub(super) sysfs: String,
+    /// The names in it.
+    pub(super) entries: Vec<String>,
+    pub(super) number: DeviceNumber,
+}
+
+impl Place {
+    pub(super) fn has(&self, entry: &str) -> bool {
+        self.entries.iter().any(|name| name == entry)
+    }
+}
+
+impl Surveyor<'_> {
+    /// The node of the block device called `name`, with all below it.
+    pub(super) fn device(&mut self, name: &str) -> String {
+        self.ensure(name, |surveyor| surveyor.build_device(name));
+        name.to_owned()
+    }
+
+    /// The directory of `name` in /sys.
+    pub(super) fn place(&self, name: &str) -> Option<Place> {
+        let sysfs = self.tree.canonical(&format!("/sys/class/block/{name}")).ok()?;
+        let entries = self.tree.list(&sysfs).unwrap_or_default();
+        let number = self.tree.text(&format!("{sysfs}/dev")).ok().and_then(|text| text.parse().ok());
+        Some(Place { sysfs, entries, number: number.unwrap_or(DeviceNumber { major: 0, minor: 0 }) })
+    }
+
+    /// A layer of which only the name is known.
+    pub(super) fn unknown_device(&mut self, name: &str, looked_at: &str) -> String {
+        self.ensure(name, |_| unseen(name, looked_at));
+        name.to_owned()
+    }
+
+    fn build_device(&mut self, name: &str) -> Node {
+        let Some(place) = self.place(name) else {
+            return unseen(name, &format!("/sys/class/block/{name}"));
+        };
+        let mut node = Node::new(LayerKind::Unknown, name);
+        if place.has("partition") {
+            return self.partition(node, &place);
+        }
+        self.queue(&mut node, &place.sysfs);
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        match stem {
+            _ if place.has("dm") => self.device_mapper(&mut node, &place),
+            _ if place.has("md") => self.md(&mut node, &place),
+            "bcache" => self.bcache(&mut node, &place),
+            "loop" => self.loop_device(&mut node, &place),
+            "zram" | "ram" | "nullb" => self.memory_disk(&mut node, stem),
+            "nbd" | "rbd" | "drbd" | "ublkb" => self.network_device(&mut node, &place.sysfs),
+            "vd" => self.virtio_disk(&mut node, &place),
+            _ if is_lettered(name, "vd") => self.virtio_disk(&mut node, &place),
+            _ if is_lettered(name, "sd") || is_lettered(name, "sr") => self.scsi_disk(&mut node, &place),
+            _ if is_lettered(name, "xvd") => self.xen_disk(&mut node),
+            _ if name.starts_with("nvme") => self.nvme(&mut node, &place),
+            _ if name.starts_with("mmcblk") => self.mmc(&mut node, &place),
+            _ if name.starts_with("pmem") => self.pmem(&mut node, &place),
+            _ if place.has("bcache") => self.bcache(&mut node, &place),
+            _ => self.other(&mut node, &place),
+        }
+        node
+    }
+
+    /// A partition has no queue of its own; it is a window into its disk.
+    fn partition(&mut self, mut node: Node, place: &Place) -> Node {
+        node.kind = LayerKind::Partition;
+        let parent = place.sysfs.rsplit('/').nth(1).unwrap_or_default().to_owned();
+        let number = self.tree.text(&format!("{}/partition", place.sysfs)).unwrap_or_default();
+        node.saw(format!("{}/partition", place.sysfs), number, format!("a part of {parent}"));
+        node.below = vec![self.device(&parent)];
+        node
+    }
+
+    fn queue(&self, node: &mut Node, sysfs: &str) {
+        let file = format!("{sysfs}/queue/write_cache");
+        node.queue = match self.tree.text(&file) {
+            Ok(text) => {
+                let view = KernelView::parse(&text);
+                let means = match view {
+                    KernelView::WriteBack => "the kernel sends flushes to this device",
+                    KernelView::WriteThrough => {
+                        "the kernel strips flushes and FUA before the driver sees them"
+                    }
+                    KernelView::NoQueue | KernelView::Unknown => "not a value that is known",
+                };
+                node.saw(file, text, means);
+                view
+            }
+            Err(absence) => {
+                node.saw(file, absence.to_string(), "whether the kernel sends flushes is unknown");
+                KernelView::Unknown
+            }
+        };
+        let file = format!("{sysfs}/queue/fua");
+        node.fua = match self.tree.text(&file).as_deref() {
+            Ok("1") => KernelFua::Yes,
+            Ok("0") => KernelFua::No,
+            _ => KernelFua::Unknown,
+        };
+        if node.fua != KernelFua::Unknown && node.queue == KernelView::WriteBack {
+            let (value, means) = match node.fua {
+                KernelFua::Yes => ("1", "the driver takes FUA writes"),
+                _ => ("0", "FUA becomes a write and a flush"),
+            };
+            node.saw(file, value, means);
+        }
+    }
+
+    /// A device of a kind that the survey does not know: its kernel name, its driver and what it stands on.
+    fn other(&mut self, node: &mut Node, place: &Place) {
+        node.cache = match node.queue {
+            KernelView::WriteBack => Cache::Volatile,
+            _ => Cache::Unknown,
+        };
+        if let Ok(driver) = self.tree.link(&format!("{}/device/driver", place.sysfs)) {
+            let driver = driver.rsplit('/').next().unwrap_or_default().to_owned();
+            node.saw(format!("{}/device/driver", place.sysfs), driver, "the driver");
+        }
+        let slaves = self.tree.list(&format!("{}/slaves", place.sysfs)).unwrap_or_default();
+        node.below = slaves.iter().map(|slave| self.device(slave)).collect();
+        if node.below.is_empty() {
+            node.mark(Mark::Unseen {
+                what: format!("{} is a kind of device that this version does not know", node.name),
+            });
+        }
+    }
+}
+
+/// Whether `name` is `prefix` and small letters only: `sda`, `sdaa`.
+fn is_lettered(name: &str, prefix: &str) -> bool {
+    let rest = name.strip_prefix(prefix).unwrap_or_default();
+    !rest.is_empty()
+        && rest.bytes().all(|byte| byte.is_ascii_lowercase() || (prefix == "sr" && byte.is_ascii_digit()))
+}
+
+fn unseen(name: &str, looked_at: &str) -> Node {
+    let mut node = Node::new(LayerKind::Unknown, name);
+    node.cache = Cache::Unknown;
+    node.queue = KernelView::Unknown;
+    node.saw(looked_at, "not there", "nothing is known about this device");
+    node.mark(Mark::Unseen { what: format!("{name} is not visible in /sys from here") });
+    node
+}

@@ -1,0 +1,136 @@
+//! Device mapper: dm/{name,uuid} for everyone, the table for root. Documentation/admin-guide/device-mapper.
+
+use plumb_linux::probe::wire::dm::{self, DmTarget};
+use plumb_linux::probe::{Refusal, Request};
+
+use super::block_device::Place;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node};
+use crate::model::{Cache, LayerKind};
+
+/// Prefixes of dm/uuid and the kind that they stand for, where the table may not be read. A logical volume can be
+/// anything.
+const UUID_PREFIXES: [(&str, LayerKind); 6] = [
+    ("CRYPT-VERITY", LayerKind::DmVerity),
+    ("CRYPT-INTEGRITY", LayerKind::DmIntegrity),
+    ("CRYPT-", LayerKind::DmCrypt),
+    ("mpath-", LayerKind::DmMultipath),
+    ("DMRAID-", LayerKind::DmRaid),
+    ("part", LayerKind::DmLinear),
+];
+
+impl Surveyor<'_> {
+    /// Every target clones a flush to the devices below it, unless the table was loaded when none of them had a cache
+    /// (trap H4).
+    pub(super) fn device_mapper(&mut self, node: &mut Node, place: &Place) {
+        let read = |name: &str| self.tree.text(&format!("{}/dm/{name}", place.sysfs)).unwrap_or_default();
+        let (name, uuid) = (read("name"), read("uuid"));
+        node.cache = Cache::None;
+        node.identity = Some(uuid.clone()).filter(|uuid| !uuid.is_empty());
+        node.saw(format!("{}/dm/{{name,uuid}}", place.sysfs), format!("{name} {uuid}"), "the mapping");
+        let table = self.ask(node, place.number, Request::DmTable, "dm table");
+        node.kind = match &table {
+            Ok(bytes) => self.by_table(node, place, &dm::parse(bytes)),
+            Err(_) => by_uuid(&uuid),
+        };
+        if let Err(refusal) = &table
+            && *refusal != Refusal::Denied
+        {
+            node.saw("DM_TABLE_STATUS", refusal.to_string(), "the kind is taken from the uuid");
+        }
+        self.members(node, place);
+    }
+
+    fn by_table(&self, node: &mut Node, place: &Place, targets: &[DmTarget]) -> LayerKind {
+        // Of a mixed table the first target that does more than move addresses says what it is.
+        let telling = targets
+            .iter()
+            .find(|target| !matches!(target.kind.as_str(), "linear" | "striped"))
+            .or_else(|| targets.iter().find(|target| target.kind == "striped"))
+            .or_else(|| targets.first());
+        let Some(target) = telling else { return LayerKind::DmOther };
+        let short: String = target.parameters.chars().take(120).collect();
+        node.saw(
+            "DM_TABLE_STATUS",
+            format!("{} {}", target.kind, short),
+            format!("target {} of {} in the table", target.kind, targets.len()),
+        );
+        match target.kind.as_str() {
+            "linear" => LayerKind::DmLinear,
+            "striped" => LayerKind::DmStriped,
+            "crypt" => LayerKind::DmCrypt,
+            "thin" => LayerKind::DmThin,
+            "thin-pool" => LayerKind::DmThinPool,
+            "cache" => {
+                self.cache_status(node, place);
+                LayerKind::DmCache
+            }
+            "writecache" => {
+                self.writecache_status(node, place);
+                LayerKind::DmWritecache
+            }
+            "multipath" => LayerKind::DmMultipath,
+            "mirror" => LayerKind::DmMirror,
+            "raid" => {
+                raid(node, &target.parameters);
+                LayerKind::DmRaid
+            }
+            "integrity" => LayerKind::DmIntegrity,
+            "verity" => LayerKind::DmVerity,
+            "snapshot" | "snapshot-origin" | "snapshot-merge" => LayerKind::DmSnapshot,
+            _ => LayerKind::DmOther,
+        }
+    }
+
+    /// Documentation/admin-guide/device-mapper/cache.rst: the eleventh word of the status is the number of dirty
+    /// blocks.
+    fn cache_status(&self, node: &mut Node, place: &Place) {
+        let Some(status) = self.dm_status(node, place) else { return };
+        let words: Vec<&str> = status.split_ascii_whitespace().collect();
+        let Some(dirty) = words.get(10).and_then(|word| word.parse::<u64>().ok()) else { return };
+        node.saw(
+            "DM_TABLE_STATUS, cache status word 11",
+            dirty.to_string(),
+            "dirty blocks on the cache device only",
+        );
+        if dirty > 0 {
+            node.mark(Mark::Dirty { what: format!("{dirty} blocks") });
+        }
+    }
+
+    /// Documentation/admin-guide/device-mapper/writecache.rst: words 2 and 3 of the status are the number of blocks
+    /// and of free ones.
+    fn writecache_status(&self, node: &mut Node, place: &Place) {
+        let Some(status) = self.dm_status(node, place) else { return };
+        let number = |at| status.split_ascii_whitespace().nth(at).and_then(|word| word.parse::<u64>().ok());
+        let (Some(blocks), Some(free)) = (number(1), number(2)) else { return };
+        let used = blocks.saturating_sub(free);
+        node.saw(
+            "DM_TABLE_STATUS, writecache status words 2 and 3",
+            format!("{blocks} {free}"),
+            "blocks, free blocks",
+        );
+        if used > 0 {
+            node.mark(Mark::Dirty { what: format!("up to {used} blocks") });
+        }
+    }
+
+    fn dm_status(&self, node: &mut Node, place: &Place) -> Option<String> {
+        let reply = self.ask(node, place.number, Request::DmStatus, "dm status").ok()?;
+        dm::parse(&reply).into_iter().next().map(|target| target.parameters)
+    }
+}
+
+/// Documentation/admin-guide/device-mapper/dm-raid.rst: the table begins with the level.
+fn raid(node: &mut Node, parameters: &str) {
+    let level = parameters.split_ascii_whitespace().next().unwrap_or_default();
+    let parity = ["raid4", "raid5", "raid6"].iter().any(|name| level.starts_with(name));
+    if parity && !parameters.contains("journal_dev") {
+        node.mark(Mark::WriteHole { what: format!("{level}, no journal device"), degraded: false });
+    }
+}
+
+fn by_uuid(uuid: &str) -> LayerKind {
+    let found = UUID_PREFIXES.iter().find(|(prefix, _)| uuid.starts_with(prefix));
+    found.map_or(LayerKind::DmOther, |(_, kind)| *kind)
+}

@@ -1,0 +1,272 @@
+//! File systems: which devices they are kept on, and the options that keep flushes from being issued.
+
+use plumb_linux::tree::mountinfo::Mount;
+use plumb_linux::tree::{DeviceNumber, FileKind};
+
+use super::mounts::MOUNTINFO;
+use super::network;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node};
+use crate::model::{Cache, LayerKind};
+
+/// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3 and old
+/// ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync` (fsync sends no SMB
+/// FLUSH). xfs lost `nobarrier` in Linux 4.19.
+const BARRIERS_OFF: [&str; 6] =
+    ["nobarrier", "barrier=0", "barrier=none", "barrier=off", "fsync_mode=nobarrier", "nostrictsync"];
+
+/// Options that give up order between data and metadata, but no flush: ext4(5).
+const LAX_ORDER: [&str; 2] = ["data=writeback", "journal_async_commit"];
+
+/// File systems that show state of the kernel and store nothing.
+const PSEUDO: [&str; 18] = [
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "bpf",
+    "devpts",
+    "pstore",
+    "configfs",
+    "efivarfs",
+    "mqueue",
+    "autofs",
+    "binfmt_misc",
+    "nsfs",
+    "fusectl",
+    "rpc_pipefs",
+];
+
+impl Surveyor<'_> {
+    /// The node of the file system that `path` (canonical) is on, with all below it.
+    pub(super) fn file_system_at(&mut self, path: &str, mount: Option<u64>) -> Option<String> {
+        let mount = self.mounts().of_path(path, mount)?.clone();
+        Some(self.file_system(&mount))
+    }
+
+    /// The node of a mounted file system.
+    pub(super) fn file_system(&mut self, mount: &Mount) -> String {
+        // Of two mounts at one point the later hides the earlier, which a loop device may still lie on.
+        let visible = self.mounts().of_path(&mount.point, None).is_none_or(|seen| seen.id == mount.id);
+        let hidden = if visible { String::new() } else { format!(" (mount {})", mount.id) };
+        let name = format!("{} {}{hidden}", mount.kind, mount.point);
+        self.ensure(&name, |surveyor| surveyor.build_file_system(mount, &name));
+        name
+    }
+
+    fn build_file_system(&mut self, mount: &Mount, name: &str) -> Node {
+        let kind = mount.kind.as_str();
+        let mut node = Node::new(LayerKind::FileSystem, name);
+        node.saw(
+            MOUNTINFO,
+            format!("{} {} {} {}", mount.device, mount.point, mount.kind, mount.source),
+            format!("{} is a file system of the type {kind}", mount.point),
+        );
+        match kind {
+            "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => self.in_memory(&mut node, kind),
+            "overlay" | "overlayfs" => self.overlay(&mut node, mount),
+            "zfs" => self.zfs(&mut node),
+            _ if network::is_network(kind) => self.network_file_system(&mut node, mount),
+            _ if kind == "fuse" || kind.starts_with("fuse.") || kind == "fuseblk" => {
+                self.fuse(&mut node, mount)
+            }
+            _ if PSEUDO.contains(&kind) => {
+                node.kind = LayerKind::Unknown;
+                node.cache = Cache::None;
+                node.mark(Mark::Unseen {
+                    what: format!("{kind} shows state of the kernel and stores nothing"),
+                });
+            }
+            _ => self.on_block_devices(&mut node, mount),
+        }
+        self.options(&mut node, mount);
+        node
+    }
+
+    fn in_memory(&self, node: &mut Node, kind: &str) {
+        node.kind = LayerKind::Tmpfs;
+        node.cache = Cache::Volatile;
+        node.mark(Mark::InMemory);
+        node.saw(MOUNTINFO, kind, "its files are in memory and nowhere else");
+    }
+
+    fn options(&self, node: &mut Node, mount: &Mount) {
+        let mut options = mount.super_options.clone();
+        let device = node.below.first().cloned().unwrap_or_default();
+        if matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4") {
+            let file = format!("/proc/fs/{}/{device}/options", mount.kind);
+            if let Ok(text) = self.tree.text(&file) {
+                if let Some(barrier) = text.lines().find(|line| line.contains("barrier")) {
+                    let means =
+                        if barrier == "barrier" { "a sync issues flushes" } else { "no flush is issued" };
+                    node.saw(file, barrier, means);
+                }
+                options.extend(text.lines().map(str::to_owned));
+            }
+        }
+        let mut seen = Vec::new();
+        for option in options {
+            if seen.contains(&option) {
+                continue;
+            }
+            if BARRIERS_OFF.contains(&option.as_str()) {
+                node.saw(MOUNTINFO, option.as_str(), "the file system issues no flush");
+                node.mark(Mark::BarriersOff { option: option.clone() });
+            } else if LAX_ORDER.contains(&option.as_str()) {
+                node.saw(MOUNTINFO, option.as_str(), "order between data and metadata is given up");
+                node.mark(Mark::LaxOrder { option: option.clone() });
+            }
+            seen.push(option);
+        }
+        if mount.options.iter().chain(&mount.super_options).any(|option| option == "sync") {
+            node.saw(MOUNTINFO, "sync", "every write is synced before write() returns");
+        }
+    }
+
+    /// A file system on one device or several.
+    pub(super) fn on_block_devices(&mut self, node: &mut Node, mount: &Mount) {
+        node.below = if mount.kind == "btrfs" { self.btrfs_devices(node, mount) } else { Vec::new() };
+        if node.below.is_empty() && !mount.device.is_anonymous() {
+            node.below.push(self.device_by_number(mount.device, &mount.source));
+        }
+        if node.below.is_empty() {
+            // bcachefs joins its devices with colons.
+            for source in mount.source.split(':').filter(|source| source.starts_with("/dev/")) {
+                if let Some(device) = self.device_at(source) {
+                    node.below.push(device);
+                }
+            }
+        }
+        // xfs(5): the log and the realtime section may be elsewhere.
+        for option in ["logdev", "rtdev"] {
+            let Some(device) = mount.super_option(option).and_then(|path| self.device_at(path)) else {
+                continue;
+            };
+            node.saw(
+                MOUNTINFO,
+                format!("{option}={device}"),
+                "a part of the file system is on another device",
+            );
+            if !node.below.contains(&device) {
+                node.below.push(device);
+            }
+        }
+        if mount.kind == "ext4" {
+            self.external_journal(node);
+        }
+        if node.below.is_empty() {
+            let what = format!(
+                "{} is mounted from `{}`, which is no block device seen here",
+                mount.point, mount.source
+            );
+            node.mark(Mark::Unseen { what });
+        }
+    }
+
+    /// fs/jbd2/journal.c: /proc/fs/jbd2 has `DEVICE-INODE` for a journal inside a file system and `DEVICE` for one on a
+    /// device of its own; which file system that belongs to follows if there is but one without a journal inside.
+    fn external_journal(&mut self, node: &mut Node) {
+        let directory = "/proc/fs/jbd2";
+        let Some(own) = node.below.first().cloned() else { return };
+        let journals = self.tree.list(directory).unwrap_or_default();
+        if journals.iter().any(|journal| journal.starts_with(&format!("{own}-"))) {
+            return;
+        }
+        let is_device = |name: &&String| self.tree.link(&format!("/sys/class/block/{name}")).is_ok();
+        let external: Vec<&String> = journals.iter().filter(is_device).collect();
+        if let [device] = external.as_slice() {
+            node.saw(directory, device.as_str(), "the journal is on a device of its own");
+            node.below.push(self.device(device));
+            node.mark(Mark::ExternalJournal { device: (*device).clone() });
+        }
+    }
+
+    /// The device at a path such as /dev/sda1, if the path stands for one or is at least named after one.
+    pub(super) fn device_at(&mut self, path: &str) -> Option<String> {
+        let canonical = self.tree.canonical(path).unwrap_or_else(|_| path.to_owned());
+        if let Ok(stat) = self.tree.stat(&canonical) {
+            return match (stat.kind, stat.node) {
+                (FileKind::Block, Some(number)) => Some(self.device_by_number(number, &canonical)),
+                _ => None,
+            };
+        }
+        let name = canonical.strip_prefix("/dev/")?.replace('/', "!");
+        let known = self.tree.link(&format!("/sys/class/block/{name}")).is_ok();
+        known.then(|| self.device(&name))
+    }
+
+    /// /sys/fs/btrfs/UUID/devices names all members; the mount table names one of them.
+    fn btrfs_devices(&mut self, node: &mut Node, mount: &Mount) -> Vec<String> {
+        let root = "/sys/fs/btrfs";
+        let source = self.device_at(&mount.source);
+        let volumes = self.tree.list(root).unwrap_or_default();
+        let members = |uuid: &String| self.tree.list(&format!("{root}/{uuid}/devices")).unwrap_or_default();
+        let volumes: Vec<(String, Vec<String>)> = volumes
+            .iter()
+            .filter(|uuid| uuid.len() == 36)
+            .map(|uuid| (uuid.clone(), members(uuid)))
+            .filter(|(_, devices)| !devices.is_empty())
+            .collect();
+        let holds_source = |(_, devices): &&(String, Vec<String>)| {
+            source.as_ref().is_some_and(|source| devices.contains(source))
+        };
+        let only = || if source.is_none() && volumes.len() == 1 { volumes.first() } else { None };
+        let Some((uuid, devices)) = volumes.iter().find(holds_source).or_else(only) else {
+            return source.into_iter().collect();
+        };
+        node.identity = Some(uuid.clone());
+        node.saw(
+            format!("{root}/{uuid}/devices"),
+            devices.join(" "),
+            "the devices that the file system spans",
+        );
+        devices.iter().map(|name| self.device(name)).collect()
+    }
+
+    fn fuse(&mut self, node: &mut Node, mount: &Mount) {
+        node.kind = LayerKind::Fuse;
+        node.cache = Cache::Unknown;
+        if let Some(device) = self.device_at(&mount.source) {
+            node.below.push(device);
+        }
+        let what = format!(
+            "a user-space file system ({}, {}): whether it passes a sync on is up to it",
+            mount.kind, mount.source
+        );
+        node.mark(Mark::Unseen { what });
+    }
+
+    fn zfs(&self, node: &mut Node) {
+        node.kind = LayerKind::Zfs;
+        for name in ["zfs_nocacheflush", "zil_nocacheflush"] {
+            let file = format!("/sys/module/zfs/parameters/{name}");
+            let Ok(value) = self.tree.text(&file) else { continue };
+            let off = value == "1";
+            node.saw(file, value, if off { "no flush is issued" } else { "flushes are issued" });
+            if off {
+                node.mark(Mark::BarriersOff { option: format!("{name}=1") });
+            }
+        }
+        let what = "the devices of a ZFS pool and its property sync= are visible to `zpool status` and `zfs get sync` \
+                    only; ZFS remembers per device whether it had a cache when the pool was opened";
+        node.mark(Mark::Unseen { what: what.to_owned() });
+    }
+
+    /// The node of a device that is known by its number; `named` is what it was called, for people.
+    pub(super) fn device_by_number(&mut self, number: DeviceNumber, named: &str) -> String {
+        let link = self.tree.link(&format!("/sys/dev/block/{number}"));
+        if let Some(name) = link.ok().as_deref().and_then(|target| target.rsplit('/').next()) {
+            return self.device(name);
+        }
+        if let Some(name) = named.strip_prefix("/dev/").filter(|name| *name != "root") {
+            let name = name.replace('/', "!");
+            if self.tree.link(&format!("/sys/class/block/{name}")).is_ok() {
+                return self.device(&name);
+            }
+        }
+        self.unknown_device(&format!("device {number}"), &format!("/sys/dev/block/{number}"))
+    }
+}

@@ -1,0 +1,176 @@
+//! A survey in a directory: what was asked and answered, so that it can be judged again elsewhere.
+//!
+//! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program) are the
+//! input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names of drives, the
+//! mount table as far as the target needs it, and nothing outside /proc and /sys but device numbers of paths; keys of
+//! dm tables are blotted out by the probe.
+
+use std::path::Path;
+
+use plumb_linux::probe::{Probe, ProbeError, RecordedProbe, RecordingProbe};
+use plumb_linux::tree::{RecordedTree, RecordingTree, Tree, TreeError};
+use serde::{Deserialize, Serialize};
+
+use super::mounts::MOUNTINFO;
+use super::{SurveyError, Target, survey};
+use crate::model::{LayerKind, Survey};
+
+/// A recording cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum FixtureError {
+    /// The survey itself.
+    #[error(transparent)]
+    Survey(#[from] SurveyError),
+    /// The recorded tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The recorded probe.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// A file or the directory itself.
+    #[error("cannot {operation} {place}")]
+    File {
+        /// "make", "read" or "write".
+        operation: &'static str,
+        /// The file.
+        place: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// `recording.json` is not what it should be.
+    #[error("{place} is not a recording: expected {schema} in JSON; record it again", schema = Header::SCHEMA)]
+    Format {
+        /// The file.
+        place: String,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+}
+
+/// A recording, ready to be surveyed again.
+#[derive(Debug, Clone)]
+pub struct Fixture {
+    /// The answers of /proc, /sys and /dev.
+    pub tree: RecordedTree,
+    /// The answers of ioctls.
+    pub probe: RecordedProbe,
+    /// What was asked for when it was recorded.
+    pub target: Target,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    schema: String,
+    /// The target; null means all.
+    target: Option<String>,
+    version: String,
+}
+
+impl Header {
+    const SCHEMA: &str = "plumb/recording/1";
+}
+
+/// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
+///
+/// # Errors
+/// [`FixtureError`] if the target does not exist or a file cannot be written.
+pub fn record(
+    tree: &dyn Tree,
+    probe: &dyn Probe,
+    target: &Target,
+    directory: &Path,
+) -> Result<Survey, FixtureError> {
+    let tree = RecordingTree::new(tree);
+    let probe = RecordingProbe::new(probe);
+    let found = survey(&tree, &probe, target)?;
+    let mut tree = tree.into_recorded();
+    if matches!(target, Target::Named(_)) {
+        keep_mounts(&mut tree, &found);
+    }
+    keep_one_flag(&mut tree);
+    std::fs::create_dir_all(directory).map_err(|source| FixtureError::File {
+        operation: "make",
+        place: directory.display().to_string(),
+        source,
+    })?;
+    let name = match target {
+        Target::Named(name) => Some(name.clone()),
+        Target::All => None,
+    };
+    let header = Header {
+        schema: Header::SCHEMA.to_owned(),
+        target: name,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    tree.save(&directory.join("tree.json"))?;
+    probe.into_recorded().save(&directory.join("probe.json"))?;
+    write(&directory.join("recording.json"), &header)?;
+    write(&directory.join("survey.json"), &found)?;
+    Ok(found)
+}
+
+/// Reads what [`record`] wrote.
+///
+/// # Errors
+/// [`FixtureError`] names the file that is missing or wrong.
+pub fn load(directory: &Path) -> Result<Fixture, FixtureError> {
+    let file = directory.join("recording.json");
+    let place = || file.display().to_string();
+    let bytes = std::fs::read(&file).map_err(|source| FixtureError::File {
+        operation: "read",
+        place: place(),
+        source,
+    })?;
+    let header: Header =
+        serde_json::from_slice(&bytes).map_err(|source| FixtureError::Format { place: place(), source })?;
+    Ok(Fixture {
+        tree: RecordedTree::load(&directory.join("tree.json"))?,
+        probe: RecordedProbe::load(&directory.join("probe.json"))?,
+        target: header.target.map_or(Target::All, Target::Named),
+    })
+}
+
+/// Leaves out the mounts that the survey did not go through: they are nobody's business.
+fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
+    let Ok(bytes) = tree.read(MOUNTINFO) else { return };
+    let systems: Vec<&str> = found
+        .paths
+        .iter()
+        .flat_map(|path| &path.layers)
+        .filter(|layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache))
+        .map(|layer| layer.name.as_str())
+        .collect();
+    let kept: Vec<&[u8]> = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| {
+            let mount = plumb_linux::tree::mountinfo::parse_line(line.trim_ascii_end());
+            mount.is_some_and(|mount| {
+                let name = format!("{} {}", mount.kind, mount.point);
+                systems.iter().any(|system| system.starts_with(&name))
+            })
+        })
+        .collect();
+    tree.put_bytes(MOUNTINFO, &kept.concat());
+}
+
+/// Only one flag of the processors matters.
+fn keep_one_flag(tree: &mut RecordedTree) {
+    const CPUINFO: &str = "/proc/cpuinfo";
+    let Ok(text) = tree.text(CPUINFO) else { return };
+    if let Some(flags) = text.lines().find(|line| line.starts_with("flags")) {
+        let flag = flags.split_ascii_whitespace().find(|flag| *flag == "hypervisor").unwrap_or_default();
+        tree.put_text(CPUINFO, &format!("flags\t\t: {flag}\n"));
+    }
+}
+
+fn write(file: &Path, document: &impl Serialize) -> Result<(), FixtureError> {
+    let place = || file.display().to_string();
+    let mut json = serde_json::to_vec_pretty(document)
+        .map_err(|source| FixtureError::Format { place: place(), source })?;
+    json.push(b'\n');
+    std::fs::write(file, json).map_err(|source| FixtureError::File {
+        operation: "write",
+        place: place(),
+        source,
+    })
+}

@@ -1,0 +1,58 @@
+//! Loop devices: a file as a disk. drivers/block/loop.c.
+
+use plumb_linux::probe::{Refusal, Request, wire};
+use plumb_linux::tree::FileKind;
+
+use super::block_device::Place;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node};
+use crate::model::{Cache, LayerKind};
+
+impl Surveyor<'_> {
+    /// A flush becomes fsync of the backing file, so the path goes on with that file's file system.
+    pub(super) fn loop_device(&mut self, node: &mut Node, place: &Place) {
+        node.kind = LayerKind::Loop;
+        let file = format!("{}/loop/backing_file", place.sysfs);
+        let backing = self.tree.text(&file).ok().filter(|path| !path.is_empty());
+        let Some(backing) = backing else {
+            node.cache = Cache::Unknown;
+            node.saw(file, "not there", "no file is set up behind this loop device");
+            node.mark(Mark::Unseen { what: format!("{} has no backing file", node.name) });
+            return;
+        };
+        node.identity = Some(backing.clone());
+        node.saw(file, &backing, "the file that stands for the disk; a flush becomes fsync of it");
+        let file = format!("{}/loop/dio", place.sysfs);
+        let direct = self.tree.text(&file).is_ok_and(|text| text == "1");
+        // Without direct I/O every write stays in the page cache of the file until the fsync.
+        node.cache = if direct { Cache::None } else { Cache::Volatile };
+        let means =
+            if direct { "past the page cache of the file" } else { "through the page cache of the file" };
+        node.saw(file, if direct { "1" } else { "0" }, means);
+        if let Some(below) = self.backing(node, place, &backing) {
+            node.below.push(below);
+        } else {
+            let what = format!("the backing file {backing} is not visible from here");
+            node.mark(Mark::Unseen { what });
+        }
+    }
+
+    fn backing(&mut self, node: &mut Node, place: &Place, backing: &str) -> Option<String> {
+        if let Ok(path) = self.tree.canonical(backing) {
+            match self.tree.stat(&path) {
+                Ok(stat) if stat.kind == FileKind::Block => return self.device_at(&path),
+                Ok(stat) => return self.file_system_at(&path, stat.mount),
+                Err(_) => {}
+            }
+        }
+        // Deleted, or named in another mount namespace: the ioctl knows the device it is on.
+        let reply = self.ask(node, place.number, Request::LoopStatus, "LOOP_GET_STATUS64");
+        let status = match reply {
+            Ok(bytes) => wire::loop_status::parse(&bytes)?,
+            Err(Refusal::NotRecorded | _) => return None,
+        };
+        node.saw("LOOP_GET_STATUS64 lo_device", status.device.to_string(), "the device that the file is on");
+        let mount = self.mounts().of_device(status.device)?.clone();
+        Some(self.file_system(&mount))
+    }
+}

@@ -1,0 +1,78 @@
+//! Following a target down through mounts and devices.
+//!
+//! A survey never writes and never gives up half-way: what cannot be read becomes an unknown in the layer that lacks
+//! it, and a question that only root may ask ends up in the finding `needs-root`. Only a target that does not exist is
+//! an error. /sys is read before a drive is asked, since opening some devices makes the kernel look again.
+
+mod all;
+mod assemble;
+mod block_device;
+mod controller;
+mod device_mapper;
+mod disk;
+mod file_system;
+mod fixture;
+mod guest;
+mod layered;
+mod loop_device;
+mod md;
+mod memory;
+mod mounts;
+mod network;
+mod nvme;
+mod overlay;
+mod surveyor;
+mod target;
+mod virtio;
+
+pub use fixture::{Fixture, FixtureError, load, record};
+pub use target::{SurveyError, Target};
+
+use plumb_linux::probe::Probe;
+use plumb_linux::tree::Tree;
+
+use crate::model::{Survey, WritePath};
+use crate::rules;
+use surveyor::Surveyor;
+
+/// The write paths of `target`, as `tree` and `probe` show them.
+///
+/// # Errors
+/// [`SurveyError`] if the target does not exist or cannot be reached; nothing else stops a survey.
+pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Survey, SurveyError> {
+    let mut surveyor = Surveyor::new(tree, probe);
+    let tops = match target {
+        Target::Named(name) => vec![surveyor.find(name)?],
+        Target::All => surveyor.everything(),
+    };
+    let paths = tops.iter().map(|top| surveyor.path_of(top)).collect();
+    Ok(Survey {
+        schema: Survey::SCHEMA.to_owned(),
+        kernel: tree.text("/proc/sys/kernel/osrelease").ok(),
+        paths,
+    })
+}
+
+/// The write path of one named target: [`survey`] for a caller that wants just that.
+///
+/// # Errors
+/// As [`survey`].
+pub fn survey_path(tree: &dyn Tree, probe: &dyn Probe, name: &str) -> Result<WritePath, SurveyError> {
+    let mut surveyor = Surveyor::new(tree, probe);
+    let top = surveyor.find(name)?;
+    Ok(surveyor.path_of(&top))
+}
+
+/// The top of a path: what was asked for and the node that it leads to.
+struct Top {
+    /// As it is shown to people.
+    target: String,
+    /// The name of the node directly below the page cache.
+    node: String,
+}
+
+impl Surveyor<'_> {
+    fn path_of(&self, top: &Top) -> WritePath {
+        rules::judge(&top.target, &self.nodes_under(&top.node))
+    }
+}

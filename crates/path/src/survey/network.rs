@@ -1,0 +1,101 @@
+//! File systems and block devices whose other end is on another machine or in another program.
+
+use plumb_linux::tree::mountinfo::Mount;
+
+use super::mounts::MOUNTINFO;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node};
+use crate::model::{Cache, LayerKind};
+
+/// File systems that are kept by a server.
+const NETWORK: [&str; 17] = [
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "9p", "virtiofs", "lustre", "afs", "beegfs", "gpfs",
+    "orangefs", "pvfs2", "vboxsf", "vmhgfs", "coda",
+];
+
+/// FUSE file systems that are clients of a server.
+const NETWORK_FUSE: [&str; 6] =
+    ["fuse.glusterfs", "fuse.sshfs", "fuse.ceph-fuse", "fuse.ceph", "fuse.juicefs", "fuse.s3fs"];
+
+/// Those among them whose server is the host of this guest.
+const FROM_HOST: [&str; 4] = ["9p", "virtiofs", "vboxsf", "vmhgfs"];
+
+/// Whether file systems of this type are kept by a server.
+pub(super) fn is_network(kind: &str) -> bool {
+    NETWORK.contains(&kind) || NETWORK_FUSE.contains(&kind)
+}
+
+impl Surveyor<'_> {
+    /// A client: a sync becomes a request to the server, and what the server does with it cannot be seen.
+    pub(super) fn network_file_system(&mut self, node: &mut Node, mount: &Mount) {
+        node.kind = LayerKind::NetworkFileSystem;
+        let address = mount.super_option("addr").map(|address| format!(" at {address}")).unwrap_or_default();
+        node.saw(
+            MOUNTINFO,
+            format!("{}{address}", mount.source),
+            "a sync is a request to the server (COMMIT, FLUSH); what the server promises cannot be seen from here",
+        );
+        if mount.kind == "nfs" || mount.kind == "nfs4" {
+            node.saw("exports(5)", "sync or async", "an async export acknowledges a COMMIT from memory");
+        }
+        let below = if FROM_HOST.contains(&mount.kind.as_str()) && self.guest().name().is_some() {
+            self.hypervisor()
+        } else {
+            self.remote(
+                format!("server of {}", mount.source),
+                format!("the server of {} ({})", mount.source, mount.kind),
+            )
+        };
+        node.below = vec![below];
+    }
+
+    /// The layer for the other end of a network.
+    pub(super) fn remote(&mut self, name: String, what: String) -> String {
+        self.ensure(&name, |_| {
+            let mut node = Node::new(LayerKind::Remote, name.clone());
+            node.cache = Cache::Unknown;
+            node.mark(Mark::RemoteEnd { what });
+            node
+        });
+        name
+    }
+
+    /// Network block devices: nbd, rbd, drbd, ublk.
+    pub(super) fn network_device(&mut self, node: &mut Node, sysfs: &str) {
+        let name = node.name.clone();
+        node.cache = match node.queue {
+            crate::facts::KernelView::WriteBack => Cache::Volatile,
+            _ => Cache::Unknown,
+        };
+        let (kind, what) = match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
+            "nbd" => {
+                node.saw(
+                    "drivers/block/nbd.c",
+                    "NBD_FLAG_SEND_FLUSH",
+                    "the queue says write back where the server offered it; without it no flush can be sent",
+                );
+                (LayerKind::Nbd, "the NBD server".to_owned())
+            }
+            "rbd" => {
+                // drivers/block/rbd.c: no cache in the kernel's client; a write is acknowledged by all replicas.
+                node.cache = Cache::None;
+                let number = name.trim_start_matches("rbd");
+                let image =
+                    |file: &str| self.tree.text(&format!("/sys/bus/rbd/devices/{number}/{file}")).ok();
+                let (pool, image) = (image("pool").unwrap_or_default(), image("name").unwrap_or_default());
+                node.identity = Some(format!("{pool}/{image}"));
+                (LayerKind::Rbd, format!("the Ceph cluster with {pool}/{image}"))
+            }
+            "ublkb" => (LayerKind::Ublk, "the user-space server behind ublk".to_owned()),
+            _ => (LayerKind::Drbd, "the DRBD peer".to_owned()),
+        };
+        node.kind = kind;
+        let disks = self.tree.list(&format!("{sysfs}/slaves")).unwrap_or_default();
+        node.below = disks.iter().map(|disk| self.device(disk)).collect();
+        if kind == LayerKind::Drbd && !node.below.is_empty() {
+            node.cache = Cache::None;
+        }
+        let remote = self.remote(format!("remote end of {name}"), format!("{what} of {name}"));
+        node.below.push(remote);
+    }
+}

@@ -1,0 +1,94 @@
+//! NVMe namespaces, on PCI and over fabrics.
+
+use plumb_linux::probe::wire::nvme;
+use plumb_linux::probe::{PageControl, Request};
+
+use super::block_device::Place;
+use super::controller::is_numbered;
+use super::surveyor::Surveyor;
+use crate::facts::{DriveCache, KernelView, Mark, Node};
+use crate::model::{Cache, LayerKind};
+
+impl Surveyor<'_> {
+    /// The kernel looks at VWC of Identify Controller once and never at feature 06h (trap H7).
+    pub(super) fn nvme(&mut self, node: &mut Node, place: &Place) {
+        node.kind = LayerKind::NvmeNamespace;
+        let controllers = self.nvme_controllers(place);
+        let read =
+            |name: &str| controllers.first().and_then(|dir| self.tree.text(&format!("{dir}/{name}")).ok());
+        let (model, serial, transport) = (read("model"), read("serial"), read("transport"));
+        node.identity = self.tree.text(&format!("{}/wwid", place.sysfs)).ok().or(serial);
+        if let (Some(dir), Some(model)) = (controllers.first(), model) {
+            node.saw(format!("{dir}/model"), model, "the drive");
+        }
+        self.ask_nvme(node, place);
+        node.cache = match (node.drive, node.queue) {
+            (DriveCache::On, _) => Cache::Volatile,
+            (DriveCache::Protected, _) => Cache::Protected,
+            (DriveCache::Off, _) => Cache::None,
+            // Write back is only ever set for a controller with VWC (or by hand, to no effect).
+            (_, KernelView::WriteBack) => Cache::Volatile,
+            _ => Cache::Unknown,
+        };
+        let transport = transport.unwrap_or_default();
+        if matches!(transport.as_str(), "tcp" | "rdma" | "fc") {
+            let address = read("address").unwrap_or_default();
+            node.saw(
+                "nvme transport, address",
+                format!("{transport} {address}"),
+                "the drive is behind a network",
+            );
+            let what = format!("the NVMe over Fabrics target of {} ({transport})", node.name);
+            node.below = vec![self.remote(format!("remote end of {}", node.name), what)];
+        } else if self.guest().name().is_some() {
+            node.below = vec![self.hypervisor()];
+        }
+    }
+
+    /// The directories of the controllers that lead to the namespace: the one it is in, or with native multipath
+    /// those that its subsystem links to.
+    fn nvme_controllers(&self, place: &Place) -> Vec<String> {
+        let parent = place.sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let last = parent.rsplit('/').next().unwrap_or_default();
+        if is_numbered(last, "nvme") {
+            return vec![parent.to_owned()];
+        }
+        let names = self.tree.list(parent).unwrap_or_default();
+        let controllers = names.iter().filter(|name| is_numbered(name, "nvme"));
+        controllers.filter_map(|name| self.tree.canonical(&format!("{parent}/{name}")).ok()).collect()
+    }
+
+    fn ask_nvme(&self, node: &mut Node, place: &Place) {
+        let reply = self.ask(node, place.number, Request::NvmeIdentifyController, "NVMe Identify Controller");
+        let Some(controller) = reply.ok().and_then(|bytes| nvme::identify_controller(&bytes)) else { return };
+        if !controller.volatile_write_cache {
+            node.saw(
+                "NVMe Identify Controller byte 525 bit 0",
+                "VWC=0",
+                "the drive declares no volatile write cache",
+            );
+            node.drive = DriveCache::Protected;
+            return;
+        }
+        node.saw("NVMe Identify Controller byte 525 bit 0", "VWC=1", "the drive has a volatile write cache");
+        let current = Request::NvmeWriteCache(PageControl::Current);
+        let reply = self.ask(node, place.number, current, "NVMe Get Features 06h");
+        match reply.ok().and_then(|bytes| nvme::write_cache_enabled(&bytes)) {
+            Some(false) => {
+                node.saw(
+                    "NVMe Get Features 06h bit 0",
+                    "WCE=0",
+                    "the cache is off; the kernel never looks at this",
+                );
+                node.drive = DriveCache::Off;
+                node.mark(Mark::FeatureOff);
+            }
+            Some(true) => {
+                node.saw("NVMe Get Features 06h bit 0", "WCE=1", "the volatile write cache is on");
+                node.drive = DriveCache::On;
+            }
+            // A cache that is there and does not say that it is off counts as on.
+            None => node.drive = DriveCache::On,
+        }
+    }
+}

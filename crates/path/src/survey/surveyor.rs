@@ -1,0 +1,87 @@
+//! The state of a survey: what is read once and used by every layer.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use plumb_linux::probe::{Probe, ProbedDevice, Refusal, Reply, Request};
+use plumb_linux::tree::{DeviceNumber, Tree};
+
+use super::guest::Guest;
+use super::mounts::Mounts;
+use crate::facts::{Mark, Node};
+
+/// Deeper than any stack of devices that works; keeps a hostile recording from exhausting ours.
+const DEPTH_MAX: usize = 100;
+
+/// One survey at work. Every node is built once, however many paths lead over it.
+pub(super) struct Surveyor<'a> {
+    pub(super) tree: &'a dyn Tree,
+    pub(super) probe: &'a dyn Probe,
+    pub(super) nodes: BTreeMap<String, Node>,
+    /// Nodes that are being built: a chain that leads back to one of them is a cycle.
+    pub(super) building: BTreeSet<String>,
+    mounts: OnceCell<Mounts>,
+    guest: OnceCell<Guest>,
+    kernel_log: OnceCell<Reply>,
+}
+
+impl<'a> Surveyor<'a> {
+    pub(super) fn new(tree: &'a dyn Tree, probe: &'a dyn Probe) -> Self {
+        Self {
+            tree,
+            probe,
+            nodes: BTreeMap::new(),
+            building: BTreeSet::new(),
+            mounts: OnceCell::new(),
+            guest: OnceCell::new(),
+            kernel_log: OnceCell::new(),
+        }
+    }
+
+    /// The mount table, read once.
+    pub(super) fn mounts(&self) -> &Mounts {
+        self.mounts.get_or_init(|| Mounts::read(self.tree))
+    }
+
+    /// What this machine runs on, found out once.
+    pub(super) fn guest(&self) -> &Guest {
+        self.guest.get_or_init(|| Guest::detect(self.tree))
+    }
+
+    /// The kernel log's lines about flushes, read once.
+    pub(super) fn kernel_log(&self) -> &Reply {
+        self.kernel_log.get_or_init(|| {
+            let machine = ProbedDevice { name: "kernel", number: DeviceNumber { major: 0, minor: 0 } };
+            self.probe.ask(machine, Request::KernelLog)
+        })
+    }
+
+    /// Asks a drive. A refusal that root would not get is noted on the node.
+    pub(super) fn ask(&self, node: &mut Node, number: DeviceNumber, request: Request, what: &str) -> Reply {
+        let name = node.name.clone();
+        let reply = self.probe.ask(ProbedDevice { name: &name, number }, request);
+        match reply {
+            Err(Refusal::Denied) => {
+                node.mark(Mark::NeedsRoot { question: format!("{name}: {what}") });
+            }
+            Err(refusal) if refusal != Refusal::NotRecorded && !refusal.is_unsupported_by_device() => {
+                node.saw(format!("{what} of {name}"), refusal.to_string(), "the question was not answered");
+            }
+            _ => {}
+        }
+        reply
+    }
+
+    /// Builds the node called `name` with `build`, unless it is there already or leads back to itself.
+    pub(super) fn ensure(&mut self, name: &str, build: impl FnOnce(&mut Self) -> Node) {
+        if self.nodes.contains_key(name) || self.building.len() >= DEPTH_MAX {
+            return;
+        }
+        if !self.building.insert(name.to_owned()) {
+            return;
+        }
+        let node = build(self);
+        self.building.remove(name);
+        self.nodes.insert(name.to_owned(), node);
+    }
+}

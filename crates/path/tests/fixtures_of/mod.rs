@@ -1,0 +1,28 @@
+//! Where the recordings are.
+
+use std::path::{Path, PathBuf};
+
+/// The directory that holds them.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// Every directory below it that holds a recording or an oracle, in order.
+pub(crate) fn all() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(&root(), &mut found);
+    found.sort();
+    found
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, found);
+            if path.join("recording.json").exists() || path.join("oracle.json").exists() {
+                found.push(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,617 @@
+//! One small synthetic tree for each kind of layer: guards against a layer that is not recognised, or recognised and
+//! misjudged. Synthetic means made by hand from the kernel's documentation; what was recorded is in `oracle.rs`.
+
+use plumb_linux::probe::wire::caching_page::{self, CachingPage};
+use plumb_linux::probe::wire::dm;
+use plumb_linux::probe::{PageControl, RecordedProbe, Refusal, Request};
+use plumb_linux::tree::{Absence, DeviceNumber, FileKind, RecordedTree, Stat};
+use plumb_path::{Cache, Flush, LayerKind, Severity, SurveyError, Target, WritePath, survey, survey_path};
+
+/// A machine that a test puts together.
+#[derive(Default)]
+struct Machine {
+    tree: RecordedTree,
+    probe: RecordedProbe,
+    minors: u32,
+    mounts: String,
+}
+
+const WB: &str = "write back\n";
+const WT: &str = "write through\n";
+
+impl Machine {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// A block device at `directory/name` whose queue says `view`; gives its directory.
+    fn device(&mut self, directory: &str, name: &str, view: &str) -> String {
+        self.minors += 1;
+        let block = format!("{directory}/{name}");
+        let number = format!("8:{}", self.minors);
+        self.tree.put_text(&format!("{block}/dev"), &format!("{number}\n"));
+        self.tree.put_text(&format!("{block}/size"), "2048\n");
+        self.tree.put_text(&format!("{block}/queue/write_cache"), view);
+        self.tree.put_text(&format!("{block}/queue/fua"), "1\n");
+        self.tree.put_link(&format!("/sys/class/block/{name}"), &block);
+        self.tree.put_link(&format!("/sys/block/{name}"), &block);
+        self.tree.put_link(&format!("/sys/dev/block/{number}"), &block);
+        block
+    }
+
+    fn virtual_device(&mut self, name: &str, view: &str) -> String {
+        self.device("/sys/devices/virtual/block", name, view)
+    }
+
+    /// A SCSI disk behind the driver `driver`, with a caching page that says `wce`.
+    fn scsi(&mut self, name: &str, driver: &str, view: &str, wce: bool) -> String {
+        self.disk_at(
+            &format!("/sys/devices/pci0000:00/0000:00:03.0/host0/target0:0:{name}"),
+            name,
+            driver,
+            view,
+            wce,
+        )
+    }
+
+    fn disk_at(&mut self, target: &str, name: &str, driver: &str, view: &str, wce: bool) -> String {
+        let device = format!("{target}/0:2:0:0");
+        let host = target
+            .rsplit_once("/target")
+            .or_else(|| target.rsplit_once("/rport-"))
+            .map_or(target, |(host, _)| host);
+        self.tree.put_text(&format!("{host}/scsi_host/host0/proc_name"), &format!("{driver}\n"));
+        let block = self.device(&format!("{device}/block"), name, view);
+        self.tree.put_link(&format!("{block}/device"), "../..");
+        let cache_type = if wce { WB } else { WT };
+        self.tree.put_text(&format!("{device}/scsi_disk/0:2:0:0/cache_type"), cache_type);
+        self.page(name, wce, false);
+        block
+    }
+
+    fn page(&mut self, name: &str, write_cache: bool, write_protected: bool) {
+        let page = CachingPage {
+            saveable: false,
+            write_cache,
+            read_cache_disabled: false,
+            nonvolatile_disabled: None,
+            write_protected,
+            dpofua: false,
+        };
+        let reply = Ok(caching_page::encode(&page));
+        self.probe.put(name, Request::CachingPage(PageControl::Current), reply);
+    }
+
+    fn slave(&mut self, block: &str, below: &str) {
+        self.tree.put_link(&format!("{block}/slaves/{below}"), &format!("/sys/class/block/{below}"));
+    }
+
+    fn mount(&mut self, point: &str, device: &str, kind: &str, source: &str, options: &str) {
+        let id = self.mounts.lines().count() + 1;
+        self.mounts += &format!("{id} 1 {device} / {point} rw - {kind} {source} {options}\n");
+        self.tree.put_text("/proc/self/mountinfo", &self.mounts);
+        let device: DeviceNumber = device.parse().expect("a device number");
+        self.tree.put_stat(point, Stat { kind: FileKind::Directory, device, node: None, mount: None });
+    }
+
+    fn guest(&mut self) {
+        self.tree.put_text("/proc/cpuinfo", "flags\t\t: hypervisor\n");
+        self.tree.put_text("/sys/class/dmi/id/sys_vendor", "QEMU\n");
+    }
+
+    fn survey(&self, target: &str) -> WritePath {
+        survey_path(&self.tree, &self.probe, target).expect("the target is there")
+    }
+}
+
+fn has(path: &WritePath, id: &str) -> Option<Severity> {
+    path.findings.iter().find(|finding| finding.id == id).map(|finding| finding.severity)
+}
+
+#[track_caller]
+fn layer(path: &WritePath, name: &str, kind: LayerKind, cache: Cache, flush: Flush) {
+    let layer = path.layer(name).unwrap_or_else(|| panic!("no {name} in {:?}", names(path)));
+    assert_eq!((layer.kind, layer.cache, layer.flush), (kind, cache, flush), "{name}");
+}
+
+fn names(path: &WritePath) -> Vec<&str> {
+    path.layers.iter().map(|layer| layer.name.as_str()).collect()
+}
+
+#[test]
+fn a_plain_disk_with_its_cache_on_is_durable_after_fsync() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.mount("/srv", "8:1", "xfs", "/dev/sda", "rw");
+    let path = machine.survey("/srv");
+    layer(&path, "sda", LayerKind::ScsiDisk, Cache::Volatile, Flush::Forwarded);
+    layer(&path, "mpt3sas 0000:00:03.0", LayerKind::Controller, Cache::None, Flush::Forwarded);
+    assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"));
+    assert_eq!(path.durable_at.write, None);
+    assert_eq!(path.unknown_below, None);
+    assert_eq!(has(&path, "volatile-cache"), Some(Severity::Info));
+}
+
+#[test]
+fn a_cache_that_is_off_absorbs() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WT, false);
+    machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw,nobarrier,sync");
+    let path = machine.survey("/srv");
+    layer(&path, "sda", LayerKind::ScsiDisk, Cache::None, Flush::Absorbed);
+    layer(&path, "ext4 /srv", LayerKind::FileSystem, Cache::None, Flush::Absorbed);
+    assert_eq!(has(&path, "barriers-off"), Some(Severity::Info));
+    assert_eq!(path.durable_at.write.as_deref(), Some("sda"));
+}
+
+#[test]
+fn a_declared_protection_makes_write_through_harmless() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WT, true);
+    machine.probe.put("sda", Request::ExtendedInquiry, Ok(vec![0, 0x86, 0, 4, 0, 0, 2, 0]));
+    let path = machine.survey("sda");
+    layer(&path, "sda", LayerKind::ScsiDisk, Cache::Protected, Flush::Absorbed);
+    assert_eq!(has(&path, "flush-dropped"), None);
+}
+
+#[test]
+fn without_root_the_kernels_word_alone_is_not_enough() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WT, false);
+    machine.probe.put("sda", Request::CachingPage(PageControl::Current), Err(Refusal::Denied));
+    let path = machine.survey("sda");
+    layer(&path, "sda", LayerKind::ScsiDisk, Cache::Unknown, Flush::Unknown);
+    assert_eq!(has(&path, "needs-root"), Some(Severity::Info));
+    let evidence = &path.findings.iter().find(|finding| finding.id == "needs-root").unwrap().evidence;
+    assert_eq!(evidence, &["sda: MODE SENSE(10) page 08h"]);
+}
+
+#[test]
+fn a_drive_without_a_caching_page_gets_no_flush() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "usb-storage", WT, false);
+    let refusal = Err(Refusal::Sense { key: 5, asc: 0x24, ascq: 0 });
+    machine.probe.put("sda", Request::CachingPage(PageControl::Current), refusal);
+    let path = machine.survey("sda");
+    layer(&path, "sda", LayerKind::ScsiDisk, Cache::Unknown, Flush::Unknown);
+    assert_eq!(has(&path, "no-caching-page"), Some(Severity::Warning));
+}
+
+#[test]
+fn sata_and_usb_are_told_by_their_way() {
+    let mut machine = Machine::new();
+    machine.disk_at("/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0", "sda", "ahci", WB, true);
+    machine.disk_at(
+        "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host0/target0:0:0",
+        "sdb",
+        "uas",
+        WB,
+        true,
+    );
+    layer(&machine.survey("sda"), "sda", LayerKind::AtaDisk, Cache::Volatile, Flush::Forwarded);
+    layer(&machine.survey("sdb"), "sdb", LayerKind::UsbDisk, Cache::Volatile, Flush::Forwarded);
+}
+
+#[test]
+fn the_drives_registers_outrank_the_emulated_page() {
+    let mut machine = Machine::new();
+    machine.disk_at("/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0", "sda", "ahci", WT, false);
+    let mut identify = vec![0_u8; 512];
+    for (word, value) in [(82, 0x20_u16), (83, 0x4000), (85, 0x20), (87, 0x4000)] {
+        identify[word * 2..word * 2 + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    machine.probe.put("sda", Request::AtaIdentify, Ok(identify));
+    let path = machine.survey("sda");
+    layer(&path, "sda", LayerKind::AtaDisk, Cache::Volatile, Flush::Dropped);
+    assert_eq!(has(&path, "h1-temporary-write-through"), Some(Severity::Danger));
+    assert!(path.durable_at.sentence.contains("the flush ends at sda"), "{}", path.durable_at.sentence);
+}
+
+#[test]
+fn megaraid_without_firmware_support_swallows_flushes() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "megaraid_sas", WB, true);
+    let adapter = "megaraid_sas 0000:00:03.0";
+    // A fusion adapter whose word in the kernel log may not be read.
+    machine.tree.put_text("/sys/devices/pci0000:00/0000:00:03.0/device", "0x005d\n");
+    layer(&machine.survey("sda"), adapter, LayerKind::Controller, Cache::Unknown, Flush::Unknown);
+    assert_eq!(has(&machine.survey("sda"), "driver-may-swallow-flush"), Some(Severity::Warning));
+    assert_eq!(has(&machine.survey("sda"), "raid-controller-hides-members"), Some(Severity::Info));
+    for (word, flush) in [("No", Flush::Dropped), ("Yes", Flush::Forwarded)] {
+        let line = format!("megaraid_sas 0000:00:03.0: FW supports sync cache\t: {word}\n");
+        machine.probe.put("kernel", Request::KernelLog, Ok(line.into_bytes()));
+        layer(&machine.survey("sda"), adapter, LayerKind::Controller, Cache::Unknown, flush);
+    }
+    machine.tree.put_text("/sys/devices/pci0000:00/0000:00:03.0/device", "0x0079\n");
+    layer(&machine.survey("sda"), adapter, LayerKind::Controller, Cache::Unknown, Flush::Dropped);
+    assert_eq!(has(&machine.survey("sda"), "h9-driver-swallows-flush"), Some(Severity::Danger));
+}
+
+#[test]
+fn other_raid_drivers_are_judged_by_their_settings() {
+    for (parameter, flush) in [("2", Flush::Dropped), ("6", Flush::Unknown), ("0", Flush::Forwarded)] {
+        let mut machine = Machine::new();
+        machine.scsi("sda", "aacraid", WB, true);
+        machine.tree.put_text("/sys/module/aacraid/parameters/cache", &format!("{parameter}\n"));
+        layer(&machine.survey("sda"), "aacraid 0000:00:03.0", LayerKind::Controller, Cache::Unknown, flush);
+    }
+    let mut machine = Machine::new();
+    machine.scsi("sda", "myrb", WB, true);
+    assert_eq!(has(&machine.survey("sda"), "h9-driver-swallows-flush"), Some(Severity::Danger));
+    let mut machine = Machine::new();
+    let block = machine.scsi("sda", "smartpqi", WB, true);
+    machine.tree.put_text(&format!("{}/raid_level", block.replace("/block/sda", "")), "RAID-5\n");
+    assert_eq!(has(&machine.survey("sda"), "raid-controller-hides-members"), Some(Severity::Info));
+    assert!(machine.survey("sda").unknown_below.unwrap().contains("RAID-5"));
+}
+
+#[test]
+fn targets_behind_a_network_are_remote() {
+    let mut machine = Machine::new();
+    machine.disk_at("/sys/devices/platform/host0/session1/target0:0:0", "sda", "iscsi_tcp", WB, true);
+    let path = machine.survey("sda");
+    layer(&path, "remote end of sda", LayerKind::Remote, Cache::Unknown, Flush::Unknown);
+    assert_eq!(has(&path, "remote-storage"), Some(Severity::Info));
+    assert_eq!(path.durable_at.fsync, None);
+}
+
+#[test]
+fn dm_targets_have_their_kinds() {
+    for (target, kind) in [
+        ("linear", LayerKind::DmLinear),
+        ("striped", LayerKind::DmStriped),
+        ("crypt", LayerKind::DmCrypt),
+        ("thin", LayerKind::DmThin),
+        ("thin-pool", LayerKind::DmThinPool),
+        ("cache", LayerKind::DmCache),
+        ("writecache", LayerKind::DmWritecache),
+        ("multipath", LayerKind::DmMultipath),
+        ("mirror", LayerKind::DmMirror),
+        ("raid", LayerKind::DmRaid),
+        ("integrity", LayerKind::DmIntegrity),
+        ("verity", LayerKind::DmVerity),
+        ("snapshot-origin", LayerKind::DmSnapshot),
+        ("vdo", LayerKind::DmOther),
+    ] {
+        let mut machine = stacked("dm-0", "dm", WB);
+        machine.probe.put("dm-0", Request::DmTable, Ok(dm::encode(&[(0, 8, target, "raid5_ls 8:1 0")])));
+        machine.probe.put(
+            "dm-0",
+            Request::DmStatus,
+            Ok(dm::encode(&[(0, 8, target, "0 8 3 0 5 6 7 8 9 10 11 1")])),
+        );
+        let path = machine.survey("dm-0");
+        layer(&path, "dm-0", kind, Cache::None, Flush::Forwarded);
+        assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"), "{target}");
+        let cached = matches!(kind, LayerKind::DmCache | LayerKind::DmWritecache);
+        assert_eq!(has(&path, "cache-dirty").is_some(), cached, "{target}");
+        assert_eq!(has(&path, "write-hole").is_some(), kind == LayerKind::DmRaid, "{target}");
+    }
+}
+
+/// A device of the virtual kind `marker` over one SCSI disk with its cache on.
+fn stacked(name: &str, marker: &str, view: &str) -> Machine {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    let block = machine.virtual_device(name, view);
+    machine.tree.put_text(&format!("{block}/{marker}/uuid"), "\n");
+    machine.slave(&block, "sda");
+    machine
+}
+
+#[test]
+fn dm_is_known_by_its_uuid_where_the_table_is_for_root() {
+    for (uuid, kind) in [
+        ("CRYPT-LUKS2-00", LayerKind::DmCrypt),
+        ("mpath-3500", LayerKind::DmMultipath),
+        ("CRYPT-VERITY-0", LayerKind::DmVerity),
+        ("LVM-abc", LayerKind::DmOther),
+    ] {
+        let mut machine = stacked("dm-0", "dm", WB);
+        machine.tree.put_text("/sys/devices/virtual/block/dm-0/dm/uuid", uuid);
+        machine.probe.put("dm-0", Request::DmTable, Err(Refusal::Denied));
+        let path = machine.survey("dm-0");
+        layer(&path, "dm-0", kind, Cache::None, Flush::Forwarded);
+        assert_eq!(path.layer("dm-0").unwrap().identity.as_deref(), Some(uuid));
+        assert_eq!(has(&path, "needs-root"), Some(Severity::Info));
+    }
+}
+
+#[test]
+fn a_stale_dm_table_drops() {
+    let machine = stacked("dm-0", "dm", WT);
+    let path = machine.survey("dm-0");
+    assert_eq!(has(&path, "h4-stale-dm-table"), Some(Severity::Danger));
+    assert_eq!(has(&path, "flush-dropped"), Some(Severity::Danger));
+}
+
+#[test]
+fn dm_over_a_disabled_queue_is_named() {
+    let mut machine = stacked("dm-0", "dm", WB);
+    let queue =
+        "/sys/devices/pci0000:00/0000:00:03.0/host0/target0:0:sda/0:2:0:0/block/sda/queue/write_cache";
+    machine.tree.put_text(queue, WT);
+    let path = machine.survey("dm-0");
+    assert_eq!(has(&path, "h5-dm-over-disabled-queue"), Some(Severity::Danger));
+    assert_eq!(has(&path, "h2-queue-write-through"), Some(Severity::Danger));
+    assert_eq!(has(&path, "h4-stale-dm-table"), None);
+}
+
+#[test]
+fn parity_without_a_journal_has_a_write_hole() {
+    for (policy, degraded, expected) in [
+        ("resync", "0", Some(Severity::Info)),
+        ("resync", "1", Some(Severity::Warning)),
+        ("journal", "0", None),
+        ("ppl", "0", None),
+    ] {
+        let mut machine = stacked("md0", "md", WB);
+        for (file, text) in [("level", "raid5"), ("consistency_policy", policy), ("degraded", degraded)] {
+            machine.tree.put_text(&format!("/sys/devices/virtual/block/md0/md/{file}"), text);
+        }
+        let path = machine.survey("md0");
+        layer(&path, "md0", LayerKind::Md, Cache::None, Flush::Forwarded);
+        assert_eq!(has(&path, "write-hole"), expected, "{policy} {degraded}");
+    }
+}
+
+#[test]
+fn bcache_tells_what_is_dirty() {
+    let mut machine = stacked("bcache0", "bcache", WB);
+    for (file, text) in [("state", "dirty"), ("cache_mode", "[writeback]"), ("dirty_data", "1.2M")] {
+        machine.tree.put_text(&format!("/sys/devices/virtual/block/bcache0/bcache/{file}"), text);
+    }
+    let path = machine.survey("bcache0");
+    layer(&path, "bcache0", LayerKind::Bcache, Cache::None, Flush::Forwarded);
+    assert_eq!(has(&path, "bcache-dirty"), Some(Severity::Info));
+}
+
+#[test]
+fn memory_is_never_durable() {
+    for (name, kind) in [("zram0", LayerKind::Zram), ("ram3", LayerKind::Ram), ("nullb0", LayerKind::NullBlk)]
+    {
+        let mut machine = Machine::new();
+        machine.virtual_device(name, WT);
+        let path = machine.survey(name);
+        layer(&path, name, kind, Cache::Volatile, Flush::Dropped);
+        assert_eq!(has(&path, "memory"), Some(Severity::Danger));
+        assert_eq!(has(&path, "flush-dropped"), None);
+    }
+    for kind in ["tmpfs", "ramfs"] {
+        let mut machine = Machine::new();
+        machine.mount("/tmp", "0:40", kind, "none", "rw");
+        let path = machine.survey("/tmp");
+        layer(&path, &format!("{kind} /tmp"), LayerKind::Tmpfs, Cache::Volatile, Flush::Dropped);
+        assert_eq!(path.block_devices(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn devices_with_a_far_end_are_followed_to_it() {
+    for (name, kind, flush) in [
+        ("nbd0", LayerKind::Nbd, Flush::Forwarded),
+        ("rbd0", LayerKind::Rbd, Flush::Forwarded),
+        ("drbd0", LayerKind::Drbd, Flush::Forwarded),
+        ("ublkb0", LayerKind::Ublk, Flush::Forwarded),
+    ] {
+        let mut machine = Machine::new();
+        machine.virtual_device(name, WB);
+        let path = machine.survey(name);
+        assert_eq!(path.layer(name).map(|layer| (layer.kind, layer.flush)), Some((kind, flush)));
+        assert_eq!(has(&path, "remote-storage"), Some(Severity::Info), "{name}");
+        assert_eq!(path.block_devices(), [name]);
+    }
+}
+
+#[test]
+fn virtual_disks_end_at_the_hypervisor() {
+    let mut machine = Machine::new();
+    machine.guest();
+    let block = machine.device("/sys/devices/pci0000:00/0000:00:05.0/virtio2/block", "vda", WT);
+    machine.tree.put_text(&format!("{block}/cache_type"), WB);
+    let path = machine.survey("vda");
+    layer(&path, "vda", LayerKind::VirtioDisk, Cache::Volatile, Flush::Dropped);
+    layer(&path, "hypervisor QEMU", LayerKind::Hypervisor, Cache::Unknown, Flush::Unknown);
+    assert_eq!(has(&path, "h2-queue-write-through"), Some(Severity::Danger));
+    machine.tree.put_text(&format!("{block}/cache_type"), WT);
+    let path = machine.survey("vda");
+    layer(&path, "vda", LayerKind::VirtioDisk, Cache::None, Flush::Absorbed);
+    assert!(path.unknown_below.unwrap().starts_with("hypervisor QEMU"));
+    machine.device("/sys/devices/vbd-51712/block", "xvda", WB);
+    layer(&machine.survey("xvda"), "xvda", LayerKind::XenDisk, Cache::Volatile, Flush::Forwarded);
+}
+
+#[test]
+fn a_disk_without_a_flush_command_is_suspect_in_firecracker_alone() {
+    let mut machine = Machine::new();
+    let block = machine.device("/sys/devices/pci0000:00/0000:00:05.0/virtio2/block", "vda", WT);
+    machine.tree.put_text(&format!("{block}/cache_type"), WT);
+    machine.tree.put_text(&format!("{block}/device/features"), "0000000000000000");
+    machine.guest();
+    assert_eq!(has(&machine.survey("vda"), "virtio-no-flush"), Some(Severity::Info));
+    machine.tree.remove("/sys/class/dmi");
+    machine.tree.put_text("/sys/firmware/acpi/tables/FACP", "FACPllllrcFIRECKFCMVFADT");
+    let path = machine.survey("vda");
+    layer(&path, "vda", LayerKind::VirtioDisk, Cache::Unknown, Flush::Unknown);
+    assert_eq!(has(&path, "virtio-no-flush"), Some(Severity::Warning));
+}
+
+#[test]
+fn nvme_is_judged_by_both_views() {
+    let identify = |vwc: u8| {
+        let mut data = vec![0_u8; 4096];
+        data[525] = vwc;
+        Ok(data)
+    };
+    let current = Request::NvmeWriteCache(PageControl::Current);
+    for (vwc, wce, view, cache, flush, finding) in [
+        (1, 1, WB, Cache::Volatile, Flush::Forwarded, "volatile-cache"),
+        (1, 1, WT, Cache::Volatile, Flush::Dropped, "h2-queue-write-through"),
+        (1, 0, WB, Cache::None, Flush::Forwarded, "h7-nvme-feature-hidden"),
+        (0, 0, WT, Cache::Protected, Flush::Absorbed, ""),
+    ] {
+        let mut machine = Machine::new();
+        machine.device("/sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0", "nvme0n1", view);
+        machine.tree.put_text("/sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0/transport", "pcie\n");
+        machine.probe.put("nvme0n1", Request::NvmeIdentifyController, identify(vwc));
+        machine.probe.put("nvme0n1", current, Ok(vec![wce, 0, 0, 0]));
+        let path = machine.survey("nvme0n1");
+        layer(&path, "nvme0n1", LayerKind::NvmeNamespace, cache, flush);
+        assert!(finding.is_empty() || has(&path, finding).is_some(), "{finding}");
+    }
+    let mut machine = Machine::new();
+    machine.device("/sys/devices/virtual/nvme-fabrics/ctl/nvme3", "nvme3n1", WB);
+    machine.tree.put_text("/sys/devices/virtual/nvme-fabrics/ctl/nvme3/transport", "tcp\n");
+    assert_eq!(has(&machine.survey("nvme3n1"), "remote-storage"), Some(Severity::Info));
+}
+
+#[test]
+fn cards_and_persistent_memory_are_known() {
+    let mut machine = Machine::new();
+    machine.device("/sys/devices/platform/mmc0/block", "mmcblk0", WB);
+    machine.device("/sys/devices/platform/mmc0/block", "mmcblk1", WT);
+    machine.device("/sys/devices/LNXSYSTM:00/ndbus0/block", "pmem0", WT);
+    layer(&machine.survey("mmcblk0"), "mmcblk0", LayerKind::MmcDisk, Cache::Volatile, Flush::Forwarded);
+    layer(&machine.survey("mmcblk1"), "mmcblk1", LayerKind::MmcDisk, Cache::Unknown, Flush::Unknown);
+    layer(&machine.survey("pmem0"), "pmem0", LayerKind::Pmem, Cache::Protected, Flush::Absorbed);
+}
+
+#[test]
+fn what_is_not_known_keeps_its_name() {
+    let mut machine = Machine::new();
+    machine.device("/sys/devices/css0/block", "dasda", WB);
+    let path = machine.survey("dasda");
+    layer(&path, "dasda", LayerKind::Unknown, Cache::Volatile, Flush::Forwarded);
+    assert_eq!(has(&path, "path-ends-unseen"), Some(Severity::Info));
+    assert_eq!(path.block_devices(), ["dasda"]);
+}
+
+#[test]
+fn network_file_systems_end_at_their_server() {
+    for kind in ["nfs4", "cifs", "ceph", "9p", "virtiofs", "fuse.glusterfs"] {
+        let mut machine = Machine::new();
+        machine.mount("/net", "0:50", kind, "nas:/export", "rw,addr=10.0.0.1");
+        let path = machine.survey("/net");
+        let system = &path.layers[2];
+        assert_eq!((system.kind, system.flush), (LayerKind::NetworkFileSystem, Flush::Forwarded), "{kind}");
+        assert_eq!(path.layers[3].name, "server of nas:/export");
+        assert_eq!(has(&path, "remote-storage"), Some(Severity::Info));
+        assert!(path.block_devices().is_empty());
+    }
+}
+
+#[test]
+fn an_overlay_goes_on_with_its_upper_directory() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.mount("/below", "8:1", "ext4", "/dev/root", "rw");
+    machine.mount(
+        "/merged",
+        "0:30",
+        "overlay",
+        "overlay",
+        "rw,lowerdir=/l,upperdir=/below/upper,workdir=/below/w",
+    );
+    let upper = Stat { kind: FileKind::Directory, device: "8:1".parse().unwrap(), node: None, mount: None };
+    machine.tree.put_stat("/below/upper", upper);
+    let path = machine.survey("/merged");
+    layer(&path, "overlay /merged", LayerKind::Overlay, Cache::None, Flush::Forwarded);
+    assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"));
+    assert_eq!(path.block_devices(), ["sda"]);
+}
+
+#[test]
+fn an_overlay_of_a_container_ends_unseen() {
+    let mut machine = Machine::new();
+    machine.mount(
+        "/",
+        "0:30",
+        "overlay",
+        "overlay",
+        "rw,lowerdir=/l,upperdir=/var/lib/docker/overlay2/x/diff,workdir=/w",
+    );
+    let path = machine.survey("/");
+    assert!(path.unknown_below.unwrap().contains("/var/lib/docker/overlay2/x/diff is not visible from here"));
+    let mut machine = Machine::new();
+    machine.mount("/", "0:30", "overlay", "overlay", "rw,upperdir=/u,volatile");
+    let path = machine.survey("/");
+    assert_eq!(has(&path, "volatile-overlay"), Some(Severity::Danger));
+}
+
+#[test]
+fn btrfs_spans_its_devices_whatever_number_its_subvolumes_have() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.scsi("sdb", "mpt3sas", WB, true);
+    machine.mount("/pool", "0:35", "btrfs", "/dev/sda", "rw,nobarrier,subvol=/@");
+    let uuid = "01234567-89ab-cdef-0123-456789abcdef";
+    for name in ["sda", "sdb"] {
+        machine
+            .tree
+            .put_link(&format!("/sys/fs/btrfs/{uuid}/devices/{name}"), &format!("/sys/class/block/{name}"));
+    }
+    let path = machine.survey("/pool");
+    assert_eq!(path.layers[2].below, ["sda", "sdb"]);
+    assert_eq!(path.layers[2].identity.as_deref(), Some(uuid));
+    assert_eq!(path.block_devices().len(), 2);
+    assert_eq!(has(&path, "barriers-off"), Some(Severity::Danger));
+}
+
+#[test]
+fn zfs_and_fuse_say_that_they_cannot_be_seen_through() {
+    let mut machine = Machine::new();
+    machine.mount("/tank", "0:36", "zfs", "tank", "rw");
+    machine.tree.put_text("/sys/module/zfs/parameters/zfs_nocacheflush", "1\n");
+    machine.mount("/ntfs", "0:37", "fuse.mergerfs", "a:b", "rw");
+    let path = machine.survey("/tank");
+    layer(&path, "zfs /tank", LayerKind::Zfs, Cache::None, Flush::Unknown);
+    assert_eq!(has(&path, "barriers-off"), Some(Severity::Warning));
+    layer(&machine.survey("/ntfs"), "fuse.mergerfs /ntfs", LayerKind::Fuse, Cache::Unknown, Flush::Unknown);
+}
+
+#[test]
+fn a_loop_in_the_stack_ends() {
+    let mut machine = Machine::new();
+    // loop0 lies on a file system that lies on loop0.
+    let block = machine.virtual_device("loop0", WB);
+    machine.tree.put_text(&format!("{block}/loop/backing_file"), "/mnt/image\n");
+    machine.tree.put_text(&format!("{block}/loop/dio"), "0\n");
+    machine.mount("/mnt", "8:1", "ext4", "/dev/loop0", "rw");
+    let image = Stat { kind: FileKind::File, device: "8:1".parse().unwrap(), node: None, mount: None };
+    machine.tree.put_stat("/mnt/image", image);
+    let path = machine.survey("/mnt");
+    assert_eq!(names(&path), ["application", "page cache", "ext4 /mnt", "loop0"]);
+    layer(&path, "loop0", LayerKind::Loop, Cache::Volatile, Flush::Forwarded);
+}
+
+#[test]
+fn targets_that_are_not_there_are_told_apart() {
+    let mut machine = Machine::new();
+    let error = survey_path(&machine.tree, &machine.probe, "/none").unwrap_err();
+    assert_eq!(error, SurveyError::NotFound { target: "/none".into() });
+    machine.tree.put_absence("/secret", Absence::Denied);
+    let number: DeviceNumber = "1:3".parse().unwrap();
+    let null = Stat { kind: FileKind::Character, device: number, node: Some(number), mount: None };
+    machine.tree.put_stat("/dev/null", null);
+    let error = survey_path(&machine.tree, &machine.probe, "/dev/null").unwrap_err();
+    assert_eq!(error, SurveyError::NotStorage { target: "/dev/null".into() });
+}
+
+#[test]
+fn all_means_each_volume_once_and_what_nothing_stands_on() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    let used = machine.scsi("sdb", "mpt3sas", WB, true);
+    machine.tree.put_names(&format!("{used}/holders"), &["dm-0".into()]);
+    machine.scsi("sdc", "mpt3sas", WB, true);
+    let empty = machine.virtual_device("loop0", WT);
+    machine.tree.put_text(&format!("{empty}/size"), "0\n");
+    machine.virtual_device("zram0", WT);
+    machine.tree.put_text("/proc/filesystems", "nodev\ttmpfs\n\text4\n");
+    machine.mount("/data/bound", "8:1", "ext4", "/dev/sda", "rw");
+    machine.mount("/data", "8:1", "ext4", "/dev/sda", "rw");
+    machine.mount("/tmp", "0:40", "tmpfs", "tmpfs", "rw");
+    let found = survey(&machine.tree, &machine.probe, &Target::All).unwrap();
+    let targets: Vec<&str> = found.paths.iter().map(|path| path.target.as_str()).collect();
+    assert_eq!(targets, ["/data", "/dev/sdc"]);
+}

@@ -1,0 +1,158 @@
+//! The balance of a load: where the bytes that the application moved came from or went to.
+//!
+//! For writes: application bytes = absorbed by overwriting in memory + still dirty + written to the devices.
+//! For reads: application bytes = served from memory + read from the devices.
+//! The devices may also move more than the application asked for: journal, metadata, read-ahead, other programs.
+
+use plumb_measure::IoResult;
+
+use crate::quantity::{bytes, percent};
+use crate::wording;
+
+/// The parts of the application's bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Balance {
+    /// Whether it is of writes.
+    pub write: bool,
+    /// Bytes that the application moved.
+    pub application: f64,
+    /// Bytes that never left memory: reads served from it, writes overwritten in it.
+    pub memory: f64,
+    /// Bytes still dirty in memory at the end; zero for reads.
+    pub dirty: f64,
+    /// Bytes that the devices moved for the application.
+    pub device: f64,
+    /// Bytes that the devices moved beyond that: journal, metadata, read-ahead, other programs, older dirty pages.
+    pub beyond: f64,
+    /// Whether the dirty bytes are known.
+    pub dirty_known: bool,
+}
+
+impl Balance {
+    /// The balance of `io`; `None` if one of its sides is not known or the application moved nothing.
+    pub fn of(io: &IoResult) -> Option<Self> {
+        let application = io.application.as_ref()?.bytes as f64;
+        let storage = io.storage.as_ref()?;
+        if application <= 0.0 {
+            return None;
+        }
+        let write = wording::is_write(io);
+        let moved = if write { storage.write_bytes } else { storage.read_bytes } as f64;
+        let device = moved.min(application);
+        let dirty = if write { io.dirty_bytes_after.unwrap_or(0) as f64 } else { 0.0 };
+        let dirty = dirty.min(application - device);
+        Some(Self {
+            write,
+            application,
+            memory: application - device - dirty,
+            dirty,
+            device,
+            beyond: moved - device,
+            dirty_known: !write || io.dirty_bytes_after.is_some(),
+        })
+    }
+
+    /// The share of the application's bytes that the devices moved, 0 to 1.
+    pub fn device_share(&self) -> f64 {
+        self.device / self.application
+    }
+
+    /// The parts with what they are, largest meaning first: memory, dirty, device. Empty parts are left out.
+    pub fn parts(&self) -> Vec<(&'static str, f64, String)> {
+        let memory = match (self.write, self.dirty_known) {
+            (true, true) => "overwritten in memory",
+            (true, false) => "overwritten in memory or still dirty",
+            (false, _) => "from memory",
+        };
+        let device = if self.write { "written to the devices" } else { "from the devices" };
+        [
+            ("memory", self.memory, memory),
+            ("dirty", self.dirty, "still dirty in memory"),
+            ("device", self.device, device),
+        ]
+        .into_iter()
+        .filter(|(_, part, _)| *part > 0.0)
+        .map(|(class, part, what)| {
+            (
+                class,
+                part / self.application,
+                format!("{} {what} ({})", bytes(part), percent(part / self.application)),
+            )
+        })
+        .collect()
+    }
+
+    /// What the only part of a balance with one part is.
+    fn only(&self) -> &'static str {
+        match (self.write, self.device > 0.0, self.dirty > 0.0) {
+            (true, true, _) => "written to the devices",
+            (true, false, true) => "still dirty in memory",
+            (true, false, false) => "kept in memory",
+            (false, true, _) => "from the devices",
+            (false, false, _) => "from memory",
+        }
+    }
+
+    /// The arithmetic in words, with a conclusion.
+    pub fn sentence(&self) -> String {
+        let parts: Vec<String> = self.parts().into_iter().map(|(_, _, text)| text).collect();
+        let verb = if self.write { "written" } else { "read" };
+        let sum = match parts.as_slice() {
+            [_] => {
+                format!("{} {verb} by the application, all of it {}.", bytes(self.application), self.only())
+            }
+            _ => format!("{} {verb} by the application = {}.", bytes(self.application), parts.join(" + ")),
+        };
+        let so = match self.device_share() {
+            share if share < 0.05 => " These figures are the speed of memory, not of the storage.",
+            share if share < 0.5 => " Most of this is the speed of memory.",
+            share if share < 0.95 => " Part of this is the speed of memory.",
+            _ => " These figures are of the storage.",
+        };
+        let beyond = if self.beyond > 0.01 * self.application {
+            let what = if self.write {
+                "journal, metadata, older pages or other programs"
+            } else {
+                "read-ahead or other programs"
+            };
+            format!(" The devices moved {} more: {what}.", bytes(self.beyond))
+        } else {
+            String::new()
+        };
+        format!("{sum}{so}{beyond}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn of(name: &str) -> Balance {
+        let document = fixture::virtual_machine();
+        Balance::of(document.io.iter().find(|io| io.name == name).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_balance_adds_up() {
+        for name in ["read-cached", "read-direct", "write-cached", "write-direct"] {
+            let balance = of(name);
+            let sum = balance.memory + balance.dirty + balance.device;
+            assert!((sum - balance.application).abs() < 1.0, "{name}: {balance:?}");
+            let shares: f64 = balance.parts().iter().map(|(_, share, _)| share).sum();
+            assert!((shares - 1.0).abs() < 1e-9, "{name}");
+        }
+    }
+
+    #[test]
+    fn cached_loads_are_memory_and_direct_ones_are_storage() {
+        assert!(of("read-cached").sentence().contains("speed of memory"));
+        assert!(of("write-cached").sentence().contains("still dirty"));
+        assert!(of("read-direct").sentence().contains("of the storage"));
+        assert!(
+            of("write-direct").sentence().contains("moved 93.8 MiB more"),
+            "{}",
+            of("write-direct").sentence()
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! A write path as floors: layers of one depth side by side, with what of a flush reaches each.
+//!
+//! Both drawings, on the terminal and in the page, are made from this. Paths from outside may be odd (a layer that
+//! names one below which is not there, a cycle, a name twice); every layer appears exactly once all the same.
+
+use std::collections::HashMap;
+
+use plumb_path::{Cache, Flush, Layer, WritePath};
+
+use crate::wording;
+
+/// From how many layers side by side on, equal ones are drawn as one.
+pub const FOLD_ABOVE: usize = 4;
+
+/// Whether a flush that the application asks for arrives at a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arrival {
+    /// Every way down ends above.
+    No,
+    /// Some layer above does not say what it does.
+    Unsure,
+    /// It does.
+    Yes,
+}
+
+/// One layer, or several equal ones side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Indices into the path's layers; never empty.
+    pub members: Vec<usize>,
+    /// What of a flush reaches it.
+    pub arrival: Arrival,
+}
+
+/// The path as floors, the application's first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Floors {
+    /// Rooms side by side, floor below floor.
+    pub floors: Vec<Vec<Room>>,
+    /// For each layer, the indices of the layers directly below it that exist.
+    pub below: Vec<Vec<usize>>,
+}
+
+impl Floors {
+    /// The floors of `path`.
+    pub fn of(path: &WritePath) -> Self {
+        let below = links(&path.layers);
+        let depth = depths(&below);
+        let arrival = arrivals(&path.layers, &below);
+        let mut floors: Vec<Vec<Room>> =
+            vec![Vec::new(); depth.iter().max().map_or(0, |deepest| deepest + 1)];
+        let crowded: Vec<bool> = (0..floors.len())
+            .map(|floor| depth.iter().filter(|depth| **depth == floor).count() > FOLD_ABOVE)
+            .collect();
+        for (index, layer) in path.layers.iter().enumerate() {
+            let floor = depth[index];
+            let equal = |room: &&mut Room| {
+                let first = room.members[0];
+                crowded[floor]
+                    && room.arrival == arrival[index]
+                    && looks_equal(&path.layers[first], layer)
+                    && below[first] == below[index]
+            };
+            match floors[floor].iter_mut().find(equal) {
+                Some(room) => room.members.push(index),
+                None => floors[floor].push(Room { members: vec![index], arrival: arrival[index] }),
+            }
+        }
+        Self { floors, below }
+    }
+
+    /// The floor and the room of layer `index`.
+    pub fn place(&self, index: usize) -> Option<(usize, usize)> {
+        self.floors.iter().enumerate().find_map(|(floor, rooms)| {
+            rooms.iter().position(|room| room.members.contains(&index)).map(|room| (floor, room))
+        })
+    }
+}
+
+/// The index of the first layer below the application that may hold acknowledged data: where a write is when its
+/// call has returned.
+pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
+    path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1)
+}
+
+/// What is known of data once fsync has returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synced {
+    /// It is durable in this layer.
+    Durable(usize),
+    /// The flush ends in a layer, or in memory, although something volatile is held.
+    Lost,
+    /// The path goes on where this machine cannot see.
+    Unknown,
+}
+
+/// What the path says of data once fsync has returned.
+pub fn synced(path: &WritePath) -> Synced {
+    if let Some(index) = path.durable_at.fsync.as_deref().and_then(|name| named(path, name)) {
+        return Synced::Durable(index);
+    }
+    let ends = path.layers.iter().any(|layer| layer.flush == Flush::Dropped);
+    if ends { Synced::Lost } else { Synced::Unknown }
+}
+
+/// The names of the lowest layers that can be seen and that a flush reaches; all of them.
+pub fn reached(path: &WritePath) -> Vec<&str> {
+    let floors = Floors::of(path);
+    let seen = |room: &&Room| {
+        let layer = &path.layers[room.members[0]];
+        room.arrival == Arrival::Yes
+            && !wording::is_above_devices(layer.kind)
+            && !wording::is_beyond_sight(layer.kind)
+    };
+    let lowest = floors.floors.iter().rev().find(|rooms| rooms.iter().any(|room| seen(&room)));
+    lowest
+        .into_iter()
+        .flatten()
+        .filter(seen)
+        .flat_map(|room| &room.members)
+        .map(|member| path.layers[*member].name.as_str())
+        .collect()
+}
+
+/// The index of the layer of that name.
+pub fn named(path: &WritePath, name: &str) -> Option<usize> {
+    path.layers.iter().position(|layer| layer.name == name)
+}
+
+fn looks_equal(a: &Layer, b: &Layer) -> bool {
+    (a.kind, a.cache, a.flush, a.fua) == (b.kind, b.cache, b.flush, b.fua)
+}
+
+/// The layers below each layer. Only forward links count, so there is no cycle.
+fn links(layers: &[Layer]) -> Vec<Vec<usize>> {
+    let mut index_of = HashMap::new();
+    for (index, layer) in layers.iter().enumerate() {
+        index_of.entry(layer.name.as_str()).or_insert(index);
+    }
+    layers
+        .iter()
+        .enumerate()
+        .map(|(index, layer)| {
+            let mut below: Vec<usize> = layer
+                .below
+                .iter()
+                .filter_map(|name| index_of.get(name.as_str()).copied())
+                .filter(|to| *to > index)
+                .collect();
+            below.sort_unstable();
+            below.dedup();
+            below
+        })
+        .collect()
+}
+
+/// The longest way from a layer that has none above.
+fn depths(below: &[Vec<usize>]) -> Vec<usize> {
+    let mut depth = vec![0; below.len()];
+    for (index, children) in below.iter().enumerate() {
+        for child in children {
+            depth[*child] = depth[*child].max(depth[index] + 1);
+        }
+    }
+    depth
+}
+
+fn arrivals(layers: &[Layer], below: &[Vec<usize>]) -> Vec<Arrival> {
+    let mut has_parent = vec![false; layers.len()];
+    below.iter().flatten().for_each(|child| has_parent[*child] = true);
+    let mut arrival: Vec<Arrival> =
+        has_parent.iter().map(|parent| if *parent { Arrival::No } else { Arrival::Yes }).collect();
+    for (index, layer) in layers.iter().enumerate() {
+        let passed = match layer.flush {
+            Flush::Forwarded => arrival[index],
+            Flush::Unknown => arrival[index].min(Arrival::Unsure),
+            Flush::Absorbed | Flush::Dropped => Arrival::No,
+        };
+        for child in &below[index] {
+            arrival[*child] = arrival[*child].max(passed);
+        }
+    }
+    arrival
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn every_layer_has_one_room() {
+        for document in fixture::all() {
+            let floors = Floors::of(&document.path);
+            let mut seen: Vec<usize> =
+                floors.floors.iter().flatten().flat_map(|room| room.members.clone()).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..document.path.layers.len()).collect::<Vec<_>>(), "{}", document.target);
+        }
+    }
+
+    #[test]
+    fn equal_disks_share_a_room_and_the_odd_one_stands_out() {
+        let path = fixture::document("raid-eight-disks").path;
+        let floors = Floors::of(&path);
+        let disks = floors.floors.last().unwrap();
+        assert_eq!(disks.iter().map(|room| room.members.len()).collect::<Vec<_>>(), [7, 1]);
+        assert_eq!(disks[1].arrival, Arrival::Yes);
+    }
+
+    #[test]
+    fn a_cycle_and_a_missing_layer_do_no_harm() {
+        let mut path = fixture::document("hard-drive").path;
+        path.layers[4].below = vec!["application".into(), "sda".into(), "nowhere".into()];
+        assert_eq!(Floors::of(&path).floors.len(), 5);
+        path.layers.clear();
+        assert!(Floors::of(&path).floors.is_empty());
+    }
+
+    #[test]
+    fn a_flush_does_not_pass_a_layer_that_drops_it() {
+        let mut path = fixture::document("virtual-machine").path;
+        path.layers[2].flush = Flush::Dropped;
+        let floors = Floors::of(&path);
+        let arrivals: Vec<Arrival> = floors.floors.iter().map(|rooms| rooms[0].arrival).collect();
+        use Arrival::{No, Yes};
+        assert_eq!(arrivals, [Yes, Yes, Yes, No, No, No]);
+    }
+}

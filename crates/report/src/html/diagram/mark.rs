@@ -1,0 +1,80 @@
+//! The lines across the drawing: where data is when `write` has returned, and when `fsync` has.
+
+use plumb_path::{Layer, WritePath};
+
+use super::text::{LETTER, cut, escape};
+use crate::floors::{self, Floors, Synced};
+use crate::printable::printable;
+use crate::wording;
+
+const FONT: f64 = 12.0;
+
+/// A line across the drawing, above `floor`.
+pub(super) struct Mark {
+    /// The floor below the line; the number of floors for the end.
+    pub(super) floor: usize,
+    class: &'static str,
+    text: String,
+}
+
+impl Mark {
+    /// The line at `y` over the whole `width`, its text above it.
+    pub(super) fn draw(&self, width: f64, y: f64) -> String {
+        let text = cut(&self.text, width, FONT);
+        format!(
+            r#"<path class="mark {0}" d="M0 {1:.1}H{width}"/><rect class="plate" x="0" y="{2:.1}" width="{3:.0}" height="15"/><text class="label {0}" x="0" y="{4:.1}" font-size="12">{5}</text>"#,
+            self.class,
+            y + 5.0,
+            y - 12.0,
+            text.chars().count() as f64 * FONT * LETTER + 6.0,
+            y,
+            escape(&text)
+        )
+    }
+}
+
+/// The lines of `path`, the one of `write` first.
+pub(super) fn marks(path: &WritePath, floors: &Floors) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    if let Some((index, (floor, _))) =
+        floors::acknowledged_at(path).and_then(|index| Some((index, floors.place(index)?)))
+    {
+        let text = format!("write returns: data is in {}", called(&path.layers[index]));
+        marks.push(Mark { floor, class: "ack", text });
+    }
+    let below_all = floors.floors.len();
+    let mark = match floors::synced(path) {
+        Synced::Durable(index) => Mark {
+            floor: floors.place(index).map_or(below_all, |(floor, _)| floor),
+            class: "durable",
+            text: format!("fsync returns: data is durable in {}", printable(&path.layers[index].name)),
+        },
+        Synced::Lost => Mark {
+            floor: below_all,
+            class: "never",
+            text: "fsync returns: nothing is known to be durable".to_owned(),
+        },
+        Synced::Unknown => Mark {
+            floor: first_unseen(path, floors).unwrap_or(below_all),
+            class: "open",
+            text: "fsync returns: what lies below cannot be seen".to_owned(),
+        },
+    };
+    marks.push(mark);
+    marks
+}
+
+/// The floor from which on nothing can be seen into.
+fn first_unseen(path: &WritePath, floors: &Floors) -> Option<usize> {
+    floors.floors.iter().position(|rooms| {
+        rooms.iter().any(|room| wording::is_beyond_sight(path.layers[room.members[0]].kind))
+    })
+}
+
+/// A layer in the middle of a sentence: `the page cache`, `vda`.
+fn called(layer: &Layer) -> String {
+    match layer.name.as_str() {
+        "page cache" => "the page cache".to_owned(),
+        name => printable(name),
+    }
+}

@@ -1,0 +1,183 @@
+//! One room of the drawing: a layer, or several equal ones, with its states.
+
+use plumb_path::{Cache, Flush, WritePath};
+
+use super::text::{BOLD, cut, escape};
+use crate::floors::Room;
+use crate::html::glyph::{self, Sign};
+use crate::printable::printable;
+use crate::wording;
+
+const FONT: f64 = 12.5;
+const STATE_FONT: f64 = 11.8;
+/// What a state takes at least, its sign included.
+const STATE: f64 = 116.0;
+
+/// Where a room is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Its left edge.
+    pub(super) x: f64,
+    /// Its upper edge.
+    pub(super) y: f64,
+    /// From left to right.
+    pub(super) width: f64,
+    /// From top to bottom.
+    pub(super) height: f64,
+}
+
+/// How a room's words are set, by the width that they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Name and states in one line.
+    Line,
+    /// The states below the name.
+    Two,
+    /// One state below the other.
+    Tower,
+}
+
+impl Shape {
+    /// The most spacious that fits.
+    pub(super) fn for_width(width: f64) -> Self {
+        match width {
+            w if w >= 620.0 => Self::Line,
+            w if w >= 330.0 => Self::Two,
+            _ => Self::Tower,
+        }
+    }
+
+    /// What it takes from top to bottom.
+    pub(super) const fn height(self) -> f64 {
+        match self {
+            Self::Line => 42.0,
+            Self::Two => 58.0,
+            Self::Tower => 106.0,
+        }
+    }
+}
+
+/// Adds `room` at `place`; `anchor` names the element with the evidence of a layer.
+pub(super) fn draw(
+    out: &mut String,
+    path: &WritePath,
+    room: &Room,
+    place: Place,
+    shape: Shape,
+    anchor: impl Fn(usize) -> String,
+) {
+    let first = room.members[0];
+    let layer = &path.layers[first];
+    let Place { x, y, width, height } = place;
+    let mut class = format!("room {}", wording::cache(layer.cache));
+    if layer.flush == Flush::Dropped {
+        class.push_str(" drops");
+    }
+    if wording::is_beyond_sight(layer.kind) {
+        class.push_str(" open");
+    }
+    out.push_str(&format!(r##"<a href="#{}"><g class="{class}">"##, anchor(first)));
+    out.push_str(&format!("<title>{}</title>", escape(&hover(path, room))));
+    if room.members.len() > 1 {
+        out.push_str(&format!(
+            r#"<rect x="{:.1}" y="{:.1}" width="{:.1}" height="{height:.1}" rx="2"/>"#,
+            x + 5.0,
+            y + 5.0,
+            width - 5.0
+        ));
+    }
+    let body = if room.members.len() > 1 { width - 5.0 } else { width };
+    out.push_str(&format!(
+        r#"<rect class="body" x="{x:.1}" y="{y:.1}" width="{body:.1}" height="{height:.1}" rx="2"/>"#
+    ));
+    let name = match room.members.len() {
+        1 => printable(&layer.name),
+        n => format!("{n} × {}", printable(&layer.name)),
+    };
+    let kind = match room.members.len() {
+        1 => wording::kind(layer.kind).to_owned(),
+        _ => room
+            .members
+            .iter()
+            .map(|member| printable(&path.layers[*member].name))
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    let kind = if kind == name { String::new() } else { kind };
+    let signs = [glyph::cache(layer.cache), glyph::flush(layer.flush), glyph::fua(layer)];
+    words(out, shape, place, &name, &kind, signs);
+    out.push_str("</g></a>");
+}
+
+/// The words within a room.
+fn words(out: &mut String, shape: Shape, place: Place, name: &str, kind: &str, signs: [Sign; 3]) {
+    let Place { x, y, width, .. } = place;
+    let (left, inner) = (x + 12.0, width - 24.0);
+    let mut put = |x: f64, y: f64, class: &str, size: f64, text: &str| {
+        out.push_str(&format!(
+            r#"<text x="{x:.1}" y="{y:.1}" class="{class}" font-size="{size}">{}</text>"#,
+            escape(text)
+        ));
+    };
+    let state_at: [(f64, f64); 3] = match shape {
+        Shape::Line => {
+            let name = cut(name, 260.0, 14.0);
+            put(left, y + 26.0, "label", 14.0, &name);
+            let after = left + name.chars().count() as f64 * 14.0 * BOLD + 10.0;
+            put(after, y + 26.0, "soft", FONT, &cut(kind, x + width - 428.0 - after, FONT));
+            let from = x + width - 416.0;
+            [(from, y + 15.0), (from + 142.0, y + 15.0), (from + 290.0, y + 15.0)]
+        }
+        Shape::Two => {
+            let name = cut(name, inner * 0.55, 14.0);
+            put(left, y + 22.0, "label", 14.0, &name);
+            let after = left + name.chars().count() as f64 * 14.0 * BOLD + 8.0;
+            put(after, y + 22.0, "soft", FONT, &cut(kind, x + width - 12.0 - after, FONT));
+            let step = (inner - STATE * 3.0).max(0.0) / 3.0 + STATE;
+            [(left, y + 35.0), (left + step, y + 35.0), (left + 2.0 * step + 8.0, y + 35.0)]
+        }
+        Shape::Tower => {
+            put(left, y + 20.0, "label", 13.5, &cut(name, inner, 13.5));
+            put(left, y + 37.0, "soft", 11.5, &cut(kind, inner, 11.5));
+            [(left, y + 47.0), (left, y + 65.0), (left, y + 83.0)]
+        }
+    };
+    for (sign, (x, y)) in signs.iter().zip(state_at) {
+        out.push_str(&sign.at(x, y));
+        out.push_str(&format!(
+            r#"<text x="{:.1}" y="{:.1}" class="{}" font-size="{STATE_FONT}">{} {}</text>"#,
+            x + 16.0,
+            y + 10.2,
+            sign.class,
+            sign.of,
+            sign.word
+        ));
+    }
+}
+
+/// What is shown when the pointer rests on a room.
+fn hover(path: &WritePath, room: &Room) -> String {
+    let layer = &path.layers[room.members[0]];
+    let names: Vec<String> =
+        room.members.iter().map(|member| printable(&path.layers[*member].name)).collect();
+    let mut text = format!(
+        "{}: {}\ncache {}, flush {}, FUA {}",
+        names.join(", "),
+        wording::kind(layer.kind),
+        wording::cache(layer.cache),
+        wording::flush(layer.flush),
+        wording::fua(layer)
+    );
+    if layer.cache == Cache::Volatile {
+        text.push_str("\nholds acknowledged data that a power cut empties");
+    }
+    for evidence in layer.evidence.iter().take(6) {
+        text.push_str(&format!(
+            "\n{} = {}: {}",
+            printable(&evidence.source),
+            printable(&evidence.value),
+            evidence.means
+        ));
+    }
+    text
+}

@@ -1,0 +1,34 @@
+//! Text in a drawing: how wide it is likely to be, and what must be escaped.
+
+/// The widest of the system fonts needs this part of the font size for a letter, on average.
+pub(super) const LETTER: f64 = 0.62;
+/// The same for bold letters.
+pub(super) const BOLD: f64 = 0.72;
+
+/// `text`, cut to what fits into `width`.
+pub(super) fn cut(text: &str, width: f64, size: f64) -> String {
+    let fits = (width / (size * LETTER)).floor().max(0.0) as usize;
+    if text.chars().count() <= fits {
+        return text.to_owned();
+    }
+    if fits < 2 {
+        return String::new();
+    }
+    text.chars().take(fits - 1).chain(['…']).collect()
+}
+
+/// `text` within an element or a double-quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,186 @@
+//! Numbers for people: every one with its unit, in as many digits as mean something.
+//!
+//! Values that are not finite print as a dash; nothing here panics.
+
+use plumb_block::Bytes;
+
+/// What stands where a figure is not known.
+pub const NONE: &str = "–";
+
+/// Three significant digits, without trailing zeroes behind the point: `52.4`, `8.33`, `412`.
+pub fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let text = match value.abs() {
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => return thousands(value),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A whole number with its thousands set apart: `215,000`.
+pub fn thousands(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if value < 0.0 && digits != "0" {
+        grouped.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A count: `52,410`.
+pub fn count(value: u64) -> String {
+    thousands(value as f64)
+}
+
+/// A rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for nothing at all.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        0.0 => "0".to_owned(),
+        v if v > 0.0 && v < 0.005 => "< 0.01".to_owned(),
+        v => three_digits(v),
+    }
+}
+
+/// A duration and its unit apart, in the unit that fits: `("52.4", "µs")`.
+pub fn duration_parts(seconds: f64) -> (String, &'static str) {
+    let (scaled, unit) = match seconds.abs() {
+        s if s < 999.5e-9 => (seconds * 1e9, "ns"),
+        s if s < 999.5e-6 => (seconds * 1e6, "µs"),
+        s if s < 999.5e-3 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    (three_digits(scaled), unit)
+}
+
+/// A duration in the unit that fits: `52.4 µs`.
+pub fn duration(seconds: f64) -> String {
+    let (value, unit) = duration_parts(seconds);
+    format!("{value} {unit}")
+}
+
+/// A size in powers of 1024: `8 KiB`; fractions of a byte are rounded.
+pub fn bytes(value: f64) -> String {
+    if value.is_finite() && value >= 0.0 { Bytes(value.round() as u64).to_string() } else { NONE.to_owned() }
+}
+
+/// MiB/s without its unit: `1,294`.
+pub fn mebibytes(bytes_per_second: f64) -> String {
+    rate(bytes_per_second / Bytes::MIB as f64)
+}
+
+/// A share between 0 and 1: `4%`, `0.3%`, `< 0.1%`.
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if !p.is_finite() => NONE.to_owned(),
+        p if p > 0.0 && p < 0.1 => "< 0.1%".to_owned(),
+        p if p.abs() < 9.95 => format!("{}%", format!("{p:.1}").trim_end_matches(".0")),
+        p => format!("{}%", thousands(p)),
+    }
+}
+
+/// The figure, or a dash.
+pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), show)
+}
+
+/// The unit in which a whole column of durations is shown, so that its digits stand below each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DurationUnit {
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+}
+
+impl DurationUnit {
+    /// Microseconds as long as some typical value is below one millisecond.
+    pub fn for_typical(medians: impl IntoIterator<Item = f64>) -> Self {
+        if medians.into_iter().any(|median| median < 1e-3) { Self::Micros } else { Self::Millis }
+    }
+
+    /// `µs` or `ms`.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Micros => "µs",
+            Self::Millis => "ms",
+        }
+    }
+
+    /// The unit in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Micros => "microseconds",
+            Self::Millis => "milliseconds",
+        }
+    }
+
+    /// `seconds` in this unit with a fixed number of decimals, so that points line up.
+    pub fn show(self, seconds: f64) -> String {
+        let (scaled, decimals) = match self {
+            Self::Micros => (seconds * 1e6, 1),
+            Self::Millis => (seconds * 1e3, 3),
+        };
+        if !scaled.is_finite() {
+            return NONE.to_owned();
+        }
+        let text = format!("{scaled:.decimals$}");
+        match text.split_once('.') {
+            Some((whole, fraction)) => {
+                format!("{}.{fraction}", thousands(whole.parse().unwrap_or(f64::NAN)))
+            }
+            None => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_carry_units_and_the_digits_that_count() {
+        assert_eq!(duration(52.4e-6), "52.4 µs");
+        assert_eq!(duration(0.9996e-3), "1 ms");
+        assert_eq!(duration(3e-9), "3 ns");
+        assert_eq!(duration(0.0), "0 ns");
+        assert_eq!(duration(90.0), "90 s");
+        assert_eq!(rate(215_000.4), "215,000");
+        assert_eq!(rate(0.001), "< 0.01");
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(percent(0.5), "50%");
+        assert_eq!(percent(0.043), "4.3%");
+        assert_eq!(percent(0.0001), "< 0.1%");
+        assert_eq!(mebibytes(10.0 * 1024.0 * 1024.0), "10");
+        assert_eq!(thousands(-1234.0), "-1,234");
+    }
+
+    #[test]
+    fn what_is_not_finite_is_a_dash() {
+        for value in [f64::NAN, f64::INFINITY] {
+            assert_eq!(rate(value), NONE);
+            assert_eq!(percent(value), NONE);
+            assert_eq!(bytes(value), NONE);
+            assert_eq!(DurationUnit::Micros.show(value), NONE);
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_unit() {
+        assert_eq!(DurationUnit::for_typical([8e-3, 0.4e-3]), DurationUnit::Micros);
+        assert_eq!(DurationUnit::for_typical([8e-3]), DurationUnit::Millis);
+        assert_eq!(DurationUnit::Micros.show(0.010_06), "10,060.0");
+        assert_eq!(DurationUnit::Millis.show(0.021_139), "21.139");
+    }
+}

@@ -1,0 +1,45 @@
+//! Reports for a terminal, as plain functions from a document and a [`Style`] to a string.
+//!
+//! Nothing here looks at the terminal or the environment: whoever prints knows whether there are colours, how wide a
+//! line is and whether the locale is UTF-8.
+
+mod check;
+mod path_tree;
+mod pen;
+mod survey;
+mod table;
+mod tables;
+mod verdicts;
+mod wrap;
+
+pub use check::check;
+pub use survey::{survey, survey_list};
+
+/// How to write for one terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal; fewer than 40 are taken as 40.
+    pub width: usize,
+    /// Whether to colour: only on a terminal, and not with NO_COLOR.
+    pub colour: bool,
+    /// Whether the locale is UTF-8; otherwise everything is written in ASCII.
+    pub unicode: bool,
+}
+
+impl Style {
+    /// What a file or a pipe gets: 100 columns, no colour, UTF-8.
+    pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true };
+    /// What gets narrower than this is not laid out any better.
+    pub const WIDTH_MIN: usize = 40;
+
+    /// The columns to lay out for.
+    pub(crate) fn columns(self) -> usize {
+        self.width.max(Self::WIDTH_MIN)
+    }
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self::PLAIN
+    }
+}

@@ -1,0 +1,150 @@
+//! The write path as a tree: one line for each layer, from the application down.
+//!
+//! The sign before a name tells what of a flush arrives there. Layers that look alike side by side share a line.
+
+use std::collections::HashSet;
+
+use plumb_path::WritePath;
+
+use super::Style;
+use super::pen::{self, Ink};
+use super::table::{Cell, Side, Table};
+use super::wrap::hang;
+use crate::floors::{self, Arrival, Floors, Room, Synced};
+use crate::printable::printable;
+use crate::wording;
+
+/// From this width on, there is room for kinds and marks.
+const ROOMY_FROM: usize = 84;
+/// Longer names and kinds are cut.
+const NAME_MAX: usize = 26;
+
+/// The tree of `path`.
+pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
+    let roomy = style.columns() >= ROOMY_FROM;
+    let mut head = vec![("layer", Side::Left)];
+    if roomy {
+        head.push(("kind", Side::Left));
+    }
+    head.extend([("cache", Side::Left), ("flush", Side::Left), ("FUA", Side::Left)]);
+    let mut tree =
+        Tree { path, floors: Floors::of(path), roomy, table: Table::new(&head), seen: HashSet::new() };
+    for index in 0..path.layers.len() {
+        tree.layer(index, Lead { own: "", below: "" });
+    }
+    let mut out = tree.table.show(style);
+    if !roomy {
+        for (index, text) in marks(path) {
+            let name = printable(&path.layers[index].name);
+            out.push_str(&hang("  ", &format!("{text} {name}"), style.columns()));
+        }
+    }
+    let unsettled = match floors::synced(path) {
+        Synced::Durable(_) => return out,
+        Synced::Lost => (Ink::Red, "When fsync has returned, nothing is known to be durable."),
+        Synced::Unknown => {
+            (Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here.")
+        }
+    };
+    out.push_str(&style.ink_lines(unsettled.0, &hang("  ", unsettled.1, style.columns())));
+    out
+}
+
+/// What stands before a layer's name, and before those of the layers below it.
+#[derive(Clone, Copy)]
+struct Lead<'a> {
+    own: &'a str,
+    below: &'a str,
+}
+
+struct Tree<'a> {
+    path: &'a WritePath,
+    floors: Floors,
+    roomy: bool,
+    table: Table,
+    seen: HashSet<usize>,
+}
+
+impl Tree<'_> {
+    /// Adds layer `index` with all below it, unless it was added before.
+    fn layer(&mut self, index: usize, lead: Lead<'_>) {
+        let Some((floor, place)) = self.floors.place(index) else { return };
+        let room = self.floors.floors[floor][place].clone();
+        if !self.seen.insert(room.members[0]) {
+            return;
+        }
+        self.line(&room, lead.own);
+        let mut below: Vec<usize> = Vec::new();
+        for child in room.members.iter().flat_map(|member| &self.floors.below[*member]) {
+            let Some((floor, place)) = self.floors.place(*child) else { continue };
+            let first = self.floors.floors[floor][place].members[0];
+            if !below.contains(&first) && !self.seen.contains(&first) {
+                below.push(first);
+            }
+        }
+        let branches = below.len() > 1;
+        for (number, child) in below.iter().enumerate() {
+            let last = number + 1 == below.len();
+            let (own, under) = match (branches, last) {
+                (false, _) => (lead.below.to_owned(), lead.below.to_owned()),
+                (true, false) => (format!("{}├ ", lead.below), format!("{}│ ", lead.below)),
+                (true, true) => (format!("{}└ ", lead.below), format!("{}  ", lead.below)),
+            };
+            self.layer(*child, Lead { own: &own, below: &under });
+        }
+    }
+
+    fn line(&mut self, room: &Room, lead: &str) {
+        let first = room.members[0];
+        let layer = &self.path.layers[first];
+        let sign = match room.arrival {
+            _ if first == 0 => " ",
+            Arrival::Yes => "↓",
+            Arrival::Unsure => "?",
+            Arrival::No => "✕",
+        };
+        let name = printable(&layer.name);
+        let name =
+            if room.members.len() > 1 { format!("{} × {name} …", room.members.len()) } else { name };
+        let mut cells = vec![Cell::plain(format!("{lead}{sign} {}", cut(&name)))];
+        if self.roomy {
+            let kind = wording::kind(layer.kind);
+            cells.push(Cell::inked(Ink::Dim, if kind == layer.name { "" } else { kind }));
+        }
+        cells.push(Cell::inked(pen::cache(layer.cache), wording::cache(layer.cache)));
+        cells.push(Cell::inked(pen::flush(layer.flush), wording::flush(layer.flush)));
+        cells.push(Cell::inked(pen::fua(layer), wording::fua(layer)));
+        if self.roomy {
+            let here: Vec<&str> = marks(self.path)
+                .into_iter()
+                .filter(|(at, _)| room.members.contains(at))
+                .map(|mark| mark.1)
+                .collect();
+            let text = match here.as_slice() {
+                [] => String::new(),
+                [WRITE] => "← write returns".to_owned(),
+                [FSYNC] => "← durable when fsync returns".to_owned(),
+                _ => "← write returns; durable".to_owned(),
+            };
+            cells.push(Cell::inked(Ink::Green, text));
+        }
+        self.table.row(cells);
+    }
+}
+
+const WRITE: &str = "When write has returned, data is in";
+const FSYNC: &str = "When fsync has returned, data is durable in";
+
+/// The layers where a write is when its call has returned, and where it is durable after fsync.
+fn marks(path: &WritePath) -> Vec<(usize, &'static str)> {
+    let durable = path.durable_at.fsync.as_deref().and_then(|name| floors::named(path, name));
+    let acknowledged = floors::acknowledged_at(path).map(|index| (index, WRITE));
+    acknowledged.into_iter().chain(durable.map(|index| (index, FSYNC))).collect()
+}
+
+fn cut(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
+}

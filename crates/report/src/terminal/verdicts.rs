@@ -1,0 +1,57 @@
+//! Verdicts and findings: the sentence, what it rests on, what to do.
+
+use plumb_path::Finding;
+
+use super::Style;
+use super::pen::{self, Ink};
+use super::wrap::hang;
+use crate::headline::sentence;
+use crate::printable::printable;
+use crate::wording;
+
+/// More lines of evidence than this are left to the page.
+const EVIDENCE_MAX: usize = 4;
+/// `  warning  `: where the sentence begins.
+const LABEL: usize = 9;
+
+/// The findings, one below the other.
+pub(super) fn verdicts(findings: &[Finding], style: Style) -> String {
+    findings.iter().map(|finding| verdict(finding, style)).collect::<Vec<_>>().join("\n")
+}
+
+fn verdict(finding: &Finding, style: Style) -> String {
+    let width = style.columns();
+    let label = wording::severity(finding.severity);
+    let lead = format!("  {label:<LABEL$}");
+    let painted = style.ink(pen::severity(Some(finding.severity)), label);
+    let text = format!("{} [{}]", printable(&sentence(&finding.sentence)), printable(&finding.id));
+    let mut out = hang(&lead, &text, width).replacen(label, &painted, 1);
+    let bullet = format!("{}- ", " ".repeat(LABEL + 2));
+    let evidence: String = finding
+        .evidence
+        .iter()
+        .take(EVIDENCE_MAX)
+        .map(|line| hang(&bullet, &printable(line), width))
+        .collect();
+    out.push_str(&style.ink_lines(Ink::Dim, &evidence));
+    if finding.evidence.len() > EVIDENCE_MAX {
+        let more = format!("and {} more", finding.evidence.len() - EVIDENCE_MAX);
+        out.push_str(&style.ink_lines(Ink::Dim, &hang(&bullet, &more, width)));
+    }
+    if !finding.remedy.is_empty() {
+        let arrow = if style.unicode { "→ " } else { "> " };
+        out.push_str(&hang(
+            &format!("{}{arrow}", " ".repeat(LABEL + 2)),
+            &printable(&sentence(&finding.remedy)),
+            width,
+        ));
+    }
+    out
+}
+
+impl Style {
+    /// Every line of `text` in `ink`.
+    pub(super) fn ink_lines(self, ink: Ink, text: &str) -> String {
+        text.lines().map(|line| format!("{}\n", self.ink(ink, line))).collect()
+    }
+}

@@ -1,0 +1,52 @@
+//! Reads of blocks that were never written.
+
+use plumb_path::{Finding, Severity};
+
+use super::Verdict;
+use crate::document::CheckDocument;
+use crate::quantity::percent;
+use crate::wording;
+
+/// A range counts as written from this share on: a file system may keep a last partial block apart.
+const WRITTEN_FROM: f64 = 0.999;
+
+/// `unwritten-extents`: part of what was read had never been written; such reads come from nothing.
+pub(super) fn unwritten(document: &CheckDocument) -> Option<Finding> {
+    let unwritten: Vec<(&str, f64)> = document
+        .io
+        .iter()
+        .filter(|io| !wording::is_write(io) && io.application.is_some())
+        .filter_map(|io| Some((io.name.as_str(), io.quality.written_share?)))
+        .filter(|(_, share)| *share < WRITTEN_FROM)
+        .collect();
+    let (name, share) = *unwritten.first()?;
+    Some(
+        Verdict {
+            id: "unwritten-extents",
+            severity: Severity::Warning,
+            sentence: format!(
+                "Only {} of the range of {name} had been written: reads of the rest are answered from nothing.",
+                percent(share)
+            ),
+            evidence: unwritten.iter().map(|(name, share)| format!("{name}: {} written", percent(*share))).collect(),
+            remedy: "Fill the file or the device with random data first, then measure again.",
+        }
+        .into(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn unwritten_ranges_are_found_and_unknown_ones_are_not() {
+        let mut document = fixture::virtual_machine();
+        assert!(unwritten(&document).is_none());
+        document.io[1].quality.written_share = Some(0.4);
+        assert!(unwritten(&document).unwrap().sentence.starts_with("Only 40%"));
+        document.io[1].quality.written_share = None;
+        assert!(unwritten(&document).is_none());
+    }
+}

@@ -1,0 +1,333 @@
+//! Durable writes against the flushes that the devices were handed: dropped, none seen, merged.
+
+use plumb_block::DeviceCounters;
+use plumb_measure::{SyncMethod, SyncResult};
+use plumb_path::{Cache, Finding, Flush, Fua, Layer, Severity, WritePath};
+
+use super::{Verdict, device_layers, list, measured};
+use crate::document::CheckDocument;
+use crate::quantity::count;
+use crate::wording;
+
+/// Fewer durable writes than this prove nothing about flushes.
+const SYNCS_MIN: u64 = 10;
+/// Fewer flushes than this for each durable write means that some were shared.
+const SHARED_BELOW: f64 = 0.9;
+
+/// `flush-dropped`: durable writes, a volatile cache beneath, and no flush. Also if only some of the devices were
+/// handed none.
+pub(super) fn dropped(document: &CheckDocument) -> Option<Finding> {
+    let path = &document.path;
+    let silent = silent(document);
+    if let Some(cause) = silent.first().and_then(|_| drop_cause(path)) {
+        let syncs: u64 = silent.iter().map(|result| result.operations).sum();
+        let mut evidence = counts(&silent);
+        evidence.push(cause);
+        return Some(
+            Verdict {
+                id: "flush-dropped",
+                severity: Severity::Danger,
+                sentence: format!(
+                    "{} durable writes caused no flush at the devices: a power cut can lose what was synced.",
+                    count(syncs)
+                ),
+                evidence,
+                remedy: REMEDY,
+            }
+            .into(),
+        );
+    }
+    let skipped = skipped_devices(document);
+    if skipped.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
+    Some(
+        Verdict {
+            id: "flush-dropped",
+            severity: Severity::Danger,
+            sentence: format!(
+                "{} held written data in a volatile cache and was handed no flush, while other devices were.",
+                list(&names)
+            ),
+            evidence: skipped.into_iter().map(|(_, line)| line).collect(),
+            remedy: REMEDY,
+        }
+        .into(),
+    )
+}
+
+const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a write cache shown as write through, a mount \
+                      without barriers, a driver that swallows it) and correct it, or turn the volatile cache off. A \
+                      power cut with a witness would prove it.";
+
+/// `no-flush-seen`: no flush, and either an explanation or nothing to tell.
+pub(super) fn none_seen(document: &CheckDocument) -> Option<Finding> {
+    let path = &document.path;
+    let without: Vec<&SyncResult> = without_flush(document).collect();
+    if without.is_empty() || (!silent(document).is_empty() && drop_cause(path).is_some()) {
+        return None;
+    }
+    let syncs: u64 = without.iter().map(|result| result.operations).sum();
+    let uncounted = without.iter().all(|result| !counts_flushes(result));
+    let absorbing = device_layers(path).find(|layer| layer.flush == Flush::Absorbed);
+    let silent_layer = path.layers.iter().find(|layer| layer.flush == Flush::Unknown && !is_bottom(layer));
+    let (severity, why) = match (uncounted, absorbing, silent_layer) {
+        (true, ..) => (Severity::Info, "the devices do not count flushes of their own".to_owned()),
+        (_, Some(layer), _) => (
+            Severity::Info,
+            format!("{} says that it has no volatile cache, so the kernel sends none", layer.name),
+        ),
+        (_, None, Some(layer)) => {
+            (Severity::Warning, format!("{} does not say what it does with a flush", layer.name))
+        }
+        (_, None, None) => (Severity::Info, "no volatile cache is known beneath".to_owned()),
+    };
+    let mut evidence = counts(&without);
+    evidence.extend(
+        absorbing
+            .into_iter()
+            .flat_map(|layer| &layer.evidence)
+            .map(|evidence| format!("{}: {} ({})", evidence.source, evidence.value, evidence.means)),
+    );
+    Some(
+        Verdict {
+            id: "no-flush-seen",
+            severity,
+            sentence: format!("{} durable writes caused no flush at the devices: {why}.", count(syncs)),
+            evidence,
+            remedy: "This is consistent with a write-through or protected device, and with one that says so wrongly. Only \
+                     the drive's own settings, whoever runs the host, or a power cut with a witness can tell.",
+        }
+        .into(),
+    )
+}
+
+/// `flushes-merged`: some flushes, but clearly fewer than durable writes.
+pub(super) fn merged(document: &CheckDocument) -> Option<Finding> {
+    let merged: Vec<&SyncResult> = measured(document)
+        .filter(|result| result.operations >= SYNCS_MIN && expects_flush(&document.path, result.method))
+        .filter(|result| result.device_flushes.is_some_and(|flushes| flushes > 0))
+        .filter(|result| result.flushes_per_sync.is_some_and(|per| per < SHARED_BELOW))
+        .collect();
+    let first = merged.first()?;
+    Some(
+        Verdict {
+            id: "flushes-merged",
+            severity: Severity::Info,
+            sentence: format!(
+                "The devices were handed {} flushes for {} durable writes: several shared one, which drops nothing.",
+                count(first.device_flushes.unwrap_or(0)),
+                count(first.operations)
+            ),
+            evidence: counts(&merged),
+            remedy: "Nothing to do. The cost of one flush alone is the mean that the table of flushes shows.",
+        }
+        .into(),
+    )
+}
+
+/// Methods that ought to have flushed and did not, where the devices do count flushes.
+fn silent(document: &CheckDocument) -> Vec<&SyncResult> {
+    without_flush(document).filter(|result| counts_flushes(result)).collect()
+}
+
+fn without_flush(document: &CheckDocument) -> impl Iterator<Item = &SyncResult> {
+    measured(document)
+        .filter(|result| result.operations >= SYNCS_MIN && result.device_flushes == Some(0))
+        .filter(|result| expects_flush(&document.path, result.method))
+}
+
+/// Whether the method makes the kernel send a flush, rather than a write with FUA.
+fn expects_flush(path: &WritePath, method: SyncMethod) -> bool {
+    match method {
+        SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => true,
+        SyncMethod::DirectDsync => {
+            !device_layers(path).any(|layer| layer.fua == Fua::Native && layer.below.is_empty())
+        }
+    }
+}
+
+/// Why a missing flush must be a dropped one; `None` if the path leaves another explanation.
+fn drop_cause(path: &WritePath) -> Option<String> {
+    if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
+        return Some(format!("{} drops flushes", layer.name));
+    }
+    if let Some(layer) = device_layers(path).find(|layer| layer.cache == Cache::Volatile) {
+        return Some(format!("{} holds acknowledged data in a volatile cache", layer.name));
+    }
+    let all_forward = path.layers.iter().all(|layer| layer.flush == Flush::Forwarded || is_bottom(layer));
+    let unknown =
+        device_layers(path).find(|layer| layer.cache == Cache::Unknown && layer.flush == Flush::Forwarded);
+    match unknown {
+        Some(layer) if all_forward => Some(format!(
+            "every layer ought to forward flushes, and whether {} has a volatile cache is unknown",
+            layer.name
+        )),
+        _ => None,
+    }
+}
+
+/// The end of the path, where nothing is forwarded any further.
+fn is_bottom(layer: &Layer) -> bool {
+    layer.below.is_empty() && wording::is_beyond_sight(layer.kind)
+}
+
+/// Whether the counters of these devices can show flushes. Devices without a request queue (dm, md, zram and the
+/// like) count none of their own, and the heads of NVMe multipath count a flush as an empty read (`bdev_start_io_acct`
+/// in `block/blk-core.c`).
+fn counts_flushes(result: &SyncResult) -> bool {
+    let devices = result.storage.as_ref().map_or(&[][..], |storage| &storage.devices);
+    let bio_based = |device: &DeviceCounters| {
+        ["dm-", "md", "zram", "ram", "pmem", "nullb", "bcache"]
+            .iter()
+            .any(|prefix| device.name.starts_with(prefix))
+    };
+    let as_reads = |device: &DeviceCounters| {
+        device.reads as f64 >= SHARED_BELOW * result.operations as f64
+            && device.read_bytes.0 < device.reads * 512
+    };
+    devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
+}
+
+/// Devices with a volatile cache that were written to and handed no flush while others were handed many.
+fn skipped_devices(document: &CheckDocument) -> Vec<(String, String)> {
+    let mut skipped: Vec<(String, String)> = Vec::new();
+    let with_storage = measured(document).filter_map(|result| Some((result, result.storage.as_ref()?)));
+    for (result, storage) in with_storage.filter(|(result, _)| expects_flush(&document.path, result.method)) {
+        let flushed = |device: &&DeviceCounters| device.flushes.is_some_and(|flushes| flushes >= SYNCS_MIN);
+        let Some(other) = storage.devices.iter().find(flushed) else { continue };
+        let quiet =
+            storage.devices.iter().filter(|device| device.flushes == Some(0) && device.writes >= SYNCS_MIN);
+        for device in quiet {
+            let volatile = device_layers(&document.path)
+                .any(|layer| layer.name == device.name && layer.cache == Cache::Volatile);
+            if volatile && !skipped.iter().any(|(name, _)| *name == device.name) {
+                let line = format!(
+                    "{}: {} took {} writes and 0 flushes, {} took {} flushes",
+                    wording::method(result.method),
+                    device.name,
+                    count(device.writes),
+                    other.name,
+                    count(other.flushes.unwrap_or(0))
+                );
+                skipped.push((device.name.clone(), line));
+            }
+        }
+    }
+    skipped
+}
+
+/// One line for each method.
+fn counts(results: &[&SyncResult]) -> Vec<String> {
+    let line = |result: &&SyncResult| {
+        format!(
+            "{}: {} durable writes, {} device flushes",
+            wording::method(result.method),
+            count(result.operations),
+            count(result.device_flushes.unwrap_or(0))
+        )
+    };
+    results.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// A document whose devices were handed no flush.
+    fn without_flushes(name: &str) -> CheckDocument {
+        let mut document = fixture::document(name);
+        for result in &mut document.sync {
+            result.device_flushes = Some(0);
+            result.flushes_per_sync = Some(0.0);
+            for device in result.storage.iter_mut().flat_map(|storage| &mut storage.devices) {
+                device.flushes = Some(0);
+            }
+        }
+        document
+    }
+
+    #[test]
+    fn no_flush_on_a_path_that_forwards_is_a_drop() {
+        let finding = dropped(&without_flushes("virtual-machine")).unwrap();
+        assert_eq!(finding.severity, Severity::Danger);
+        assert!(finding.sentence.contains("125,310 durable writes"), "{}", finding.sentence);
+        assert!(none_seen(&without_flushes("virtual-machine")).is_none(), "the same is said twice");
+    }
+
+    #[test]
+    fn flushes_that_arrive_are_no_finding() {
+        let document = fixture::virtual_machine();
+        assert!(
+            dropped(&document).is_none() && none_seen(&document).is_none() && merged(&document).is_none()
+        );
+    }
+
+    #[test]
+    fn one_skipped_member_of_an_array_is_found() {
+        let mut document = fixture::document("raid-eight-disks");
+        assert!(dropped(&document).unwrap().sentence.starts_with("sde held"));
+        for layer in document.path.layers.iter_mut().filter(|layer| layer.name == "sde") {
+            layer.cache = Cache::None;
+        }
+        assert!(dropped(&document).is_none());
+    }
+
+    #[test]
+    fn write_through_explains_that_no_flush_is_seen() {
+        let document = fixture::document("hard-drive");
+        assert!(dropped(&document).is_none());
+        let finding = none_seen(&document).unwrap();
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.sentence.contains("sda says"), "{}", finding.sentence);
+    }
+
+    #[test]
+    fn a_layer_that_does_not_say_is_a_warning() {
+        let mut document = without_flushes("virtual-machine");
+        document.path.layers[2].flush = Flush::Unknown;
+        assert!(dropped(&document).is_none());
+        assert_eq!(none_seen(&document).unwrap().severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_device_that_counts_flushes_as_empty_reads_is_not_accused() {
+        let mut document = without_flushes("virtual-machine");
+        for result in &mut document.sync {
+            let operations = result.operations;
+            result.storage.as_mut().unwrap().devices[0].reads = operations;
+        }
+        assert!(dropped(&document).is_none());
+        assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
+    }
+
+    #[test]
+    fn native_fua_needs_no_flush() {
+        let mut document = without_flushes("virtual-machine");
+        document.sync.retain(|result| result.method == SyncMethod::DirectDsync);
+        assert!(dropped(&document).is_some());
+        document.path.layers.retain(|layer| layer.name != "hypervisor");
+        let disk = document.path.layers.last_mut().unwrap();
+        (disk.fua, disk.below) = (Fua::Native, vec![]);
+        assert!(dropped(&document).is_none() && none_seen(&document).is_none());
+    }
+
+    #[test]
+    fn few_syncs_prove_nothing() {
+        let mut document = without_flushes("virtual-machine");
+        document.sync.iter_mut().for_each(|result| result.operations = 9);
+        assert!(dropped(&document).is_none() && none_seen(&document).is_none());
+    }
+
+    #[test]
+    fn shared_flushes_are_no_drop() {
+        let mut document = fixture::virtual_machine();
+        document.sync[0].device_flushes = Some(20_000);
+        document.sync[0].flushes_per_sync = Some(0.38);
+        let finding = merged(&document).unwrap();
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.sentence.contains("20,000 flushes for 52,410"), "{}", finding.sentence);
+    }
+}

@@ -1,0 +1,204 @@
+//! The verdict rules: pure functions from what was seen to what it means.
+//!
+//! A rule has an id, a sentence with the figures in it, evidence and a remedy. No rule says that a path loses nothing
+//! because it is fast: it says what the figures are consistent with, and what would prove it. On a healthy machine no
+//! rule is above info, so that plumb exits with 0 there.
+//!
+//! | id | severity | fires when | why this severity |
+//! |---|---|---|---|
+//! | `flush-dropped` | danger | 10 or more durable writes, no flush at a device that counts them, a volatile cache beneath, or an unknown one that every layer claims to flush | synced data can be lost |
+//! | `no-flush-seen` | info | the same, but a layer says why (write through) or the device does not count flushes | many virtual disks are like this |
+//! | `no-flush-seen` | warning | the same, with no volatile cache known and a layer that does not say what it does with a flush | the sync may do nothing |
+//! | `flushes-merged` | info | fewer than 9 flushes for 10 durable writes, but some | several syncs may share a flush; not a drop |
+//! | `memory` | warning | the target is memory by its kind | the figures are not of any storage |
+//! | `page-cache` | info | the devices moved under 10% of what a cached load moved | expected, and often misread |
+//! | `unwritten-extents` | warning | under 99.9% of a range that was read had been written | reads of the rest come from nothing |
+//! | `faster-than-the-platter` | warning | a drive that states its rotation makes half of the rewrites durable within a quarter turn | a non-volatile cache, or a lie |
+//! | `io-errors` | warning | an operation failed | the storage or the path is ill |
+//! | `volatile-cache` | info | a device layer holds acknowledged data | normal as long as flushes pass |
+//! | `unknown-below-the-hypervisor` | info | the path ends in a hypervisor | an honest unknown is not a finding |
+//! | `waiting-on-flushes` | info | the sync is 80% of a durable write of 1 ms or more, the processor idle | explains, condemns nothing |
+//! | `generator-bound` | info | a worker of a direct load was over 95% busy | that one figure is a lower bound; durability is not touched |
+//! | `device-shared-with-others` | info | others moved over 5% of the bytes, and 1 MiB | a live system always shares |
+//! | `steal` | info | the hypervisor took over 2% of the processor time | the neighbours' doing |
+//! | `not-steady`, `noisy`, `ramp` | info | slope of 10%; variation of 30%; no settling in the first third | a short run on a live system wavers |
+//! | `too-short` | info | fewer than 30 operations, 100 for p99, 1,000 for p99.9 | says which figures rest on few |
+
+mod errors;
+mod extents;
+mod flushes;
+mod memory;
+mod neighbours;
+mod page_cache;
+mod path_notes;
+mod platter;
+mod samples;
+mod steadiness;
+mod waiting;
+
+use plumb_measure::{Quality, SyncResult};
+use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
+
+use crate::document::CheckDocument;
+use crate::wording;
+
+/// A rule: what it finds in a document, if anything.
+type Rule = fn(&CheckDocument) -> Option<Finding>;
+
+/// All rules, in the order in which equals are reported.
+const RULES: [Rule; 18] = [
+    flushes::dropped,
+    flushes::none_seen,
+    memory::memory,
+    errors::io_errors,
+    extents::unwritten,
+    platter::faster_than_the_platter,
+    page_cache::page_cache,
+    waiting::waiting_on_flushes,
+    flushes::merged,
+    path_notes::volatile_cache,
+    path_notes::unknown_below_the_hypervisor,
+    waiting::generator_bound,
+    neighbours::device_shared,
+    neighbours::steal,
+    steadiness::not_steady,
+    steadiness::noisy,
+    steadiness::ramp,
+    samples::too_short,
+];
+
+/// All that is wrong or worth knowing about `document`: the findings of its survey and the verdicts of the rules,
+/// worst first, each once. The document's own `verdicts` are not read, so judging again changes
+/// nothing.
+pub fn judge(document: &CheckDocument) -> Vec<Finding> {
+    let mut all = document.path.findings.clone();
+    for verdict in RULES.iter().filter_map(|rule| rule(document)) {
+        let known = all.iter_mut().find(|finding| same(finding, &verdict, &document.path));
+        match known {
+            Some(finding) => add_evidence(finding, verdict),
+            None => all.push(verdict),
+        }
+    }
+    all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    all
+}
+
+/// Whether both say the same: by their id, or because the survey knows which layer drops the flushes that a
+/// measurement misses.
+fn same(surveyed: &Finding, verdict: &Finding, path: &WritePath) -> bool {
+    let names_the_layer = || {
+        verdict.id == "flush-dropped"
+            && surveyed.severity == Severity::Danger
+            && path.layers.iter().any(|layer| layer.flush == Flush::Dropped)
+    };
+    surveyed.id == verdict.id || names_the_layer()
+}
+
+/// The survey's sentence stays; what was measured is added to what it rests on.
+fn add_evidence(surveyed: &mut Finding, verdict: Finding) {
+    surveyed.severity = surveyed.severity.max(verdict.severity);
+    for line in verdict.evidence {
+        if !surveyed.evidence.contains(&line) {
+            surveyed.evidence.push(line);
+        }
+    }
+}
+
+/// What a rule found.
+struct Verdict {
+    id: &'static str,
+    severity: Severity,
+    sentence: String,
+    evidence: Vec<String>,
+    remedy: &'static str,
+}
+
+impl From<Verdict> for Finding {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            id: verdict.id.to_owned(),
+            severity: verdict.severity,
+            sentence: verdict.sentence,
+            evidence: verdict.evidence,
+            remedy: verdict.remedy.to_owned(),
+        }
+    }
+}
+
+/// The layers from the first block device down.
+fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
+    path.layers.iter().filter(|layer| !wording::is_above_devices(layer.kind))
+}
+
+/// Every phase that was measured, with its name, its length in seconds and its surroundings.
+fn phases(document: &CheckDocument) -> impl Iterator<Item = (&str, f64, &Quality)> {
+    let sync = document
+        .sync
+        .iter()
+        .filter(|result| result.operations > 0)
+        .map(|result| (wording::method(result.method), result.seconds, &result.quality));
+    let io = document.io.iter().filter_map(|io| {
+        let side = io.application.as_ref().filter(|side| side.operations > 0)?;
+        Some((io.name.as_str(), side.seconds, &io.quality))
+    });
+    sync.chain(io)
+}
+
+/// The methods that made at least one write durable.
+fn measured(document: &CheckDocument) -> impl Iterator<Item = &SyncResult> {
+    document.sync.iter().filter(|result| result.operations > 0)
+}
+
+/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_healthy_machine_has_notes_only() {
+        for name in ["virtual-machine", "no-storage", "interrupted"] {
+            let findings = judge(&fixture::document(name));
+            assert!(
+                findings.iter().all(|finding| finding.severity == Severity::Info),
+                "{name}: {findings:#?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_sample_is_judged_once_and_completely() {
+        for mut document in fixture::all() {
+            let findings = judge(&document);
+            let mut ids: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
+            ids.sort_unstable();
+            let before = ids.len();
+            ids.dedup();
+            assert_eq!(ids.len(), before, "{}: a verdict twice: {ids:?}", document.target);
+            for finding in &findings {
+                assert!(!finding.remedy.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
+                assert!(!finding.sentence.to_lowercase().contains("safe"), "{finding:?}");
+            }
+            document.verdicts = findings.clone();
+            assert_eq!(judge(&document), findings);
+        }
+    }
+
+    #[test]
+    fn what_the_survey_found_is_kept_and_gains_evidence() {
+        let document = fixture::document("raid-eight-disks");
+        let surveyed = document.path.findings.iter().find(|finding| finding.id == "flush-dropped").unwrap();
+        let judged = judge(&document);
+        let judged = judged.iter().find(|finding| finding.id == "flush-dropped").unwrap();
+        assert_eq!(judged.sentence, surveyed.sentence);
+        assert!(judged.evidence.len() > surveyed.evidence.len());
+    }
+}

@@ -1,0 +1,94 @@
+//! What others did meanwhile: programs on the same devices, machines on the same host.
+
+use plumb_path::{Finding, Severity};
+
+use super::{Verdict, phases};
+use crate::document::CheckDocument;
+use crate::quantity::{bytes, percent};
+use crate::wording;
+
+/// Others moved more than this share of all bytes.
+const FOREIGN_ABOVE: f64 = 0.05;
+/// And more than this: some journal is always written.
+const FOREIGN_MIN: u64 = 1 << 20;
+/// The hypervisor took more than this share of the processor time.
+const STEAL_ABOVE: f64 = 0.02;
+
+/// `device-shared-with-others`: other programs used the devices during a phase.
+pub(super) fn device_shared(document: &CheckDocument) -> Option<Finding> {
+    let moved = document
+        .io
+        .iter()
+        .filter_map(|io| Some((io.name.as_str(), io.storage.as_ref()?, &io.quality)))
+        .chain(document.sync.iter().filter_map(|result| {
+            Some((wording::method(result.method), result.storage.as_ref()?, &result.quality))
+        }));
+    let shared: Vec<(&str, u64, f64)> = moved
+        .filter_map(|(name, storage, quality)| {
+            let foreign = quality.foreign_bytes?;
+            let all = (storage.read_bytes + storage.write_bytes).max(foreign);
+            let share = foreign as f64 / all.max(1) as f64;
+            (foreign >= FOREIGN_MIN && share > FOREIGN_ABOVE).then_some((name, foreign, share))
+        })
+        .collect();
+    let (name, foreign, share) = shared.iter().copied().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some(
+        Verdict {
+            id: "device-shared-with-others",
+            severity: Severity::Info,
+            sentence: format!(
+                "During {name} others moved {} on the same devices, {} of all.",
+                bytes(foreign as f64),
+                percent(share)
+            ),
+            evidence: shared
+                .iter()
+                .map(|(name, foreign, share)| format!("{name}: {} ({})", bytes(*foreign as f64), percent(*share)))
+                .collect(),
+            remedy: "The figures are those of a shared device. Measure again when it is idle to see it alone.",
+        }
+        .into(),
+    )
+}
+
+/// `steal`: the hypervisor gave processor time to others.
+pub(super) fn steal(document: &CheckDocument) -> Option<Finding> {
+    let stolen: Vec<(&str, f64)> = phases(document)
+        .filter_map(|(name, _, quality)| Some((name, quality.steal?)))
+        .filter(|(_, steal)| *steal > STEAL_ABOVE)
+        .collect();
+    let (name, worst) = stolen.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(
+        Verdict {
+            id: "steal",
+            severity: Severity::Info,
+            sentence: format!("During {name} the hypervisor took {} of the processor time away.", percent(worst)),
+            evidence: stolen.iter().map(|(name, steal)| format!("{name}: steal {}", percent(*steal))).collect(),
+            remedy: "Tails of latency may be the host's, not the storage's. Measure again, or on a host with free processors.",
+        }
+        .into(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_shared_device_is_noticed_and_a_journal_is_not() {
+        let finding = device_shared(&fixture::document("raid-eight-disks")).unwrap();
+        assert!(finding.sentence.contains("read-direct"), "{}", finding.sentence);
+        let mut document = fixture::virtual_machine();
+        document.io[1].quality.foreign_bytes = Some(500_000);
+        assert!(device_shared(&document).is_none());
+    }
+
+    #[test]
+    fn steal_is_noticed_above_two_hundredths() {
+        let mut document = fixture::virtual_machine();
+        assert!(steal(&document).is_none());
+        document.sync[0].quality.steal = Some(0.12);
+        assert!(steal(&document).unwrap().sentence.contains("12%"));
+    }
+}

@@ -1,0 +1,75 @@
+//! Whether there were enough operations for the figures that are shown.
+
+use plumb_measure::Latency;
+use plumb_path::{Finding, Severity};
+
+use super::Verdict;
+use crate::document::CheckDocument;
+use crate::quantity::count;
+use crate::wording;
+
+/// Below this no figure means much.
+const ANY_FROM: u64 = 30;
+/// Below this the 99th percentile is the maximum.
+const P99_FROM: u64 = 100;
+/// Below this the 99.9th percentile is the maximum.
+const P999_FROM: u64 = 1000;
+
+/// `too-short`: some percentiles rest on few operations.
+pub(super) fn too_short(document: &CheckDocument) -> Option<Finding> {
+    let sync = document
+        .sync
+        .iter()
+        .filter_map(|result| Some((wording::method(result.method), result.latency.as_ref()?)));
+    let io = document
+        .io
+        .iter()
+        .filter_map(|io| Some((io.name.as_str(), io.application.as_ref()?.latency.as_ref()?)));
+    let few: Vec<(&str, &Latency)> =
+        sync.chain(io).filter(|(_, latency)| latency.count < P999_FROM).collect();
+    let (name, least) = few.iter().min_by_key(|(_, latency)| latency.count)?;
+    Some(
+        Verdict {
+            id: "too-short",
+            severity: Severity::Info,
+            sentence: format!(
+                "{name} completed {} operations in its time: {}.",
+                count(least.count),
+                rests_on_few(least.count)
+            ),
+            evidence: few
+                .iter()
+                .map(|(name, latency)| {
+                    format!("{name}: {} operations, {}", count(latency.count), rests_on_few(latency.count))
+                })
+                .collect(),
+            remedy: "Run longer to learn more about the tail.",
+        }
+        .into(),
+    )
+}
+
+const fn rests_on_few(operations: u64) -> &'static str {
+    match operations {
+        0..ANY_FROM => "too few for any percentile",
+        ANY_FROM..P99_FROM => "too few for p99 and p99.9",
+        _ => "too few for p99.9",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn few_operations_are_named_with_what_they_cannot_show() {
+        let mut document = fixture::virtual_machine();
+        assert!(too_short(&document).is_none());
+        for (operations, words) in [(999, "for p99.9"), (99, "for p99 and"), (29, "for any")] {
+            document.sync[0].latency.as_mut().unwrap().count = operations;
+            let finding = too_short(&document).unwrap();
+            assert!(finding.sentence.contains(words), "{}", finding.sentence);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether the rate of a phase had settled: slope, variation and ramp.
+
+use plumb_measure::Quality;
+use plumb_path::{Finding, Severity};
+
+use super::{Verdict, phases};
+use crate::document::CheckDocument;
+use crate::quantity::{duration, percent};
+
+/// SNIA PTS 2.0.2 asks that the fitted line stays within this share of the mean.
+const SLOPE_FROM: f64 = 0.1;
+/// The coefficient of variation over 100 ms from which a mean hides more than it says.
+const VARIATION_ABOVE: f64 = 0.3;
+/// A ramp that takes more than this share of the window.
+const RAMP_SHARE: f64 = 1.0 / 3.0;
+/// Shorter windows have too few buckets for a slope.
+const SECONDS_MIN: f64 = 1.0;
+
+/// `not-steady`: the rate drifted over the window.
+pub(super) fn not_steady(document: &CheckDocument) -> Option<Finding> {
+    let drifting = list(document, |_, quality| quality.rate_slope.filter(|slope| slope.abs() >= SLOPE_FROM));
+    let (name, slope) = worst(&drifting)?;
+    let direction = if slope < 0.0 { "fell" } else { "rose" };
+    Some(
+        Verdict {
+            id: "not-steady",
+            severity: Severity::Info,
+            sentence: format!("The rate of {name} {direction} by {} over its window.", percent(slope.abs())),
+            evidence: drifting.iter().map(|(name, slope)| format!("{name}: slope {}", percent(*slope))).collect(),
+            remedy: "A mean of a drifting rate depends on when one looks. Run longer, until the rate has settled.",
+        }
+        .into(),
+    )
+}
+
+/// `noisy`: the rate varied much from one tenth of a second to the next.
+pub(super) fn noisy(document: &CheckDocument) -> Option<Finding> {
+    let varying =
+        list(document, |_, quality| quality.rate_variation.filter(|variation| *variation > VARIATION_ABOVE));
+    let (name, variation) = worst(&varying)?;
+    Some(
+        Verdict {
+            id: "noisy",
+            severity: Severity::Info,
+            sentence: format!("The rate of {name} varied by {} from one 100 ms to the next.", percent(variation)),
+            evidence: varying.iter().map(|(name, value)| format!("{name}: variation {}", percent(*value))).collect(),
+            remedy: "Look at the percentiles rather than the mean, and compare repeated runs before drawing conclusions.",
+        }
+        .into(),
+    )
+}
+
+/// `ramp`: the rate took long to settle, or never did.
+pub(super) fn ramp(document: &CheckDocument) -> Option<Finding> {
+    let settling = list(document, |seconds, quality| match (quality.ramp_seconds, quality.rate_variation) {
+        (Some(ramp), _) if ramp > RAMP_SHARE * seconds => Some(ramp),
+        (None, Some(_)) => Some(f64::INFINITY),
+        _ => None,
+    });
+    let (name, ramp) = worst(&settling)?;
+    let words = |ramp: f64| match ramp {
+        ramp if ramp.is_finite() => format!("needed {} to settle", duration(ramp)),
+        _ => "did not settle in its window".to_owned(),
+    };
+    Some(
+        Verdict {
+            id: "ramp",
+            severity: Severity::Info,
+            sentence: format!("The rate of {name} {}.", words(ramp)),
+            evidence: settling.iter().map(|(name, ramp)| format!("{name}: {}", words(*ramp))).collect(),
+            remedy: "The start of a window is part of its mean. Run longer, or warm the path up first.",
+        }
+        .into(),
+    )
+}
+
+/// The phases of some length for which `of` gives a figure.
+fn list(document: &CheckDocument, of: impl Fn(f64, &Quality) -> Option<f64>) -> Vec<(&str, f64)> {
+    phases(document)
+        .filter(|(_, seconds, _)| *seconds >= SECONDS_MIN)
+        .filter_map(|(name, seconds, quality)| Some((name, of(seconds, quality)?)))
+        .collect()
+}
+
+fn worst<'a>(figures: &[(&'a str, f64)]) -> Option<(&'a str, f64)> {
+    figures.iter().copied().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_steady_run_has_no_remark() {
+        let document = fixture::virtual_machine();
+        assert!(not_steady(&document).is_none() && noisy(&document).is_none() && ramp(&document).is_none());
+    }
+
+    #[test]
+    fn drift_noise_and_ramps_are_notes() {
+        let document = fixture::document("raid-eight-disks");
+        assert!(not_steady(&document).unwrap().sentence.contains("write-direct fell by 31%"));
+        assert!(noisy(&document).unwrap().sentence.contains("61%"));
+        let mut document = fixture::virtual_machine();
+        document.io[3].quality.ramp_seconds = Some(2.0);
+        assert_eq!(ramp(&document).unwrap().severity, Severity::Info);
+        document.io[3].quality.ramp_seconds = None;
+        assert!(ramp(&document).is_some(), "never settled");
+        document.io[3].quality.rate_variation = None;
+        assert!(ramp(&document).is_none(), "cannot be read");
+    }
+}

@@ -1,0 +1,170 @@
+//! What things are called in a report: one word for each, the same in every format.
+
+use plumb_measure::{IoResult, SyncMethod};
+use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity};
+
+/// A severity as a word.
+pub const fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Danger => "danger",
+    }
+}
+
+/// A method as it is named in documents.
+pub const fn method(method: SyncMethod) -> &'static str {
+    match method {
+        SyncMethod::OverwriteFdatasync => "overwrite-fdatasync",
+        SyncMethod::AppendFdatasync => "append-fdatasync",
+        SyncMethod::DirectDsync => "direct-dsync",
+    }
+}
+
+/// A method in a table's head: two short words.
+pub const fn method_short(method: SyncMethod) -> &'static str {
+    match method {
+        SyncMethod::OverwriteFdatasync => "overwrite",
+        SyncMethod::AppendFdatasync => "append",
+        SyncMethod::DirectDsync => "direct",
+    }
+}
+
+/// The call that makes the write durable.
+pub const fn method_call(method: SyncMethod) -> &'static str {
+    match method {
+        SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => "fdatasync",
+        SyncMethod::DirectDsync => "O_DSYNC",
+    }
+}
+
+/// A load's title and how it was made: `Random read, cached` and `8 KiB, 32 in flight, over 1 GiB`.
+pub fn load(io: &IoResult) -> (String, String) {
+    let title = match io.name.as_str() {
+        "read-cached" => "Random read, through the page cache".to_owned(),
+        "read-direct" => "Random read, direct".to_owned(),
+        "write-cached" => "Random write, through the page cache".to_owned(),
+        "write-direct" => "Random write, direct".to_owned(),
+        other => other.to_owned(),
+    };
+    let how = format!(
+        "{}, {} in flight, over {}",
+        crate::quantity::bytes(io.block_bytes as f64),
+        io.depth,
+        crate::quantity::bytes(io.range_bytes as f64)
+    );
+    (title, how)
+}
+
+/// Whether a load goes through the page cache.
+pub fn is_cached(io: &IoResult) -> bool {
+    io.name.ends_with("-cached")
+}
+
+/// Whether a load writes.
+pub fn is_write(io: &IoResult) -> bool {
+    io.name.starts_with("write-")
+}
+
+/// A layer's cache in a word.
+pub const fn cache(cache: Cache) -> &'static str {
+    match cache {
+        Cache::None => "none",
+        Cache::Volatile => "volatile",
+        Cache::Protected => "protected",
+        Cache::Unknown => "unknown",
+    }
+}
+
+/// What becomes of a FLUSH, in a word.
+pub const fn flush(flush: Flush) -> &'static str {
+    match flush {
+        Flush::Forwarded => "forwarded",
+        Flush::Absorbed => "absorbed",
+        Flush::Dropped => "dropped",
+        Flush::Unknown => "unknown",
+    }
+}
+
+/// What becomes of FUA at `layer`, in a word. Where a flush ends because there is nothing that it could empty, so does
+/// FUA, and no harm is done.
+pub fn fua(layer: &Layer) -> &'static str {
+    match layer.fua {
+        Fua::Dropped if layer.flush == Flush::Absorbed => "absorbed",
+        Fua::Native => "native",
+        Fua::Emulated => "emulated",
+        Fua::Dropped => "dropped",
+        Fua::Unknown => "unknown",
+    }
+}
+
+/// A kind of layer for people.
+pub const fn kind(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::Application => "application",
+        LayerKind::PageCache => "page cache",
+        LayerKind::FileSystem => "file system",
+        LayerKind::Overlay => "overlay file system",
+        LayerKind::Tmpfs => "file system in memory",
+        LayerKind::NetworkFileSystem => "network file system",
+        LayerKind::Fuse => "file system in user space",
+        LayerKind::Zfs => "ZFS",
+        LayerKind::Partition => "partition",
+        LayerKind::DmLinear => "logical volume",
+        LayerKind::DmStriped => "striped volume",
+        LayerKind::DmCrypt => "encryption",
+        LayerKind::DmThin => "thin volume",
+        LayerKind::DmThinPool => "thin pool",
+        LayerKind::DmCache => "dm-cache",
+        LayerKind::DmWritecache => "dm-writecache",
+        LayerKind::DmMultipath => "multipath",
+        LayerKind::DmMirror => "dm mirror",
+        LayerKind::DmRaid => "dm RAID",
+        LayerKind::DmIntegrity => "dm-integrity",
+        LayerKind::DmVerity => "dm-verity",
+        LayerKind::DmSnapshot => "snapshot",
+        LayerKind::DmOther => "device mapper",
+        LayerKind::Md => "software RAID",
+        LayerKind::Bcache => "bcache",
+        LayerKind::Loop => "loop device",
+        LayerKind::Zram => "compressed memory",
+        LayerKind::Ram => "RAM disk",
+        LayerKind::NullBlk => "null device",
+        LayerKind::Nbd => "network block device",
+        LayerKind::Rbd => "Ceph RBD",
+        LayerKind::Drbd => "DRBD",
+        LayerKind::Ublk => "ublk device",
+        LayerKind::VirtioDisk => "virtio disk",
+        LayerKind::ScsiDisk => "SCSI disk",
+        LayerKind::AtaDisk => "ATA disk",
+        LayerKind::UsbDisk => "USB disk",
+        LayerKind::NvmeNamespace => "NVMe drive",
+        LayerKind::MmcDisk => "MMC card",
+        LayerKind::Pmem => "persistent memory",
+        LayerKind::XenDisk => "Xen disk",
+        LayerKind::Controller => "controller",
+        LayerKind::Hypervisor => "hypervisor",
+        LayerKind::Remote => "remote server",
+        LayerKind::Unknown => "unknown layer",
+    }
+}
+
+/// Whether what is inside this layer cannot be seen from this machine.
+pub const fn is_beyond_sight(kind: LayerKind) -> bool {
+    matches!(kind, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Controller | LayerKind::Unknown)
+}
+
+/// Whether this layer lies above the block devices.
+pub const fn is_above_devices(kind: LayerKind) -> bool {
+    matches!(
+        kind,
+        LayerKind::Application
+            | LayerKind::PageCache
+            | LayerKind::FileSystem
+            | LayerKind::Overlay
+            | LayerKind::Tmpfs
+            | LayerKind::NetworkFileSystem
+            | LayerKind::Fuse
+            | LayerKind::Zfs
+    )
+}

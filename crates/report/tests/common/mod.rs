@@ -1,0 +1,84 @@
+//! Sample documents for tests, with distributions and time series made to fit their figures.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use plumb_block::Nanos;
+use plumb_measure::{Histogram, Latency, SeriesPoint};
+use plumb_report::{CheckDocument, CheckRecording, verdict, wording};
+
+/// The names of all samples.
+pub(crate) const NAMES: [&str; 7] =
+    ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"];
+
+/// A sample as it was measured: without verdicts.
+pub(crate) fn document(name: &str) -> CheckDocument {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A sample with its verdicts, distributions and time series.
+pub(crate) fn recording(name: &str) -> CheckRecording {
+    let mut document = document(name);
+    document.verdicts = verdict::judge(&document);
+    let mut histograms = BTreeMap::new();
+    let mut series = Vec::new();
+    for sync in &document.sync {
+        let Some(latency) = &sync.latency else { continue };
+        let name = wording::method(sync.method).to_owned();
+        histograms.insert(name.clone(), histogram(latency));
+        series.push((name, points(sync.operations, sync.seconds)));
+    }
+    for io in &document.io {
+        let Some(side) = &io.application else { continue };
+        if let Some(latency) = &side.latency {
+            histograms.insert(io.name.clone(), histogram(latency));
+        }
+        series.push((io.name.clone(), points(side.operations, side.seconds)));
+    }
+    CheckRecording { document, histograms, series }
+}
+
+/// A distribution with about these percentiles: straight lines between them on a logarithmic scale.
+fn histogram(latency: &Latency) -> Histogram {
+    let knots = [
+        (0.0, latency.min),
+        (0.25, latency.p25),
+        (0.5, latency.p50),
+        (0.75, latency.p75),
+        (0.99, latency.p99),
+        (0.999, latency.p999),
+        (1.0, latency.max),
+    ];
+    let count = latency.count.min(20_000);
+    let mut histogram = Histogram::new();
+    for index in 0..count {
+        let share = (index as f64 + 0.5) / count as f64;
+        let upper = knots.iter().position(|knot| knot.0 >= share).unwrap_or(6).max(1);
+        let (low, high) = (knots[upper - 1], knots[upper]);
+        let part = (share - low.0) / (high.0 - low.0);
+        let seconds = (low.1.ln() + part * (high.1.ln() - low.1.ln())).exp();
+        histogram.record(Nanos((seconds * 1e9) as u64));
+    }
+    histogram
+}
+
+/// A series that swings by a tenth around its mean, after a first bucket that is slower.
+fn points(operations: u64, seconds: f64) -> Vec<SeriesPoint> {
+    let buckets = (seconds * 10.0).round() as u64;
+    (0..buckets)
+        .map(|bucket| {
+            let swing =
+                1.0 + 0.1 * ((bucket * 7919) % 17) as f64 / 17.0 - if bucket == 0 { 0.4 } else { 0.05 };
+            let operations = (operations as f64 / buckets as f64 * swing) as u64;
+            SeriesPoint {
+                at: Nanos::millis(100) * bucket,
+                operations,
+                bytes: operations * 8192,
+                latency_sum: Nanos(operations * 50_000),
+                latency_max: Nanos(300_000),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! The exports, read by the programs that they are for. Each is skipped, aloud, where its program is not installed.
+
+mod common;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use plumb_report::{Format, Style, render};
+
+fn export(name: &str, format: Format) -> String {
+    render(&common::recording(name), format, Style::default()).expect("an export")
+}
+
+#[test]
+fn promtool_accepts_the_metrics() {
+    for name in common::NAMES {
+        let metrics = export(name, Format::Prometheus);
+        let promtool = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut promtool) = promtool else {
+            eprintln!("SKIPPED: no promtool on this machine (Debian package prometheus)");
+            return;
+        };
+        promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+        let output = promtool.wait_with_output().unwrap();
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && said.trim().is_empty(), "{name}: {said}\n{metrics}");
+    }
+}
+
+#[test]
+fn the_metrics_hold_together() {
+    for name in common::NAMES {
+        let metrics = export(name, Format::Prometheus);
+        let mut families = std::collections::HashSet::new();
+        for line in metrics.lines() {
+            if let Some(family) = line.strip_prefix("# TYPE ") {
+                assert!(families.insert(family.to_owned()), "{name}: {family} twice");
+            } else if !line.starts_with('#') {
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                assert!(series.ends_with('}') && value.parse::<f64>().unwrap().is_finite(), "{name}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fio_s_own_script_reads_the_bins() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["virtual-machine", "tmpfs", "denied"] {
+        let source = directory.path().join("fio.json");
+        std::fs::write(&source, export(name, Format::Fio)).unwrap();
+        let target = directory.path().join(format!("{name}.csv"));
+        for validate in [false, true] {
+            let mut script = Command::new("fio_jsonplus_clat2csv");
+            script.arg(&source).arg(&target).args(validate.then_some("--validate"));
+            let Ok(output) = script.output() else {
+                eprintln!("SKIPPED: no fio_jsonplus_clat2csv on this machine (Debian package fio)");
+                return;
+            };
+            let said = format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+            assert!(output.status.success() && !said.contains("mismatch"), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn json_is_the_document() {
+    for name in common::NAMES {
+        let recording = common::recording(name);
+        let text = export(name, Format::Json);
+        let back: plumb_report::CheckDocument = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, recording.document, "{name}");
+    }
+}
+
+#[test]
+fn csv_names_every_figure_with_its_unit() {
+    let text = export("virtual-machine", Format::Csv);
+    assert!(text.starts_with("section,name,metric,value,unit\n"));
+    for row in [
+        "sync,overwrite-fdatasync,latency_p50,0.0000524,seconds",
+        "sync,overwrite-fdatasync,device_flushes,52410,flushes",
+        "io,read-cached,storage_iops,0,operations/second",
+        "io,write-cached,dirty_after,996147200,bytes",
+    ] {
+        assert!(text.contains(row), "{row} is not in\n{text}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Every format is made again from a run directory alone, and a run that was cut short is reported as far as it came.
+
+mod common;
+
+use std::path::Path;
+
+use plumb_block::Nanos;
+use plumb_measure::run::{Manifest, Place, RunDirectory, TaggedHistogram};
+use plumb_measure::series::{Series, SeriesEvent};
+use plumb_report::{CheckRecording, Format, Style, render};
+
+/// Writes the sample `name` as a run, all phases with one distribution and one series.
+fn write_run(directory: &Path, name: &str) -> CheckRecording {
+    let recording = common::recording(name);
+    let manifest = Manifest::starting("check", vec!["plumb".into()], 1, "2026-03-14T09:26:53Z");
+    let run = RunDirectory::create(Place::At(directory), manifest).expect("a run directory");
+    for (phase, histogram) in &recording.histograms {
+        let tag = if phase.contains('-') && phase.ends_with("sync") { "durable" } else { "write" };
+        let tagged = TaggedHistogram {
+            tag: format!("{phase}/{tag}"),
+            start: Nanos(0),
+            length: Nanos::secs(3),
+            histogram: histogram.clone(),
+        };
+        run.append_histograms(&[tagged]).expect("a histogram");
+        let mut series = Series::starting_at(Nanos(0), Nanos::secs(3));
+        for at in 0..30_000_u64 {
+            series.record(SeriesEvent { at: Nanos(at * 100_000), bytes: 4096, latency: Nanos(50_000) });
+        }
+        run.append_series(phase, &series).expect("a series");
+    }
+    run.write_result(&recording.document).expect("a result");
+    run.finish(None, "2026-03-14T09:27:53Z").expect("a manifest");
+    recording
+}
+
+#[test]
+fn every_format_comes_from_the_recording_alone() {
+    for name in common::NAMES {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("run");
+        let written = write_run(&path, name);
+        let read = CheckRecording::open(&path).expect("a run").expect("a result");
+        assert_eq!(read.document, written.document, "{name}");
+        assert_eq!(read.series.len(), written.histograms.len(), "{name}");
+        for (phase, histogram) in &written.histograms {
+            let counts = read.histograms.get(phase).map(plumb_measure::Histogram::count);
+            assert_eq!(counts, Some(histogram.count()), "{name}: {phase}");
+        }
+        for format in Format::ALL {
+            let text = render(&read, format, Style::default()).expect("a report");
+            assert!(text.ends_with('\n'), "{name} as {format} has no last line's end");
+        }
+    }
+}
+
+#[test]
+fn a_run_without_a_result_is_not_reported() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("run");
+    let manifest = Manifest::starting("check", vec![], 1, "2026-03-14T09:26:53Z");
+    RunDirectory::create(Place::At(&path), manifest).expect("a run directory");
+    assert!(CheckRecording::open(&path).expect("a run").is_none());
+    assert!(CheckRecording::open(directory.path()).is_err(), "that is no run");
+}
+
+#[test]
+fn a_document_alone_still_makes_every_format() {
+    for name in common::NAMES {
+        let recording = CheckRecording::without_distributions(common::document(name));
+        for format in Format::ALL {
+            assert!(
+                !render(&recording, format, Style::default()).expect("a report").is_empty(),
+                "{name} as {format}"
+            );
+        }
+    }
+}

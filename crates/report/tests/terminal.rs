@@ -1,0 +1,68 @@
+//! The terminal report of every sample at three widths, in UTF-8 and in ASCII: what a reader sees is reviewed as text.
+
+mod common;
+
+use plumb_path::Survey;
+use plumb_report::{Format, Style, render, terminal};
+
+fn text(name: &str, style: Style) -> String {
+    render(&common::recording(name), Format::Terminal, style).expect("text")
+}
+
+/// The columns that no break can help: paths that are to be copied, and single long words.
+fn too_long(line: &str, width: usize) -> bool {
+    line.chars().count() > width && !line.trim_start().starts_with('/')
+}
+
+#[test]
+fn every_sample_at_three_widths() {
+    for name in common::NAMES {
+        for width in [60, 100, 160] {
+            let text = text(name, Style { width, colour: false, unicode: true });
+            insta::assert_snapshot!(format!("{name}-{width}"), text);
+            assert!(!text.contains('\u{1b}'), "{name}: colour although it was not asked for");
+            for line in text.lines() {
+                assert!(!too_long(line, width), "{name} at {width}: {line}");
+                assert_eq!(line, line.trim_end(), "{name} at {width} ends in spaces");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_utf_8_everything_is_ascii() {
+    for name in common::NAMES {
+        let text = text(name, Style { width: 80, colour: false, unicode: false });
+        assert!(text.is_ascii(), "{name}: {text}");
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    for name in common::NAMES {
+        let plain = text(name, Style { width: 100, colour: false, unicode: true });
+        let coloured = text(name, Style { width: 100, colour: true, unicode: true });
+        assert!(coloured.contains("\u{1b}[1m"));
+        let mut bare = String::new();
+        for piece in coloured.split('\u{1b}') {
+            bare.push_str(
+                piece
+                    .strip_prefix('[')
+                    .and_then(|piece| piece.split_once('m'))
+                    .map_or(piece, |split| split.1),
+            );
+        }
+        assert_eq!(bare, plain, "{name}");
+    }
+}
+
+#[test]
+fn surveys_in_full_and_as_a_list() {
+    let paths =
+        ["virtual-machine", "raid-eight-disks", "tmpfs"].map(|name| common::document(name).path).into();
+    let survey = Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths };
+    insta::assert_snapshot!("survey", terminal::survey(&survey, Style::PLAIN));
+    insta::assert_snapshot!("survey-list", terminal::survey_list(&survey, Style::PLAIN));
+    let narrow = Style { width: 50, ..Style::PLAIN };
+    insta::assert_snapshot!("survey-list-narrow", terminal::survey_list(&survey, narrow));
+}
