@@ -2,12 +2,20 @@
 //!
 //! One module a subcommand; this file only says which there are.
 
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod guest;
+mod lint;
 mod packages;
+mod release;
+mod soak;
+mod tally;
+mod test;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the repository", max_term_width = 100)]
@@ -20,11 +28,26 @@ struct Arguments {
 enum Chore {
     /// Boot real kernels on emulated drives and count the flushes that reach each drive
     Guest(guest::Arguments),
+    /// Everything that must pass: lint, the tests of the workspace, the guests
+    Test,
+    /// Format, clippy, licences, house rules, links in documents
+    Lint,
+    /// Speed and agreement, as ratios against a peer in the same run
+    Bench(bench::Arguments),
+    /// Seeded and property tests over and over
+    Soak(soak::Arguments),
+    /// The static binary and the Debian package
+    Release,
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Guest(arguments) => guest::main(arguments),
+        Chore::Test => test::main(),
+        Chore::Lint => lint::main(),
+        Chore::Bench(arguments) => bench::main(&arguments),
+        Chore::Soak(arguments) => soak::main(&arguments),
+        Chore::Release => release::main(),
     };
     match done {
         Ok(code) => code,
@@ -33,4 +56,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Where cargo puts what it builds for the workspace at `root`.
+fn target_directory(root: &Path) -> Result<PathBuf> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(root)
+        .output()
+        .context("starting cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", output.status);
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
+    metadata["target_directory"]
+        .as_str()
+        .map(PathBuf::from)
+        .context("cargo metadata names no target directory")
 }

@@ -68,7 +68,8 @@ fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
         write(&at(place), &script.stdout)?;
     }
     write(&at("DEBIAN/control"), control().as_bytes())?;
-    let package = binary.with_file_name(format!("plumb_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()));
+    let package =
+        binary.with_file_name(format!("plumb_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()));
     run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(tree.path()).arg(&package))?;
     Ok(package)
 }

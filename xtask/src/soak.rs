@@ -40,7 +40,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             .status()
             .context("starting cargo test")?;
         if !status.success() {
-            println!("soak: failed with seed {seed}: repeat with `cargo xtask soak --seconds 1 --seed {seed}`");
+            println!(
+                "soak: failed with seed {seed}: repeat with `cargo xtask soak --seconds 1 --seed {seed}`"
+            );
             return Ok(ExitCode::FAILURE);
         }
         seed += 1;

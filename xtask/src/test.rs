@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result};
 
 use crate::packages::{self, Outcome, Program};
+use crate::tally::Tally;
 use crate::{guest, lint};
 
 /// What the tests use for real, beside what the guests need.
@@ -25,29 +26,6 @@ const PROGRAMS: [Program; 6] = [
 
 /// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.
 const SKIPPED: &str = "PLUMB_SKIPPED";
-
-/// What became of the tests of one step.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Ran and passed.
-    pub(crate) passed: usize,
-    /// Ran and failed.
-    pub(crate) failed: usize,
-    /// Could not run here.
-    pub(crate) skipped: usize,
-}
-
-impl Tally {
-    fn add(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-    }
-
-    fn one(passed: bool) -> Self {
-        Self { passed: usize::from(passed), failed: usize::from(!passed), skipped: 0 }
-    }
-}
 
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {
@@ -113,7 +91,7 @@ fn guests(root: &Path) -> Result<Tally> {
     if !built.success() {
         return Ok(Tally { failed: 1, ..Tally::default() });
     }
-    guest::test(&root.join("target/release/plumb"))
+    guest::test(&crate::target_directory(root)?.join("release/plumb"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// Operation not permitted.
+    pub const EPERM: Self = Self(1);
+    /// Interrupted: the caller asked to stop.
+    pub const EINTR: Self = Self(4);
     /// Input/output error.
     pub const EIO: Self = Self(5);
     /// Permission denied.

@@ -161,7 +161,8 @@ pub struct Completion {
     /// When the queue saw the answer, by the clock of the queue. One reading may serve a whole batch; it is then the
     /// reading taken after the batch was reaped, so a latency is never reported too short.
     pub completed_at: Nanos,
-    /// The payload of the request.
+    /// The payload of the request. [`Payload::None`] for one of [`Outcome::Unknown`] that the device may still touch:
+    /// the queue then keeps the memory until the device is done with it.
     pub payload: Payload,
 }
 

@@ -72,6 +72,7 @@ impl Session<'_> {
         file: &TestFile,
         result: &mut IoResult,
     ) -> Result<Measured, Mishap> {
+        self.forget(file)?;
         let device = self.open(kind, file)?;
         let written_share = written_share(&device);
         let mut length = file.size();

@@ -30,7 +30,7 @@ pub use progress::{Progress, Silent};
 pub use request::{Checked, Out, Request};
 
 use ended::Mishap;
-use plan::{PHASES, Phase, SizeError, file_size};
+use plan::{FREE_UNSIZED, PHASES, Phase, SizeError, file_size};
 use session::Session;
 
 /// Checks the place that `request` names. `now` gives the time of day, RFC 3339 in UTC. When `stop` becomes true the
@@ -69,7 +69,8 @@ fn size_for(place: &Place, asked: Option<Bytes>) -> Result<Result<Bytes, String>
             path.display()
         )));
     }
-    match file_size(asked, space.free) {
+    let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
+    match file_size(asked, free) {
         Ok(size) => Ok(Ok(size)),
         Err(source @ SizeError::NoSpace { .. }) => Ok(Err(CheckError::Size { path, source }.to_string())),
         Err(source) => Err(CheckError::Size { path, source }),

@@ -12,6 +12,8 @@ pub const FILE_MIN: Bytes = Bytes::mib(1);
 /// The share of the free space that a check may take: one in this many bytes.
 pub const FREE_SHARE: u64 = 10;
 
+/// What counts as free on a file system that has no size, such as ramfs: little, for it is somebody's memory.
+pub const FREE_UNSIZED: Bytes = Bytes::mib(200);
 /// The file that is appended to grows to this part of the test file at most, then starts again.
 pub const APPEND_SHARE: u64 = 4;
 

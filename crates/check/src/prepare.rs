@@ -1,7 +1,7 @@
 //! Making ready: the test file, and the calibration of the counters.
 
 use plumb_block::{Bytes, Device, Nanos, Pool, PoolShape, QueueOptions, Request as IoRequest, Tag, Wait};
-use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile};
+use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile, pagecache};
 
 use crate::ended::Mishap;
 use crate::place::Place;
@@ -40,6 +40,12 @@ impl Session<'_> {
         let file = TestFile::create(&place.directory, size, filling)?;
         self.document.environment.file_bytes = file.size().0;
         Ok(file)
+    }
+
+    /// Takes the test file out of the page cache, so that every phase begins alike. Cached pages would cost each direct
+    /// request an invalidation, and each buffered write a walk through the large folio that a read had made.
+    pub(crate) fn forget(&self, file: &TestFile) -> Result<(), Mishap> {
+        Ok(pagecache::drop_clean(file, Bytes(0), file.size(), &file.place())?)
     }
 
     /// Syncs the clean file some times and looks at what the kernel counted.

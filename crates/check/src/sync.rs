@@ -43,10 +43,11 @@ impl Session<'_> {
     ) -> Result<Result<(), Mishap>, CheckError> {
         let phase = Phase::Sync(method);
         self.announce(phase);
-        let measured = match method {
+        let cold = self.forget(file);
+        let measured = cold.and_then(|()| match method {
             SyncMethod::AppendFdatasync => self.appends(phase, place, file),
             SyncMethod::OverwriteFdatasync | SyncMethod::DirectDsync => self.overwrites(method, phase, file),
-        };
+        });
         match measured {
             Ok(measured) => {
                 let mut parts = vec![("durable", &measured.durable)];

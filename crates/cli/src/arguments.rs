@@ -71,7 +71,7 @@ pub(crate) struct CheckArguments {
 /// caches and what it does with FLUSH and FUA, with evidence. Writes nothing to any device.
 #[derive(Debug, Args)]
 pub(crate) struct SurveyArguments {
-    /// A path or a block device [default: .]
+    /// A path or a block device; default the current directory, or what was recorded
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
     pub(crate) target: Option<PathBuf>,
 

@@ -95,10 +95,15 @@ fn without_o_direct_the_rest_is_measured() {
                   $plumb check --seconds 2 --size 4M --json --out $(mktemp -d) $place && code=0 || code=$?; \
                   ls -A $place >&2; exit $code";
     let output = in_own_mounts(script, place.path());
-    // ramfs reports no free space at all, so there may be nothing to measure; it is memory in any case.
-    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "memory is a finding: {}", said(&output));
     let document = document(&output);
     assert_eq!(document["complete"], false, "{}", said(&output));
+    for io in document["io"].as_array().unwrap() {
+        let direct = io["name"].as_str().unwrap().ends_with("direct");
+        assert_eq!(io["application"].is_null(), direct, "{io}");
+        assert_eq!(io["failed_because"].is_string(), direct, "{io}");
+    }
+    assert!(stderr(&output).contains("O_DIRECT"), "{}", said(&output));
 }
 
 #[test]

@@ -55,6 +55,11 @@ impl Table {
         self.places.len() - self.free.len()
     }
 
+    /// How many requests it holds at most.
+    pub(crate) fn capacity(&self) -> usize {
+        self.places.len()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }

@@ -70,6 +70,8 @@ pub struct Worker {
     /// When the next operation is meant to start, if only time keeps it from starting.
     next_start: Option<Nanos>,
     completions: Vec<Completion>,
+    /// Something could be submitted, but what is submitted goes to the device first.
+    more_is_ready: bool,
     /// What begins with the first step.
     running: Option<Running>,
     interrupted: bool,
@@ -106,6 +108,7 @@ impl Worker {
             flush_in_flight: false,
             held: None,
             next_start: None,
+            more_is_ready: false,
             completions: Vec::with_capacity(workload.depth as usize),
             running: None,
             interrupted: false,
@@ -187,8 +190,14 @@ impl Worker {
             submitted = self.hand_over(request)?;
         }
         self.next_start = None;
+        self.more_is_ready = false;
         let elapsed = now.since(running.start);
+        let burst = self.table.len() + running.batch.burst(self.table.capacity());
         while self.held.is_none() && !self.flush_in_flight && !self.table.is_full() {
+            if self.table.len() >= burst {
+                self.more_is_ready = true;
+                break;
+            }
             match self.stream.take(elapsed, self.writes_in_flight > 0) {
                 Next::Start { operation, intended } => {
                     if let (Some(interval), Some(intended)) = (self.stream.interval(), intended) {
@@ -241,9 +250,13 @@ impl Worker {
     /// Polls, and records what completed. Says whether anything did.
     fn reap(&mut self, running: &mut Running, now: Nanos) -> Result<bool, Fault> {
         let latest = now.saturating_add(POLL_MAX);
-        let wait = Wait {
-            completions: running.batch.wanted(self.table.len()),
-            deadline: Some(self.next_start.map_or(latest, |start| start.min(latest))),
+        let wait = if self.more_is_ready {
+            Wait::NONE
+        } else {
+            Wait {
+                completions: running.batch.wanted(self.table.len()),
+                deadline: Some(self.next_start.map_or(latest, |start| start.min(latest))),
+            }
         };
         self.queue
             .poll(wait, &mut self.completions)

@@ -22,7 +22,7 @@ fn promtool_accepts_the_metrics() {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut promtool) = promtool else {
-            eprintln!("SKIPPED: no promtool on this machine (Debian package prometheus)");
+            plumb_testkit::skip("no promtool on this machine (Debian package prometheus)");
             return;
         };
         promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
@@ -60,7 +60,7 @@ fn fio_s_own_script_reads_the_bins() {
             let mut script = Command::new("fio_jsonplus_clat2csv");
             script.arg(&source).arg(&target).args(validate.then_some("--validate"));
             let Ok(output) = script.output() else {
-                eprintln!("SKIPPED: no fio_jsonplus_clat2csv on this machine (Debian package fio)");
+                plumb_testkit::skip("no fio_jsonplus_clat2csv on this machine (Debian package fio)");
                 return;
             };
             let said = format!(

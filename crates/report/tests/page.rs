@@ -27,7 +27,7 @@ fn open(html: &str, name: &str) -> Option<Seen> {
     let Some(browser) =
         ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| is_here(name))
     else {
-        eprintln!("SKIPPED {name}: no Chromium on this machine");
+        plumb_testkit::skip(&format!("{name}: no Chromium on this machine"));
         return None;
     };
     let output = Command::new(browser)

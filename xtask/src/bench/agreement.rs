@@ -23,17 +23,31 @@ struct Pattern {
 }
 
 const PATTERNS: [Pattern; 6] = [
-    Pattern { name: "overwrite-fdatasync", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--fdatasync=1"] },
-    Pattern { name: "direct-dsync", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--direct=1", "--sync=dsync"] },
-    Pattern { name: "read-direct", fio: &["--ioengine=io_uring", "--rw=randread", "--bs=8k", "--direct=1", "--iodepth=32"] },
-    Pattern { name: "write-direct", fio: &["--ioengine=io_uring", "--rw=randwrite", "--bs=8k", "--direct=1", "--iodepth=32"] },
-    Pattern { name: "read-cached", fio: &["--ioengine=psync", "--rw=randread", "--bs=8k"] },
+    Pattern {
+        name: "overwrite-fdatasync",
+        fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--fdatasync=1"],
+    },
+    Pattern {
+        name: "direct-dsync",
+        fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--direct=1", "--sync=dsync"],
+    },
+    Pattern {
+        name: "read-direct",
+        fio: &["--ioengine=io_uring", "--rw=randread", "--bs=8k", "--direct=1", "--iodepth=32"],
+    },
+    Pattern {
+        name: "write-direct",
+        fio: &["--ioengine=io_uring", "--rw=randwrite", "--bs=8k", "--direct=1", "--iodepth=32"],
+    },
+    Pattern { name: "read-cached", fio: &["--ioengine=psync", "--rw=randread", "--bs=8k", "--pre_read=1", "--invalidate=0"] },
     Pattern { name: "write-cached", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=8k"] },
 ];
 
 /// Prints the median ratio of plumb's rate to fio's for each pattern, with its interval.
 pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
-    if let Outcome::Unavailable(reason) = packages::ensure_installed(&[Program { name: "fio", package: "fio" }])? {
+    if let Outcome::Unavailable(reason) =
+        packages::ensure_installed(&[Program { name: "fio", package: "fio" }])?
+    {
         println!("skipped: {reason}");
         return Ok(());
     }
@@ -88,7 +102,13 @@ fn rate(document: &Value, name: &str) -> Result<f64> {
 /// fio's rate for the pattern, on a file that holds random bytes.
 fn fio(pattern: &Pattern, place: &Path) -> Result<f64> {
     let output = Command::new("fio")
-        .args(["--name=peer", "--filename=peer.dat", "--refill_buffers", "--time_based", "--output-format=json"])
+        .args([
+            "--name=peer",
+            "--filename=peer.dat",
+            "--refill_buffers",
+            "--time_based",
+            "--output-format=json",
+        ])
         .args([format!("--size={SIZE}"), format!("--runtime={FIO_SECONDS}")])
         .args(pattern.fio)
         .current_dir(place)

@@ -37,7 +37,8 @@ pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
         let took = began.elapsed().as_secs_f64() * 1e3;
         let said = String::from_utf8_lossy(&output.stderr);
         // The last line is the largest resident size in KiB; plumb may have said something before.
-        let kib: f64 = said.lines().last().and_then(|line| line.trim().parse().ok()).context("time said nothing")?;
+        let kib: f64 =
+            said.lines().last().and_then(|line| line.trim().parse().ok()).context("time said nothing")?;
         if run > 0 {
             milliseconds.push(took);
             megabytes.push(kib * 1024.0 / 1e6);

@@ -105,8 +105,7 @@ pub(crate) fn main(arguments: Arguments) -> Result<ExitCode> {
 ///
 /// # Errors
 /// Those of [`main`].
-#[expect(dead_code, reason = "for the test command, which comes in a module of its own")]
-pub(crate) fn test(plumb: &Path) -> Result<run::Tally> {
+pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
     let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()) };
     run::run(&run::Request { options, record: None, jobs: 2, scenarios: Vec::new() })
 }

@@ -18,6 +18,7 @@ use super::oracle::Oracle;
 use super::scenario::{Group, Scenario};
 use super::{Options, cache_directory, disk, initramfs, scenarios};
 use crate::packages::{Outcome, ensure_installed};
+use crate::tally::Tally;
 
 /// `guest run`, as asked.
 pub(crate) struct Request {
@@ -30,18 +31,6 @@ pub(crate) struct Request {
     /// Names; all when empty.
     pub scenarios: Vec<String>,
 }
-
-/// What came of the scenarios.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    /// Ran, and the drives' counters are as expected.
-    pub passed: usize,
-    /// Cannot run on this machine or kernel, and said so.
-    pub skipped: usize,
-    /// Broke, or the counters are not as expected.
-    pub failed: usize,
-}
-
 /// Runs the scenarios asked for.
 ///
 /// # Errors

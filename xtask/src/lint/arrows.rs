@@ -20,12 +20,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plumb-report", &["plumb-block", "plumb-measure", "plumb-path"]),
     (
         "plumb-check",
-        &["plumb-block", "plumb-linux", "plumb-path", "plumb-measure", "plumb-workload", "plumb-load", "plumb-report"],
+        &[
+            "plumb-block",
+            "plumb-linux",
+            "plumb-path",
+            "plumb-measure",
+            "plumb-workload",
+            "plumb-load",
+            "plumb-report",
+        ],
     ),
-    (
-        "plumb",
-        &["plumb-block", "plumb-linux", "plumb-path", "plumb-measure", "plumb-report", "plumb-check"],
-    ),
+    ("plumb", &["plumb-block", "plumb-linux", "plumb-path", "plumb-measure", "plumb-report", "plumb-check"]),
     ("xtask", &[]),
 ];
 

@@ -19,16 +19,14 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
 
 fn judge(manifest: &str, document: &str) -> Vec<Offence> {
     let used = declared(manifest);
-    let justified: BTreeSet<&str> = document
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
-        .collect();
+    let justified: BTreeSet<&str> =
+        document.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     let missing = used.difference(&justified).map(|name| {
         Offence::new("Cargo.toml", format!("{name} has no line in {DOCUMENT}: say why it is here"))
     });
-    let stale = justified.difference(&used).map(|name| {
-        Offence::new(DOCUMENT, format!("{name} is justified but not used"))
-    });
+    let stale = justified
+        .difference(&used)
+        .map(|name| Offence::new(DOCUMENT, format!("{name} is justified but not used")));
     missing.chain(stale).collect()
 }
 

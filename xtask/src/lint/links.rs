@@ -47,9 +47,7 @@ fn broken(directory: &Path, own_text: &str, link: &str) -> Option<String> {
         if !path.exists() {
             return Some(format!("{link} leads to a file that is not there"));
         }
-        if heading.is_none() {
-            return None;
-        }
+        heading?;
         fs::read_to_string(&path).ok()?
     };
     let heading = heading?;
@@ -78,7 +76,8 @@ mod tests {
 
     #[test]
     fn links_are_found_outside_code_and_judged() {
-        let text = "# A Title, here\n[a](#a-title-here) [b](https://x/y)\n```\n[c](nowhere)\n```\n[d](#gone)\n";
+        let text =
+            "# A Title, here\n[a](#a-title-here) [b](https://x/y)\n```\n[c](nowhere)\n```\n[d](#gone)\n";
         let found = links(text);
         assert_eq!(found, [(2, "#a-title-here"), (6, "#gone")]);
         let here = Path::new("/");

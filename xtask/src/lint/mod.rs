@@ -50,19 +50,22 @@ type Check = fn(&Path) -> Result<()>;
 /// The checks, the quick ones first.
 const CHECKS: &[(&str, Check)] = &[
     ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
-    ("sources", |root| judge(sources::offences(root)?)),
-    ("arrows between crates", |root| judge(arrows::offences(root)?)),
-    ("dependencies are justified", |root| judge(dependencies::offences(root)?)),
-    ("links in documents", |root| judge(links::offences(root)?)),
+    ("sources", |root| judge(&sources::offences(root)?)),
+    ("arrows between crates", |root| judge(&arrows::offences(root)?)),
+    ("dependencies are justified", |root| judge(&dependencies::offences(root)?)),
+    ("links in documents", |root| judge(&links::offences(root)?)),
     ("clippy", |root| {
-        cargo(root, &["clippy", "--workspace", "--all-targets", "--all-features", "--quiet", "--", "-D", "warnings"])
+        cargo(
+            root,
+            &["clippy", "--workspace", "--all-targets", "--all-features", "--quiet", "--", "-D", "warnings"],
+        )
     }),
     ("licences and bans", deny),
 ];
 
 /// Fails if there is any offence, after printing each on a line of its own.
-fn judge(offences: Vec<Offence>) -> Result<()> {
-    for Offence { place, what } in &offences {
+fn judge(offences: &[Offence]) -> Result<()> {
+    for Offence { place, what } in offences {
         eprintln!("  {place}: {what}");
     }
     ensure!(offences.is_empty(), "{} offence(s)", offences.len());
@@ -86,14 +89,18 @@ fn deny(root: &Path) -> Result<()> {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
-    let status = Command::new("cargo").args(arguments).current_dir(root).status().context("starting cargo")?;
+    let status =
+        Command::new("cargo").args(arguments).current_dir(root).status().context("starting cargo")?;
     ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
     Ok(())
 }
 
 /// The directory of the workspace.
 pub(crate) fn workspace_root() -> Result<PathBuf> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).context("xtask has no parent directory")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .context("xtask has no parent directory")
 }
 
 /// Every file that git tracks or would track, relative to the root, with one of these endings.

@@ -31,7 +31,8 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
     }
     let lines = text.lines().count();
     if lines > LINES_MAX {
-        found.push(Offence::new(name, format!("{lines} lines; over {LINES_MAX} it is more than one concept")));
+        found
+            .push(Offence::new(name, format!("{lines} lines; over {LINES_MAX} it is more than one concept")));
     }
     for (index, line) in text.lines().enumerate() {
         if let Some(what) = offence_of_line(name, line) {
@@ -56,7 +57,8 @@ fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     if code.contains(concat!("#[", "allow(")) || code.contains(concat!("#![", "allow(")) {
         return Some("use #[expect(..., reason = ...)]");
     }
-    if [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")].iter().any(|word| line.contains(word)) {
+    if [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")].iter().any(|word| line.contains(word))
+    {
         return Some("left undone");
     }
     if is_test && code.contains(concat!("thread::", "sleep")) {

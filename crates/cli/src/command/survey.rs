@@ -17,7 +17,9 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
         document.push('\n');
         terminal::print(&document)?;
     } else {
-        terminal::print(&text::survey(&survey, terminal::style()))?;
+        // One path is shown in full; many as a list with what is wrong below.
+        let show = if survey.paths.len() > 1 { text::survey_list } else { text::survey };
+        terminal::print(&show(&survey, terminal::style()))?;
     }
     let found =
         survey.paths.iter().flat_map(|path| &path.findings).any(|finding| finding.severity >= Severity::Warning);
@@ -25,18 +27,15 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
 }
 
 fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
-    let named = arguments.target.as_ref().map(|target| target.to_string_lossy().into_owned());
-    let target = match (arguments.all, named) {
-        (true, _) => Target::All,
-        (false, Some(name)) => Target::Named(name),
-        (false, None) if arguments.from.is_some() => Target::All,
-        (false, None) => Target::Named(".".to_owned()),
-    };
+    let named = arguments.target.as_ref().map(|target| Target::Named(target.to_string_lossy().into_owned()));
+    let asked = if arguments.all { Some(Target::All) } else { named };
     let refused = |error: plumb_path::SurveyError| Ended::new(Exit::Usage, error.to_string());
     if let Some(recording) = &arguments.from {
         let fixture = plumb_path::load(recording).map_err(|error| Ended::new(Exit::Usage, error.to_string()))?;
-        return Ok(plumb_path::survey(&fixture.tree, &fixture.probe, &target).map_err(refused)?);
+        let target = asked.as_ref().unwrap_or(&fixture.target);
+        return Ok(plumb_path::survey(&fixture.tree, &fixture.probe, target).map_err(refused)?);
     }
+    let target = asked.unwrap_or_else(|| Target::Named(".".to_owned()));
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     match &arguments.record {
         Some(directory) => Ok(plumb_path::record(&tree, &probe, &target, directory)?),

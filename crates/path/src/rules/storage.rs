@@ -279,8 +279,8 @@ fn below_hypervisor(flow: &Flow<'_>) -> Option<Finding> {
                 "The disks are virtual, made by {names}: what the host does with a flush is not visible here."
             )
         },
-        "Ask for the cache mode of the disk on the host (QEMU: not cache=unsafe), or survey the host; `plumb prove witness` \
-         tells with real power cuts.",
+        "Ask for the cache mode of the disk on the host (QEMU: not cache=unsafe), or survey the host. Only real power cuts \
+         prove it.",
     )
 }
 

@@ -218,7 +218,8 @@ fn nvme_feature_hidden(flow: &Flow<'_>) -> Option<Finding> {
                 "{names} {verb} volatile write cache switched off, which the kernel does not know: flushes are sent in vain."
             )
         },
-        "Nothing is at risk. To save the flushes, see `plumb policy show`.",
+        "Nothing is at risk, and a flush of a cache that is off costs little. The kernel looks only at whether a cache is \
+         present (Identify, VWC), so it cannot be told.",
     )
 }
 

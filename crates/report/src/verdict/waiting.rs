@@ -70,7 +70,7 @@ pub(super) fn generator_bound(document: &CheckDocument) -> Option<Finding> {
                 percent(busy)
             ),
             evidence: bound.iter().map(|(name, busy)| format!("{name}: {} busy", percent(*busy))).collect(),
-            remedy: "Take the figure for a lower bound, or load the path with several workers: plumb load.",
+            remedy: "Take the figure for a lower bound, or load the path with several workers at once.",
         }
         .into(),
     )

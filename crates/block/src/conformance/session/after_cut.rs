@@ -1,0 +1,103 @@
+//! The end of a session: the power is cut, and what is there afterwards is judged by the crash rules.
+
+use std::collections::BTreeMap;
+
+use super::seen::Seen;
+use super::{Checked, PATIENCE, POLL_WAIT, Session, fail};
+use crate::conformance::crash_rules::{Content, Moment};
+use crate::device::Wait;
+use crate::error::Errno;
+use crate::request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
+use crate::units::Lba;
+
+impl Session<'_> {
+    /// Cuts the power and judges what is there afterwards. Ends the session: all blocks were read once.
+    pub(in crate::conformance) fn cut_and_judge(mut self) -> Checked {
+        let cut = self.tick();
+        let reborn = self.rig.cut_power()?;
+        self.gather_after_cut(cut)?;
+        let allowed: BTreeMap<Lba, (Vec<Content>, bool)> = self
+            .blocks
+            .iter()
+            .map(|(lba, history)| {
+                let survivors = history.survivors(cut);
+                let contents = survivors.versions.iter().map(|index| history.versions[*index].content);
+                (*lba, (contents.collect(), survivors.may_be_unreadable))
+            })
+            .collect();
+        self.device = reborn;
+        self.queues.clear();
+        self.open_queues(1)?;
+        for (lba, (contents, may_be_unreadable)) in allowed {
+            match self.read_raw(lba)? {
+                Some(seen) if seen.is_one_of(&contents) => {}
+                Some(seen) => {
+                    return fail(format!(
+                        "after a power cut LBA {} reads as {seen:?}, allowed is {contents:?}",
+                        lba.0
+                    ));
+                }
+                None if may_be_unreadable => {}
+                None => {
+                    return fail(format!(
+                        "after a power cut LBA {} is unreadable, though nothing was in flight there",
+                        lba.0
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the old queues still say: a request is done if the device had answered before the cut, otherwise its
+    /// power was lost. A queue that only gives an error is fine too.
+    fn gather_after_cut(&mut self, cut: Moment) -> Checked {
+        for queue in 0..self.queues.len() {
+            let mut completions = Vec::new();
+            if self.queues[queue].poll(Wait::NONE, &mut completions).is_err() {
+                continue;
+            }
+            let after = self.moment;
+            // Whatever was answered was answered before the cut.
+            self.moment = cut - 1;
+            for completion in completions {
+                if !matches!(completion.outcome, Outcome::Done | Outcome::PowerLost | Outcome::Failed(_)) {
+                    return fail(format!("a request in flight at the cut ended as {:?}", completion.outcome));
+                }
+                if self.pending.get(&completion.tag).is_some_and(|pending| pending.op != Op::Read) {
+                    self.accept(queue, &completion)?;
+                    self.moment = cut - 1;
+                }
+            }
+            self.moment = after;
+        }
+        Ok(())
+    }
+
+    /// One block as it is, `None` if it cannot be read.
+    fn read_raw(&mut self, lba: Lba) -> Checked<Option<Seen>> {
+        let Some(buffer) = self.pool.take(self.info.logical_block) else {
+            return fail("the pool has no buffer left after the cut");
+        };
+        let request = Request::read_into(Tag(u64::MAX), LbaRange::new(lba, 1), buffer);
+        if self.queues[0].submit(request).is_err() {
+            return fail("an empty queue is full");
+        }
+        let mut completions = Vec::new();
+        for _ in 0..PATIENCE {
+            let deadline = self.rig.clock().now().saturating_add(POLL_WAIT);
+            self.queues[0]
+                .poll(Wait::one_until(deadline), &mut completions)
+                .or_else(|error| fail(format!("polling after the cut: {error}")))?;
+            match completions.pop() {
+                Some(Completion { outcome: Outcome::Done, payload: Payload::Into(buffer), .. }) => {
+                    return Ok(Some(Seen::of(&buffer, self.seed, lba)));
+                }
+                Some(Completion { outcome: Outcome::Failed(Errno::EIO), .. }) => return Ok(None),
+                Some(other) => return fail(format!("reading after the cut ended as {:?}", other.outcome)),
+                None => self.rig.let_time_pass(),
+            }
+        }
+        fail(format!("LBA {} is not answered after the cut", lba.0))
+    }
+}

@@ -1,0 +1,74 @@
+//! What comes back from a device, recognised: payloads by their shape, blocks by the stamps in them.
+
+use super::{Checked, Pending, fail};
+use crate::conformance::crash_rules::Content;
+use crate::pattern::{Pattern, Stamp};
+use crate::request::{Completion, Outcome, Payload};
+use crate::units::Lba;
+
+/// The payload as it must come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    None,
+    Into(usize),
+    Bytes(usize),
+    Pattern(Pattern),
+}
+
+impl Shape {
+    pub(super) fn of(payload: &Payload) -> Self {
+        match payload {
+            Payload::None => Self::None,
+            Payload::Into(buffer) => Self::Into(buffer.len()),
+            Payload::Bytes(buffer) => Self::Bytes(buffer.len()),
+            Payload::Pattern(pattern) => Self::Pattern(*pattern),
+        }
+    }
+}
+
+/// Whether the payload of a request came back with its completion.
+pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Checked {
+    let shape = Shape::of(&completion.payload);
+    // What the device may still touch stays with it.
+    let kept = completion.outcome == Outcome::Unknown && shape == Shape::None;
+    if shape != pending.payload && !kept {
+        let tag = completion.tag.0;
+        return fail(format!("tag {tag} went with {:?} and came back with {shape:?}", pending.payload));
+    }
+    if let Payload::Bytes(bytes) = &completion.payload {
+        let same = Stamp::read(bytes).is_some_and(|stamp| stamp.generation == pending.generation);
+        if !same {
+            return fail(format!("tag {} came back with other bytes", completion.tag.0));
+        }
+    }
+    Ok(())
+}
+
+/// What a block turned out to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    Whole(Content),
+    /// Written by nobody, torn, or for another place.
+    Alien(String),
+}
+
+impl Seen {
+    pub(super) fn of(bytes: &[u8], seed: u64, lba: Lba) -> Self {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Self::Whole(Content::Zeroes);
+        }
+        match Stamp::read(bytes) {
+            None => Self::Alien("bytes that nobody wrote".to_owned()),
+            Some(stamp) if stamp.seed != seed => Self::Alien(format!("a block of seed {}", stamp.seed)),
+            Some(stamp) if stamp.lba != lba => Self::Alien(format!("the block of LBA {}", stamp.lba.0)),
+            Some(stamp) if !stamp.is_whole(bytes) => {
+                Self::Alien(format!("a torn block of generation {}", stamp.generation))
+            }
+            Some(stamp) => Self::Whole(Content::Generation(stamp.generation)),
+        }
+    }
+
+    pub(super) fn is_one_of(&self, allowed: &[Content]) -> bool {
+        matches!(self, Self::Whole(content) if allowed.contains(content))
+    }
+}

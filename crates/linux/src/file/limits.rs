@@ -1,0 +1,210 @@
+//! What a file or a block device says of itself: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
+//!
+//! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block. The sysfs attribute `rotational` is
+//! left aside: virtual disks claim it at random, and a revolution time is only the drive's own to state.
+
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use plumb_block::{Bytes, DeviceInfo, Error, Result, VolatileCache};
+use rustix::fs::{AtFlags, Statx, StatxFlags};
+
+use super::{Caching, TargetKind, open};
+use crate::block_ioctl;
+
+/// What one transfer may have at most: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
+/// splits it for the driver.
+const TRANSFER_MAX: Bytes = Bytes::gib(1);
+/// The alignment of direct I/O that every block device of 4 KiB or smaller blocks satisfies: for kernels before 6.1,
+/// which do not say.
+const DIRECT_ALIGNMENT_GUESS: Bytes = Bytes::kib(4);
+/// The unit of addressing where any byte can be addressed.
+const BUFFERED_BLOCK: Bytes = Bytes(512);
+
+/// The queue limits of a block device as the kernel has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct QueueLimits {
+    write_back: Option<bool>,
+    fua: bool,
+    discard_max: Bytes,
+    physical_block: Option<Bytes>,
+    dma_alignment: Option<Bytes>,
+    fast_zeroes: bool,
+}
+
+impl QueueLimits {
+    /// The limits of device `major`:`minor`, all unknown if there is no such device, as beneath tmpfs or btrfs. A
+    /// partition has those of its disk. `sys` is where sysfs is mounted.
+    pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Self {
+        let device = sys.join(format!("dev/block/{major}:{minor}"));
+        let queue = [device.join("queue"), device.join("../queue")].into_iter().find(|path| path.is_dir());
+        queue.map(|queue| Self::parse(&queue)).unwrap_or_default()
+    }
+
+    fn parse(queue: &Path) -> Self {
+        let text = |name: &str| fs::read_to_string(queue.join(name)).ok();
+        let number = |name: &str| text(name).and_then(|text| text.trim().parse::<u64>().ok());
+        Self {
+            write_back: text("write_cache").and_then(|text| match text.trim() {
+                "write back" => Some(true),
+                "write through" => Some(false),
+                _ => None,
+            }),
+            fua: number("fua") == Some(1),
+            discard_max: Bytes(number("discard_max_bytes").unwrap_or(0)),
+            physical_block: number("physical_block_size").filter(|size| size.is_power_of_two()).map(Bytes),
+            // A mask of the address bits that must be zero.
+            dma_alignment: number("dma_alignment")
+                .and_then(|mask| mask.checked_add(1))
+                .filter(|alignment| alignment.is_power_of_two())
+                .map(Bytes),
+            fast_zeroes: number("write_zeroes_max_bytes").is_some_and(|max| max > 0),
+        }
+    }
+}
+
+/// Everything that requests are checked against, from one look at the target.
+pub(super) struct Limits {
+    pub(super) info: DeviceInfo,
+    /// Whether the device writes zeroes without being sent them. A file system marks ranges as zero, which is fast.
+    pub(super) fast_zeroes: bool,
+}
+
+/// Looks at an open file or block device. `sys` is where sysfs is mounted.
+pub(super) fn look(
+    file: BorrowedFd<'_>,
+    kind: TargetKind,
+    caching: Caching,
+    name: &str,
+    sys: &Path,
+) -> Result<Limits> {
+    let failed = |error: std::io::Error| Error::io(&error, "look at", name);
+    let flags = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
+    let stat =
+        rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).map_err(|errno| failed(errno.into()))?;
+    match kind {
+        TargetKind::BlockDevice => {
+            let queue = QueueLimits::read(sys, stat.stx_rdev_major, stat.stx_rdev_minor);
+            let size = block_ioctl::capacity(file).map_err(failed)?;
+            let logical = block_ioctl::logical_block(file).map_err(failed)?;
+            let physical = block_ioctl::physical_block(file).map_err(failed)?;
+            Ok(of_device(DeviceInfo::plain(name, size, logical), physical, &stat, queue, caching))
+        }
+        TargetKind::RegularFile => {
+            let queue = QueueLimits::read(sys, stat.stx_dev_major, stat.stx_dev_minor);
+            of_file(name, &stat, queue, caching)
+        }
+    }
+}
+
+fn of_device(
+    plain: DeviceInfo,
+    physical: Bytes,
+    stat: &Statx,
+    queue: QueueLimits,
+    caching: Caching,
+) -> Limits {
+    let direct = caching == Caching::Direct;
+    let logical = plain.logical_block;
+    let memory = Bytes(u64::from(stat.stx_dio_mem_align));
+    let info = DeviceInfo {
+        physical_block: physical.max(logical),
+        dma_alignment: match (direct, memory) {
+            (false, _) => Bytes(1),
+            (true, Bytes(0)) => queue.dma_alignment.unwrap_or(logical),
+            (true, memory) => memory,
+        },
+        transfer_max: TRANSFER_MAX,
+        discard_max: queue.discard_max,
+        volatile_cache: match (direct, queue.write_back) {
+            // The page cache is volatile whatever the drive has.
+            (false, _) | (true, Some(true)) => VolatileCache::Enabled,
+            (true, Some(false)) => VolatileCache::None,
+            (true, None) => VolatileCache::Unknown,
+        },
+        fua_native: direct && queue.fua,
+        ..plain
+    };
+    Limits { info, fast_zeroes: queue.fast_zeroes }
+}
+
+fn of_file(name: &str, stat: &Statx, queue: QueueLimits, caching: Caching) -> Result<Limits> {
+    let (logical, memory) = match caching {
+        Caching::Buffered => (BUFFERED_BLOCK, Bytes(1)),
+        Caching::Direct if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => {
+            (DIRECT_ALIGNMENT_GUESS, DIRECT_ALIGNMENT_GUESS)
+        }
+        Caching::Direct if stat.stx_dio_offset_align == 0 => return Err(open::direct_refused(name)),
+        Caching::Direct => {
+            let offset = Bytes(u64::from(stat.stx_dio_offset_align));
+            (offset.max(BUFFERED_BLOCK), Bytes(u64::from(stat.stx_dio_mem_align.max(1))))
+        }
+    };
+    let size = Bytes(stat.stx_size);
+    let info = DeviceInfo {
+        physical_block: queue.physical_block.unwrap_or(logical).max(logical),
+        dma_alignment: memory,
+        transfer_max: TRANSFER_MAX,
+        discard_max: size.round_down(logical),
+        // Holes of a file read as zeroes; fallocate(2) promises it.
+        discard_zeroes: true,
+        // Even past the page cache, what a block of a file needs to be found again is in memory until a sync.
+        volatile_cache: VolatileCache::Enabled,
+        fua_native: caching == Caching::Direct && queue.fua,
+        ..DeviceInfo::plain(name, size, logical)
+    };
+    Ok(Limits { info, fast_zeroes: true })
+}
+
+/// Where sysfs is on a running system.
+pub(super) fn sysfs() -> PathBuf {
+    PathBuf::from("/sys")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let queue = root.path().join("dev/block/8:0/queue");
+        fs::create_dir_all(&queue).unwrap();
+        for (name, text) in files {
+            fs::write(queue.join(name), text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn queue_limits_are_read_from_sysfs() {
+        let root = tree(&[
+            ("write_cache", "write back\n"),
+            ("fua", "1\n"),
+            ("discard_max_bytes", "2147450880\n"),
+            ("physical_block_size", "4096\n"),
+            ("dma_alignment", "511\n"),
+            ("write_zeroes_max_bytes", "33553920\n"),
+        ]);
+        let limits = QueueLimits::read(root.path(), 8, 0);
+        assert_eq!(limits.write_back, Some(true));
+        assert!(limits.fua && limits.fast_zeroes);
+        assert_eq!(limits.discard_max, Bytes(2_147_450_880));
+        assert_eq!((limits.physical_block, limits.dma_alignment), (Some(Bytes(4096)), Some(Bytes(512))));
+        // A partition's directory has no queue of its own.
+        fs::create_dir_all(root.path().join("dev/block/8:1")).unwrap();
+        assert_eq!(QueueLimits::read(root.path(), 9, 9), QueueLimits::default());
+    }
+
+    #[test]
+    fn hostile_attributes_are_unknown_not_trusted() {
+        let root = tree(&[
+            ("write_cache", "write sideways\n"),
+            ("fua", "yes"),
+            ("discard_max_bytes", "-1"),
+            ("physical_block_size", "0"),
+            ("dma_alignment", "18446744073709551615"),
+        ]);
+        assert_eq!(QueueLimits::read(root.path(), 8, 0), QueueLimits::default());
+    }
+}

@@ -1,0 +1,132 @@
+//! How a file or a block device is opened, and what is said when it cannot be.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use plumb_block::{Errno, Error, ErrorKind, Result};
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::EngineChoice;
+
+/// How to open a file or a block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Whether it may be written.
+    pub access: Access,
+    /// Whether the page cache is used.
+    pub caching: Caching,
+    /// How requests reach the kernel.
+    pub engine: EngineChoice,
+}
+
+/// Whether a device may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Writes, discards and write-zeroes fail with EROFS.
+    ReadOnly,
+    /// Anything goes. A block device is claimed exclusively.
+    ReadWrite,
+}
+
+/// Whether the page cache stands between the requests and the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caching {
+    /// Through the page cache: reads may be answered from memory, writes stay in memory until written back.
+    Buffered,
+    /// Past the page cache (O_DIRECT).
+    Direct,
+}
+
+impl FileOptions {
+    /// For reading, past the page cache.
+    pub const fn read_direct() -> Self {
+        Self { access: Access::ReadOnly, caching: Caching::Direct, engine: EngineChoice::Auto }
+    }
+
+    /// For reading and writing, past the page cache.
+    pub const fn write_direct() -> Self {
+        Self { access: Access::ReadWrite, caching: Caching::Direct, engine: EngineChoice::Auto }
+    }
+
+    /// For reading, through the page cache.
+    pub const fn read_buffered() -> Self {
+        Self { access: Access::ReadOnly, caching: Caching::Buffered, engine: EngineChoice::Auto }
+    }
+
+    /// For reading and writing, through the page cache.
+    pub const fn write_buffered() -> Self {
+        Self { access: Access::ReadWrite, caching: Caching::Buffered, engine: EngineChoice::Auto }
+    }
+
+    /// The same with another engine.
+    #[must_use]
+    pub const fn engine(mut self, engine: EngineChoice) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// The flags of open(2).
+    pub(super) fn flags(self) -> OFlags {
+        let access = match self.access {
+            Access::ReadOnly => OFlags::RDONLY,
+            Access::ReadWrite => OFlags::RDWR,
+        };
+        let caching = match self.caching {
+            Caching::Buffered => OFlags::empty(),
+            Caching::Direct => OFlags::DIRECT,
+        };
+        access | caching | OFlags::CLOEXEC | OFlags::NOCTTY
+    }
+}
+
+/// Opens an existing file or block device.
+pub(crate) fn open(path: &Path, options: FileOptions) -> Result<OwnedFd> {
+    let place = || path.display().to_string();
+    // Looked at before it is opened, for opening some things (a FIFO, a tape) already does something.
+    let kind = rustix::fs::stat(path)
+        .map(|stat| FileType::from_raw_mode(stat.st_mode))
+        .map_err(|errno| Error::io(&errno.into(), "open", place()))?;
+    let exclusive = match kind {
+        FileType::BlockDevice if options.access == Access::ReadWrite => OFlags::EXCL,
+        FileType::BlockDevice | FileType::RegularFile => OFlags::empty(),
+        other => {
+            return Err(Error::new(ErrorKind::Unsupported, "open", place())
+                .because(format!("a {} is neither a file nor a block device", name_of(other))));
+        }
+    };
+    rustix::fs::open(path, options.flags() | exclusive, Mode::empty())
+        .map_err(|errno| explained(errno, &place(), options, exclusive))
+}
+
+/// The error of open(2) in terms of what to do about it.
+fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclusive: OFlags) -> Error {
+    use rustix::io::Errno as Os;
+    let error = Error::new(ErrorKind::Os(Errno(errno.raw_os_error())), "open", place);
+    match errno {
+        Os::INVAL if options.caching == Caching::Direct => direct_refused(place),
+        Os::BUSY if !exclusive.is_empty() => error.because(
+            "the device is in use (mounted, part of a RAID or volume group, or claimed by another program)",
+        ),
+        Os::ACCESS | Os::PERM => error.because("run as root, or as a user who may open it"),
+        _ => error,
+    }
+}
+
+/// What a file system without O_DIRECT gets said about it.
+pub(crate) fn direct_refused(place: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, "open for direct I/O", place).because(
+        "the file system there does not support O_DIRECT; name a place on another file system, or measure it \
+         through the page cache",
+    )
+}
+
+fn name_of(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "directory",
+        FileType::CharacterDevice => "character device",
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        FileType::Symlink => "symbolic link",
+        _ => "thing of unknown kind",
+    }
+}

@@ -1,0 +1,160 @@
+//! What all queues of one open file or block device share: the descriptor, the limits, the latch, the clock.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{Bytes, Clock, DeviceInfo, Errno, Error, ErrorKind, Latch, Result};
+use rustix::fs::{FileType, Mode};
+
+use super::{Access, Caching, FileOptions, limits};
+
+/// What a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TargetKind {
+    RegularFile,
+    BlockDevice,
+}
+
+/// The limits that never change while a target is open, as requests are checked against them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid {
+    pub(crate) kind: TargetKind,
+    pub(crate) caching: Caching,
+    pub(crate) writable: bool,
+    pub(crate) logical_block: Bytes,
+    pub(crate) transfer_max: Bytes,
+    pub(crate) can_discard: bool,
+    pub(crate) fast_zeroes: bool,
+}
+
+/// An open file or block device.
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) kind: TargetKind,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) grid: Grid,
+    file: OwnedFd,
+    options: FileOptions,
+    /// Capacity in logical blocks, for checks without a lock.
+    blocks: AtomicU64,
+    info: Mutex<DeviceInfo>,
+    /// The error number of the latch, 0 without one: read for every flush.
+    latched_errno: AtomicI32,
+    latch: Mutex<Option<Latch>>,
+}
+
+impl Target {
+    pub(crate) fn new(
+        file: OwnedFd,
+        name: String,
+        options: FileOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
+        let mode = rustix::fs::fstat(&file)
+            .map_err(|errno| Error::io(&errno.into(), "look at", name.as_str()))?
+            .st_mode;
+        let kind = match FileType::from_raw_mode(mode) {
+            FileType::BlockDevice => TargetKind::BlockDevice,
+            FileType::RegularFile => TargetKind::RegularFile,
+            _ => {
+                return Err(Error::new(ErrorKind::Unsupported, "use", name.as_str())
+                    .because("it is neither a file nor a block device"));
+            }
+        };
+        let limits = limits::look(file.as_fd(), kind, options.caching, &name, &limits::sysfs())?;
+        let info = limits.info;
+        if info.blocks() == 0 {
+            let detail = format!("it is smaller than one logical block of {}", info.logical_block);
+            return Err(Error::new(ErrorKind::Invalid, "use", name.as_str()).because(detail));
+        }
+        let grid = Grid {
+            kind,
+            caching: options.caching,
+            writable: options.access == Access::ReadWrite,
+            logical_block: info.logical_block,
+            transfer_max: info.transfer_max,
+            can_discard: info.discard_max > Bytes(0),
+            fast_zeroes: limits.fast_zeroes,
+        };
+        Ok(Self {
+            name,
+            kind,
+            clock,
+            grid,
+            file,
+            options,
+            blocks: AtomicU64::new(info.blocks()),
+            info: Mutex::new(info),
+            latched_errno: AtomicI32::new(0),
+            latch: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    pub(crate) fn logical_block(&self) -> Bytes {
+        self.grid.logical_block
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks.load(Ordering::Relaxed)
+    }
+
+    /// The same target through an open file description of its own, or, where /proc is not mounted, the same one.
+    pub(crate) fn reopen(&self) -> Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match rustix::fs::open(path, self.options.flags(), Mode::empty()) {
+            Ok(file) => Ok(file),
+            Err(_) => self
+                .file
+                .try_clone()
+                .map_err(|error| Error::io(&error, "open a queue to", self.name.as_str())),
+        }
+    }
+
+    /// Looks again: size and write cache may have changed, and the generation then grows. If the device cannot be
+    /// looked at any more, what was last known is returned.
+    pub(crate) fn info(&self) -> DeviceInfo {
+        let mut known = lock(&self.info);
+        let sys = limits::sysfs();
+        if let Ok(now) = limits::look(self.file(), self.kind, self.options.caching, &self.name, &sys) {
+            let mut now = now.info;
+            now.generation = known.generation;
+            if now != *known {
+                now.generation += 1;
+                self.blocks.store(now.blocks(), Ordering::Relaxed);
+                *known = now;
+            }
+        }
+        known.clone()
+    }
+
+    pub(crate) fn latched(&self) -> Option<Latch> {
+        *lock(&self.latch)
+    }
+
+    /// The error number that flushes fail with from now on, if one failed.
+    pub(crate) fn latched_errno(&self) -> Option<Errno> {
+        match self.latched_errno.load(Ordering::Acquire) {
+            0 => None,
+            errno => Some(Errno(errno)),
+        }
+    }
+
+    /// Remembers a failed flush; the first stays.
+    pub(crate) fn latch(&self, errno: Errno) {
+        let mut latch = lock(&self.latch);
+        if latch.is_none() {
+            *latch = Some(Latch { errno, at: self.clock.now() });
+            self.latched_errno.store(errno.0, Ordering::Release);
+        }
+    }
+}
+
+/// A panic elsewhere cannot leave these values half-changed: each is replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,357 @@
+//! One request as the system calls that it takes: a state machine without any I/O, the same for both engines.
+//!
+//! Most requests are one call. More are needed after a short transfer, when a way to write zeroes is not supported
+//! and the next one is tried, and when zeroes must be durable. The buffer is not here: a call says how far into it
+//! to start.
+//!
+//! Fallocate and discard go through the description that claims a block device, the others through the queue's own:
+//! through a description that does not claim it, while another does, the kernel refuses to drop dirty pages of the
+//! range (EBUSY, block/bdev.c truncate_bdev_range).
+
+use plumb_block::{Bytes, Errno, Op, Outcome, Payload, Request};
+
+use super::{Caching, Grid, TargetKind};
+
+/// What zeroes are written from where a device or file system has no faster way.
+#[repr(align(4096))]
+struct Zeroes([u8; ZEROES_BYTES]);
+const ZEROES_BYTES: usize = 64 << 10;
+static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
+
+/// Zeroes, aligned for direct I/O; at most as many as one [`Call::WriteZeroes`] writes.
+pub(crate) fn zeroes(length: u64) -> &'static [u8] {
+    let length = usize::try_from(length).unwrap_or(ZEROES_BYTES).min(ZEROES_BYTES);
+    &ZEROES.0[..length]
+}
+
+/// One system call. Offsets and lengths are bytes of the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Read `length` bytes at `offset` into the buffer from `done` on.
+    Read { offset: u64, length: u64, done: u64 },
+    /// Write `length` bytes at `offset` from the buffer from `done` on.
+    Write { offset: u64, length: u64, done: u64, dsync: bool },
+    /// Write `length` bytes of [`zeroes`] at `offset`.
+    WriteZeroes { offset: u64, length: u64 },
+    /// fallocate(2) in `mode`.
+    Fallocate { mode: i32, offset: u64, length: u64 },
+    /// BLKDISCARD.
+    Discard { offset: u64, length: u64 },
+    /// fdatasync(2).
+    Sync,
+}
+
+/// Where a request stands after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Another call is needed.
+    Again,
+    /// It is over.
+    Ended(Outcome),
+    /// It failed as a flush fails: the device is to be latched.
+    Latching(Errno),
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Work {
+    stage: Stage,
+    offset: u64,
+    length: u64,
+    done: u64,
+    /// What a short direct transfer is rounded down to, so that the rest starts on the grid.
+    grain: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Read,
+    Write {
+        dsync: bool,
+    },
+    Sync,
+    PunchHole,
+    Discard,
+    Zero {
+        way: ZeroWay,
+        then: ZeroRest,
+    },
+    /// The sync after durable zeroes.
+    ZeroSync,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ZeroWay {
+    PunchHole,
+    ZeroRange,
+    Bytes,
+}
+
+/// What is left to say about zeroes once a way to write them failed or succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ZeroRest {
+    fua: bool,
+    fast_only: bool,
+    kind: TargetKind,
+}
+
+impl Work {
+    /// What `request` takes on a target of `blocks` logical blocks, or the error number that it fails with at once.
+    #[inline]
+    pub(crate) fn admit(
+        request: &Request,
+        grid: &Grid,
+        blocks: u64,
+        latched: Option<Errno>,
+    ) -> Result<Self, Errno> {
+        let stage = match request.op {
+            Op::Read => Stage::Read,
+            Op::Write { fua } => Stage::Write { dsync: fua },
+            Op::Flush => {
+                return match latched {
+                    Some(errno) => Err(errno),
+                    None => Ok(Self { stage: Stage::Sync, offset: 0, length: 0, done: 0, grain: 1 }),
+                };
+            }
+            Op::Discard => match grid.kind {
+                TargetKind::RegularFile => Stage::PunchHole,
+                TargetKind::BlockDevice => Stage::Discard,
+            },
+            Op::WriteZeroes { fua, no_hole, fast_only } => {
+                let then = ZeroRest { fua, fast_only, kind: grid.kind };
+                Stage::Zero { way: if no_hole { ZeroWay::ZeroRange } else { ZeroWay::PunchHole }, then }
+            }
+        };
+        let range = request.range;
+        let within = range.nlb > 0 && range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= blocks);
+        if !within {
+            return Err(Errno::EINVAL);
+        }
+        let length = grid.logical_block * range.nlb;
+        check_payload(request, grid, length)?;
+        if request.op != Op::Read && !grid.writable {
+            return Err(Errno::EROFS);
+        }
+        match request.op {
+            Op::Discard if !grid.can_discard => return Err(Errno::EOPNOTSUPP),
+            // The kernel would write the zeroes itself rather than say that the device cannot.
+            Op::WriteZeroes { no_hole: true, fast_only: true, .. } if !grid.fast_zeroes => {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            _ => {}
+        }
+        let grain = if grid.caching == Caching::Direct { grid.logical_block.0 } else { 1 };
+        Ok(Self { stage, offset: range.lba.0 * grid.logical_block.0, length: length.0, done: 0, grain })
+    }
+
+    /// The next system call.
+    #[inline]
+    pub(crate) fn call(&self) -> Call {
+        let (offset, length, done) = (self.offset + self.done, self.length - self.done, self.done);
+        match self.stage {
+            Stage::Read => Call::Read { offset, length, done },
+            Stage::Write { dsync } => Call::Write { offset, length, done, dsync },
+            Stage::Sync | Stage::ZeroSync => Call::Sync,
+            Stage::Discard => Call::Discard { offset, length },
+            Stage::PunchHole | Stage::Zero { way: ZeroWay::PunchHole, .. } => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                Call::Fallocate { mode, offset, length }
+            }
+            Stage::Zero { way: ZeroWay::ZeroRange, .. } => {
+                let mode = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+                Call::Fallocate { mode, offset, length }
+            }
+            Stage::Zero { way: ZeroWay::Bytes, .. } => {
+                Call::WriteZeroes { offset, length: length.min(ZEROES_BYTES as u64) }
+            }
+        }
+    }
+
+    /// Takes the answer to the last [`call`](Self::call): bytes moved (0 for calls that move none), or an error
+    /// number.
+    #[inline]
+    pub(crate) fn answered(&mut self, answer: Result<u64, Errno>) -> Progress {
+        match answer {
+            Ok(moved) => self.succeeded(moved),
+            Err(Errno(libc::EINTR)) => Progress::Again,
+            Err(errno) => self.failed(errno),
+        }
+    }
+
+    #[inline]
+    fn succeeded(&mut self, moved: u64) -> Progress {
+        match self.stage {
+            Stage::Read | Stage::Write { .. } => self.moved(moved, Progress::Ended(Outcome::Done)),
+            Stage::Zero { way: ZeroWay::Bytes, then } => {
+                match self.moved(moved, Progress::Ended(Outcome::Done)) {
+                    Progress::Ended(Outcome::Done) => self.zeroed(then),
+                    other => other,
+                }
+            }
+            Stage::Zero { then, .. } => self.zeroed(then),
+            Stage::Sync | Stage::PunchHole | Stage::Discard | Stage::ZeroSync => {
+                Progress::Ended(Outcome::Done)
+            }
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, moved: u64, when_all: Progress) -> Progress {
+        let moved = if self.done + moved >= self.length { moved } else { moved - moved % self.grain };
+        if moved == 0 {
+            // The end of a file that has shrunk: what was asked for is not there.
+            return Progress::Ended(Outcome::Failed(Errno::EIO));
+        }
+        self.done += moved;
+        if self.done >= self.length { when_all } else { Progress::Again }
+    }
+
+    fn zeroed(&mut self, then: ZeroRest) -> Progress {
+        if then.fua {
+            self.stage = Stage::ZeroSync;
+            return Progress::Again;
+        }
+        Progress::Ended(Outcome::Done)
+    }
+
+    fn failed(&mut self, errno: Errno) -> Progress {
+        match self.stage {
+            Stage::Sync | Stage::ZeroSync => Progress::Latching(errno),
+            Stage::Write { dsync: true } if may_be_of_the_sync(errno) => Progress::Latching(errno),
+            Stage::Zero { way, then } if errno == Errno::EOPNOTSUPP => match next_way(way, then) {
+                Some(way) => {
+                    self.stage = Stage::Zero { way, then };
+                    Progress::Again
+                }
+                None => Progress::Ended(Outcome::Failed(errno)),
+            },
+            _ => Progress::Ended(Outcome::Failed(errno)),
+        }
+    }
+}
+
+#[inline]
+fn check_payload(request: &Request, grid: &Grid, length: Bytes) -> Result<(), Errno> {
+    let fits = match (request.op, &request.payload) {
+        (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => length <= grid.transfer_max,
+        (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length.0 && length <= grid.transfer_max,
+        (Op::Write { .. }, Payload::Bytes(buffer)) => {
+            buffer.len() as u64 == length.0 && length <= grid.transfer_max
+        }
+        (Op::Read | Op::Write { .. }, _) => false,
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// Whether a failed `RWF_DSYNC` write may have failed in its sync. These are the errors that the kernel gives before
+/// it has written anything (mm/filemap.c generic_write_checks, fs/read_write.c).
+fn may_be_of_the_sync(errno: Errno) -> bool {
+    !matches!(
+        errno.0,
+        libc::EINVAL | libc::EOPNOTSUPP | libc::EFBIG | libc::EROFS | libc::EPERM | libc::EBADF
+    )
+}
+
+/// What to try after `way` turned out not to be supported.
+fn next_way(way: ZeroWay, then: ZeroRest) -> Option<ZeroWay> {
+    match way {
+        // On a block device zero range writes zeroes itself if it must, which is not fast.
+        ZeroWay::PunchHole if then.fast_only && then.kind == TargetKind::BlockDevice => None,
+        ZeroWay::PunchHole => Some(ZeroWay::ZeroRange),
+        ZeroWay::ZeroRange if then.fast_only => None,
+        ZeroWay::ZeroRange => Some(ZeroWay::Bytes),
+        ZeroWay::Bytes => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Lba, LbaRange, Pattern, Tag};
+
+    use super::*;
+
+    const GRID: Grid = Grid {
+        kind: TargetKind::RegularFile,
+        caching: Caching::Direct,
+        writable: true,
+        logical_block: Bytes(512),
+        transfer_max: Bytes(1 << 20),
+        can_discard: true,
+        fast_zeroes: true,
+    };
+
+    fn write(lba: u64, nlb: u64, fua: bool) -> Request {
+        let pattern = Payload::Pattern(Pattern { seed: 0, lba: Lba(lba), generation: 0 });
+        let range = LbaRange::new(Lba(lba), nlb);
+        if fua { Request::write_fua(Tag(0), range, pattern) } else { Request::write(Tag(0), range, pattern) }
+    }
+
+    fn zeroes_of(no_hole: bool, fast_only: bool) -> Request {
+        let op = Op::WriteZeroes { fua: true, no_hole, fast_only };
+        Request { op, ..Request::discard(Tag(0), LbaRange::new(Lba(0), 256)) }
+    }
+
+    fn admit(request: &Request) -> Result<Work, Errno> {
+        Work::admit(request, &GRID, 1000, None)
+    }
+
+    #[test]
+    fn a_short_transfer_goes_on_from_the_grid() {
+        let mut work = admit(&write(2, 8, false)).unwrap();
+        assert_eq!(work.call(), Call::Write { offset: 1024, length: 4096, done: 0, dsync: false });
+        assert_eq!(work.answered(Ok(1500)), Progress::Again);
+        assert_eq!(work.call(), Call::Write { offset: 2048, length: 3072, done: 1024, dsync: false });
+        assert_eq!(work.answered(Err(Errno(libc::EINTR))), Progress::Again);
+        assert_eq!(work.answered(Ok(3072)), Progress::Ended(Outcome::Done));
+        let mut nothing = admit(&write(2, 8, false)).unwrap();
+        assert_eq!(nothing.answered(Ok(100)), Progress::Ended(Outcome::Failed(Errno::EIO)));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        for range in [(0, 0), (999, 2), (1000, 1), (u64::MAX, 1), (1, u64::MAX)] {
+            assert_eq!(admit(&write(range.0, range.1, false)), Err(Errno::EINVAL), "{range:?}");
+        }
+        let empty = Request { payload: Payload::None, ..write(0, 1, false) };
+        assert_eq!(admit(&empty), Err(Errno::EINVAL), "a write without bytes");
+        let read_only = Grid { writable: false, ..GRID };
+        assert_eq!(Work::admit(&write(0, 1, false), &read_only, 1000, None), Err(Errno::EROFS));
+        let small = Grid { transfer_max: Bytes(4096), ..GRID };
+        assert_eq!(Work::admit(&write(0, 9, false), &small, 1000, None), Err(Errno::EINVAL), "too large");
+        let latched = Work::admit(&Request::flush(Tag(0)), &GRID, 1000, Some(Errno::EIO));
+        assert_eq!(latched, Err(Errno::EIO));
+    }
+
+    #[test]
+    fn failed_flushes_and_durable_writes_latch_but_refusals_do_not() {
+        let mut flush = admit(&Request::flush(Tag(0))).unwrap();
+        assert_eq!(flush.answered(Err(Errno::EIO)), Progress::Latching(Errno::EIO));
+        let mut durable = admit(&write(0, 1, true)).unwrap();
+        assert_eq!(durable.answered(Err(Errno::ENOSPC)), Progress::Latching(Errno::ENOSPC));
+        assert_eq!(durable.answered(Err(Errno::EINVAL)), Progress::Ended(Outcome::Failed(Errno::EINVAL)));
+        let mut plain = admit(&write(0, 1, false)).unwrap();
+        assert_eq!(plain.answered(Err(Errno::EIO)), Progress::Ended(Outcome::Failed(Errno::EIO)));
+    }
+
+    #[test]
+    fn zeroes_fall_back_to_slower_ways_unless_told_not_to() {
+        let unsupported = Err(Errno::EOPNOTSUPP);
+        let mut work = admit(&zeroes_of(false, false)).unwrap();
+        assert_eq!(work.answered(unsupported), Progress::Again);
+        assert!(
+            matches!(work.call(), Call::Fallocate { mode, .. } if mode & libc::FALLOC_FL_ZERO_RANGE != 0)
+        );
+        assert_eq!(work.answered(unsupported), Progress::Again);
+        assert_eq!(work.call(), Call::WriteZeroes { offset: 0, length: ZEROES_BYTES as u64 });
+        assert_eq!(work.answered(Ok(ZEROES_BYTES as u64)), Progress::Again);
+        assert_eq!(work.answered(Ok(ZEROES_BYTES as u64)), Progress::Again);
+        assert_eq!(work.call(), Call::Sync, "durable zeroes end with a sync");
+        assert_eq!(work.answered(Ok(0)), Progress::Ended(Outcome::Done));
+
+        let mut fast = admit(&zeroes_of(true, true)).unwrap();
+        assert_eq!(fast.answered(unsupported), Progress::Ended(Outcome::Failed(Errno::EOPNOTSUPP)));
+        let slow_disk = Grid { kind: TargetKind::BlockDevice, fast_zeroes: false, ..GRID };
+        assert_eq!(Work::admit(&zeroes_of(true, true), &slow_disk, 1000, None), Err(Errno::EOPNOTSUPP));
+    }
+}

@@ -1,0 +1,230 @@
+//! An open file of a store, and the record of syncs that failed.
+
+#![expect(unsafe_code, reason = "sync_file_range has no safe wrapper")]
+
+use std::collections::HashMap;
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{Bytes, Error, ErrorKind, Result};
+use rustix::io::{Errno, ReadWriteFlags};
+
+/// What tells one file of a file system from another: device and inode numbers.
+type Identity = (u64, u64);
+
+/// Files whose sync failed, with the error number. Kept for as long as the store lives.
+#[derive(Default)]
+pub(super) struct FailedSyncs {
+    files: Mutex<HashMap<Identity, Errno>>,
+    whole: Mutex<Option<Errno>>,
+}
+
+impl FailedSyncs {
+    /// Runs a sync of one file, unless an earlier one failed; a failure is kept.
+    fn guard(&self, file: Identity, sync: impl FnOnce() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
+        if let Some(errno) = lock(&self.files).get(&file) {
+            return Err(*errno);
+        }
+        let synced = sync();
+        if let Err(errno) = synced {
+            self.keep(file, errno);
+        }
+        synced
+    }
+
+    fn keep(&self, file: Identity, errno: Errno) {
+        lock(&self.files).entry(file).or_insert(errno);
+    }
+
+    /// Runs a sync of the whole file system; after a failure all later ones fail.
+    pub(super) fn guard_all(&self, sync: impl FnOnce() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
+        if let Some(errno) = *lock(&self.whole) {
+            return Err(errno);
+        }
+        let synced = sync();
+        if let Err(errno) = synced {
+            lock(&self.whole).get_or_insert(errno);
+        }
+        synced
+    }
+}
+
+/// An open file.
+pub(super) struct OpenFile {
+    file: OwnedFd,
+    place: String,
+    is_dsync: bool,
+    identity: Identity,
+    failed: Arc<FailedSyncs>,
+    /// Held during an append, so that the position after it is its own.
+    append: Mutex<()>,
+}
+
+impl OpenFile {
+    pub(super) fn new(
+        file: OwnedFd,
+        place: String,
+        is_dsync: bool,
+        failed: Arc<FailedSyncs>,
+    ) -> Result<Self> {
+        let stat =
+            rustix::fs::fstat(&file).map_err(|errno| Error::io(&errno.into(), "look at", place.as_str()))?;
+        let identity = (stat.st_dev, stat.st_ino);
+        Ok(Self { file, place, is_dsync, identity, failed, append: Mutex::new(()) })
+    }
+
+    fn error(&self, errno: Errno, operation: &'static str) -> Error {
+        Error::io(&errno.into(), operation, self.place.as_str())
+    }
+
+    fn error_at(&self, errno: Errno, operation: &'static str, offset: u64) -> Error {
+        Error::io(&errno.into(), operation, format!("{} at byte {offset}", self.place))
+    }
+
+    pub(super) fn read_at(&self, offset: Bytes, into: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let at = offset.0.saturating_add(done as u64);
+            match rustix::io::pread(&self.file, &mut into[done..], at) {
+                Ok(0) => {
+                    return Err(Error::new(
+                        ErrorKind::Invalid,
+                        "read",
+                        format!("{} at byte {at}", self.place),
+                    )
+                    .because("the file ends before that"));
+                }
+                Ok(read) => done += read,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.error_at(errno, "read", at)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_at(&self, offset: Bytes, bytes: &[u8]) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset.0.saturating_add(done as u64);
+            match rustix::io::pwrite(&self.file, &bytes[done..], at) {
+                Ok(0) => return Err(self.error_at(Errno::IO, "write", at)),
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.write_failed(errno, at)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A failed write of a file opened with O_DSYNC may have failed in its sync.
+    fn write_failed(&self, errno: Errno, at: u64) -> Error {
+        if self.is_dsync && errno != Errno::INVAL {
+            self.failed.keep(self.identity, errno);
+        }
+        self.error_at(errno, "write", at)
+    }
+
+    /// The kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not overwrite each
+    /// other. One that the kernel cuts short, as on a full disk, fails, and what was written of it stays.
+    pub(super) fn append(&self, bytes: &[u8]) -> Result<Bytes> {
+        let _alone = lock(&self.append);
+        let mut start = None;
+        let mut done = 0;
+        while done < bytes.len() {
+            // u64::MAX: use and move the file's position, which afterwards is the end of what was appended.
+            let written = match rustix::io::pwritev2(
+                &self.file,
+                &[IoSlice::new(&bytes[done..])],
+                u64::MAX,
+                ReadWriteFlags::APPEND,
+            ) {
+                Ok(0) => return Err(self.error(Errno::IO, "append to")),
+                Ok(written) => written,
+                Err(Errno::INTR) => continue,
+                Err(errno) => {
+                    if self.is_dsync && errno != Errno::INVAL {
+                        self.failed.keep(self.identity, errno);
+                    }
+                    return Err(self.error(errno, "append to"));
+                }
+            };
+            let end = rustix::fs::tell(&self.file).map_err(|errno| self.error(errno, "append to"))?;
+            let at = end.saturating_sub(written as u64);
+            let first = *start.get_or_insert(at);
+            if at != first + done as u64 {
+                return Err(self.error(Errno::IO, "append to").because("another append came between"));
+            }
+            done += written;
+        }
+        match start {
+            Some(start) => Ok(Bytes(start)),
+            None => rustix::fs::fstat(&self.file)
+                .map(|stat| Bytes(stat.st_size.cast_unsigned()))
+                .map_err(|errno| self.error(errno, "append to")),
+        }
+    }
+
+    pub(super) fn truncate(&self, size: Bytes) -> Result<()> {
+        rustix::fs::ftruncate(&self.file, size.0).map_err(|errno| self.error(errno, "truncate"))
+    }
+
+    pub(super) fn fsync(&self) -> Result<()> {
+        self.failed
+            .guard(self.identity, || rustix::fs::fsync(&self.file))
+            .map_err(|errno| self.error(errno, "fsync"))
+    }
+
+    pub(super) fn fdatasync(&self) -> Result<()> {
+        self.failed
+            .guard(self.identity, || rustix::fs::fdatasync(&self.file))
+            .map_err(|errno| self.error(errno, "fdatasync"))
+    }
+
+    /// Consumes a failure of write-back as fsync does (fs/sync.c), so it is kept like one.
+    pub(super) fn sync_file_range(&self, offset: Bytes, length: Bytes) -> Result<()> {
+        self.failed
+            .guard(self.identity, || self.sync_range(offset, length))
+            .map_err(|errno| self.error(errno, "sync_file_range"))
+    }
+
+    fn sync_range(&self, offset: Bytes, length: Bytes) -> rustix::io::Result<()> {
+        let signed = |bytes: Bytes| i64::try_from(bytes.0).map_err(|_| Errno::INVAL);
+        let (offset, length) = (signed(offset)?, signed(length)?);
+        let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        // SAFETY: the call takes no pointers.
+        let answer = unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset, length, flags) };
+        if answer < 0 {
+            let code = std::io::Error::last_os_error().raw_os_error();
+            return Err(code.map_or(Errno::IO, Errno::from_raw_os_error));
+        }
+        Ok(())
+    }
+}
+
+/// A panic elsewhere cannot leave these values half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_sync_is_never_followed_by_a_good_one() {
+        let failed = FailedSyncs::default();
+        assert_eq!(failed.guard((1, 2), || Ok(())), Ok(()));
+        assert_eq!(failed.guard((1, 2), || Err(Errno::IO)), Err(Errno::IO));
+        assert_eq!(
+            failed.guard((1, 2), || Ok(())),
+            Err(Errno::IO),
+            "the kernel has forgotten, the store has not"
+        );
+        assert_eq!(failed.guard((1, 3), || Ok(())), Ok(()), "another file");
+        assert_eq!(failed.guard_all(|| Err(Errno::NOSPC)), Err(Errno::NOSPC));
+        assert_eq!(failed.guard_all(|| Ok(())), Err(Errno::NOSPC));
+    }
+}

@@ -1,0 +1,309 @@
+//! A file of our own to measure on: made, filled, and gone when the program ends, however it ends.
+//!
+//! The file is preferably one without a name (O_TMPFILE): the kernel frees it with its last descriptor, so nothing is
+//! left behind even after SIGKILL. Others open it through `/proc/self/fd/N`, which gives them a description of their
+//! own, with O_DIRECT if they like.
+//!
+//! A file without a name must cost as much to sync as any other, or it measures something else. On ext4, xfs and
+//! tmpfs it does. On btrfs it does not: fsync skips the log for an inode without links (fs/btrfs/tree-log.c
+//! btrfs_log_inode_parent), so nothing is flushed; f2fs on the other hand writes a checkpoint each time (fs/f2fs/file.c
+//! need_do_checkpoint). So everywhere but on those three the file gets a name, `.plumb-PID-RANDOM.tmp`, made with
+//! O_EXCL and removed on drop.
+//!
+//! It is preallocated, so that a full disk is found out before anything is written, and then written with random
+//! bytes: blocks that were only reserved are read without the device, and bytes that compress or repeat may be
+//! stored elsewhere or not at all.
+//!
+//! Limitations: after SIGKILL a file with a name stays.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{Bytes, Clock, Errno, Error, ErrorKind, Result};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+
+use crate::file::{FileDevice, FileOptions};
+
+/// How much is written with one call.
+const PIECE: usize = 1 << 20;
+/// How much may be unsynced while filling, so that stopping is quick and the progress is true.
+const SYNC_EVERY: u64 = 256 << 20;
+/// How many random names are tried.
+const NAME_ATTEMPTS: u32 = 16;
+/// File systems on which a file without a name syncs like any other: ext2/3/4, xfs, tmpfs (uapi/linux/magic.h).
+const UNNAMED_SYNCS_ALIKE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+
+/// How a test file is filled.
+pub struct Filling<'a> {
+    /// The seed of the random bytes.
+    pub seed: u64,
+    /// Set by somebody else to stop: creation then fails with EINTR and leaves nothing behind.
+    pub stop: &'a AtomicBool,
+    /// Told how many bytes of the file are written, now and then, and at the end.
+    pub progress: &'a mut dyn FnMut(Bytes),
+}
+
+/// A file that only this process knows. Removed on drop.
+pub struct TestFile {
+    file: OwnedFd,
+    directory: PathBuf,
+    name: Option<Name>,
+    size: Bytes,
+}
+
+struct Name {
+    directory: OwnedFd,
+    name: String,
+}
+
+impl TestFile {
+    /// Makes a file of `size` bytes in `directory`, allocated, written with random bytes, and durable.
+    ///
+    /// # Errors
+    /// As open(2) and write(2); ENOSPC before anything is written where the file system can reserve; EINTR when
+    /// stopped. Nothing is left behind.
+    pub fn create(directory: &Path, size: Bytes, filling: Filling<'_>) -> Result<Self> {
+        let mut file = Self::create_empty(directory)?;
+        file.size = size;
+        file.fill(filling)?;
+        Ok(file)
+    }
+
+    /// Makes an empty file in `directory`, for appends.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn create_empty(directory: &Path) -> Result<Self> {
+        match unnamed(directory) {
+            Some(file) => Ok(Self { file, directory: directory.to_owned(), name: None, size: Bytes(0) }),
+            None => Self::create_named(directory),
+        }
+    }
+
+    fn create_named(directory: &Path) -> Result<Self> {
+        let failed = |errno: rustix::io::Errno| {
+            Error::io(&errno.into(), "create a test file in", directory.display().to_string())
+        };
+        let parent =
+            rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(failed)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for attempt in 0..NAME_ATTEMPTS {
+            let random = RandomState::new().hash_one(attempt);
+            let name = format!(".plumb-{}-{random:016x}.tmp", std::process::id());
+            match rustix::fs::openat(&parent, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => {
+                    let name = Some(Name { directory: parent, name });
+                    return Ok(Self { file, directory: directory.to_owned(), name, size: Bytes(0) });
+                }
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Err(failed(rustix::io::Errno::EXIST))
+    }
+
+    fn fill(&mut self, filling: Filling<'_>) -> Result<()> {
+        let Filling { seed, stop, progress } = filling;
+        let size = self.size;
+        if size == Bytes(0) {
+            return Ok(());
+        }
+        // Asked first, because ext4 reserves until the disk is full before it says so.
+        if self.available().is_some_and(|available| available < size) {
+            return Err(self.failed(rustix::io::Errno::NOSPC, "reserve"));
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size.0) {
+            // Not every file system can reserve; writing then finds out.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+            Err(errno) => return Err(self.failed(errno, "reserve")),
+        }
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut piece = vec![0; PIECE];
+        let mut done = 0;
+        let mut synced = 0;
+        while done < size.0 {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Os(Errno(libc::EINTR)), "fill", self.place())
+                    .because("stopped as asked; the file was removed"));
+            }
+            random.fill_bytes(&mut piece);
+            let length = (size.0 - done).min(PIECE as u64);
+            self.write(&piece[..length as usize], done)?;
+            done += length;
+            if done - synced >= SYNC_EVERY {
+                rustix::fs::fdatasync(&self.file).map_err(|errno| self.failed(errno, "sync"))?;
+                synced = done;
+            }
+            progress(Bytes(done));
+        }
+        rustix::fs::fsync(&self.file).map_err(|errno| self.failed(errno, "sync"))
+    }
+
+    /// The room that the file system has for this user, if it says.
+    fn available(&self) -> Option<Bytes> {
+        let system = rustix::fs::fstatvfs(&self.file).ok()?;
+        // A file system without a size (ramfs) does not say.
+        let bytes = system.f_bavail.checked_mul(system.f_frsize).map(Bytes)?;
+        (system.f_blocks > 0).then_some(bytes)
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pwrite(&self.file, &bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(self.failed(rustix::io::Errno::NOSPC, "write")),
+                Ok(written) => done += written,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(self.failed(errno, "write")),
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, errno: rustix::io::Errno, operation: &'static str) -> Error {
+        let error = Error::io(&errno.into(), operation, self.place());
+        match errno {
+            rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => {
+                error.because(format!("{} do not fit there; the file was removed", self.size))
+            }
+            _ => error,
+        }
+    }
+
+    /// For people: `a test file in /srv`.
+    pub fn place(&self) -> String {
+        format!("a test file in {}", self.directory.display())
+    }
+
+    /// The size that it was filled to.
+    pub fn size(&self) -> Bytes {
+        self.size
+    }
+
+    /// Whether it has a name in its directory meanwhile.
+    pub fn is_named(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// A path by which this process can open it again for as long as it lives.
+    pub fn path(&self) -> PathBuf {
+        match &self.name {
+            Some(name) => self.directory.join(&name.name),
+            None => unnamed_path(self.file.as_fd()),
+        }
+    }
+
+    /// The file as a device.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`].
+    pub fn open(&self, options: FileOptions, clock: Arc<dyn Clock>) -> Result<FileDevice> {
+        let file = crate::file::open_existing(&self.path(), options)
+            .map_err(|error| Error { place: self.place(), ..error })?;
+        FileDevice::over(file, self.place(), options, clock)
+    }
+}
+
+impl AsFd for TestFile {
+    /// The file as it was made: read-write, through the page cache.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        if let Some(Name { directory, name }) = &self.name
+            && let Err(errno) = rustix::fs::unlinkat(directory, name, AtFlags::empty())
+            && errno != rustix::io::Errno::NOENT
+        {
+            // A drop cannot fail; what is left over must still be said.
+            eprintln!("plumb: cannot remove {}: {errno}", self.directory.join(name).display());
+        }
+    }
+}
+
+/// A file without a name, where that exists, syncs like any other file, and can be opened again.
+fn unnamed(directory: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let file = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).ok()?;
+    let kind = rustix::fs::fstatfs(&file).ok()?.f_type as u64;
+    (UNNAMED_SYNCS_ALIKE.contains(&kind) && unnamed_path(file.as_fd()).exists()).then_some(file)
+}
+
+fn unnamed_path(file: BorrowedFd<'_>) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Device as _, ExtentState, Lba, LbaRange, RealClock};
+
+    use super::*;
+
+    fn names(directory: &Path) -> usize {
+        std::fs::read_dir(directory).unwrap().count()
+    }
+
+    fn create(directory: &Path, size: Bytes) -> Result<TestFile> {
+        let stop = AtomicBool::new(false);
+        TestFile::create(directory, size, Filling { seed: 1, stop: &stop, progress: &mut |_| {} })
+    }
+
+    #[test]
+    fn a_file_is_written_not_only_reserved_and_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut told = Bytes(0);
+        let stop = AtomicBool::new(false);
+        let filling = Filling { seed: 1, stop: &stop, progress: &mut |done| told = done };
+        let file = TestFile::create(directory.path(), Bytes(3 * 1024 * 1024 + 4096), filling).unwrap();
+        assert_eq!(told, file.size());
+        assert_eq!(names(directory.path()), usize::from(file.is_named()));
+        let device = file.open(FileOptions::read_buffered(), Arc::new(RealClock::start())).unwrap();
+        let info = device.info();
+        assert_eq!(info.size, file.size());
+        let extents = device.extents(LbaRange::new(Lba(0), info.blocks())).unwrap();
+        assert!(
+            extents.iter().all(|extent| matches!(extent.state, ExtentState::Written | ExtentState::Unknown)),
+            "{extents:?}"
+        );
+        drop((device, file));
+        assert_eq!(names(directory.path()), 0);
+    }
+
+    #[test]
+    fn a_named_file_is_removed_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TestFile::create_named(directory.path()).unwrap();
+        assert!(file.is_named() && file.path().exists());
+        assert_eq!(names(directory.path()), 1);
+        drop(file);
+        assert_eq!(names(directory.path()), 0);
+    }
+
+    #[test]
+    fn stopping_and_a_full_disk_leave_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let mut pieces = 0;
+        let mut progress = |_| {
+            pieces += 1;
+            stop.store(pieces >= 2, Ordering::Relaxed);
+        };
+        let filling = Filling { seed: 1, stop: &stop, progress: &mut progress };
+        let Err(stopped) = TestFile::create(directory.path(), Bytes::gib(1), filling) else {
+            panic!("it was not stopped")
+        };
+        assert_eq!(stopped.errno(), Some(Errno(libc::EINTR)));
+        // More than any disk has, less than the largest file.
+        let Err(full) = create(directory.path(), Bytes::gib(15_000)) else { panic!("15 TB fit") };
+        assert!(full.errno().is_some_and(|errno| errno.is_full() || errno == Errno(libc::EFBIG)), "{full}");
+        assert_eq!(names(directory.path()), 0);
+    }
+}

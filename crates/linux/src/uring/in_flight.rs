@@ -1,0 +1,300 @@
+//! The requests that a queue holds, each in a slot from submission until the kernel's answer.
+//!
+//! ```text
+//!            submit            hand over             answer
+//!   free ──────────► waiting ──────────► in kernel ──────────► free, completion appended
+//!     ▲                 ▲                 │      │ deadline: completion Unknown appended
+//!     │                 └── another call ─┘      ▼
+//!     └───────────────────── answer ───────── abandoned
+//! ```
+//!
+//! Invariant: each slot is in exactly one of these states; payload and scratch of a slot in the kernel or abandoned
+//! are neither touched nor freed.
+
+use plumb_block::{Bytes, Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Request, Tag};
+
+use crate::file::Target;
+use crate::file::scratch::Scratch;
+use crate::file::work::{Progress, Work};
+
+/// A request's place in the table; the user data of its submission entry.
+pub(super) type SlotIndex = u32;
+
+const NEVER: Nanos = Nanos(u64::MAX);
+
+struct Slot {
+    state: State,
+    tag: Tag,
+    op: Op,
+    work: Option<Work>,
+    payload: Payload,
+    scratch: Scratch,
+    submitted_at: Option<Nanos>,
+    deadline: Nanos,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    Waiting,
+    InKernel,
+    Abandoned,
+}
+
+/// All requests of one queue.
+pub(super) struct InFlight {
+    slots: Box<[Slot]>,
+    free: Vec<SlotIndex>,
+    pool: Pool,
+    /// Slots whose next call has to be handed to the kernel, oldest first.
+    waiting: Vec<SlotIndex>,
+    /// Requests that ended without the kernel, with their outcome.
+    ended: Vec<(SlotIndex, Outcome)>,
+    in_kernel: usize,
+    abandoned: usize,
+    /// No deadline of a request in flight is before this.
+    deadline_earliest: Nanos,
+}
+
+impl InFlight {
+    pub(super) fn new(depth: u32, pool: Pool) -> Self {
+        let empty = || Slot {
+            state: State::Free,
+            tag: Tag(0),
+            op: Op::Flush,
+            work: None,
+            payload: Payload::None,
+            scratch: Scratch::default(),
+            submitted_at: None,
+            deadline: NEVER,
+        };
+        let room = depth as usize;
+        Self {
+            slots: (0..depth).map(|_| empty()).collect(),
+            free: (0..depth).rev().collect(),
+            pool,
+            waiting: Vec::with_capacity(room),
+            ended: Vec::with_capacity(room),
+            in_kernel: 0,
+            abandoned: 0,
+            deadline_earliest: NEVER,
+        }
+    }
+
+    /// Takes a request, or gives it back if every slot is in use.
+    #[inline]
+    pub(super) fn admit(&mut self, request: Request, target: &Target) -> Result<(), Request> {
+        let Some(index) = self.free.pop() else { return Err(request) };
+        let admitted = Work::admit(&request, &target.grid, target.blocks(), target.latched_errno());
+        let Request { tag, op, range, payload, deadline } = request;
+        let deadline = deadline.unwrap_or(NEVER);
+        let slot = &mut self.slots[index as usize];
+        slot.tag = tag;
+        slot.op = op;
+        slot.payload = payload;
+        slot.deadline = deadline;
+        slot.submitted_at = None;
+        slot.state = State::Waiting;
+        self.deadline_earliest = self.deadline_earliest.min(deadline);
+        let ready = admitted.and_then(|work| {
+            slot.work = Some(work);
+            let length = target.logical_block() * range.nlb;
+            lend_scratch(slot, length, &self.pool, target.logical_block())
+        });
+        match ready {
+            Ok(()) => self.waiting.push(index),
+            Err(errno) => self.ended.push((index, Outcome::Failed(errno))),
+        }
+        Ok(())
+    }
+
+    /// The slots to hand over, oldest first.
+    pub(super) fn waiting(&self) -> &[SlotIndex] {
+        &self.waiting
+    }
+
+    /// The work of a slot, and the address of its memory (null if it needs none). Stamps the request as submitted
+    /// `now` if it was not before.
+    #[inline]
+    pub(super) fn prepare(&mut self, index: SlotIndex, now: Nanos) -> Option<(Work, *mut u8)> {
+        let slot = &mut self.slots[index as usize];
+        slot.submitted_at.get_or_insert(now);
+        let memory = match &mut slot.payload {
+            Payload::Into(buffer) => buffer.as_mut_ptr(),
+            // The kernel only reads it.
+            Payload::Bytes(buffer) => buffer.as_ptr().cast_mut(),
+            Payload::None | Payload::Pattern(_) => {
+                slot.scratch.bytes().map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr)
+            }
+        };
+        slot.work.map(|work| (work, memory))
+    }
+
+    /// The kernel has taken the `count` oldest waiting slots.
+    #[inline]
+    pub(super) fn handed_over(&mut self, count: usize) {
+        for index in self.waiting.drain(..count) {
+            self.slots[index as usize].state = State::InKernel;
+        }
+        self.in_kernel += count;
+    }
+
+    /// Takes the oldest waiting slot out for a call that does not go through the ring; answer it with
+    /// [`answered_aside`](Self::answered_aside).
+    pub(super) fn take_aside(&mut self, position: usize) -> SlotIndex {
+        self.waiting.remove(position)
+    }
+
+    /// The answer to a call made aside.
+    pub(super) fn answered_aside(&mut self, index: SlotIndex, answer: Result<u64, Errno>, target: &Target) {
+        match self.progress(index, answer, target) {
+            Some(outcome) => self.ended.push((index, outcome)),
+            None => self.waiting.push(index),
+        }
+    }
+
+    /// The kernel's answer for a slot: appends its completion, or makes it wait for another call.
+    #[inline]
+    pub(super) fn answered(
+        &mut self,
+        index: SlotIndex,
+        answer: Result<u64, Errno>,
+        target: &Target,
+        now: Nanos,
+        completions: &mut Vec<Completion>,
+    ) {
+        self.in_kernel -= 1;
+        let outcome = self.progress(index, answer, target);
+        if self.slots[index as usize].state == State::Abandoned {
+            // Whatever is left of it is not begun any more.
+            self.abandoned -= 1;
+            self.slots[index as usize].payload = Payload::None;
+            self.release(index);
+            return;
+        }
+        match outcome {
+            Some(outcome) => self.complete(index, outcome, now, completions),
+            None => {
+                self.slots[index as usize].state = State::Waiting;
+                self.waiting.push(index);
+            }
+        }
+    }
+
+    #[inline]
+    fn progress(&mut self, index: SlotIndex, answer: Result<u64, Errno>, target: &Target) -> Option<Outcome> {
+        let slot = &mut self.slots[index as usize];
+        match slot.work.as_mut()?.answered(answer) {
+            Progress::Again => None,
+            // Another queue may have learnt of a failed flush while this one was under way.
+            Progress::Ended(Outcome::Done) if slot.op == Op::Flush => {
+                Some(target.latched_errno().map_or(Outcome::Done, Outcome::Failed))
+            }
+            Progress::Ended(outcome) => Some(outcome),
+            Progress::Latching(errno) => {
+                target.latch(errno);
+                Some(Outcome::Failed(errno))
+            }
+        }
+    }
+
+    /// Appends the completions of requests that ended without the kernel.
+    pub(super) fn complete_ended(&mut self, now: Nanos, completions: &mut Vec<Completion>) {
+        while let Some((index, outcome)) = self.ended.pop() {
+            self.complete(index, outcome, now, completions);
+        }
+    }
+
+    /// Whether requests ended without the kernel wait to be completed.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    #[inline]
+    fn complete(
+        &mut self,
+        index: SlotIndex,
+        outcome: Outcome,
+        now: Nanos,
+        completions: &mut Vec<Completion>,
+    ) {
+        let slot = &mut self.slots[index as usize];
+        completions.push(Completion {
+            tag: slot.tag,
+            outcome,
+            submitted_at: slot.submitted_at.unwrap_or(now),
+            completed_at: now,
+            payload: std::mem::take(&mut slot.payload),
+        });
+        self.release(index);
+    }
+
+    /// Frees a slot whose payload was taken out.
+    #[inline]
+    fn release(&mut self, index: SlotIndex) {
+        self.slots[index as usize].state = State::Free;
+        self.free.push(index);
+    }
+
+    /// Gives up on requests in the kernel whose deadline is not after `now`: their outcome is unknown, and their
+    /// memory stays here until the kernel answers.
+    pub(super) fn abandon_late(&mut self, now: Nanos, completions: &mut Vec<Completion>) {
+        if self.deadline_earliest > now {
+            return;
+        }
+        self.deadline_earliest = NEVER;
+        for slot in &mut self.slots {
+            match slot.state {
+                State::InKernel if slot.deadline <= now => {
+                    slot.state = State::Abandoned;
+                    self.abandoned += 1;
+                    completions.push(Completion {
+                        tag: slot.tag,
+                        outcome: Outcome::Unknown,
+                        submitted_at: slot.submitted_at.unwrap_or(now),
+                        completed_at: now,
+                        payload: Payload::None,
+                    });
+                }
+                State::InKernel | State::Waiting => {
+                    self.deadline_earliest = self.deadline_earliest.min(slot.deadline);
+                }
+                State::Free | State::Abandoned => {}
+            }
+        }
+    }
+
+    /// When the next request has to be given up at the earliest, if any has a deadline.
+    pub(super) fn deadline_earliest(&self) -> Option<Nanos> {
+        (self.deadline_earliest != NEVER).then_some(self.deadline_earliest)
+    }
+
+    /// How many requests the kernel has, abandoned ones included.
+    pub(super) fn in_kernel(&self) -> usize {
+        self.in_kernel
+    }
+
+    /// How many requests somebody still waits for.
+    pub(super) fn awaited(&self) -> usize {
+        self.in_kernel - self.abandoned + self.waiting.len()
+    }
+
+    /// Gives all memory up without freeing it: for when the kernel may touch it and cannot be waited for.
+    pub(super) fn leak(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.slots));
+    }
+}
+
+/// Gives memory to a request that brings none but moves bytes, and turns a pattern into them.
+#[inline]
+fn lend_scratch(slot: &mut Slot, length: Bytes, pool: &Pool, block: Bytes) -> Result<(), Errno> {
+    match (slot.op, &slot.payload) {
+        (Op::Read, Payload::None) => slot.scratch.at_least(length, pool).map(drop),
+        (Op::Write { .. }, Payload::Pattern(pattern)) => {
+            let bytes = slot.scratch.at_least(length, pool)?;
+            pattern.fill(block.0 as usize, &mut bytes[..length.0 as usize]);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}

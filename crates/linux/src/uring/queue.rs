@@ -1,0 +1,180 @@
+//! The queue over a ring.
+
+#![expect(unsafe_code, reason = "submission entries carry the addresses of buffers")]
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumb_block::{
+    Bytes, Completion, Errno, Error, ErrorKind, Nanos, Queue, QueueFull, QueueOptions, Request, Result, Wait,
+};
+
+use super::entry::{self, Pushed};
+use super::in_flight::InFlight;
+use super::ring::Ring;
+use crate::block_ioctl;
+use crate::file::Target;
+use crate::file::work::Call;
+
+/// A queue over io_uring. It belongs to the thread that polls it; it may move to another while nothing is in flight.
+pub(crate) struct UringQueue {
+    target: Arc<Target>,
+    ring: Ring,
+    requests: InFlight,
+    /// How many of the waiting requests are in the submission queue already, oldest first.
+    pushed: usize,
+}
+
+impl UringQueue {
+    pub(crate) fn new(target: Arc<Target>, file: OwnedFd, options: QueueOptions) -> Result<Self> {
+        let depth = options.depth;
+        let ring = Ring::new(Arc::clone(&target), file, depth, options.pool.clone()).map_err(|error| {
+            Error::io(&error, "open a queue to", target.name.as_str())
+                .because(format!("an io_uring of depth {depth}: {error}"))
+        })?;
+        Ok(Self { target, ring, requests: InFlight::new(depth, options.pool), pushed: 0 })
+    }
+
+    /// Puts what waits into the submission queue, stamped `now`. Discards of block devices, which have no entry of
+    /// their own, are carried out here and now.
+    fn push_waiting(&mut self, now: Nanos) {
+        while let Some(index) = self.requests.waiting().get(self.pushed).copied() {
+            let Some((work, memory)) = self.requests.prepare(index, now) else { return };
+            let call = work.call();
+            // SAFETY: the memory belongs to the slot, which keeps it untouched until the kernel has answered.
+            match unsafe { entry::push(&mut self.ring, call, memory, u64::from(index)) } {
+                Pushed::Yes => self.pushed += 1,
+                Pushed::Full => return,
+                Pushed::NotForRings => self.make_aside(call),
+            }
+        }
+    }
+
+    fn make_aside(&mut self, call: Call) {
+        let index = self.requests.take_aside(self.pushed);
+        let answer = match call {
+            Call::Discard { offset, length } => {
+                block_ioctl::discard(self.target.file(), Bytes(offset), Bytes(length))
+            }
+            _ => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+        };
+        let answer = answer.map(|()| 0).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno));
+        self.requests.answered_aside(index, answer, &self.target);
+    }
+
+    /// Hands over what was pushed and waits for `want` completions until `until`.
+    fn enter(&mut self, want: usize, until: Option<Nanos>, now: Nanos) -> Result<()> {
+        if self.pushed == 0 && want == 0 && !self.ring.has_deferred() {
+            return Ok(());
+        }
+        let timeout = until.map(|until| Duration::from(until.since(now)));
+        match self.ring.enter(want, timeout) {
+            Ok(taken) => {
+                self.requests.handed_over(taken);
+                self.pushed -= taken;
+                Ok(())
+            }
+            Err(error) => self.recover(&error),
+        }
+    }
+
+    fn recover(&mut self, error: &io::Error) -> Result<()> {
+        let place = self.target.name.as_str();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(()),
+            // The kernel wants completions fetched, or is short of memory until some requests are over.
+            Some(libc::EBUSY | libc::EAGAIN) if self.requests.in_kernel() > 0 => Ok(()),
+            Some(libc::EEXIST) if self.requests.in_kernel() == 0 => {
+                self.pushed = 0;
+                self.ring
+                    .renew()
+                    .and_then(|()| self.ring.claim())
+                    .map_err(|error| Error::io(&error, "move a queue of", place))
+            }
+            Some(libc::EEXIST) => Err(Error::new(ErrorKind::Invalid, "poll a queue of", place)
+                .because("it moved to another thread while requests were in flight")),
+            _ => Err(Error::io(error, "poll a queue of", place)),
+        }
+    }
+
+    /// Appends the completions that are there, all stamped with one reading of the clock taken after they were
+    /// seen. Returns that reading.
+    fn reap(&mut self, completions: &mut Vec<Completion>) -> Nanos {
+        let Self { target, ring, requests, .. } = self;
+        let batch = ring.completions();
+        let now = target.clock.now();
+        for answer in batch {
+            let moved = u64::try_from(answer.result()).map_err(|_| Errno(answer.result().wrapping_neg()));
+            // The user data is what `push_waiting` put there: an index.
+            requests.answered(answer.user_data() as u32, moved, target, now, completions);
+        }
+        requests.complete_ended(now, completions);
+        now
+    }
+}
+
+impl Queue for UringQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        self.requests.admit(request, &self.target).map_err(QueueFull)
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        self.ring.claim().map_err(|error| Error::io(&error, "poll a queue of", self.target.name.as_str()))?;
+        let before = completions.len();
+        let asked = wait.completions as usize;
+        let mut now = self.target.clock.now();
+        loop {
+            self.push_waiting(now);
+            let mut want = asked.saturating_sub(completions.len() - before).min(self.requests.awaited());
+            let until = earlier(wait.deadline, self.requests.deadline_earliest());
+            if self.requests.has_ended() || until.is_some_and(|until| until <= now) {
+                want = 0;
+            }
+            self.enter(want, until, now)?;
+            now = self.reap(completions);
+            self.requests.abandon_late(now, completions);
+            let is_handed_over = self.requests.waiting().is_empty();
+            let is_enough = completions.len() - before >= asked || self.requests.awaited() == 0;
+            let is_late = wait.deadline.is_some_and(|deadline| deadline <= now);
+            if is_handed_over && (is_enough || is_late) {
+                return Ok(completions.len() - before);
+            }
+        }
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.wake_fd())
+    }
+}
+
+/// Waits until the kernel touches no buffer any more. Requests that it was never handed are given up.
+impl Drop for UringQueue {
+    fn drop(&mut self) {
+        let mut ignored = Vec::new();
+        while self.requests.in_kernel() > 0 {
+            match self.ring.enter(1, None) {
+                // Entries pushed but not handed over before go along.
+                Ok(taken) => {
+                    self.requests.handed_over(taken);
+                    self.pushed -= taken;
+                }
+                // Interrupted, or completions must be fetched first.
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {}
+                // Dropped by another thread than its own: the kernel cannot be asked, so the memory must stay.
+                Err(_) => return self.requests.leak(),
+            }
+            self.reap(&mut ignored);
+            ignored.clear();
+        }
+    }
+}
+
+fn earlier(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

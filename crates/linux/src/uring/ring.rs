@@ -1,0 +1,291 @@
+//! A ring: set up with as much as the kernel has, bound to the thread that first uses it.
+//!
+//! A ring with SINGLE_ISSUER belongs to one thread, but a queue is made on one thread and given to another. So the
+//! ring is made disabled, and enabled by the thread that first polls. A queue that moves later gets a new ring, if
+//! nothing is in flight in the old one: the kernel tells (EEXIST).
+
+#![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use plumb_block::Pool;
+
+use crate::file::Target;
+
+/// The largest piece of memory that the kernel registers as one buffer.
+const REGISTERED_MAX: usize = 1 << 30;
+
+type Uring = IoUring<squeue::Entry, cqueue::Entry>;
+type Builder = io_uring::Builder<squeue::Entry, cqueue::Entry>;
+
+/// The ways to set up a ring, best first, with the kernel that brought the last thing in each.
+const WAYS: [fn(&mut Builder); 4] = [
+    // 6.6: no indirection between queue and entries.
+    |ring| {
+        owned_by_one_thread(ring);
+        ring.setup_no_sqarray();
+    },
+    // 6.1: completions run only when their thread asks for them.
+    owned_by_one_thread,
+    // 5.19: completions do not interrupt their thread.
+    |ring| {
+        ring.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
+    },
+    |_| {},
+];
+
+fn owned_by_one_thread(ring: &mut Builder) {
+    ring.setup_submit_all()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .setup_r_disabled();
+}
+
+/// A ring with its registered file and memory.
+pub(super) struct Ring {
+    uring: Uring,
+    is_disabled: bool,
+    target: Arc<Target>,
+    file: OwnedFd,
+    has_fixed_file: bool,
+    memory: Option<RegisteredMemory>,
+    depth: u32,
+    pool: Pool,
+}
+
+/// How submission entries name a file.
+#[derive(Clone, Copy)]
+pub(super) enum OwnFd {
+    /// By its place among the ring's registered files.
+    Registered(types::Fixed),
+    /// By its descriptor.
+    Raw(types::Fd),
+}
+
+/// The memory of the pool, registered in pieces of `piece` bytes.
+#[derive(Clone, Copy)]
+struct RegisteredMemory {
+    start: usize,
+    length: usize,
+    piece: usize,
+}
+
+impl Ring {
+    /// A ring for `depth` requests to `file`, a description of `target` of its own, with buffers from `pool`. What cannot be registered, for lack of
+    /// lockable memory or an old kernel, is used unregistered.
+    pub(super) fn new(target: Arc<Target>, file: OwnedFd, depth: u32, pool: Pool) -> io::Result<Self> {
+        let (uring, is_disabled) = set_up(depth)?;
+        let has_fixed_file = uring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
+        let memory = register(&uring, &pool);
+        Ok(Self { uring, is_disabled, target, file, has_fixed_file, memory, depth, pool })
+    }
+
+    /// The same with nothing in it, for the calling thread. Only when nothing is in flight.
+    pub(super) fn renew(&mut self) -> io::Result<()> {
+        let file = self.file.try_clone()?;
+        *self = Self::new(Arc::clone(&self.target), file, self.depth, self.pool.clone())?;
+        Ok(())
+    }
+
+    /// Makes the ring that of the calling thread, at first use.
+    pub(super) fn claim(&mut self) -> io::Result<()> {
+        if self.is_disabled {
+            self.uring.submitter().register_enable_rings()?;
+            self.is_disabled = false;
+        }
+        Ok(())
+    }
+
+    /// The queue's own description of the target as submission entries name it.
+    #[inline]
+    pub(super) fn own_fd(&self) -> OwnFd {
+        if self.has_fixed_file {
+            OwnFd::Registered(types::Fixed(0))
+        } else {
+            OwnFd::Raw(types::Fd(self.file.as_raw_fd()))
+        }
+    }
+
+    /// The device's description of the target: the one that claims a block device. Never a registered one.
+    pub(super) fn claiming_fd(&self) -> types::Fd {
+        types::Fd(self.target.file().as_raw_fd())
+    }
+
+    /// The index of the registered buffer in which `length` bytes at `address` lie as a whole, if one holds them.
+    #[inline]
+    pub(super) fn buffer_index(&self, address: *const u8, length: usize) -> Option<u16> {
+        let memory = self.memory?;
+        let offset = address.addr().checked_sub(memory.start)?;
+        let end = offset.checked_add(length).filter(|end| length > 0 && *end <= memory.length)?;
+        if memory.length <= memory.piece {
+            return Some(0);
+        }
+        let index = offset / memory.piece;
+        if (end - 1) / memory.piece == index { u16::try_from(index).ok() } else { None }
+    }
+
+    /// Adds an entry; false if there is no room, which a ring of the right depth never says.
+    ///
+    /// # Safety
+    /// The memory that the entry names must stay valid, and unused by anyone else where the kernel writes it, until
+    /// the entry's completion was seen.
+    pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: what the caller promises.
+        unsafe { self.uring.submission().push(entry) }.is_ok()
+    }
+
+    /// Whether the kernel has completions that only a call fetches.
+    pub(super) fn has_deferred(&mut self) -> bool {
+        let queue = self.uring.submission();
+        queue.taskrun() || queue.cq_overflow()
+    }
+
+    /// Submits what was pushed and waits for `want` completions, at most for `timeout`. Returns how many entries the
+    /// kernel took; a timeout is not an error.
+    pub(super) fn enter(&self, want: usize, timeout: Option<Duration>) -> io::Result<usize> {
+        let submitter = self.uring.submitter();
+        let entered = match timeout {
+            Some(timeout) if want > 0 => {
+                let timespec = Timespec::from(timeout);
+                submitter.submit_with_args(want, &SubmitArgs::new().timespec(&timespec))
+            }
+            _ => submitter.submit_and_wait(want),
+        };
+        match entered {
+            Err(error) if error.raw_os_error() == Some(libc::ETIME) => Ok(0),
+            other => other,
+        }
+    }
+
+    /// The completions that are there now.
+    pub(super) fn completions(&mut self) -> cqueue::CompletionQueue<'_, cqueue::Entry> {
+        self.uring.completion()
+    }
+
+    /// The descriptor that becomes readable when there are completions.
+    pub(super) fn wake_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is that of the ring, open for as long as `self` is borrowed.
+        unsafe { BorrowedFd::borrow_raw(self.uring.as_raw_fd()) }
+    }
+}
+
+/// Lets go of the file and the memory now. A ring that is only closed does so some time later, and until then the
+/// file system cannot be unmounted and the memory stays locked.
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let submitter = self.uring.submitter();
+        // Only the ring's own thread may: to others the kernel refuses, and does it later. Both are then fine.
+        if self.has_fixed_file {
+            submitter.unregister_files().unwrap_or_default();
+        }
+        if self.memory.is_some() {
+            submitter.unregister_buffers().unwrap_or_default();
+        }
+    }
+}
+
+/// The best ring that this kernel makes, and whether it has yet to be enabled.
+fn set_up(depth: u32) -> io::Result<(Uring, bool)> {
+    let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
+    for (index, way) in WAYS.iter().enumerate() {
+        let mut builder = Uring::builder();
+        builder.dontfork();
+        way(&mut builder);
+        match builder.build(depth) {
+            // Timeouts while waiting came with 5.11; without them a deadline cannot be kept.
+            Ok(uring) if uring.params().is_feature_ext_arg() => return Ok((uring, index < 2)),
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "this kernel's io_uring is older than 5.11",
+                ));
+            }
+            // A flag that this kernel does not know.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused)
+}
+
+fn register(uring: &Uring, pool: &Pool) -> Option<RegisteredMemory> {
+    let (start, length): (NonNull<u8>, usize) = pool.region();
+    let stride = usize::try_from(pool.buffer_size().0).ok()?;
+    // Whole buffers in each piece, so that no buffer lies across two.
+    let piece = REGISTERED_MAX - REGISTERED_MAX % stride.clamp(1, REGISTERED_MAX);
+    let pieces: Vec<libc::iovec> = (0..length)
+        .step_by(piece)
+        .map(|offset| libc::iovec {
+            iov_base: start.as_ptr().wrapping_add(offset).cast(),
+            iov_len: piece.min(length - offset),
+        })
+        .collect();
+    // SAFETY: the region is valid for as long as the pool lives, which the ring keeps; the kernel pins the pages.
+    let registered = unsafe { uring.submitter().register_buffers(&pieces) };
+    registered.ok().map(|()| RegisteredMemory { start: start.as_ptr().addr(), length, piece })
+}
+
+/// Whether io_uring works here at all: a ring is made, and an empty request goes through it.
+///
+/// # Errors
+/// What the kernel or a seccomp filter answered.
+pub(crate) fn try_ring() -> io::Result<()> {
+    let (mut uring, is_disabled) = set_up(2)?;
+    if is_disabled {
+        uring.submitter().register_enable_rings()?;
+    }
+    let nothing = opcode::Nop::new().build();
+    // SAFETY: a NOP names no memory.
+    unsafe { uring.submission().push(&nothing) }.map_err(|full| io::Error::other(full.to_string()))?;
+    uring.submit_and_wait(1)?;
+    uring.completion().next().map(|_| ()).ok_or_else(|| io::Error::other("an empty request got no answer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Bytes, PoolShape};
+
+    use super::*;
+    use crate::file::FileOptions;
+
+    #[test]
+    fn every_way_down_gives_a_ring_or_is_not_known_to_this_kernel() {
+        for (index, way) in WAYS.iter().enumerate() {
+            let mut builder = Uring::builder();
+            way(&mut builder);
+            match builder.build(8) {
+                Ok(ring) => assert!(ring.params().sq_entries() >= 8),
+                Err(error) => eprintln!("SKIPPED: way {index} is refused here: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_found_by_address_and_only_as_a_whole() {
+        if let Err(error) = try_ring() {
+            eprintln!("SKIPPED: no io_uring here: {error}");
+            return;
+        }
+        let pool = Pool::new(PoolShape { buffer: Bytes(4096), count: 4, alignment: Bytes(4096) }).unwrap();
+        let clock = Arc::new(plumb_block::RealClock::start());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(4096).unwrap();
+        let open = || OwnedFd::from(std::fs::File::open(file.path()).unwrap());
+        let target = Target::new(open(), "file".to_owned(), FileOptions::read_buffered(), clock).unwrap();
+        let mut ring = Ring::new(Arc::new(target), open(), 4, pool.clone()).unwrap();
+        let start = pool.region().0.as_ptr().cast_const();
+        ring.memory = Some(RegisteredMemory { start: start.addr(), length: 16384, piece: 8192 });
+        assert_eq!(ring.buffer_index(start, 4096), Some(0));
+        assert_eq!(ring.buffer_index(start.wrapping_add(8192), 8192), Some(1));
+        assert_eq!(ring.buffer_index(start.wrapping_add(4096), 8192), None, "across two pieces");
+        assert_eq!(ring.buffer_index(start.wrapping_add(12288), 8192), None, "past the end");
+        assert_eq!(ring.buffer_index(start.wrapping_sub(1), 1), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! Block devices keep the contract of the waist: loop devices of our own, so only root can run this. One of them lies
+//! on a file system that is full, so that a write-back fails in earnest.
+
+mod support;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use plumb_block::conformance::{Verdict, run, run_some};
+use plumb_linux::{EngineChoice, FileOptions};
+use support::{FileRig, LoopDevice, Mount};
+
+/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
+/// moment, and opening the device again fails with EBUSY.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn loop_device(backing: &Path) -> Option<LoopDevice> {
+    LoopDevice::over(backing).map_err(|why| eprintln!("SKIPPED: no loop device: {why}")).ok()
+}
+
+#[test]
+fn loop_devices_conform() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = tempfile::tempdir().unwrap();
+    let backing = directory.path().join("backing");
+    File::create(&backing).unwrap().set_len(8 << 20).unwrap();
+    let Some(device) = loop_device(&backing) else { return };
+    for options in [FileOptions::write_direct(), FileOptions::write_buffered()] {
+        for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+            run(&mut FileRig::new(&device.path, options.engine(engine)), 3).assert_conforms();
+        }
+    }
+}
+
+#[test]
+fn a_failed_write_back_latches_the_device() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mount = match Mount::new(&["-t", "tmpfs", "-o", "size=2m", "tmpfs"]) {
+        Ok(mount) => mount,
+        Err(why) => return eprintln!("SKIPPED: cannot mount: {why}"),
+    };
+    let backing = mount.directory.path().join("backing");
+    File::create(&backing).unwrap().set_len(16 << 20).unwrap();
+    let Some(device) = loop_device(&backing) else { return };
+    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+        let mut rig = FileRig::new(&device.path, FileOptions::write_buffered().engine(engine));
+        let (path, filler) = (device.path.clone(), mount.directory.path().join("filler"));
+        rig.fail_flush = Some(Box::new(move || {
+            fill(&filler);
+            // A dirty page for which the backing file system has no room; the next flush writes it back.
+            let disk = OpenOptions::new().write(true).open(&path).unwrap();
+            disk.write_all_at(&[1; 4096], 12 << 20).unwrap();
+            // Closing the descriptor does not write it back: others have the device open.
+        }));
+        let report = run_some(&mut rig, 4, &["a-failed-flush-latches"]);
+        report.assert_conforms();
+        assert_eq!(report.checks[0].verdict, Verdict::Passed);
+    }
+}
+
+/// Fills the file system of `filler` to the last page.
+fn fill(filler: &Path) {
+    let mut file = OpenOptions::new().append(true).create(true).open(filler).expect("a filler");
+    while file.write_all(&[0xff; 4096]).is_ok() {}
+}

@@ -1,0 +1,139 @@
+//! An io_uring belongs to one thread, a queue may move: guards against hanging, against memory freed under the
+//! kernel, and against a descriptor that never becomes readable.
+
+mod support;
+
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Completion, Device as _, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue, QueueOptions,
+    RealClock, Request, Tag, Wait,
+};
+use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use support::test_file;
+
+struct Place {
+    device: FileDevice,
+    pool: Pool,
+    _file: TestFile,
+    _directory: tempfile::TempDir,
+}
+
+/// A device on io_uring, unless that does not work here.
+fn place() -> Option<Place> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = test_file(directory.path());
+    let options = FileOptions::write_direct().engine(EngineChoice::IoUring);
+    let device = match file.open(options, Arc::new(RealClock::start())) {
+        Ok(device) => device,
+        Err(error) => {
+            eprintln!("SKIPPED: {error}");
+            return None;
+        }
+    };
+    Some(Place { device, pool: pool(), _file: file, _directory: directory })
+}
+
+fn pool() -> Pool {
+    let shape = PoolShape { buffer: Bytes::kib(64), count: 8, alignment: Bytes::kib(4) };
+    Pool::new(shape).expect("memory for a pool")
+}
+
+fn queue(place: &Place) -> Box<dyn Queue> {
+    let options = QueueOptions { depth: 4, pool: place.pool.clone() };
+    place.device.open_queue(options).expect("a queue")
+}
+
+fn range() -> LbaRange {
+    LbaRange::new(Lba(0), 128)
+}
+
+fn read_one(queue: &mut dyn Queue) -> Outcome {
+    queue.submit(Request::read(Tag(1), range())).expect("room in the queue");
+    let mut completions: Vec<Completion> = Vec::new();
+    queue.poll(Wait::ONE, &mut completions).expect("a working queue");
+    completions[0].outcome
+}
+
+#[test]
+fn an_idle_queue_moves_to_another_thread_and_back() {
+    let Some(place) = place() else { return };
+    let mut queue = queue(&place);
+    for _ in 0..3 {
+        queue = std::thread::spawn(move || {
+            assert_eq!(read_one(&mut *queue), Outcome::Done);
+            queue
+        })
+        .join()
+        .expect("the other thread");
+        assert_eq!(read_one(&mut *queue), Outcome::Done);
+    }
+}
+
+#[test]
+fn a_request_submitted_on_one_thread_is_handed_over_by_another() {
+    let Some(place) = place() else { return };
+    let mut queue = queue(&place);
+    assert_eq!(read_one(&mut *queue), Outcome::Done);
+    queue.submit(Request::read(Tag(2), range())).expect("room in the queue");
+    let completions = std::thread::spawn(move || {
+        let mut completions = Vec::new();
+        queue.poll(Wait::ONE, &mut completions).expect("a working queue");
+        completions
+    })
+    .join()
+    .expect("the other thread");
+    assert_eq!((completions[0].tag, completions[0].outcome), (Tag(2), Outcome::Done));
+}
+
+#[test]
+fn a_busy_queue_dropped_by_another_thread_neither_hangs_nor_frees_memory() {
+    let Some(place) = place() else { return };
+    let mut queue = queue(&place);
+    let buffer = place.pool.take(Bytes::kib(64)).expect("a buffer");
+    let before = place.pool.available();
+    queue.submit(Request::read_into(Tag(1), range(), buffer)).expect("room in the queue");
+    let mut completions = Vec::new();
+    let done = queue.poll(Wait::NONE, &mut completions).expect("a working queue");
+    std::thread::spawn(move || drop(queue)).join().expect("the other thread");
+    if done == 0 {
+        assert_eq!(place.pool.available(), before, "memory that the kernel may touch was given back");
+    }
+}
+
+#[test]
+fn memory_that_is_not_registered_works_too() {
+    let Some(place) = place() else { return };
+    let mut queue = queue(&place);
+    let mut bytes = pool().take(Bytes::kib(64)).expect("a buffer");
+    bytes.fill(7);
+    let write = Request::write(Tag(1), range(), Payload::Bytes(bytes.freeze()));
+    queue.submit(write).expect("room in the queue");
+    let mut completions = Vec::new();
+    queue.poll(Wait::ONE, &mut completions).expect("a working queue");
+    let back = pool().take(Bytes::kib(64)).expect("a buffer");
+    queue.submit(Request::read_into(Tag(2), range(), back)).expect("room in the queue");
+    queue.poll(Wait::ONE, &mut completions).expect("a working queue");
+    assert!(completions.iter().all(|completion| completion.outcome.is_done()), "{completions:?}");
+    let Payload::Into(read) = &completions[1].payload else { panic!("{completions:?}") };
+    assert!(read.iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn the_wake_descriptor_becomes_readable() {
+    let Some(place) = place() else { return };
+    let mut queue = queue(&place);
+    queue.submit(Request::read(Tag(1), range())).expect("room in the queue");
+    let mut completions = Vec::new();
+    let mut done = queue.poll(Wait::NONE, &mut completions).expect("a working queue");
+    while done == 0 {
+        let descriptor = queue.wake_fd().expect("a ring has a descriptor");
+        let mut waiting = [PollFd::new(&descriptor, PollFlags::IN)];
+        // A guard against hanging for ever, not a measure of speed.
+        let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut waiting, Some(&limit)).expect("poll works"), 1, "it never became readable");
+        done = queue.poll(Wait::NONE, &mut completions).expect("a working queue");
+    }
+    assert!(completions[0].outcome.is_done());
+}

@@ -1,0 +1,26 @@
+//! What became of tests: the one count that every chore adds to.
+
+/// Tests by how they ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Ran and passed.
+    pub(crate) passed: usize,
+    /// Ran and failed.
+    pub(crate) failed: usize,
+    /// Could not run on this machine.
+    pub(crate) skipped: usize,
+}
+
+impl Tally {
+    /// Adds what another step counted.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    /// One test.
+    pub(crate) fn one(passed: bool) -> Self {
+        Self { passed: usize::from(passed), failed: usize::from(!passed), skipped: 0 }
+    }
+}
