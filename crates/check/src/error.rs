@@ -71,7 +71,9 @@ impl CheckError {
     pub fn severity(&self) -> Severity {
         match self {
             Self::NotThere { .. } | Self::NotADirectory { .. } => Severity::Usage,
-            Self::Size { source: SizeError::TooSmall { .. } | SizeError::OverShare { .. }, .. } => Severity::Usage,
+            Self::Size { source: SizeError::TooSmall { .. } | SizeError::OverShare { .. }, .. } => {
+                Severity::Usage
+            }
             Self::Size { .. } => Severity::NotMeasured,
             Self::RawDevice { .. } => Severity::Refused,
             Self::Survey(_) | Self::Recording(_) | Self::Report(_) | Self::Block(_) => Severity::Failed,

@@ -49,9 +49,12 @@ impl Session<'_> {
             Ok(measured) => {
                 let part = if kind.write { "write" } else { "read" };
                 let both = measured.outcome.reads_and_writes();
-                let window =
-                    Window { parts: &[(part, &both.latency)], series: &both.series, length: measured.outcome.length };
-                self.keep(phase, window)?;
+                let window = Window {
+                    parts: &[(part, &both.latency)],
+                    series: &both.series,
+                    length: measured.outcome.length,
+                };
+                self.keep(phase, &window)?;
                 fill_in(&mut result, kind, self.has_one_leaf(), measured);
                 Ok(())
             }
@@ -141,7 +144,8 @@ impl Session<'_> {
         let before = self.storage.read();
         let clock = Arc::clone(&self.clock);
         let stop = self.stop;
-        let outcome = plumb_load::run(workers, &clock, stop, &mut |progress| self.show(phase, progress.elapsed))?;
+        let outcome =
+            plumb_load::run(workers, &clock, stop, &mut |progress| self.show(phase, progress.elapsed))?;
         let side = self.storage.between(before, self.storage.read());
         Ok((outcome, side))
     }

@@ -14,8 +14,8 @@ pub mod progress;
 pub mod request;
 mod session;
 mod storage;
-mod survey;
 mod surroundings;
+mod survey;
 mod sync;
 
 use std::sync::atomic::AtomicBool;

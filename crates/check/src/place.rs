@@ -22,7 +22,8 @@ impl Place {
     /// # Errors
     /// [`CheckError::NotThere`], [`CheckError::RawDevice`] or [`CheckError::NotADirectory`].
     pub fn of(target: &Path) -> Result<Self, CheckError> {
-        let found = fs::metadata(target).map_err(|source| CheckError::NotThere { path: target.to_owned(), source })?;
+        let found = fs::metadata(target)
+            .map_err(|source| CheckError::NotThere { path: target.to_owned(), source })?;
         let kind = found.file_type();
         if kind.is_dir() {
             return Ok(Self { directory: target.to_owned(), remark: None });
@@ -33,7 +34,8 @@ impl Place {
         if !kind.is_file() {
             return Err(CheckError::NotADirectory { path: target.to_owned() });
         }
-        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let remark = format!(
             "{} is a file: checking its directory {} with a file of plumb's own",
             target.display(),

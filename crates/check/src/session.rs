@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Clock, Nanos, RealClock};
 use plumb_linux::Engine;
-use plumb_measure::{DeviceIdentity, Histogram, Manifest, Place as RunPlace, RunDirectory, Series, TaggedHistogram};
+use plumb_measure::{
+    DeviceIdentity, Histogram, Manifest, Place as RunPlace, RunDirectory, Series, TaggedHistogram,
+};
 use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
 
 use crate::ended::{Ended, Mishap};
@@ -129,7 +131,7 @@ impl<'a> Session<'a> {
     }
 
     /// Records distributions under `PHASE/PART`, and what happened when under the name of the phase.
-    pub(crate) fn keep(&self, phase: Phase, window: Window<'_>) -> Result<(), CheckError> {
+    pub(crate) fn keep(&self, phase: Phase, window: &Window<'_>) -> Result<(), CheckError> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let tagged: Vec<TaggedHistogram> = window
             .parts
@@ -161,8 +163,12 @@ impl<'a> Session<'a> {
     /// Makes the run directory, now that there is something to record.
     pub(crate) fn open_recording(&mut self) -> Result<(), CheckError> {
         let environment = &self.document.environment;
-        let mut manifest =
-            Manifest::starting("check", self.request.argv.clone(), self.request.seed, &self.request.started_at);
+        let mut manifest = Manifest::starting(
+            "check",
+            self.request.argv.clone(),
+            self.request.seed,
+            &self.request.started_at,
+        );
         manifest.target = Some(self.document.target.clone());
         manifest.kernel.clone_from(&environment.kernel);
         manifest.host.clone_from(&environment.host);
@@ -223,7 +229,10 @@ impl<'a> Session<'a> {
     fn devices(&self) -> Vec<DeviceIdentity> {
         let path = &self.document.path;
         let identity = |name: &str| path.layers.iter().find(|layer| layer.name == name)?.identity.clone();
-        path.block_devices().into_iter().map(|name| DeviceIdentity { identity: identity(&name), name }).collect()
+        path.block_devices()
+            .into_iter()
+            .map(|name| DeviceIdentity { identity: identity(&name), name })
+            .collect()
     }
 }
 
@@ -236,5 +245,6 @@ fn first_of(parents: &[PathBuf], stem: &str, manifest: &Manifest) -> Result<RunD
             Err(error) => refused = refused.or(Some(error)),
         }
     }
-    Err(refused.map_or_else(|| CheckError::Report("there is no place for it".to_owned()), CheckError::Recording))
+    Err(refused
+        .map_or_else(|| CheckError::Report("there is no place for it".to_owned()), CheckError::Recording))
 }

@@ -18,15 +18,24 @@ pub(crate) fn written_share(device: &dyn Device) -> Option<f64> {
     if extents.iter().any(|extent| extent.state == ExtentState::Unknown) {
         return None;
     }
-    let written: u64 =
-        extents.iter().filter(|extent| extent.state == ExtentState::Written).map(|extent| extent.range.nlb).sum();
+    let written: u64 = extents
+        .iter()
+        .filter(|extent| extent.state == ExtentState::Written)
+        .map(|extent| extent.range.nlb)
+        .sum();
     (blocks > 0).then(|| written as f64 / blocks as f64)
 }
 
 /// The machine's memory in bytes (/proc/meminfo, MemTotal).
 pub(crate) fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
+    let kib: u64 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?
+        .trim()
+        .strip_suffix(" kB")?
+        .parse()
+        .ok()?;
     Some(kib * 1024)
 }
 

@@ -54,7 +54,10 @@ impl Session<'_> {
                 if let Some((write, sync)) = &measured.apart {
                     parts.extend([("write", write), ("sync", sync)]);
                 }
-                self.keep(phase, Window { parts: &parts, series: &measured.series, length: measured.length })?;
+                self.keep(
+                    phase,
+                    &Window { parts: &parts, series: &measured.series, length: measured.length },
+                )?;
                 self.document.sync.push(result(method, measured));
                 Ok(Ok(()))
             }
@@ -142,7 +145,9 @@ fn result(method: SyncMethod, measured: Measured) -> SyncResult {
         seconds: measured.length.as_secs_f64(),
         device_flushes: flushes,
         device_flushes_unknown_because: unknown_because,
-        flushes_per_sync: flushes.filter(|_| operations > 0).map(|flushes| flushes as f64 / operations as f64),
+        flushes_per_sync: flushes
+            .filter(|_| operations > 0)
+            .map(|flushes| flushes as f64 / operations as f64),
         storage: measured.side.ok(),
         quality: measured.quality,
         failed_because: None,

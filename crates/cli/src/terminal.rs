@@ -9,7 +9,9 @@ use plumb_report::Style;
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(broken) if broken.kind() != io::ErrorKind::BrokenPipe => Err(broken).context("cannot write to stdout"),
+        Err(broken) if broken.kind() != io::ErrorKind::BrokenPipe => {
+            Err(broken).context("cannot write to stdout")
+        }
         _ => Ok(()),
     }
 }

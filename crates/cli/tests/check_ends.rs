@@ -45,7 +45,9 @@ fn interrupted(phase: &str, signal: Signal, place: &Path, run: &Path) -> (ExitSt
 
 #[test]
 fn a_signal_stops_it_and_keeps_what_was_measured() {
-    for (phase, signal) in [("prepare", Signal::INT), ("append-fdatasync", Signal::TERM), ("direct-dsync", Signal::INT)] {
+    for (phase, signal) in
+        [("prepare", Signal::INT), ("append-fdatasync", Signal::TERM), ("direct-dsync", Signal::INT)]
+    {
         let (place, run) = (scratch(), scratch());
         let (status, stdout) = interrupted(phase, signal, place.path(), run.path());
         assert_eq!(status.code(), Some(3), "{phase}: {stdout}");
@@ -54,7 +56,11 @@ fn a_signal_stops_it_and_keeps_what_was_measured() {
         assert_eq!(document["complete"], false, "{phase}");
         assert_eq!(document["incomplete_because"], "interrupted by a signal", "{phase}");
         let again = plumb().args(["report", "--json"]).arg(run.path()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&again.stdout), stdout, "{phase}: the recording says something else");
+        assert_eq!(
+            String::from_utf8_lossy(&again.stdout),
+            stdout,
+            "{phase}: the recording says something else"
+        );
     }
 }
 
@@ -87,11 +93,8 @@ fn unnamed_files_work(place: &Path) -> Option<String> {
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let (place, run) = (scratch(), scratch());
-    let mut child = common::check(place.path(), run.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        common::check(place.path(), run.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     drop(child.stdout.take());
     let status = child.wait().unwrap();
     assert!(matches!(status.code(), Some(0 | 1)), "{status}");

@@ -7,7 +7,8 @@ use common::{check, plumb, said, scratch};
 #[test]
 fn a_recorded_survey_says_what_the_live_one_said() {
     let directory = scratch();
-    let recorded = plumb().args(["survey", ".", "--json", "--record"]).arg(directory.path()).output().unwrap();
+    let recorded =
+        plumb().args(["survey", ".", "--json", "--record"]).arg(directory.path()).output().unwrap();
     assert!(matches!(recorded.status.code(), Some(0 | 1)), "{}", said(&recorded));
     let again = plumb().args(["survey", ".", "--json", "--from"]).arg(directory.path()).output().unwrap();
     let paths = |output: &std::process::Output| common::document(output)["paths"].clone();
@@ -51,7 +52,8 @@ fn every_format_is_made_from_the_recording_alone() {
         }
     }
     let file = run.path().join("again.html");
-    let written = plumb().args(["report", "--format", "html", "-o"]).args([&file, run.path()]).output().unwrap();
+    let written =
+        plumb().args(["report", "--format", "html", "-o"]).args([&file, run.path()]).output().unwrap();
     assert_eq!(written.status, checked.status);
     let first = std::fs::read(run.path().join("report.html")).unwrap();
     assert_eq!(std::fs::read(file).unwrap(), first, "the page cannot be made again");

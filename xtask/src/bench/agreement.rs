@@ -39,7 +39,10 @@ const PATTERNS: [Pattern; 6] = [
         name: "write-direct",
         fio: &["--ioengine=io_uring", "--rw=randwrite", "--bs=8k", "--direct=1", "--iodepth=32"],
     },
-    Pattern { name: "read-cached", fio: &["--ioengine=psync", "--rw=randread", "--bs=8k", "--pre_read=1", "--invalidate=0"] },
+    Pattern {
+        name: "read-cached",
+        fio: &["--ioengine=psync", "--rw=randread", "--bs=8k", "--pre_read=1", "--invalidate=0"],
+    },
     Pattern { name: "write-cached", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=8k"] },
 ];
 
@@ -56,6 +59,8 @@ pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     for pair in 1..=pairs {
         eprintln!("pair {pair} of {pairs}");
         let document = check(plumb, place.path())?;
+        // Storage may be faster on blocks that were written long ago: both begin with a new file.
+        remove_if_there(&place.path().join("peer.dat"))?;
         for (pattern, ratios) in PATTERNS.iter().zip(&mut ratios) {
             let theirs = fio(pattern, place.path())?;
             ratios.push(rate(&document, pattern.name)? / theirs);
@@ -67,6 +72,15 @@ pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
         println!("{:<20} {:>8.3}  {low:.3} to {high:.3}", pattern.name, median(ratios));
     }
     Ok(())
+}
+
+fn remove_if_there(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).context("removing fio's file")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// One check; a finding (exit 1) is as good as none.

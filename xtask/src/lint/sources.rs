@@ -16,7 +16,9 @@ const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", 
 /// Reads every Rust source of the tree and judges it.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
-    for name in tracked(root, &[".rs"])? {
+    // This file is full of the words that it looks for.
+    let own = |name: &String| name.ends_with("lint/sources.rs");
+    for name in tracked(root, &[".rs"])?.into_iter().filter(|name| !own(name)) {
         let text = fs::read_to_string(root.join(&name)).with_context(|| name.clone())?;
         found.extend(judge(&name, &text));
     }
@@ -46,22 +48,19 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
 fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     let code = line.split("//").next().unwrap_or(line);
     let is_test = name.contains("tests/") || name.ends_with("tests.rs");
-    // The needles are put together here so that this file does not offend itself.
-    let unsafe_word = concat!("unsafe", " ");
-    if code.contains(unsafe_word) && !UNSAFE_HOMES.iter().any(|home| name.starts_with(home)) {
+    if code.contains("unsafe ") && !UNSAFE_HOMES.iter().any(|home| name.starts_with(home)) {
         return Some("unsafe code outside its homes (crates/linux, block's buffers, crates/export)");
     }
     if drops_a_flush(code) {
         return Some("the result of a flush or sync is dropped");
     }
-    if code.contains(concat!("#[", "allow(")) || code.contains(concat!("#![", "allow(")) {
+    if code.contains("#[allow(") || code.contains("#![allow(") {
         return Some("use #[expect(..., reason = ...)]");
     }
-    if [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")].iter().any(|word| line.contains(word))
-    {
+    if ["TODO", "FIXME", "XXX:"].iter().any(|word| line.contains(word)) {
         return Some("left undone");
     }
-    if is_test && code.contains(concat!("thread::", "sleep")) {
+    if is_test && code.contains("thread::sleep") {
         return Some("a sleep in a test: wait for the event itself");
     }
     None
@@ -73,7 +72,7 @@ fn drops_a_flush(code: &str) -> bool {
     let Some(call) = syncs.iter().find_map(|call| code.find(call)) else { return false };
     let before = &code[..call];
     let after = &code[call..];
-    before.contains(concat!("let _", " =")) || before.contains("drop(") || after.contains(").ok();")
+    before.contains("let _ =") || before.contains("drop(") || after.contains(").ok();")
 }
 
 #[cfg(test)]
@@ -92,7 +91,7 @@ mod tests {
 
     #[test]
     fn unsafe_code_stays_at_home() {
-        let line = concat!("let x = unsafe", " { *p };");
+        let line = "let x = unsafe { *p };";
         assert!(offence_of_line("crates/load/src/a.rs", line).is_some());
         assert_eq!(offence_of_line("crates/linux/src/uring/ring.rs", line), None);
         assert_eq!(offence_of_line("crates/load/src/a.rs", "//! It has no unsafe code."), None);

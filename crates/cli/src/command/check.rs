@@ -81,7 +81,8 @@ fn say_end(checked: &Checked) {
 }
 
 fn exit_of(checked: &Checked) -> Exit {
-    let found = checked.recording.document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning);
+    let found =
+        checked.recording.document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning);
     let ended = match &checked.ended {
         Ended::Complete => Exit::Done,
         Ended::Interrupted | Ended::NotMeasured(_) => Exit::NotMeasured,

@@ -14,7 +14,10 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         .map_err(|error| Ended::new(Exit::Usage, error.to_string()))?
         .ok_or_else(|| {
             let run = arguments.run.display();
-            Ended::new(Exit::NotMeasured, format!("{run} ended before anything was measured: there is nothing to report"))
+            Ended::new(
+                Exit::NotMeasured,
+                format!("{run} ended before anything was measured: there is nothing to report"),
+            )
         })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
     let text = render(&recording, format, terminal::style())?;

@@ -21,8 +21,11 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
         let show = if survey.paths.len() > 1 { text::survey_list } else { text::survey };
         terminal::print(&show(&survey, terminal::style()))?;
     }
-    let found =
-        survey.paths.iter().flat_map(|path| &path.findings).any(|finding| finding.severity >= Severity::Warning);
+    let found = survey
+        .paths
+        .iter()
+        .flat_map(|path| &path.findings)
+        .any(|finding| finding.severity >= Severity::Warning);
     Ok(if found { Exit::Finding } else { Exit::Done })
 }
 
@@ -31,7 +34,8 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
     let asked = if arguments.all { Some(Target::All) } else { named };
     let refused = |error: plumb_path::SurveyError| Ended::new(Exit::Usage, error.to_string());
     if let Some(recording) = &arguments.from {
-        let fixture = plumb_path::load(recording).map_err(|error| Ended::new(Exit::Usage, error.to_string()))?;
+        let fixture =
+            plumb_path::load(recording).map_err(|error| Ended::new(Exit::Usage, error.to_string()))?;
         let target = asked.as_ref().unwrap_or(&fixture.target);
         return Ok(plumb_path::survey(&fixture.tree, &fixture.probe, target).map_err(refused)?);
     }

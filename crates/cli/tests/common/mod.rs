@@ -20,13 +20,19 @@ pub(crate) fn scratch() -> TempDir {
 
 /// How many entries a directory has.
 pub(crate) fn entries(directory: &Path) -> Vec<String> {
-    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 /// A short check of `target` with its recording in `run`.
 pub(crate) fn check(target: &Path, run: &Path) -> Command {
     let mut command = plumb();
-    command.args(["check", "--seconds", "2", "--size", "16M", "--seed", "7", "--json", "--out"]).arg(run).arg(target);
+    command
+        .args(["check", "--seconds", "2", "--size", "16M", "--seed", "7", "--json", "--out"])
+        .arg(run)
+        .arg(target);
     command
 }
 

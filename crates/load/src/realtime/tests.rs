@@ -1,3 +1,5 @@
+//! Workers on threads: how a run ends, early, late, or with a fault.
+
 use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;

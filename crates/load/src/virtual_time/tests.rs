@@ -1,3 +1,5 @@
+//! Workers in virtual time: schedules, stalls and standstills, to the nanosecond.
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,3 +1,5 @@
+//! One worker, step by step: depth, order of flushes, counts, and what it refuses.
+
 use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Clock, Lba, LbaRange, Nanos, Op, Outcome};

@@ -1,3 +1,5 @@
+//! Ramps and steadiness of series made up for the purpose.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! The stream of operations: fixed for ever by its seed, and true to its description.
+
 use std::collections::HashMap;
 
 use plumb_block::Nanos;

@@ -1,3 +1,5 @@
+//! Run directories: what each kind of end leaves, and what is refused.
+
 use super::*;
 use crate::run::Recording;
 use crate::{Histogram, SeriesEvent};
