@@ -1,5 +1,7 @@
 //! However a check ends, it leaves no file in the place that it checked, and a recording that can be read.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::io::{BufRead, BufReader};

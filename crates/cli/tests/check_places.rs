@@ -1,5 +1,7 @@
 //! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left behind.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a recording.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{check, plumb, said, scratch};
