@@ -219,7 +219,11 @@ impl Deref for Buffer {
 
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        self.slab.owners[self.slot as usize].fetch_add(1, Ordering::Relaxed);
+        let owners = self.slab.owners[self.slot as usize].fetch_add(1, Ordering::Relaxed);
+        // As in Arc: so many owners can only come from forgetting them, and the count must not wrap.
+        if owners > u32::MAX / 2 {
+            std::process::abort();
+        }
         Self { slab: Arc::clone(&self.slab), slot: self.slot, range: self.range.clone() }
     }
 }

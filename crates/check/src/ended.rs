@@ -16,6 +16,17 @@ pub enum Ended {
     Failed(String),
 }
 
+impl Ended {
+    /// Why it is not complete; `None` if it is.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Complete => None,
+            Self::Interrupted => Some("interrupted by a signal".to_owned()),
+            Self::NotMeasured(reason) | Self::Failed(reason) => Some(reason.clone()),
+        }
+    }
+}
+
 /// Why a phase has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mishap {
@@ -54,6 +65,7 @@ impl From<plumb_block::Error> for Mishap {
         let reason = error.to_string();
         match error.kind {
             ErrorKind::Unsupported => Self::Unsupported(reason),
+            ErrorKind::FlushLatched => Self::Failed(reason),
             _ => Self::of(error.errno(), reason),
         }
     }
@@ -70,17 +82,17 @@ impl From<plumb_load::Error> for Mishap {
 
 impl From<LoadFailure> for Mishap {
     fn from(failure: LoadFailure) -> Self {
-        let errno = match &failure.fault {
-            Fault::Request { outcome: Outcome::Failed(errno), .. }
-            | Fault::Flush { outcome: Outcome::Failed(errno), .. } => Some(*errno),
-            _ => None,
-        };
-        Self::of(errno, with_sources(&failure.fault))
+        let reason = with_sources(&failure.fault);
+        match &failure.fault {
+            Fault::Request { outcome: Outcome::Failed(errno), .. } => Self::of(Some(*errno), reason),
+            // A failed flush is a failure whatever its number says: what was written before it cannot be trusted.
+            _ => Self::Failed(reason),
+        }
     }
 }
 
 /// An error with all its causes, in one line.
-fn with_sources(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -103,6 +115,10 @@ mod tests {
         assert!(matches!(mishap(Errno::EROFS), Mishap::Refused(_)));
         assert!(matches!(mishap(Errno::EIO), Mishap::Failed(_)));
         assert_eq!(mishap(Errno::EINTR), Mishap::Interrupted);
+        // A failed sync is a failure also where its number speaks of space: it cannot be repeated and trusted.
+        let latched =
+            Error::new(ErrorKind::FlushLatched, "sync", "a file").because("No space left on device");
+        assert!(matches!(Mishap::from(latched), Mishap::Failed(_)));
         let unsupported = Error::new(ErrorKind::Unsupported, "open for direct I/O", "a file");
         assert!(matches!(Mishap::from(unsupported), Mishap::Unsupported(_)));
     }

@@ -6,7 +6,7 @@ use crate::plan::SizeError;
 
 /// How a check that came to no whole result ended; the binary has an exit code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
+pub enum FailureKind {
     /// What was typed makes no sense.
     Usage,
     /// It cannot be measured there.
@@ -21,7 +21,7 @@ pub enum Severity {
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The path cannot be looked at.
-    #[error("cannot look at {}: {source}", path.display())]
+    #[error("cannot look at {}", path.display())]
     NotThere {
         /// What was given.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum CheckError {
         path: PathBuf,
     },
     /// No test file of a sensible size fits.
-    #[error("cannot measure in {}: {source}", path.display())]
+    #[error("cannot measure in {}", path.display())]
     Size {
         /// The directory.
         path: PathBuf,
@@ -68,15 +68,16 @@ pub enum CheckError {
 
 impl CheckError {
     /// How it should end.
-    pub fn severity(&self) -> Severity {
+    pub fn kind(&self) -> FailureKind {
         match self {
-            Self::NotThere { .. } | Self::NotADirectory { .. } => Severity::Usage,
+            Self::NotThere { .. } | Self::NotADirectory { .. } => FailureKind::Usage,
             Self::Size { source: SizeError::TooSmall { .. } | SizeError::OverShare { .. }, .. } => {
-                Severity::Usage
+                FailureKind::Usage
             }
-            Self::Size { .. } => Severity::NotMeasured,
-            Self::RawDevice { .. } => Severity::Refused,
-            Self::Survey(_) | Self::Recording(_) | Self::Report(_) | Self::Block(_) => Severity::Failed,
+            Self::Size { .. } => FailureKind::NotMeasured,
+            Self::RawDevice { .. } => FailureKind::Refused,
+            Self::Survey(_) | Self::Recording(plumb_measure::Error::Occupied { .. }) => FailureKind::Usage,
+            Self::Recording(_) | Self::Report(_) | Self::Block(_) => FailureKind::Failed,
         }
     }
 }

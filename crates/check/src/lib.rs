@@ -24,12 +24,12 @@ use plumb_block::Bytes;
 use plumb_linux::space::space_at;
 
 pub use ended::Ended;
-pub use error::{CheckError, Severity};
+pub use error::{CheckError, FailureKind};
 pub use place::Place;
 pub use progress::{Progress, Silent};
 pub use request::{Checked, Out, Request};
 
-use ended::Mishap;
+use ended::{Mishap, with_sources};
 use plan::{FREE_UNSIZED, PHASES, Phase, SizeError, file_size};
 use session::Session;
 
@@ -53,7 +53,10 @@ pub fn check(
         session.note(remark);
     }
     let ended = match size {
-        Ok(size) => measure(&mut session, &place, size)?,
+        Ok(size) => match measure(&mut session, &place, size) {
+            Err(CheckError::Recording(error)) if session.is_recording() => session.lose_recording(&error),
+            ended => ended?,
+        },
         Err(reason) => Ended::NotMeasured(reason),
     };
     session.finish(ended, &now())
@@ -72,19 +75,25 @@ fn size_for(place: &Place, asked: Option<Bytes>) -> Result<Result<Bytes, String>
     let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
     match file_size(asked, free) {
         Ok(size) => Ok(Ok(size)),
-        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(CheckError::Size { path, source }.to_string())),
+        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(with_sources(&CheckError::Size { path, source }))),
         Err(source) => Err(CheckError::Size { path, source }),
     }
 }
 
 /// All phases in their order, until one of them ends the check.
 fn measure(session: &mut Session<'_>, place: &Place, size: Bytes) -> Result<Ended, CheckError> {
+    // A place that was asked for must take the recording before anything is done.
+    if matches!(session.request.out, Out::At(_)) {
+        session.open_recording()?;
+    }
     let file = match session.prepare(place, size) {
         Ok(file) => file,
         Err(mishap) => return Ok(ended_by(mishap)),
     };
     session.storage.book(Phase::Prepare.name());
-    session.open_recording()?;
+    if !session.is_recording() {
+        session.open_recording()?;
+    }
     session.storage.book("recording");
     for phase in PHASES {
         let done = match phase {

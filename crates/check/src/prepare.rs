@@ -1,6 +1,8 @@
 //! Making ready: the test file, and the calibration of the counters.
 
-use plumb_block::{Bytes, Device, Nanos, Pool, PoolShape, QueueOptions, Request as IoRequest, Tag, Wait};
+use plumb_block::{
+    Bytes, Device, Nanos, Outcome, Pool, PoolShape, QueueOptions, Request as IoRequest, Tag, Wait,
+};
 use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile, pagecache};
 
 use crate::ended::Mishap;
@@ -79,7 +81,11 @@ fn flush(device: &dyn Device, count: u64) -> Result<(), Mishap> {
         }
         queue.poll(Wait::ONE, &mut completions)?;
         if let Some(failed) = completions.drain(..).find(|completion| !completion.outcome.is_done()) {
-            return Err(Mishap::Failed(format!("a sync of the test file failed: {:?}", failed.outcome)));
+            let why = match failed.outcome {
+                Outcome::Failed(errno) => errno.to_string(),
+                Outcome::Done | Outcome::Unknown | Outcome::PowerLost => "no answer came".to_owned(),
+            };
+            return Err(Mishap::Failed(format!("a sync of the test file failed: {why}")));
         }
     }
     Ok(())

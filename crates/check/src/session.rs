@@ -14,7 +14,7 @@ use plumb_measure::{
 };
 use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
 
-use crate::ended::{Ended, Mishap};
+use crate::ended::{Ended, Mishap, with_sources};
 use crate::error::CheckError;
 use crate::plan::{PHASES, Phase, time_for};
 use crate::progress::Progress;
@@ -42,6 +42,8 @@ pub(crate) struct Session<'a> {
     pub(crate) document: CheckDocument,
     progress: &'a mut dyn Progress,
     directory: Option<RunDirectory>,
+    /// The run directory cannot be written any more.
+    is_recording_lost: bool,
     /// What could not be measured, although the check went on.
     unmeasured: Option<String>,
 }
@@ -75,6 +77,7 @@ impl<'a> Session<'a> {
             target: request.target.display().to_string(),
             complete: false,
             incomplete_because: None,
+            failed: false,
             path,
             sync: Vec::new(),
             io: Vec::new(),
@@ -83,7 +86,17 @@ impl<'a> Session<'a> {
             environment,
             run_directory: None,
         };
-        Self { request, clock, stop, storage, document, progress, directory: None, unmeasured: None }
+        Self {
+            request,
+            clock,
+            stop,
+            storage,
+            document,
+            progress,
+            directory: None,
+            is_recording_lost: false,
+            unmeasured: None,
+        }
     }
 
     /// Whether it was told to stop.
@@ -183,46 +196,85 @@ impl<'a> Session<'a> {
         self.save()
     }
 
-    /// Writes the document as it stands.
+    /// Judges the document as it stands and writes it, so that also a run that is killed leaves its verdicts.
     pub(crate) fn save(&mut self) -> Result<(), CheckError> {
         self.document.accounting = self.storage.accounts().to_vec();
+        self.document.verdicts = verdict::judge(&self.document);
         if let Some(directory) = &self.directory {
             directory.write_result(&self.document)?;
         }
         Ok(())
     }
 
-    /// Judges what was learnt, writes the last of the recording, and lets go of the rest.
-    pub(crate) fn finish(mut self, ended: Ended, ended_at: &str) -> Result<Checked, CheckError> {
-        let because = match &ended {
-            Ended::Complete => None,
-            Ended::Interrupted => Some("interrupted by a signal".to_owned()),
-            Ended::NotMeasured(reason) | Ended::Failed(reason) => Some(reason.clone()),
-        };
-        if self.directory.is_none() && matches!(self.request.out, Out::At(_)) {
+    /// Goes on without a recording that cannot be written any more: how the check then ends. What was recorded before
+    /// stays as it is.
+    pub(crate) fn lose_recording(&mut self, error: &plumb_measure::Error) -> Ended {
+        self.directory = None;
+        self.is_recording_lost = true;
+        let reason = with_sources(error);
+        match error {
+            plumb_measure::Error::Full { .. } => Ended::NotMeasured(reason),
+            _ => Ended::Failed(reason),
+        }
+    }
+
+    /// Whether there is a recording.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// Judges what was learnt, writes the last of the recording, and lets go of the rest. A recording that cannot be
+    /// completed does not take the result with it.
+    pub(crate) fn finish(mut self, mut ended: Ended, ended_at: &str) -> Result<Checked, CheckError> {
+        if self.directory.is_none() && !self.is_recording_lost && matches!(self.request.out, Out::At(_)) {
             self.open_recording()?;
         }
         self.storage.book("report");
+        self.close_document(&ended);
+        let recorded = match self.write_up(&ended, ended_at) {
+            Err(CheckError::Recording(error)) => {
+                ended = self.lose_recording(&error);
+                self.close_document(&ended);
+                None
+            }
+            written => written?,
+        };
+        self.progress.end();
+        let (recording, run_directory) = match recorded {
+            Some((recording, path)) => (recording, Some(path)),
+            None => {
+                self.document.run_directory = None;
+                (CheckRecording::without_distributions(self.document), None)
+            }
+        };
+        Ok(Checked { recording, ended, run_directory })
+    }
+
+    /// Brings the document to its end.
+    fn close_document(&mut self, ended: &Ended) {
         let document = &mut self.document;
         document.io.sort_by_key(|io| crate::plan::IoKind::ALL.iter().position(|kind| kind.name() == io.name));
-        document.complete = because.is_none();
-        document.incomplete_because.clone_from(&because);
-        document.verdicts = verdict::judge(document);
+        document.incomplete_because = ended.reason();
+        document.complete = *ended == Ended::Complete;
+        document.failed = matches!(ended, Ended::Failed(_));
+    }
+
+    /// The last of the recording: the document, the page, the manifest. `None` without a recording.
+    fn write_up(
+        &mut self,
+        ended: &Ended,
+        ended_at: &str,
+    ) -> Result<Option<(CheckRecording, PathBuf)>, CheckError> {
         self.save()?;
-        let Some(directory) = self.directory.take() else {
-            self.progress.end();
-            let recording = CheckRecording::without_distributions(self.document);
-            return Ok(Checked { recording, ended, run_directory: None });
-        };
+        let Some(directory) = self.directory.take() else { return Ok(None) };
         // The page is made from the recording, as anybody can make it again.
         let recording = CheckRecording::open(directory.path())?
-            .unwrap_or_else(|| CheckRecording::without_distributions(self.document));
+            .unwrap_or_else(|| CheckRecording::without_distributions(self.document.clone()));
         let page = render(&recording, Format::Html, Style::PLAIN)
             .map_err(|error| CheckError::Report(error.to_string()))?;
         directory.write_file(Format::Html.file_name(), page.as_bytes())?;
-        let kept = directory.finish(because, ended_at)?;
-        self.progress.end();
-        Ok(Checked { recording, ended, run_directory: Some(kept) })
+        let path = directory.finish(ended.reason(), ended_at)?;
+        Ok(Some((recording, path)))
     }
 
     /// The drives beneath, by what stays the same.

@@ -75,7 +75,7 @@ pub(crate) struct SurveyArguments {
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
     pub(crate) target: Option<PathBuf>,
 
-    /// Every mounted file system and every disk
+    /// Every file system that is kept on block devices, and every disk without one
     #[arg(long)]
     pub(crate) all: bool,
 

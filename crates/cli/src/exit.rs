@@ -39,32 +39,37 @@ impl From<Exit> for ExitCode {
 
 /// A failure that knows its exit code. Others end with [`Exit::Failed`].
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct Refusal {
     /// The code.
     pub(crate) exit: Exit,
     /// What to say on stderr.
     pub(crate) message: String,
 }
 
-impl Ended {
+impl Refusal {
     /// Ends with `exit`, saying `message`.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
+
+    /// Ends with `exit`, saying `error` and all its causes.
+    pub(crate) fn because(exit: Exit, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::new(exit, format!("{:#}", anyhow::Error::new(error)))
+    }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Ended {}
+impl std::error::Error for Refusal {}
 
 /// Says a failure on stderr and gives its code.
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     crate::terminal::say(&format!("plumb: {failure:#}"));
-    failure.downcast_ref::<Ended>().map_or(Exit::Failed, |ended| ended.exit)
+    failure.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit)
 }
 
 /// Prints what clap has to say (help, version, or a refusal) and gives its code.

@@ -5,6 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use plumb_report::Style;
 
+/// Wider lines than this are read by nobody.
+const WIDTH_MAX: usize = 400;
+
 /// Writes a result to stdout. A reader who closed the pipe has seen enough: that is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
@@ -35,7 +38,8 @@ pub(crate) fn style() -> Style {
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| tty && *columns > 0)
         .or_else(|| set("COLUMNS").and_then(|columns| columns.parse().ok()))
-        .unwrap_or(100);
+        .unwrap_or(100)
+        .min(WIDTH_MAX);
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
     let locale = locale.to_ascii_uppercase();
     Style {

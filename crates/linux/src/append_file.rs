@@ -54,14 +54,16 @@ impl AppendFile {
     /// Makes what was appended durable, with the size that says where it ends.
     ///
     /// # Errors
-    /// As fdatasync(2); [`FlushLatched`](ErrorKind::FlushLatched) after a failure.
+    /// [`FlushLatched`](ErrorKind::FlushLatched) if it fails, whatever the number, and ever after: what was appended
+    /// since the last good sync cannot be trusted.
     pub fn fdatasync(&mut self) -> Result<()> {
         if self.latched {
             return Err(Error::new(ErrorKind::FlushLatched, "sync", self.file.place()));
         }
         rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| {
             self.latched = true;
-            self.failed(errno, "sync")
+            Error::new(ErrorKind::FlushLatched, "sync", self.file.place())
+                .because(format!("{errno}; nothing written since the last good sync can be trusted"))
         })
     }
 

@@ -1,4 +1,11 @@
-//! Everything that talks to the kernel.
+//! Everything that talks to the kernel; it may use `block` alone.
+//!
+//! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of two engines: `uring`
+//!   and `psync`. [`test_file`] and [`append_file`] make files of plumb's own.
+//! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
+//! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
+//!
+//! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
 
 pub mod append_file;
 pub mod block_ioctl;

@@ -7,14 +7,12 @@
 
 #![expect(unsafe_code, reason = "cachestat has no wrapper in libc; mincore needs a mapping")]
 
-use std::fs;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
 use std::ptr::NonNull;
 
-use plumb_block::{Bytes, Error, ErrorKind, Result};
+use plumb_block::{Bytes, Error, Result};
 use rustix::fs::Advice;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -90,38 +88,6 @@ pub fn drop_clean(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> 
         .map_err(|errno| Error::io(&errno.into(), "drop the cache of", name))
 }
 
-/// What the whole machine has in memory that no device has got yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SystemDirty {
-    /// Bytes that are dirty (`nr_dirty`).
-    pub dirty: Bytes,
-    /// Bytes on their way to a device now (`nr_writeback`).
-    pub writeback: Bytes,
-}
-
-impl SystemDirty {
-    /// Reads `vmstat` beneath `procfs`, which is `/proc` on a running system.
-    ///
-    /// # Errors
-    /// If it cannot be read or lacks the two counters.
-    pub fn read(procfs: &Path) -> Result<Self> {
-        let path = procfs.join("vmstat");
-        let place = || path.display().to_string();
-        let text = fs::read_to_string(&path).map_err(|error| Error::io(&error, "read", place()))?;
-        Self::parse(&text, rustix::param::page_size() as u64).ok_or_else(|| {
-            Error::new(ErrorKind::Invalid, "read", place()).because("nr_dirty or nr_writeback is missing")
-        })
-    }
-
-    fn parse(vmstat: &str, page_bytes: u64) -> Option<Self> {
-        let counter = |name: &str| {
-            let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-            Some(Bytes(line.trim().parse::<u64>().ok()?.saturating_mul(page_bytes)))
-        };
-        Some(Self { dirty: counter("nr_dirty")?, writeback: counter("nr_writeback")? })
-    }
-}
-
 fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: NonZeroU64) -> io::Result<RawStat> {
     let range = RawRange { offset: offset.0, length: length.get() };
     let mut stat = RawStat::default();
@@ -167,17 +133,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dirty_counters_of_the_machine_are_found_among_their_likes() {
-        let text = "nr_dirty_threshold 900\nnr_dirty 3\nnr_writeback_temp 8\nnr_writeback 1\n";
-        let expected = SystemDirty { dirty: Bytes(3 * 4096), writeback: Bytes(4096) };
-        assert_eq!(SystemDirty::parse(text, 4096), Some(expected));
-        for hostile in ["", "nr_dirty", "nr_dirty x\nnr_writeback 1", "nr_dirty -1\nnr_writeback 1"] {
-            assert_eq!(SystemDirty::parse(hostile, 4096), None, "{hostile}");
-        }
-        SystemDirty::read(Path::new("/proc")).unwrap();
-    }
-
-    #[test]
     fn written_pages_are_resident_and_dirty_until_synced() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; 1 << 20]).unwrap();
@@ -193,7 +148,7 @@ mod tests {
         drop_clean(&file, Bytes(0), whole, "file").unwrap();
         let after = residency(&file, Bytes(0), whole, "file").unwrap();
         if after.resident == whole {
-            eprintln!("SKIPPED: the temporary directory lives in memory, its pages cannot be dropped");
+            plumb_testkit::skip(&format!("the temporary directory lives in memory, its pages cannot be dropped"));
         } else {
             assert_eq!(after.resident, Bytes(0));
         }

@@ -18,7 +18,7 @@ use support::{FileRig, LoopDevice, Mount};
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn loop_device(backing: &Path) -> Option<LoopDevice> {
-    LoopDevice::over(backing).map_err(|why| eprintln!("SKIPPED: no loop device: {why}")).ok()
+    LoopDevice::over(backing).map_err(|why| plumb_testkit::skip(&format!("no loop device: {why}"))).ok()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_failed_write_back_latches_the_device() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mount = match Mount::new(&["-t", "tmpfs", "-o", "size=2m", "tmpfs"]) {
         Ok(mount) => mount,
-        Err(why) => return eprintln!("SKIPPED: cannot mount: {why}"),
+        Err(why) => return plumb_testkit::skip(&format!("cannot mount: {why}")),
     };
     let backing = mount.directory.path().join("backing");
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();

@@ -18,7 +18,7 @@ fn on_io_uring(options: FileOptions) {
     let file = test_file(directory.path());
     let clock = std::sync::Arc::new(plumb_block::RealClock::start());
     match file.open(options, clock) {
-        Err(error) => eprintln!("SKIPPED: {error}"),
+        Err(error) => plumb_testkit::skip(&format!("{error}")),
         Ok(_) => conforms(options),
     }
 }
@@ -48,7 +48,7 @@ fn buffered_on_pread_and_pwrite() {
 fn buffered_in_memory() {
     let file = match tempfile::tempdir_in("/dev/shm") {
         Ok(directory) => (test_file(directory.path()), directory),
-        Err(error) => return eprintln!("SKIPPED: no tmpfs at /dev/shm: {error}"),
+        Err(error) => return plumb_testkit::skip(&format!("no tmpfs at /dev/shm: {error}")),
     };
     for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
         let options = FileOptions::write_buffered().engine(engine);

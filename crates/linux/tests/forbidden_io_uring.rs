@@ -50,7 +50,7 @@ fn a_forbidden_io_uring_is_said_and_done_without() {
         let directory = tempfile::tempdir().unwrap();
         let file = test_file(directory.path());
         if let Err(error) = forbid_io_uring() {
-            return eprintln!("SKIPPED: no seccomp filter can be installed: {error}");
+            return plumb_testkit::skip(&format!("no seccomp filter can be installed: {error}"));
         }
         let clock = Arc::new(RealClock::start());
         let device = FileDevice::open(&file.path(), FileOptions::write_direct(), clock.clone()).unwrap();

@@ -18,7 +18,7 @@ fn a_write_to_a_frozen_file_system_is_unknown_at_its_deadline() {
     let made = run("mkfs.ext4", &["-q", "-F", &image]).and_then(|_| Mount::new(&["-o", "loop", &image]));
     let mount = match made {
         Ok(mount) => mount,
-        Err(why) => return eprintln!("SKIPPED: no file system of our own: {why}"),
+        Err(why) => return plumb_testkit::skip(&format!("no file system of our own: {why}")),
     };
     let place = mount.directory.path().display().to_string();
     let file = test_file(mount.directory.path());

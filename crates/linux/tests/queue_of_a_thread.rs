@@ -28,7 +28,7 @@ fn place() -> Option<Place> {
     let device = match file.open(options, Arc::new(RealClock::start())) {
         Ok(device) => device,
         Err(error) => {
-            eprintln!("SKIPPED: {error}");
+            plumb_testkit::skip(&format!("{error}"));
             return None;
         }
     };

@@ -1,7 +1,7 @@
 //! What a load measured, and its translation into the result data of `measure`.
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
-use plumb_measure::{ApplicationSide, Histogram, Latency, Quality, Series, Steadiness};
+use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness};
 
 /// All that a load measured: the workers together.
 #[derive(Debug, Clone)]
@@ -196,11 +196,6 @@ impl LoadOutcome {
     /// The application's side: reads and writes together.
     pub fn application(&self) -> ApplicationSide {
         self.reads_and_writes().application(self.length)
-    }
-
-    /// How long a durable write took, in seconds; `None` if none was made durable by a flush.
-    pub fn durable_latency(&self) -> Option<Latency> {
-        self.durable.summary()
     }
 
     /// What the load itself knows about the quality of its measurement; what is not known here is left null.

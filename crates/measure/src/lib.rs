@@ -3,7 +3,6 @@
 //! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no report asks
 //! a live device again.
 
-pub mod bootstrap;
 pub mod error;
 pub mod histogram;
 pub mod process;

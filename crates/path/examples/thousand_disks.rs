@@ -38,10 +38,10 @@ fn write(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
 
 fn measure(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
-    let fixture = load(directory)?;
+    let recording = load(directory)?;
     let loaded = start.elapsed();
     let start = Instant::now();
-    let found = survey(&fixture.tree, &fixture.probe, &Target::All)?;
+    let found = survey(&recording.tree, &recording.probe, &Target::All)?;
     let surveyed = start.elapsed();
     let layers: usize = found.paths.iter().map(|path| path.layers.len()).sum();
     println!("{} paths, {layers} layers", found.paths.len());

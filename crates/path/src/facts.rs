@@ -136,6 +136,11 @@ pub enum Mark {
         /// The option as it is set: `data=writeback`.
         option: String,
     },
+    /// Every write is synced before write() returns: the mount option `sync`.
+    Synchronous,
+    /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2, ext3 and
+    /// ext4 without `data=journal`, xfs.
+    DirectInPlace,
     /// An ext4 journal on a device of its own.
     ExternalJournal {
         /// That device.

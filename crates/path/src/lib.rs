@@ -12,4 +12,4 @@ pub mod survey;
 
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
-pub use survey::{Fixture, FixtureError, SurveyError, Target, load, record, survey, survey_path};
+pub use survey::{RecordedSurvey, RecordingError, SurveyError, Target, load, record, survey, survey_path};

@@ -38,10 +38,16 @@ impl WritePath {
     pub fn block_devices(&self) -> Vec<String> {
         self.layers
             .iter()
-            .enumerate()
-            .filter(|(index, layer)| layer.is_block_device() && !self.reaches_block_device(*index))
-            .map(|(_, layer)| layer.name.clone())
+            .zip(self.above_block_devices())
+            .filter(|(layer, is_above)| layer.is_block_device() && !is_above)
+            .map(|(layer, _)| layer.name.clone())
             .collect()
+    }
+
+    /// Whether `layer` is one of the [`block_devices`](Self::block_devices): its own counters are read. What is below
+    /// it, an adapter, a hypervisor or a server, has none.
+    pub fn is_lowest_device(&self, layer: &Layer) -> bool {
+        layer.is_block_device() && self.block_devices().contains(&layer.name)
     }
 
     /// The file system that the target is on: the first below the page cache. `None` for a block device.
@@ -68,14 +74,17 @@ impl WritePath {
         }
     }
 
-    fn reaches_block_device(&self, index: usize) -> bool {
-        let below = &self.layers[index].below;
-        // Only layers further down are followed, so that this ends on any document.
-        self.layers
-            .iter()
-            .enumerate()
-            .skip(index + 1)
-            .filter(|(_, layer)| below.contains(&layer.name))
-            .any(|(index, layer)| layer.is_block_device() || self.reaches_block_device(index))
+    /// For each layer, whether some way down from it leads to a block device.
+    fn above_block_devices(&self) -> Vec<bool> {
+        let mut above = vec![false; self.layers.len()];
+        // From below, each layer once and only its links downwards: this ends soon on any document.
+        for index in (0..self.layers.len()).rev() {
+            let below = &self.layers[index].below;
+            above[index] = (index + 1..self.layers.len()).any(|lower| {
+                let layer = &self.layers[lower];
+                (above[lower] || layer.is_block_device()) && below.contains(&layer.name)
+            });
+        }
+        above
     }
 }

@@ -4,13 +4,13 @@ use std::sync::OnceLock;
 
 use plumb_linux::probe::Refusal;
 use plumb_linux::tree::Absence;
-use plumb_path::{Fixture, SurveyError, Target, load, survey};
+use plumb_path::{RecordedSurvey, SurveyError, Target, load, survey};
 use proptest::prelude::*;
 
 mod fixtures_of;
 
-fn fixtures() -> &'static [(String, Fixture)] {
-    static FIXTURES: OnceLock<Vec<(String, Fixture)>> = OnceLock::new();
+fn fixtures() -> &'static [(String, RecordedSurvey)] {
+    static FIXTURES: OnceLock<Vec<(String, RecordedSurvey)>> = OnceLock::new();
     FIXTURES.get_or_init(|| {
         let load = |directory: std::path::PathBuf| {
             let name = directory.display().to_string();
@@ -21,7 +21,7 @@ fn fixtures() -> &'static [(String, Fixture)] {
 }
 
 /// Surveys what is left. A target that is gone with the files is a clear error; everything else gives paths.
-fn survives(fixture: &Fixture, target: &Target) -> Result<(), TestCaseError> {
+fn survives(fixture: &RecordedSurvey, target: &Target) -> Result<(), TestCaseError> {
     match survey(&fixture.tree, &fixture.probe, target) {
         Ok(found) => {
             for path in found.paths {

@@ -3,7 +3,7 @@
 #[expect(dead_code, reason = "devices are built by the other test program")]
 mod machine;
 
-use machine::{Machine, WB, has, layer};
+use machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::tree::{FileKind, Stat};
 use plumb_path::{Cache, Flush, LayerKind, Severity};
 
@@ -88,4 +88,130 @@ fn zfs_and_fuse_say_that_they_cannot_be_seen_through() {
     layer(&path, "zfs /tank", LayerKind::Zfs, Cache::None, Flush::Unknown);
     assert_eq!(has(&path, "barriers-off"), Some(Severity::Warning));
     layer(&machine.survey("/ntfs"), "fuse.mergerfs /ntfs", LayerKind::Fuse, Cache::Unknown, Flush::Unknown);
+}
+
+/// All options of a mounted ext4, as its driver lists them.
+fn ext4_options(machine: &mut Machine, device: &str, options: &str) {
+    machine.tree.put_text(&format!("/proc/fs/ext4/{device}/options"), options);
+}
+
+/// Two disks with their caches off.
+fn quiet() -> Machine {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WT, false);
+    machine.scsi("sdb", "mpt3sas", WT, false);
+    machine
+}
+
+#[test]
+fn o_direct_is_praised_only_where_it_overwrites_in_place() {
+    for (kind, options, all, said) in [
+        ("ext4", "rw", "rw\ndata=ordered\n", true),
+        ("ext3", "rw", "rw\ndata=writeback\n", true),
+        // Set in the superblock, so that the mount table does not show it.
+        ("ext4", "rw", "rw\ndata=journal\n", false),
+        ("ext4", "rw,data=journal", "rw\n", false),
+        // The options cannot be seen in full.
+        ("ext4", "rw", "", false),
+        ("xfs", "rw", "", true),
+        ("ext2", "rw", "", true),
+        ("f2fs", "rw", "", false),
+        ("bcachefs", "rw", "", false),
+        ("btrfs", "rw", "", false),
+    ] {
+        let mut machine = quiet();
+        machine.mount("/srv", "8:1", kind, "/dev/sda", options);
+        if !all.is_empty() {
+            ext4_options(&mut machine, "sda", all);
+        }
+        let sentence = machine.survey("/srv").durable_at.sentence;
+        assert_eq!(sentence.contains("With O_DIRECT"), said, "{kind} {options} {all}: {sentence}");
+        assert!(said || !sentence.contains("O_DIRECT"), "{kind} {options} {all}: {sentence}");
+    }
+}
+
+#[test]
+fn o_direct_is_not_praised_over_a_cache_that_nothing_is_known_of() {
+    let mut machine = Machine::new();
+    machine.device("/sys/devices/LNXSYSTM:00/ndbus0/region0/block", "pmem0", WB);
+    machine.mount("/srv", "8:1", "xfs", "/dev/pmem0", "rw");
+    let path = machine.survey("/srv");
+    assert_eq!(path.durable_at.fsync.as_deref(), Some("pmem0"));
+    assert!(!path.durable_at.sentence.contains("O_DIRECT"), "{}", path.durable_at.sentence);
+}
+
+#[test]
+fn the_option_sync_counts_on_the_file_system_that_is_written_to() {
+    let mut machine = quiet();
+    machine.mount("/below", "8:1", "ext4", "/dev/sda", "rw,sync");
+    let written = |machine: &Machine, target: &str| machine.survey(target).durable_at.write;
+    assert_eq!(written(&machine, "/below").as_deref(), Some("sda"));
+    let upper = Stat { kind: FileKind::Directory, device: "8:1".parse().unwrap(), node: None, mount: None };
+    machine.tree.put_stat("/below/upper", upper);
+    machine.mount("/merged", "0:30", "overlay", "overlay", "rw,upperdir=/below/upper,workdir=/below/w");
+    assert_eq!(written(&machine, "/merged").as_deref(), Some("sda"));
+    // A loop device on it takes writes of its own into the page cache.
+    let block = machine.virtual_device("loop0", WB);
+    machine.tree.put_text(&format!("{block}/loop/backing_file"), "/below/image\n");
+    machine.tree.put_text(&format!("{block}/loop/dio"), "0\n");
+    let image = Stat { kind: FileKind::File, device: "8:1".parse().unwrap(), node: None, mount: None };
+    machine.tree.put_stat("/below/image", image);
+    let path = machine.survey("loop0");
+    assert!(names(&path).contains(&"ext4 /below"));
+    assert_eq!(path.durable_at.write, None);
+    machine.mount("/inner", "8:3", "xfs", "/dev/loop0", "rw");
+    assert_eq!(written(&machine, "/inner"), None);
+}
+
+#[test]
+fn an_external_journal_is_given_to_a_file_system_only_where_no_other_can_own_it() {
+    let mut machine = quiet();
+    machine.scsi("sdc", "mpt3sas", WB, true);
+    machine.mount("/data", "8:1", "ext4", "/dev/sda", "rw");
+    ext4_options(&mut machine, "sda", "rw\ndata=ordered\n");
+    let journals = |machine: &mut Machine, names: &[&str]| {
+        machine.tree.remove("/proc/fs/jbd2");
+        for name in names {
+            machine.tree.put_text(&format!("/proc/fs/jbd2/{name}/info"), "");
+        }
+    };
+    let found = |machine: &Machine| {
+        let path = machine.survey("/data");
+        (has(&path, "external-journal").is_some(), has(&path, "path-ends-unseen").is_some())
+    };
+    journals(&mut machine, &["sdc"]);
+    assert_eq!(found(&machine), (true, false));
+    // The other has its journal inside.
+    ext4_options(&mut machine, "sdb", "rw\n");
+    journals(&mut machine, &["sdc", "sdb-8"]);
+    assert_eq!(found(&machine), (true, false));
+    // Either may own it; and a name that begins alike is not a journal inside.
+    journals(&mut machine, &["sdc", "sdb-old-8"]);
+    assert_eq!(found(&machine), (false, true));
+    assert_eq!(machine.survey("/data").durable_at.fsync, None);
+    // The other has no journal at all.
+    machine.tree.put_text("/sys/fs/ext4/sdb/journal_task", "<none>\n");
+    assert_eq!(found(&machine), (true, false));
+    // This one has none, or has it inside.
+    machine.tree.put_text("/sys/fs/ext4/sda/journal_task", "<none>\n");
+    assert_eq!(found(&machine), (false, false));
+    machine.tree.remove("/sys/fs/ext4/sda/journal_task");
+    journals(&mut machine, &["sdc", "sda-8"]);
+    assert_eq!(found(&machine), (false, false));
+}
+
+#[test]
+fn an_option_is_recorded_with_the_file_that_it_was_read_from() {
+    let mut machine = quiet();
+    machine.mount("/data", "8:1", "ext4", "/dev/sda", "rw,data=writeback");
+    ext4_options(&mut machine, "sda", "rw\nnobarrier\ndata=writeback\n");
+    let path = machine.survey("/data");
+    let evidence = &path.layer("ext4 /data").unwrap().evidence;
+    let sources = |value: &str| -> Vec<&str> {
+        let those = evidence.iter().filter(|evidence| evidence.value == value);
+        those.map(|evidence| evidence.source.as_str()).collect()
+    };
+    assert_eq!(sources("nobarrier"), ["/proc/fs/ext4/sda/options"]);
+    assert_eq!(sources("data=writeback"), ["/proc/self/mountinfo"]);
+    assert_eq!(has(&path, "barriers-off"), Some(Severity::Info));
 }

@@ -46,6 +46,38 @@ fn a_declared_protection_makes_write_through_harmless() {
 }
 
 #[test]
+fn a_nonvolatile_cache_that_is_switched_off_protects_nothing() {
+    for (disabled, cache) in
+        [(Some(true), Cache::Volatile), (Some(false), Cache::Protected), (None, Cache::Protected)]
+    {
+        let mut machine = Machine::new();
+        machine.scsi("sda", "mpt3sas", WB, true);
+        machine.nonvolatile("sda", disabled);
+        machine.probe.put("sda", Request::ExtendedInquiry, Ok(vec![0, 0x86, 0, 4, 0, 0, 2, 0]));
+        layer(&machine.survey("sda"), "sda", LayerKind::ScsiDisk, cache, Flush::Forwarded);
+    }
+}
+
+#[test]
+fn a_raw_device_takes_o_direct_in_place_where_nothing_is_volatile_or_unknown() {
+    let sentence = |machine: &Machine, target: &str| machine.survey(target).durable_at.sentence;
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WT, false);
+    assert!(sentence(&machine, "sda").contains("With O_DIRECT"));
+    machine.scsi("sdb", "mpt3sas", WB, true);
+    assert!(sentence(&machine, "sdb").contains("O_DIRECT alone leaves it in the volatile cache of sdb"));
+    machine.device("/sys/devices/LNXSYSTM:00/ndbus0/block", "pmem0", WB);
+    assert!(!sentence(&machine, "pmem0").contains("O_DIRECT"));
+    // A thin volume keeps a map of its own, which a flush writes out.
+    for (target, said) in [("thin", false), ("linear", true)] {
+        let mut machine = stacked("dm-0", "dm", WT);
+        machine.page("sda", false, false);
+        machine.probe.put("dm-0", Request::DmTable, Ok(dm::encode(&[(0, 8, target, "8:1 0")])));
+        assert_eq!(sentence(&machine, "dm-0").contains("O_DIRECT"), said, "{target}");
+    }
+}
+
+#[test]
 fn without_root_the_kernels_word_alone_is_not_enough() {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WT, false);
@@ -162,7 +194,6 @@ fn dm_targets_have_their_kinds() {
         ("integrity", LayerKind::DmIntegrity),
         ("verity", LayerKind::DmVerity),
         ("snapshot-origin", LayerKind::DmSnapshot),
-        ("vdo", LayerKind::DmOther),
     ] {
         let mut machine = stacked("dm-0", "dm", WB);
         machine.probe.put("dm-0", Request::DmTable, Ok(dm::encode(&[(0, 8, target, "raid5_ls 8:1 0")])));
@@ -177,6 +208,48 @@ fn dm_targets_have_their_kinds() {
         let cached = matches!(kind, LayerKind::DmCache | LayerKind::DmWritecache);
         assert_eq!(has(&path, "cache-dirty").is_some(), cached, "{target}");
         assert_eq!(has(&path, "write-hole").is_some(), kind == LayerKind::DmRaid, "{target}");
+    }
+}
+
+#[test]
+fn a_dm_target_that_is_not_known_may_do_anything_with_a_flush() {
+    for target in ["flakey", "zero", "dust", "vdo", "error"] {
+        let mut machine = stacked("dm-0", "dm", WB);
+        // Behind others in the table, where it could be overlooked.
+        let table = dm::encode(&[
+            (0, 8, "linear", "8:1 0"),
+            (8, 8, "crypt", "aes 00 0 8:1 0"),
+            (16, 8, target, "8:1 0 1 1"),
+        ]);
+        machine.probe.put("dm-0", Request::DmTable, Ok(table));
+        let path = machine.survey("dm-0");
+        layer(&path, "dm-0", LayerKind::DmOther, Cache::None, Flush::Unknown);
+        assert_eq!(path.durable_at.fsync, None, "{target}");
+        let reason = path.unknown_below.unwrap();
+        assert!(
+            reason.contains(&format!("what the dm target {target} of dm-0 does with a flush")),
+            "{reason}"
+        );
+    }
+    let mut machine = stacked("dm-0", "dm", WB);
+    machine.probe.put("dm-0", Request::DmTable, Ok(Vec::new()));
+    layer(&machine.survey("dm-0"), "dm-0", LayerKind::DmOther, Cache::None, Flush::Unknown);
+}
+
+#[test]
+fn a_transient_snapshot_is_lost_at_a_reboot() {
+    for (store, transient) in [("N", true), ("P", false), ("PO", false)] {
+        let mut machine = stacked("dm-0", "dm", WB);
+        // Behind a target of another kind, where it could be overlooked.
+        let snapshot = format!("8:1 8:2 {store} 8");
+        let table = dm::encode(&[(0, 8, "linear", "8:1 0"), (8, 8, "snapshot", &snapshot)]);
+        machine.probe.put("dm-0", Request::DmTable, Ok(table));
+        let path = machine.survey("dm-0");
+        let (cache, flush) =
+            if transient { (Cache::Volatile, Flush::Dropped) } else { (Cache::None, Flush::Forwarded) };
+        layer(&path, "dm-0", LayerKind::DmSnapshot, cache, flush);
+        assert_eq!(has(&path, "memory"), transient.then_some(Severity::Danger), "{store}");
+        assert_eq!(path.durable_at.fsync.is_none(), transient, "{store}");
     }
 }
 
@@ -361,10 +434,30 @@ fn cards_and_persistent_memory_are_known() {
     let mut machine = Machine::new();
     machine.device("/sys/devices/platform/mmc0/block", "mmcblk0", WB);
     machine.device("/sys/devices/platform/mmc0/block", "mmcblk1", WT);
-    machine.device("/sys/devices/LNXSYSTM:00/ndbus0/block", "pmem0", WT);
     layer(&machine.survey("mmcblk0"), "mmcblk0", LayerKind::MmcDisk, Cache::Volatile, Flush::Forwarded);
     layer(&machine.survey("mmcblk1"), "mmcblk1", LayerKind::MmcDisk, Cache::Unknown, Flush::Unknown);
-    layer(&machine.survey("pmem0"), "pmem0", LayerKind::Pmem, Cache::Protected, Flush::Absorbed);
+}
+
+#[test]
+fn the_queue_of_persistent_memory_says_nothing_about_the_platform() {
+    for (dax, cache, flush) in [
+        (None, Cache::Unknown, Flush::Forwarded),
+        (Some("1\n"), Cache::Unknown, Flush::Forwarded),
+        (Some("0\n"), Cache::Protected, Flush::Forwarded),
+    ] {
+        let mut machine = Machine::new();
+        let region = "/sys/devices/LNXSYSTM:00/ndbus0/region0";
+        let block = machine.device(&format!("{region}/namespace0.0/block"), "pmem0", WB);
+        if let Some(text) = dax {
+            machine.tree.put_text(&format!("{block}/dax/write_cache"), text);
+        }
+        layer(&machine.survey("pmem0"), "pmem0", LayerKind::Pmem, cache, flush);
+        machine.tree.put_text(&format!("{region}/devtype"), "nd_volatile\n");
+        layer(&machine.survey("pmem0"), "pmem0", LayerKind::Pmem, Cache::Volatile, Flush::Dropped);
+    }
+    let mut machine = Machine::new();
+    machine.device("/sys/devices/pci0000:00/0000:00:05.0/virtio2/ndbus0/region0/block", "pmem0", WB);
+    layer(&machine.survey("pmem0"), "pmem0", LayerKind::Pmem, Cache::Volatile, Flush::Forwarded);
 }
 
 #[test]
@@ -390,6 +483,27 @@ fn a_loop_in_the_stack_ends() {
     let path = machine.survey("/mnt");
     assert_eq!(names(&path), ["application", "page cache", "ext4 /mnt", "loop0"]);
     layer(&path, "loop0", LayerKind::Loop, Cache::Volatile, Flush::Forwarded);
+    assert_eq!(path.durable_at.fsync, None);
+    assert!(path.unknown_below.unwrap().contains("ext4 /mnt, below loop0, could not be followed"));
+}
+
+#[test]
+fn a_stack_that_is_too_deep_is_not_taken_for_complete() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WT, false);
+    let mut below = "sda".to_owned();
+    for number in 0..120 {
+        let name = format!("md{number}");
+        let block = machine.virtual_device(&name, WB);
+        machine.tree.put_text(&format!("{block}/md/level"), "linear\n");
+        machine.slave(&block, &below);
+        below = name;
+    }
+    let path = machine.survey("md119");
+    assert!(path.layer("sda").is_none());
+    assert_eq!(path.durable_at.fsync, None);
+    assert!(path.unknown_below.unwrap().contains("could not be followed"));
+    assert_eq!(machine.survey("md50").durable_at.fsync.as_deref(), Some("sda"));
 }
 
 #[test]

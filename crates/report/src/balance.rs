@@ -2,6 +2,7 @@
 //!
 //! For writes: application bytes = absorbed by overwriting in memory + still dirty + written to the devices.
 //! For reads: application bytes = served from memory + read from the devices.
+//! Bytes that are known to be dirty are taken first: mirrors write every byte several times.
 //! The devices may also move more than the application asked for: journal, metadata, read-ahead, other programs.
 
 use plumb_measure::IoResult;
@@ -38,9 +39,9 @@ impl Balance {
         }
         let write = wording::is_write(io);
         let moved = if write { storage.write_bytes } else { storage.read_bytes } as f64;
-        let device = moved.min(application);
-        let dirty = if write { io.dirty_bytes_after.unwrap_or(0) as f64 } else { 0.0 };
-        let dirty = dirty.min(application - device);
+        // Mirrors write every byte several times, so what is known to be dirty outranks what the devices moved.
+        let dirty = if write { io.dirty_bytes_after.unwrap_or(0) as f64 } else { 0.0 }.min(application);
+        let device = moved.min(application - dirty);
         Some(Self {
             write,
             application,
@@ -142,6 +143,18 @@ mod tests {
             let shares: f64 = balance.parts().iter().map(|(_, share, _)| share).sum();
             assert!((shares - 1.0).abs() < 1e-9, "{name}");
         }
+    }
+
+    #[test]
+    fn a_mirror_does_not_turn_dirty_memory_into_storage() {
+        let mut document = fixture::virtual_machine();
+        let io = document.io.iter_mut().find(|io| io.name == "write-cached").unwrap();
+        let bytes = io.application.as_ref().unwrap().bytes;
+        io.dirty_bytes_after = Some(bytes / 10 * 8);
+        io.storage.as_mut().unwrap().write_bytes = bytes / 10 * 6;
+        let balance = Balance::of(io).unwrap();
+        assert!((balance.device_share() - 0.2).abs() < 1e-6, "{balance:?}");
+        assert!(balance.memory.abs() < 10.0 && balance.beyond > 0.0, "{balance:?}");
     }
 
     #[test]

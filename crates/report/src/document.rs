@@ -16,6 +16,9 @@ pub struct CheckDocument {
     /// Why it is not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
+    /// Whether it ended because something failed that should not: a flush, a device.
+    #[serde(default)]
+    pub failed: bool,
     /// The write path beneath the target.
     pub path: WritePath,
     /// The cost of a durable write, by method.
@@ -50,7 +53,8 @@ pub struct Account {
     pub flushes: Option<u64>,
     /// Reads.
     pub reads: u64,
-    /// Writes, empty flushes taken out once that is known.
+    /// Writes, one for every flush taken out once it is known that flushes are counted as writes; a lower bound where
+    /// flushes carried data.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,

@@ -27,6 +27,18 @@ pub(crate) fn per_second(result: &SyncResult) -> Option<f64> {
     (result.seconds > 0.0).then(|| result.operations as f64 / result.seconds)
 }
 
+/// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have carried data
+/// and were taken with the empty ones, so that this many are the least.
+pub(crate) fn writes_without_flushes(writes: u64, flushes: Option<u64>) -> String {
+    let text = quantity::count(writes);
+    if may_lack(writes, flushes) { format!("at least {text}") } else { text }
+}
+
+/// Whether more than a tenth of the writes may be missing.
+pub(crate) fn may_lack(writes: u64, flushes: Option<u64>) -> bool {
+    flushes.is_some_and(|flushes| flushes.saturating_mul(10) > writes)
+}
+
 /// One side of a load. A figure that is not known or has no meaning is a dash.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SideRow {
@@ -75,7 +87,7 @@ pub(crate) fn side_rows(
             p50: NONE.to_owned(),
             p99: NONE.to_owned(),
             flushes: quantity::or_dash(side.flushes, quantity::count),
-            zero: side.reads + side.writes == 0 && application.is_some_and(|side| side.operations > 0),
+            zero: side.reads == 0 && side.writes == 0 && application.is_some_and(|side| side.operations > 0),
         });
     }
     rows

@@ -12,12 +12,14 @@ use crate::wording;
 pub struct Headline {
     /// The severity of the worst finding above info; `None` if there is none.
     pub severity: Option<Severity>,
-    /// `Danger`, `Warning`, `No finding`, `Not measured`.
+    /// `Danger`, `Warning`, `No finding`, `Not complete`, `Not measured`.
     pub label: &'static str,
-    /// The worst finding's sentence; without one, what an fsync reaches.
+    /// The worst finding's sentence; without one, why the check is not complete or what an fsync reaches.
     pub verdict: String,
     /// What that means, what was counted, what is not known, and how many more findings there are.
     pub meaning: String,
+    /// Why the check is not complete, if it is not and the verdict says something else.
+    pub incomplete: Option<String>,
 }
 
 impl Headline {
@@ -41,24 +43,39 @@ impl Headline {
             None => {
                 let measured = document.sync.iter().any(|result| result.operations > 0)
                     || document.io.iter().any(|io| io.application.is_some());
+                let (label, verdict) = match (measured, incomplete(document)) {
+                    (true, None) => ("No finding", reach(document)),
+                    (false, None) => ("Not measured", reach(document)),
+                    (measured, Some(why)) => {
+                        meaning.push(reach(document));
+                        (if measured { "Not complete" } else { "Not measured" }, why)
+                    }
+                };
                 meaning.extend(counted(document));
-                if measured {
+                if measured && document.complete {
                     meaning.push(
                         "No rule found anything that loses synced data or spoils the figures.".to_owned(),
                     );
                 }
                 meaning.extend(unknown(document));
-                (if measured { "No finding" } else { "Not measured" }, reach(document))
+                (label, verdict)
             }
         };
         meaning.retain(|text| !text.is_empty());
-        Self { severity: worst, label, verdict, meaning: meaning.join(" ") }
+        let incomplete = incomplete(document).filter(|why| *why != verdict);
+        Self { severity: worst, label, verdict, meaning: meaning.join(" "), incomplete }
     }
 
     /// The severity as a word; `none` if there was no finding.
     pub fn class(&self) -> &'static str {
         self.severity.map_or("none", wording::severity)
     }
+}
+
+/// Why the check is not complete; `None` if it is.
+fn incomplete(document: &CheckDocument) -> Option<String> {
+    let why = document.incomplete_because.as_deref().map(str::trim).filter(|why| !why.is_empty());
+    (!document.complete).then(|| capital(&sentence(why.unwrap_or("some phases did not run"))))
 }
 
 /// What an fsync reaches, as far as can be seen.
@@ -101,9 +118,18 @@ fn counted(document: &CheckDocument) -> Option<String> {
 
 fn unknown(document: &CheckDocument) -> Option<String> {
     let why = document.path.unknown_below.as_deref()?.trim();
-    let mut letters = why.chars();
-    let first = letters.next()?;
-    Some(sentence(&format!("{}{}", first.to_uppercase(), letters.as_str())))
+    (!why.is_empty()).then(|| capital(&sentence(why)))
+}
+
+/// The text with a capital at its start, unless it begins with the name of something: `write-direct`, `/srv`.
+pub(crate) fn capital(text: &str) -> String {
+    let first = text.split([' ', ',', '.']).next().unwrap_or_default();
+    if first.chars().all(char::is_alphabetic)
+        && let Some(letter) = first.chars().next()
+    {
+        return format!("{}{}", letter.to_uppercase(), &text[letter.len_utf8()..]);
+    }
+    text.to_owned()
 }
 
 /// The text with a full stop.
@@ -161,6 +187,27 @@ mod tests {
         assert!(headline.meaning.contains("52,410 flushes"), "{}", headline.meaning);
         let headline = Headline::of(&fixture::document("hard-drive"));
         assert!(headline.verdict.contains("durable in sda"), "{}", headline.verdict);
-        assert_eq!(Headline::of(&fixture::document("denied")).label, "Not measured");
+        let denied = Headline::of(&fixture::document("denied"));
+        assert_eq!(denied.label, "Not measured");
+        assert!(denied.verdict.contains("permission denied"), "{}", denied.verdict);
+    }
+
+    #[test]
+    fn what_is_not_complete_never_says_that_there_is_no_finding() {
+        let mut document = fixture::document("interrupted");
+        document.verdicts = crate::verdict::judge(&document);
+        let headline = Headline::of(&document);
+        assert_eq!((headline.label, headline.incomplete.as_deref()), ("Not complete", None));
+        assert_eq!(headline.verdict, "Interrupted by Ctrl-C during append-fdatasync.");
+        assert!(!headline.meaning.contains("No rule found"), "{}", headline.meaning);
+        document.verdicts = vec![finding(Severity::Warning, "b")];
+        assert_eq!(Headline::of(&document).incomplete.as_deref(), Some(headline.verdict.as_str()));
+        document.failed = true;
+        document.verdicts = crate::verdict::judge(&document);
+        let headline = Headline::of(&document);
+        assert_eq!((headline.label, headline.incomplete), ("Danger", None), "the reason is said once");
+        document.incomplete_because = None;
+        document.verdicts.clear();
+        assert_eq!(Headline::of(&document).verdict, "Some phases did not run.");
     }
 }

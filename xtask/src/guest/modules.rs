@@ -6,6 +6,7 @@
 //! once, into the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -153,10 +154,12 @@ fn collect(directory: &Path, into: &mut BTreeMap<String, PathBuf>) -> Result<()>
 fn unpack(packed: &Path, file: &Path) -> Result<()> {
     let output = Command::new("xz").arg("-dc").arg(packed).output().context("running xz")?;
     ensure!(output.status.success(), "xz could not unpack {}", packed.display());
-    // Written aside and renamed: another run may use the same cache at this moment.
-    let aside = file.with_extension(format!("{}.tmp", std::process::id()));
-    std::fs::write(&aside, output.stdout).with_context(|| format!("writing {}", aside.display()))?;
-    std::fs::rename(&aside, file).with_context(|| format!("renaming to {}", file.display()))
+    // Written aside and renamed: another boot, or another run, may unpack the same module at this moment.
+    let home = file.parent().context("a module lies in a directory")?;
+    let mut aside = tempfile::NamedTempFile::new_in(home).with_context(|| format!("writing to {}", home.display()))?;
+    aside.write_all(&output.stdout).with_context(|| format!("writing {}", aside.path().display()))?;
+    aside.persist(file).with_context(|| format!("renaming to {}", file.display()))?;
+    Ok(())
 }
 
 #[cfg(test)]

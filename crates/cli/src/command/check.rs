@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plumb_block::Nanos;
-use plumb_check::{Checked, Ended, Out, Request, Severity as CheckSeverity};
+use plumb_check::{Checked, Ended, FailureKind, Out, Request};
 use plumb_path::Severity;
 use plumb_report::{Format, render};
 
 use crate::arguments::CheckArguments;
-use crate::exit::{Ended as EndedWith, Exit};
+use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
 use crate::{stop, terminal};
 
@@ -20,13 +20,13 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     let mut bar = Bar::on_stderr();
     let checked = plumb_check::check(&request(arguments), &mut bar, &stop, &time_of_day);
     let checked = checked.map_err(|error| {
-        let exit = match error.severity() {
-            CheckSeverity::Usage => Exit::Usage,
-            CheckSeverity::NotMeasured => Exit::NotMeasured,
-            CheckSeverity::Refused => Exit::Refused,
-            CheckSeverity::Failed => Exit::Failed,
+        let exit = match error.kind() {
+            FailureKind::Usage => Exit::Usage,
+            FailureKind::NotMeasured => Exit::NotMeasured,
+            FailureKind::Refused => Exit::Refused,
+            FailureKind::Failed => Exit::Failed,
         };
-        EndedWith::new(exit, error.to_string())
+        Refusal::because(exit, error)
     })?;
     terminal::print(&render(&checked.recording, format, terminal::style())?)?;
     say_end(&checked);

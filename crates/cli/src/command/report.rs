@@ -1,20 +1,25 @@
 //! `plumb report`: any format of a recorded run, from the recording alone.
 
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
 use plumb_measure::run::replace::replace;
 use plumb_path::Severity;
 use plumb_report::{CheckRecording, Format, render};
 
 use crate::arguments::ReportArguments;
-use crate::exit::{Ended, Exit};
+use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let recording = CheckRecording::open(&arguments.run)
-        .map_err(|error| Ended::new(Exit::Usage, error.to_string()))?
+        .map_err(|error| Refusal::because(Exit::Usage, error))?
         .ok_or_else(|| {
             let run = arguments.run.display();
-            Ended::new(
+            Refusal::new(
                 Exit::NotMeasured,
                 format!("{run} ended before anything was measured: there is nothing to report"),
             )
@@ -22,9 +27,28 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let format = if arguments.json { Format::Json } else { arguments.format };
     let text = render(&recording, format, terminal::style())?;
     match &arguments.output {
-        Some(path) => replace(path, text.as_bytes())?,
+        Some(path) => write(path, text.as_bytes())?,
         None => terminal::print(&text)?,
     }
     let found = recording.document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning);
     Ok(if found { Exit::Finding } else { Exit::Done })
+}
+
+/// A regular file is replaced whole; a link is followed, and a device or a pipe is written to as it is.
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let place = || format!("cannot write to {}", path.display());
+            fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .and_then(|mut file| file.write_all(bytes))
+                .with_context(place)
+        }
+        Ok(_) => {
+            let place = || format!("cannot follow {}", path.display());
+            Ok(replace(&fs::canonicalize(path).with_context(place)?, bytes)?)
+        }
+        Err(_) => Ok(replace(path, bytes)?),
+    }
 }

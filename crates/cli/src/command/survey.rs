@@ -1,12 +1,14 @@
 //! `plumb survey`: the write path, of this machine or of a recording.
 
+use std::path::Path;
+
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_path::{Severity, Survey, Target};
+use plumb_path::{RecordingError, Severity, Survey, Target};
 use plumb_report::terminal as text;
 
 use crate::arguments::SurveyArguments;
-use crate::exit::{Ended, Exit};
+use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 /// Surveys, prints, and says whether anything was found.
@@ -32,17 +34,34 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
 fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
     let named = arguments.target.as_ref().map(|target| Target::Named(target.to_string_lossy().into_owned()));
     let asked = if arguments.all { Some(Target::All) } else { named };
-    let refused = |error: plumb_path::SurveyError| Ended::new(Exit::Usage, error.to_string());
-    if let Some(recording) = &arguments.from {
-        let fixture =
-            plumb_path::load(recording).map_err(|error| Ended::new(Exit::Usage, error.to_string()))?;
-        let target = asked.as_ref().unwrap_or(&fixture.target);
-        return Ok(plumb_path::survey(&fixture.tree, &fixture.probe, target).map_err(refused)?);
+    let refused = |error: plumb_path::SurveyError| Refusal::because(Exit::Usage, error);
+    if let Some(directory) = &arguments.from {
+        let recording = plumb_path::load(directory).map_err(|error| Refusal::because(Exit::Usage, error))?;
+        let target = asked.as_ref().unwrap_or(&recording.target);
+        return Ok(plumb_path::survey(&recording.tree, &recording.probe, target).map_err(refused)?);
     }
     let target = asked.unwrap_or_else(|| Target::Named(".".to_owned()));
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     match &arguments.record {
-        Some(directory) => Ok(plumb_path::record(&tree, &probe, &target, directory)?),
+        Some(directory) => {
+            new_or_own(directory)?;
+            // A target that is not there is the user's mistake, a file that cannot be written is not.
+            plumb_path::record(&tree, &probe, &target, directory).map_err(|error| match error {
+                RecordingError::Survey(error) => refused(error).into(),
+                other => anyhow::Error::new(other),
+            })
+        }
         None => Ok(plumb_path::survey(&tree, &probe, &target).map_err(refused)?),
     }
+}
+
+/// A recording goes into a new or empty directory, or replaces an earlier recording; other files are left alone.
+fn new_or_own(directory: &Path) -> anyhow::Result<()> {
+    let Ok(mut entries) = directory.read_dir() else { return Ok(()) };
+    if directory.join("recording.json").exists() || entries.next().is_none() {
+        return Ok(());
+    }
+    let message =
+        format!("{} is not empty and not a recording: name an empty or a new directory", directory.display());
+    Err(Refusal::new(Exit::Usage, message).into())
 }

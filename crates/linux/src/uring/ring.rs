@@ -262,7 +262,7 @@ mod tests {
             way(&mut builder);
             match builder.build(8) {
                 Ok(ring) => assert!(ring.params().sq_entries() >= 8),
-                Err(error) => eprintln!("SKIPPED: way {index} is refused here: {error}"),
+                Err(error) => plumb_testkit::skip(&format!("way {index} is refused here: {error}")),
             }
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn memory_is_found_by_address_and_only_as_a_whole() {
         if let Err(error) = try_ring() {
-            eprintln!("SKIPPED: no io_uring here: {error}");
+            plumb_testkit::skip(&format!("no io_uring here: {error}"));
             return;
         }
         let pool = Pool::new(PoolShape { buffer: Bytes(4096), count: 4, alignment: Bytes(4096) }).unwrap();

@@ -142,7 +142,7 @@ fn a_durable_write_is_its_write_and_its_flush() {
     let per_worker = 1_000_000_u64.div_ceil(450);
     assert_eq!(outcome.write.operations(), 2 * per_worker);
     assert_eq!(outcome.flush.operations(), 2 * per_worker, "the flush that is due at the end is carried out");
-    let durable = outcome.durable_latency().unwrap();
+    let durable = outcome.durable.summary().unwrap();
     assert_eq!((durable.count, durable.min, durable.max), (2 * per_worker, 0.00045, 0.00045));
     assert_eq!(outcome.write.latency.max(), Some(Nanos::micros(50)));
     assert_eq!(outcome.flush.latency.max(), Some(Nanos::micros(400)));
@@ -240,7 +240,7 @@ fn the_same_seed_gives_the_same_run() {
         let workload =
             Workload { seed, depth: 8, write_percent: 30, flush_every: NonZeroU32::new(16), ..workload() };
         let outcome = run_on(&device, &Workload { stop: Stop::Operations(5000), ..workload }, 3).unwrap();
-        (device.asked(), outcome.application(), outcome.durable_latency())
+        (device.asked(), outcome.application(), outcome.durable.summary())
     };
     assert_eq!(run(7), run(7));
     assert_ne!(run(7).0, run(8).0);

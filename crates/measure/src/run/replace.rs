@@ -1,11 +1,15 @@
 //! Replacing a file so that it is whole at every moment: a temporary file in the same directory, synced, renamed over
 //! the old one, and the directory synced.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+
+/// The mode of a new file, before the umask: others read it too, such as a metrics collector.
+const MODE: u32 = 0o666;
 
 /// Makes `bytes` the content of `path`. When it returns, the new content is durable; when it fails, the old content
 /// is still there.
@@ -18,30 +22,35 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// The same with a writer of its own.
 fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    let written = File::create(&part)
-        .and_then(|mut file| {
-            write(&mut file)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&part, path));
-    if let Err(source) = written {
-        // Best effort: the failure to report is the first one, and a left-over part is overwritten next time.
-        drop(fs::remove_file(&part));
-        return Err(Error::io("write", path, source));
-    }
+    let failed = |source| Error::io("write", path, source);
+    // A name that nobody can guess, made with O_EXCL: neither a file nor a link of somebody else's is written.
+    let mut part = tempfile::Builder::new()
+        .prefix(".plumb-")
+        .permissions(Permissions::from_mode(MODE))
+        .tempfile_in(parent_of(path))
+        .map_err(failed)?;
+    write(part.as_file_mut()).and_then(|()| keep_mode(path, part.as_file())).map_err(failed)?;
+    part.as_file().sync_all().map_err(failed)?;
+    part.persist(path).map_err(|refused| failed(refused.error))?;
     sync_parent(path)
+}
+
+/// A file that is replaced keeps who may read it.
+fn keep_mode(path: &Path, part: &File) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(old) => part.set_permissions(old.permissions()),
+        Err(absent) if absent.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(refused) => Err(refused),
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the name of `path` durable.
 pub(super) fn sync_parent(path: &Path) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(parent)
+    File::open(parent_of(path))
         .and_then(|directory| directory.sync_all())
         .map_err(|source| Error::io("sync the directory of", path, source))
 }

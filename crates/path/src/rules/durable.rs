@@ -20,8 +20,8 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         Synced::Dropped(layer, holder) => format!(
             "fsync makes nothing durable here: the flush ends at {layer} while {holder} may lose what it holds."
         ),
-        Synced::Memory(name) => {
-            format!("Nothing is durable here: {name} is memory, and a power cut or a reboot empties it.")
+        Synced::Memory(what) => {
+            format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
         }
         Synced::Unknown(why) => format!(
             "A write is in memory when it is acknowledged; whether it is durable once fsync has returned cannot be \
@@ -76,13 +76,18 @@ pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
 enum Synced {
     At(String),
     Dropped(String, String),
+    /// What is in memory, as the beginning of a sentence.
     Memory(String),
     Unknown(String),
 }
 
 fn synced(flow: &Flow<'_>) -> Synced {
     if let Some((_, node)) = flow.nodes().find(|(_, node)| node.marks.contains(&Mark::InMemory)) {
-        return Synced::Memory(node.name.clone());
+        let name = &node.name;
+        return Synced::Memory(match node.kind {
+            LayerKind::DmSnapshot => format!("what changed in the snapshot {name} is known in memory alone"),
+            _ => format!("{name} is memory"),
+        });
     }
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.flush(*index) == Flush::Dropped) {
         return Synced::Dropped(node.name.clone(), holder(flow, index));
@@ -143,7 +148,7 @@ fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
 
 /// The lowest layer that every write goes through: the drive if there is one, the array if there are several.
 fn lowest_common(flow: &Flow<'_>) -> Option<String> {
-    let mut at = flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))?;
+    let mut at = top(flow)?;
     loop {
         let below: Vec<(usize, &Node)> =
             flow.below(at).filter(|(_, node)| node.kind != LayerKind::Controller).collect();
@@ -154,25 +159,73 @@ fn lowest_common(flow: &Flow<'_>) -> Option<String> {
     }
 }
 
-/// The mount option `sync`, on the first file system.
+/// The mount option `sync` on what applications write to: the first layer below the page cache; for an overlay also
+/// the file system of its upper directory. A file system below a loop device does not count: its writes are the loop
+/// device's.
 fn is_synchronous(flow: &Flow<'_>) -> bool {
-    let Some(index) = flow.first(|kind| kind == LayerKind::FileSystem) else { return false };
-    flow.node(index).evidence.iter().any(|evidence| evidence.value == "sync")
+    let mut at = top(flow);
+    while let Some(index) = at {
+        let node = flow.node(index);
+        if node.marks.contains(&Mark::Synchronous) {
+            return true;
+        }
+        at = match node.kind {
+            LayerKind::Overlay => flow.below(index).next().map(|(below, _)| below),
+            _ => None,
+        };
+    }
+    false
 }
 
-/// What O_DIRECT alone is worth.
+/// The layer directly below the page cache.
+fn top(flow: &Flow<'_>) -> Option<usize> {
+    flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))
+}
+
+/// What O_DIRECT alone is worth, or nothing where that is not certain.
 fn direct(flow: &Flow<'_>) -> String {
-    let volatile: Vec<&Node> = flow
-        .nodes()
-        .filter(|(_, node)| {
-            !matches!(node.kind, LayerKind::Application | LayerKind::PageCache)
-                && node.cache == Cache::Volatile
-        })
-        .map(|(_, node)| node)
-        .collect();
-    if volatile.is_empty() {
-        " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged.".to_owned()
-    } else {
-        format!(" O_DIRECT alone leaves it in the volatile cache of {}.", names(&volatile))
+    let Some(top) = top(flow) else { return String::new() };
+    if !flow.node(top).marks.contains(&Mark::DirectInPlace) && !writes_in_place(flow.node(top).kind) {
+        return String::new();
     }
+    let under: Vec<&Node> = flow.nodes().filter(|(index, _)| *index >= top).map(|(_, node)| node).collect();
+    let holding =
+        |cache| -> Vec<&Node> { under.iter().filter(|node| node.cache == cache).copied().collect() };
+    let volatile = holding(Cache::Volatile);
+    if !volatile.is_empty() {
+        return format!(" O_DIRECT alone leaves it in the volatile cache of {}.", names(&volatile));
+    }
+    let certain = under.iter().skip(1).all(|node| writes_in_place(node.kind));
+    if !holding(Cache::Unknown).is_empty() || !certain {
+        return String::new();
+    }
+    " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged."
+        .to_owned()
+}
+
+/// Devices that acknowledge a write once all below them have, and can find it again without having written anything
+/// else. Left out: layers with a mapping of their own that is written out at a flush (thin, cache, writecache, snapshot,
+/// integrity, bcache), loop devices, since their file has one, and what is not known.
+fn writes_in_place(kind: LayerKind) -> bool {
+    use LayerKind as K;
+    matches!(
+        kind,
+        K::Partition
+            | K::DmLinear
+            | K::DmStriped
+            | K::DmCrypt
+            | K::DmMultipath
+            | K::DmMirror
+            | K::DmRaid
+            | K::Md
+            | K::ScsiDisk
+            | K::AtaDisk
+            | K::UsbDisk
+            | K::NvmeNamespace
+            | K::VirtioDisk
+            | K::MmcDisk
+            | K::XenDisk
+            | K::Pmem
+            | K::Controller
+    )
 }

@@ -116,6 +116,8 @@ impl<'a> Flow<'a> {
                     Flush::Dropped => Flush::Unknown,
                     other => other,
                 },
+                // A target that is not known, or a table that is not there; without the table nothing is marked.
+                Mark::Unseen { .. } if node.kind == LayerKind::DmOther => Flush::Unknown,
                 Mark::NoCachingPage | Mark::NoFlushCommand if node.queue == KernelView::WriteThrough => {
                     ended(self.held[index])
                 }

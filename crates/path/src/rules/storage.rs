@@ -82,7 +82,8 @@ fn barriers_off(flow: &Flow<'_>) -> Option<Finding> {
         severity,
         &nodes,
         |names| format!("{names} is used with {}: it issues no flush, {consequence}.", options.join(", ")),
-        "Mount it with barriers (remove the option; `mount -o remount,barrier` for ext4), or switch the caches below off.",
+        "Remove the option from /etc/fstab and mount again (ext4, btrfs, f2fs: `mount -o remount,barrier MOUNTPOINT`; for a \
+         parameter of ZFS: `echo 0 > /sys/module/zfs/parameters/NAME`), or switch the write caches below off.",
     )
 }
 
@@ -97,7 +98,8 @@ fn volatile_overlay(flow: &Flow<'_>) -> Option<Finding> {
                 "{names} is mounted with the option volatile: every sync returns at once and nothing is written for it."
             )
         },
-        "Mount it without the option (podman: `--storage-opt` without `volatile`), or put the data on a volume.",
+        "Mount it without the option (podman, CRI-O: `mountopt` in /etc/containers/storage.conf; containerd: `mount_options` \
+         of its overlayfs snapshotter), or put the data on a volume.",
     )
 }
 
@@ -117,7 +119,8 @@ fn lax_order(flow: &Flow<'_>) -> Option<Finding> {
                 options.join(", ")
             )
         },
-        "Use data=ordered (the default) where applications do not sync.",
+        "Where applications do not sync, unmount it and mount it with data=ordered (the default) and without \
+         journal_async_commit: a remount cannot change them.",
     )
 }
 
@@ -140,7 +143,8 @@ fn external_journal(flow: &Flow<'_>) -> Option<Finding> {
                 journal.join(", ")
             )
         },
-        "Keep the journal on the disk with the data, or switch the write cache of the data's disk off.",
+        "Keep the journal on the disk with the data (unmounted: `tune2fs -O ^has_journal DEVICE && tune2fs -j DEVICE`), or \
+         switch the write cache of the data's disk off.",
     )
 }
 
@@ -184,8 +188,9 @@ fn write_hole(flow: &Flow<'_>) -> Option<Finding> {
                 what.join("; ")
             )
         },
-        "Give the array a journal (mdadm --add-journal) or a partial parity log (--consistency-policy=ppl), or keep it from \
-         running degraded.",
+        "md RAID 5: `mdadm --grow /dev/MD --bitmap=none && mdadm --grow /dev/MD --consistency-policy=ppl`; md RAID 4, 5 and \
+         6: a journal device (`mdadm --readonly /dev/MD && mdadm /dev/MD --add-journal /dev/DEVICE`). LVM has neither: \
+         keep the array from running degraded.",
     )
 }
 
@@ -206,7 +211,8 @@ fn dirty(flow: &Flow<'_>) -> Option<Finding> {
                 what.join(", ")
             )
         },
-        "Nothing is wrong. Before the caching device is taken away, detach it and let it drain.",
+        "Nothing is wrong. Before the caching device is taken away, detach it and let it drain (LVM: `lvconvert --uncache \
+         VG/LV`; bcache: `echo 1 > /sys/block/BCACHE/bcache/detach`, until bcache/state says `no cache`).",
     )
 }
 
@@ -295,7 +301,7 @@ fn remote(flow: &Flow<'_>) -> Option<Finding> {
         Severity::Info,
         &nodes,
         |_| format!("The data is kept by {}, whose policy is not visible here.", what.join(", ")),
-        "Survey the server (for NFS also its exports: `async` acknowledges from memory).",
+        "Survey the server (for NFS look also at `exportfs -v` there: an export with `async` acknowledges from memory).",
     )
 }
 
@@ -330,7 +336,7 @@ fn needs_root(flow: &Flow<'_>) -> Option<Finding> {
                 "{count} questions could not be asked without root, so that some layers are known from one side only."
             )
         },
-        "Run `sudo plumb survey` for the rest.",
+        "Run `sudo plumb survey` with the same target for the rest.",
     )?;
     finding.evidence = questions.into_iter().take(QUESTIONS_MAX).collect();
     if count > QUESTIONS_MAX {

@@ -69,8 +69,9 @@ fn temporary_write_through(flow: &Flow<'_>) -> Option<Finding> {
 }
 
 /// Clears an override, if there is one, and makes the kernel read the drive again.
-const HEAL_KERNEL_VIEW: &str = "Write any invalid word to scsi_disk/H:C:T:L/cache_type (it is refused, and an override is \
-                                gone), then 1 to /sys/block/DISK/device/rescan, and survey again.";
+const HEAL_KERNEL_VIEW: &str = "As root: `echo 'write back' > /sys/block/DISK/queue/write_cache` (older kernels refuse it), \
+                                `echo x > /sys/block/DISK/device/scsi_disk/H:C:T:L/cache_type` (refused too, but an \
+                                override is gone), `echo 1 > /sys/block/DISK/device/rescan`; then survey again.";
 
 /// H2: the user's setting of the queue against a device whose cache is known to be on.
 fn queue_write_through(flow: &Flow<'_>) -> Option<Finding> {
@@ -85,7 +86,7 @@ fn queue_write_through(flow: &Flow<'_>) -> Option<Finding> {
                 "queue/write_cache of {names} {verb} set to write through while the volatile write cache is on: no flush is sent."
             )
         },
-        "Write `write back` to /sys/block/DISK/queue/write_cache and look for what set it (a udev rule, a tuning script).",
+        "`echo 'write back' > /sys/block/DISK/queue/write_cache` as root, and look for what set it (a udev rule, a tuning script).",
     )
 }
 
@@ -146,8 +147,8 @@ fn stale_dm_table(flow: &Flow<'_>) -> Option<Finding> {
                 "{names} {verb} set up when no device below had a volatile cache, and drops flushes although one has now."
             )
         },
-        "Load the table again (dmsetup table NAME | dmsetup load NAME, then dmsetup suspend NAME and resume): suspend and \
-         resume alone do not help.",
+        "Load the table again: `dmsetup table --showkeys NAME | dmsetup load NAME && dmsetup suspend NAME && dmsetup resume \
+         NAME`, the lowest device first. Suspend and resume alone do not help.",
     )
 }
 
@@ -166,7 +167,8 @@ fn dm_over_disabled_queue(flow: &Flow<'_>) -> Option<Finding> {
                 "{names} {verb} write back, but the flush is dropped by a disk below whose queue says write through."
             )
         },
-        "Set queue/write_cache of the disk below to write back; what the dm device says proves nothing about it.",
+        "`echo 'write back' > /sys/block/DISK/queue/write_cache` for the disk below; what the dm device says proves nothing \
+         about it.",
     )
 }
 
@@ -240,8 +242,8 @@ fn write_protected(flow: &Flow<'_>) -> Option<Finding> {
                 "{names} {verb} write-protected: the kernel says write through although the drive's cache is on."
             )
         },
-        "Do not write to cache_type: it would switch the drive's cache off. Once the protection is gone, write 1 to \
-         device/rescan and survey again.",
+        "Do not write to cache_type: it would switch the drive's cache off. Once the protection is gone, `echo 1 > \
+         /sys/block/DISK/device/rescan` and survey again.",
     )
 }
 
@@ -259,7 +261,7 @@ fn driver_swallows_flush(flow: &Flow<'_>) -> Option<Finding> {
         &swallowing,
         |names| format!("{names} answers SYNCHRONIZE CACHE itself: no flush reaches the disks behind it."),
         "Switch the cache of the volume off in the controller, or have its battery or capacitor checked and take its word; \
-         for aacraid, aacraid.cache=0 sends the command on.",
+         for aacraid, the kernel parameter aacraid.cache=0 sends the command on.",
     )
 }
 
@@ -284,7 +286,7 @@ fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<Finding> {
                 "{names} may answer SYNCHRONIZE CACHE itself, so that no flush reaches the disks behind it."
             )
         },
-        "Run the survey as root soon after boot, or look for `FW supports sync cache` in the kernel log.",
+        "Run the survey as root soon after boot, or look for the line yourself: `journalctl -k | grep 'FW supports sync cache'`.",
     )?;
     finding.evidence.extend(why);
     Some(finding)
@@ -305,7 +307,9 @@ fn no_caching_page(flow: &Flow<'_>) -> Option<Finding> {
             )
         },
         format!(
-            "If {} has a volatile cache, write `write back` to its queue/write_cache so that flushes are sent.",
+            "If {} has a volatile cache, `echo 'temporary write back' > \
+             /sys/block/DISK/device/scsi_disk/H:C:T:L/cache_type` as root makes the kernel send flushes until the next boot; \
+             the queue's own setting cannot.",
             if without.is_empty() { String::new() } else { names(&without) }
         ),
     )

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::surveyor::Surveyor;
-use crate::facts::Node;
+use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 /// The name of the layer that every path begins with.
@@ -21,8 +21,17 @@ impl Surveyor<'_> {
             order.reversed.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
         for (at, node) in order.reversed.iter().enumerate().rev() {
             let mut node = (*node).clone();
-            // An edge to a node that is not below in the list would close a cycle.
-            node.below.retain(|name| place.get(name.as_str()).is_some_and(|below| *below < at));
+            // An edge to a node that is not below in the list would close a cycle; a node that is in no list lies deeper
+            // than a survey goes.
+            let (below, lost): (Vec<String>, Vec<String>) = std::mem::take(&mut node.below)
+                .into_iter()
+                .partition(|name| place.get(name.as_str()).is_some_and(|below| *below < at));
+            node.below = below;
+            for name in lost {
+                let what =
+                    format!("{name}, below {}, could not be followed: a cycle, or too deep", node.name);
+                node.mark(Mark::Unseen { what });
+            }
             path.push(node);
         }
         path

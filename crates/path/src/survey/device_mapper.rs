@@ -41,51 +41,53 @@ impl Surveyor<'_> {
         self.members(node, place);
     }
 
+    /// The kind that a table stands for, with the marks of all its targets.
     fn by_table(&self, node: &mut Node, place: &Place, targets: &[DmTarget]) -> LayerKind {
-        // Of a mixed table the first target that does more than move addresses says what it is.
+        for target in targets {
+            self.target(node, place, target);
+        }
+        // Of a mixed table a target that is not known says what it is, else the first that does more than move
+        // addresses.
         let telling = targets
             .iter()
-            .find(|target| !matches!(target.kind.as_str(), "linear" | "striped"))
+            .find(|target| by_target(&target.kind).is_none())
+            .or_else(|| targets.iter().find(|target| !matches!(target.kind.as_str(), "linear" | "striped")))
             .or_else(|| targets.iter().find(|target| target.kind == "striped"))
             .or_else(|| targets.first());
-        let Some(target) = telling else { return LayerKind::DmOther };
+        let Some(target) = telling else {
+            node.mark(Mark::Unseen { what: format!("{} has no table", node.name) });
+            return LayerKind::DmOther;
+        };
         let short: String = target.parameters.chars().take(120).collect();
         node.saw(
             "DM_TABLE_STATUS",
             format!("{} {}", target.kind, short),
             format!("target {} of {} in the table", target.kind, targets.len()),
         );
+        by_target(&target.kind).unwrap_or(LayerKind::DmOther)
+    }
+
+    /// What one target of a table adds.
+    fn target(&self, node: &mut Node, place: &Place, target: &DmTarget) {
         match target.kind.as_str() {
-            "linear" => LayerKind::DmLinear,
-            "striped" => LayerKind::DmStriped,
-            "crypt" => LayerKind::DmCrypt,
-            "thin" => LayerKind::DmThin,
-            "thin-pool" => LayerKind::DmThinPool,
-            "cache" => {
-                self.cache_status(node, place);
-                LayerKind::DmCache
+            "cache" => self.cache_status(node, place),
+            "writecache" => self.writecache_status(node, place),
+            "raid" => raid(node, &target.parameters),
+            "snapshot" => snapshot(node, &target.parameters),
+            other if by_target(other).is_none() => {
+                let what = format!("what the dm target {other} of {} does with a flush", node.name);
+                if !node.marks.contains(&Mark::Unseen { what: what.clone() }) {
+                    node.mark(Mark::Unseen { what });
+                }
             }
-            "writecache" => {
-                self.writecache_status(node, place);
-                LayerKind::DmWritecache
-            }
-            "multipath" => LayerKind::DmMultipath,
-            "mirror" => LayerKind::DmMirror,
-            "raid" => {
-                raid(node, &target.parameters);
-                LayerKind::DmRaid
-            }
-            "integrity" => LayerKind::DmIntegrity,
-            "verity" => LayerKind::DmVerity,
-            "snapshot" | "snapshot-origin" | "snapshot-merge" => LayerKind::DmSnapshot,
-            _ => LayerKind::DmOther,
+            _ => {}
         }
     }
 
     /// Documentation/admin-guide/device-mapper/cache.rst: the eleventh word of the status is the number of dirty
     /// blocks.
     fn cache_status(&self, node: &mut Node, place: &Place) {
-        let Some(status) = self.dm_status(node, place) else { return };
+        let Some(status) = self.dm_status(node, place, "cache") else { return };
         let words: Vec<&str> = status.split_ascii_whitespace().collect();
         let Some(dirty) = words.get(10).and_then(|word| word.parse::<u64>().ok()) else { return };
         node.saw(
@@ -101,7 +103,7 @@ impl Surveyor<'_> {
     /// Documentation/admin-guide/device-mapper/writecache.rst: words 2 and 3 of the status are the number of blocks
     /// and of free ones.
     fn writecache_status(&self, node: &mut Node, place: &Place) {
-        let Some(status) = self.dm_status(node, place) else { return };
+        let Some(status) = self.dm_status(node, place, "writecache") else { return };
         let number = |at| status.split_ascii_whitespace().nth(at).and_then(|word| word.parse::<u64>().ok());
         let (Some(blocks), Some(free)) = (number(1), number(2)) else { return };
         let used = blocks.saturating_sub(free);
@@ -115,9 +117,45 @@ impl Surveyor<'_> {
         }
     }
 
-    fn dm_status(&self, node: &mut Node, place: &Place) -> Option<String> {
+    fn dm_status(&self, node: &mut Node, place: &Place, kind: &str) -> Option<String> {
         let reply = self.ask(node, place.number, Request::DmStatus, "dm status").ok()?;
-        dm::parse(&reply).into_iter().next().map(|target| target.parameters)
+        dm::parse(&reply).into_iter().find(|target| target.kind == kind).map(|target| target.parameters)
+    }
+}
+
+/// The kind of a target that clones a flush to the devices below it. `None` for all others: flakey drops writes, zero
+/// and error have nothing below, vdo and dust have ways of their own.
+fn by_target(target: &str) -> Option<LayerKind> {
+    Some(match target {
+        "linear" => LayerKind::DmLinear,
+        "striped" => LayerKind::DmStriped,
+        "crypt" => LayerKind::DmCrypt,
+        "thin" => LayerKind::DmThin,
+        "thin-pool" => LayerKind::DmThinPool,
+        "cache" => LayerKind::DmCache,
+        "writecache" => LayerKind::DmWritecache,
+        "multipath" => LayerKind::DmMultipath,
+        "mirror" => LayerKind::DmMirror,
+        "raid" => LayerKind::DmRaid,
+        "integrity" => LayerKind::DmIntegrity,
+        "verity" => LayerKind::DmVerity,
+        "snapshot" | "snapshot-origin" | "snapshot-merge" => LayerKind::DmSnapshot,
+        _ => return None,
+    })
+}
+
+/// Documentation/admin-guide/device-mapper/snapshot.rst: the third word says whether the exception store is persistent.
+/// A transient one (N) keeps in memory which chunks were changed, and the snapshot is gone with it.
+fn snapshot(node: &mut Node, parameters: &str) {
+    let Some(word) = parameters.split_ascii_whitespace().nth(2) else { return };
+    if word.starts_with(['N', 'n']) {
+        node.saw(
+            "DM_TABLE_STATUS, snapshot word 3",
+            word,
+            "a transient exception store: which chunks were changed is in memory and nowhere else",
+        );
+        node.cache = Cache::Volatile;
+        node.mark(Mark::InMemory);
     }
 }
 

@@ -53,9 +53,11 @@ impl Surveyor<'_> {
     fn ask_caching_page(&self, node: &mut Node, place: &Place) {
         let request = Request::CachingPage(PageControl::Current);
         let reply = self.ask(node, place.number, request, "MODE SENSE(10) page 08h");
+        let mut nonvolatile_disabled = None;
         match reply {
             Ok(bytes) => match caching_page::parse(&bytes) {
                 Some(page) => {
+                    nonvolatile_disabled = page.nonvolatile_disabled;
                     let (value, means) = if page.write_cache {
                         ("WCE=1", "the drive's volatile write cache is on")
                     } else {
@@ -84,12 +86,7 @@ impl Surveyor<'_> {
                 && page.nonvolatile_cache
                 && !page.volatile_cache
             {
-                node.saw(
-                    "INQUIRY page 86h byte 6",
-                    "NV_SUP=1 V_SUP=0",
-                    "the drive declares its cache non-volatile",
-                );
-                node.drive = DriveCache::Protected;
+                declared_nonvolatile(node, nonvolatile_disabled);
             }
         }
     }
@@ -152,6 +149,21 @@ impl Surveyor<'_> {
             None => {}
         }
         below
+    }
+}
+
+/// SBC-4 6.5.6: NV_DIS switches the non-volatile cache off that INQUIRY declares. Pages too short for the bit have no
+/// such switch.
+fn declared_nonvolatile(node: &mut Node, disabled: Option<bool>) {
+    node.saw("INQUIRY page 86h byte 6", "NV_SUP=1 V_SUP=0", "the drive declares its cache non-volatile");
+    if disabled == Some(true) {
+        node.saw(
+            "MODE SENSE(10) page 08h byte 12 bit 0",
+            "NV_DIS=1",
+            "the drive's non-volatile cache is switched off, so the declaration protects nothing",
+        );
+    } else {
+        node.drive = DriveCache::Protected;
     }
 }
 

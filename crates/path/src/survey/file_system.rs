@@ -1,4 +1,4 @@
-//! File systems: which devices they are kept on, and the options that keep flushes from being issued.
+//! File systems: what kind each is, and which devices it is kept on.
 
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, FileKind};
@@ -9,14 +9,10 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3 and old
-/// ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync` (fsync sends no SMB
-/// FLUSH). xfs lost `nobarrier` in Linux 4.19.
-const BARRIERS_OFF: [&str; 6] =
-    ["nobarrier", "barrier=0", "barrier=none", "barrier=off", "fsync_mode=nobarrier", "nostrictsync"];
-
-/// Options that give up order between data and metadata, but no flush: ext4(5).
-const LAX_ORDER: [&str; 2] = ["data=writeback", "journal_async_commit"];
+/// A directory for each mounted file system that the driver of ext4 serves, in all mount namespaces.
+pub(super) const EXT4_SYSTEMS: &str = "/proc/fs/ext4";
+/// A directory for each journal of ext4 and ocfs2 in use.
+const JOURNALS: &str = "/proc/fs/jbd2";
 
 /// File systems that show state of the kernel and store nothing.
 const PSEUDO: [&str; 18] = [
@@ -93,39 +89,6 @@ impl Surveyor<'_> {
         node.saw(MOUNTINFO, kind, "its files are in memory and nowhere else");
     }
 
-    fn options(&self, node: &mut Node, mount: &Mount) {
-        let mut options = mount.super_options.clone();
-        let device = node.below.first().cloned().unwrap_or_default();
-        if matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4") {
-            let file = format!("/proc/fs/{}/{device}/options", mount.kind);
-            if let Ok(text) = self.tree.text(&file) {
-                if let Some(barrier) = text.lines().find(|line| line.contains("barrier")) {
-                    let means =
-                        if barrier == "barrier" { "a sync issues flushes" } else { "no flush is issued" };
-                    node.saw(file, barrier, means);
-                }
-                options.extend(text.lines().map(str::to_owned));
-            }
-        }
-        let mut seen = Vec::new();
-        for option in options {
-            if seen.contains(&option) {
-                continue;
-            }
-            if BARRIERS_OFF.contains(&option.as_str()) {
-                node.saw(MOUNTINFO, option.as_str(), "the file system issues no flush");
-                node.mark(Mark::BarriersOff { option: option.clone() });
-            } else if LAX_ORDER.contains(&option.as_str()) {
-                node.saw(MOUNTINFO, option.as_str(), "order between data and metadata is given up");
-                node.mark(Mark::LaxOrder { option: option.clone() });
-            }
-            seen.push(option);
-        }
-        if mount.options.iter().chain(&mount.super_options).any(|option| option == "sync") {
-            node.saw(MOUNTINFO, "sync", "every write is synced before write() returns");
-        }
-    }
-
     /// A file system on one device or several.
     pub(super) fn on_block_devices(&mut self, node: &mut Node, mount: &Mount) {
         node.below = if mount.kind == "btrfs" { self.btrfs_devices(node, mount) } else { Vec::new() };
@@ -154,7 +117,7 @@ impl Surveyor<'_> {
                 node.below.push(device);
             }
         }
-        if mount.kind == "ext4" {
+        if matches!(mount.kind.as_str(), "ext3" | "ext4") {
             self.external_journal(node);
         }
         if node.below.is_empty() {
@@ -167,21 +130,39 @@ impl Surveyor<'_> {
     }
 
     /// fs/jbd2/journal.c: /proc/fs/jbd2 has `DEVICE-INODE` for a journal inside a file system and `DEVICE` for one on a
-    /// device of its own; which file system that belongs to follows if there is but one without a journal inside.
+    /// device of its own, and does not say which file system that one belongs to. It follows where one file system alone
+    /// has no journal inside; a file system without any journal says so.
     fn external_journal(&mut self, node: &mut Node) {
-        let directory = "/proc/fs/jbd2";
         let Some(own) = node.below.first().cloned() else { return };
-        let journals = self.tree.list(directory).unwrap_or_default();
-        if journals.iter().any(|journal| journal.starts_with(&format!("{own}-"))) {
-            return;
-        }
+        let journals = self.tree.list(JOURNALS).unwrap_or_default();
+        let is_outside =
+            |system: &str| !has_journal_inside(&journals, system) && !self.has_no_journal(system);
         let is_device = |name: &&String| self.tree.link(&format!("/sys/class/block/{name}")).is_ok();
         let external: Vec<&String> = journals.iter().filter(is_device).collect();
-        if let [device] = external.as_slice() {
-            node.saw(directory, device.as_str(), "the journal is on a device of its own");
-            node.below.push(self.device(device));
-            node.mark(Mark::ExternalJournal { device: (*device).clone() });
+        if external.is_empty() || !is_outside(&own) {
+            return;
         }
+        let others = self.tree.list(EXT4_SYSTEMS).unwrap_or_default();
+        let alone = !others.iter().any(|system| *system != own && is_outside(system));
+        match external.as_slice() {
+            [device] if alone => {
+                node.saw(JOURNALS, device.as_str(), "the journal is on a device of its own");
+                node.below.push(self.device(device));
+                node.mark(Mark::ExternalJournal { device: (*device).clone() });
+            }
+            devices => {
+                let devices: Vec<&str> = devices.iter().map(|device| device.as_str()).collect();
+                let devices = devices.join(" ");
+                node.saw(JOURNALS, &devices, "journals on devices of their own, of several file systems");
+                let what = format!("whether the journal of {} is on one of {devices}", node.name);
+                node.mark(Mark::Unseen { what });
+            }
+        }
+    }
+
+    /// fs/ext4/sysfs.c (journal_task_show): `<none>` without a journal, else the number of its kernel thread.
+    fn has_no_journal(&self, system: &str) -> bool {
+        self.tree.text(&format!("/sys/fs/ext4/{system}/journal_task")).is_ok_and(|task| task == "<none>")
     }
 
     /// The device at a path such as /dev/sda1, if the path stands for one or is at least named after one.
@@ -269,4 +250,12 @@ impl Surveyor<'_> {
         }
         self.unknown_device(&format!("device {number}"), &format!("/sys/dev/block/{number}"))
     }
+}
+
+fn has_journal_inside(journals: &[String], system: &str) -> bool {
+    let inode = |journal: &String| {
+        let rest = journal.strip_prefix(system)?.strip_prefix('-')?;
+        rest.bytes().all(|byte| byte.is_ascii_digit()).then_some(())
+    };
+    journals.iter().any(|journal| inode(journal).is_some())
 }

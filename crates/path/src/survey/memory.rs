@@ -1,6 +1,7 @@
 //! Block devices that are this machine's memory, and persistent memory, which is not.
 
 use super::block_device::Place;
+use super::controller::is_numbered;
 use super::surveyor::Surveyor;
 use crate::facts::{KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind};
@@ -19,26 +20,48 @@ impl Surveyor<'_> {
         node.saw("the kernel's name for it", node.name.clone(), what);
     }
 
-    /// Persistent memory: drivers/nvdimm/pmem.c. A write-back queue means that the platform does not empty the
-    /// processor's caches at a power cut (no ADR or eADR), or that a host holds the data (virtio-pmem).
+    /// Persistent memory: drivers/nvdimm/pmem.c. The driver sets the queue to write back whatever the platform does, so
+    /// that says nothing; `dax/write_cache` is 0 where the platform declares that the processor's caches survive a power
+    /// cut (nvdimm_has_cache in drivers/nvdimm/region_devs.c). With virtio-pmem a host holds the data until a flush.
     pub(super) fn pmem(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Pmem;
         let by_host = place.sysfs.contains("/virtio");
-        node.cache = match node.queue {
-            KernelView::WriteThrough if !by_host => Cache::Protected,
-            KernelView::WriteBack => Cache::Volatile,
+        if self.is_volatile_region(node, place) {
+            return;
+        }
+        let file = format!("{}/dax/write_cache", place.sysfs);
+        let caches_flushed = self.tree.text(&file).ok();
+        node.cache = match (node.queue, caches_flushed.as_deref()) {
+            (_, Some("0")) if !by_host => Cache::Protected,
+            (KernelView::WriteBack, _) if by_host => Cache::Volatile,
             _ => Cache::Unknown,
         };
-        if node.cache == Cache::Protected {
-            node.saw(
-                &place.sysfs,
-                "persistent memory",
-                "the platform empties its write queues at a power cut",
-            );
+        if let Some(value) = caches_flushed {
+            let means = match value.as_str() {
+                "0" => "the platform keeps what is in the processor's caches over a power cut",
+                _ => "whether the platform keeps what is in the processor's caches is not declared",
+            };
+            node.saw(file, value, means);
         }
         if by_host || self.guest().name().is_some() {
             node.below = vec![self.hypervisor()];
         }
+    }
+
+    /// drivers/nvdimm/region_devs.c: a region of the type `nd_volatile` is plain memory, which has no cache to lose.
+    fn is_volatile_region(&self, node: &mut Node, place: &Place) -> bool {
+        let mut parts: Vec<&str> = place.sysfs.split('/').collect();
+        while parts.last().is_some_and(|part| !is_numbered(part, "region")) {
+            parts.pop();
+        }
+        let file = format!("{}/devtype", parts.join("/"));
+        let is_volatile = self.tree.text(&file).is_ok_and(|kind| kind == "nd_volatile");
+        if is_volatile {
+            node.cache = Cache::Volatile;
+            node.saw(file, "nd_volatile", "memory that the platform does not keep over a power cut");
+            node.mark(Mark::InMemory);
+        }
+        is_volatile
     }
 
     /// eMMC and SD cards: drivers/mmc/core/queue.c. The cache of eMMC is switched on by the driver and has no switch.

@@ -6,26 +6,27 @@
 
 mod all;
 mod assemble;
+mod bcache;
 mod block_device;
 mod controller;
 mod device_mapper;
 mod disk;
 mod file_system;
-mod fixture;
 mod guest;
-mod layered;
 mod loop_device;
 mod md;
 mod memory;
+mod mount_options;
 mod mounts;
 mod network;
 mod nvme;
 mod overlay;
+mod recording;
 mod surveyor;
 mod target;
 mod virtio;
 
-pub use fixture::{Fixture, FixtureError, load, record};
+pub use recording::{RecordedSurvey, RecordingError, load, record};
 pub use target::{SurveyError, Target};
 
 use plumb_linux::probe::Probe;

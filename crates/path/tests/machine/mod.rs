@@ -74,6 +74,25 @@ impl Machine {
         block
     }
 
+    /// A caching page with the write cache on and this NV_DIS; `None` is a page of the older, shorter form.
+    pub(crate) fn nonvolatile(&mut self, name: &str, disabled: Option<bool>) {
+        let page = CachingPage {
+            saveable: false,
+            write_cache: true,
+            read_cache_disabled: false,
+            nonvolatile_disabled: disabled,
+            write_protected: false,
+            dpofua: false,
+        };
+        let mut bytes = caching_page::encode(&page);
+        if disabled.is_none() {
+            // SCSI-2: ten bytes after the length.
+            bytes[9] = 10;
+            bytes.truncate(8 + 12);
+        }
+        self.probe.put(name, Request::CachingPage(PageControl::Current), Ok(bytes));
+    }
+
     pub(crate) fn page(&mut self, name: &str, write_cache: bool, write_protected: bool) {
         let page = CachingPage {
             saveable: false,

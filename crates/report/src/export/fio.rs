@@ -64,8 +64,8 @@ fn sync_job(recording: &CheckRecording, result: &SyncResult) -> Value {
             options.insert("sync".into(), json!("dsync"))
         }
     };
-    let moved =
-        Moved { ios: result.operations, bytes: result.operations * SYNC_BLOCK, seconds: result.seconds };
+    let bytes = result.operations.saturating_mul(SYNC_BLOCK);
+    let moved = Moved { ios: result.operations, bytes, seconds: result.seconds };
     let mut job = job(name, options, result.seconds, 1);
     job.insert("read".into(), direction(None, &Times::none()));
     job.insert("write".into(), direction(Some(moved), &write));
@@ -180,7 +180,8 @@ impl Times {
 
     fn of_histogram(histogram: &Histogram) -> Self {
         let bins: BTreeMap<u64, u64> = histogram.bins().fold(BTreeMap::new(), |mut bins, (value, count)| {
-            *bins.entry(value.0).or_default() += count;
+            let bin = bins.entry(value.0).or_default();
+            *bin = count.saturating_add(*bin);
             bins
         });
         let mut percentiles = Map::new();
@@ -233,9 +234,9 @@ impl Times {
 
 /// The value at `rank`, from 1.
 fn at_rank(bins: &BTreeMap<u64, u64>, rank: u64) -> u64 {
-    let mut seen = 0;
+    let mut seen = 0_u64;
     for (value, count) in bins {
-        seen += count;
+        seen = seen.saturating_add(*count);
         if seen >= rank {
             return *value;
         }

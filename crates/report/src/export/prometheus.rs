@@ -162,11 +162,11 @@ impl Metrics {
 
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         let mut bins = histogram.bins().peekable();
-        let mut seen = 0;
+        let mut seen = 0_u64;
         for exponent in EXPONENTS {
             let edge = 1e-3 * f64::from(exponent).exp2();
             while let Some((_, count)) = bins.next_if(|(value, _)| value.as_secs_f64() <= edge) {
-                seen += count;
+                seen = seen.saturating_add(count);
             }
             let edge = edge_text(exponent);
             self.bucket(name, labels, &edge, seen);

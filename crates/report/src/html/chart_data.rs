@@ -43,13 +43,13 @@ pub(super) struct Phase {
 /// slower than it in the long run, `n / (n + 1)`: "100%" has no place on this scale.
 pub(super) fn nines(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
     let count = histogram.count() as f64;
-    let mut seen = 0;
+    let mut seen = 0_u64;
     let mut points: Vec<(f64, f64)> = Vec::new();
     if let Some(min) = histogram.min() {
         points.push((min.as_secs_f64(), 0.0));
     }
     for (value, in_bin) in histogram.bins() {
-        seen += in_bin;
+        seen = seen.saturating_add(in_bin);
         let nines = -(1.0 - seen as f64 / (count + 1.0)).log10();
         let x = significant(value.as_secs_f64().max(1e-9), 4);
         match points.last_mut() {
@@ -88,7 +88,7 @@ pub(super) fn rates(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
         .chunks(together)
         .map(|chunk| {
             let span = bucket * chunk.len() as f64;
-            let operations: u64 = chunk.iter().map(|point| point.operations).sum();
+            let operations: u64 = chunk.iter().fold(0, |sum, point| point.operations.saturating_add(sum));
             let at = chunk[0].at.as_secs_f64() + span / 2.0;
             (significant(at, 5), significant(operations as f64 / span, 4))
         })

@@ -8,7 +8,7 @@ use super::path_view::{PathView, path_view};
 use super::verdict_view::{VerdictView, verdict_count, verdict_view};
 use super::{accounts, chart_data, facts, glyph, sides, sync_table};
 use crate::figures::masthead;
-use crate::headline::{Headline, sentence};
+use crate::headline::Headline;
 use crate::printable::{printable, shell_line, shell_word};
 use crate::recording::CheckRecording;
 
@@ -69,11 +69,10 @@ impl Page {
         let (series, phases) = chart_view::series(recording);
         let figures = facts::figures(document);
         let flushes = sync_table::flush_rows(&document.sync);
-        let incomplete = match (&document.incomplete_because, document.complete) {
-            (_, true) => String::new(),
-            (Some(why), false) => format!("Not complete: {}", sentence(&printable(why))),
-            (None, false) => "Not complete: some phases did not run.".to_owned(),
-        };
+        let incomplete = headline
+            .incomplete
+            .as_deref()
+            .map_or_else(String::new, |why| format!("Not complete: {}", printable(why)));
         let root: Vec<String> =
             document.environment.root_would_add.iter().map(|line| printable(line)).collect();
         let command = match document.environment.argv.as_slice() {

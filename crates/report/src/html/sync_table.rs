@@ -1,8 +1,8 @@
 //! The table of the cost of a durable write, and what became of its flushes.
 
-use plumb_measure::{Latency, SyncResult};
+use plumb_measure::{FlushWrites, Latency, StorageSide, SyncResult};
 
-use crate::figures::{STATISTICS, per_second};
+use crate::figures::{STATISTICS, per_second, writes_without_flushes};
 use crate::printable::printable;
 use crate::quantity::{self, DurationUnit, NONE};
 use crate::{headline, wording};
@@ -119,6 +119,14 @@ fn rows(measured: &[&SyncResult], unit: DurationUnit) -> Vec<StatisticRow> {
     rows
 }
 
+/// The writes of a window, as far as they can be told from its flushes.
+fn writes(storage: &StorageSide) -> String {
+    match storage.flush_writes {
+        FlushWrites::TakenOut => writes_without_flushes(storage.writes, storage.flushes),
+        FlushWrites::NotCounted | FlushWrites::Unknown => quantity::count(storage.writes),
+    }
+}
+
 /// One row of the flush accounts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FlushRow {
@@ -169,7 +177,25 @@ fn flush_row(result: &SyncResult) -> FlushRow {
         zero: result.device_flushes == Some(0),
         per: quantity::or_dash(result.flushes_per_sync, |per| format!("{per:.2}")),
         mean: quantity::or_dash(storage.and_then(|storage| storage.flush_mean), quantity::duration),
-        writes: quantity::or_dash(storage.map(|storage| storage.writes), quantity::count),
+        writes: quantity::or_dash(storage, writes),
         words: words.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn writes_beside_many_flushes_are_a_lower_bound() {
+        let mut document = fixture::virtual_machine();
+        assert_eq!(flush_rows(&document.sync)[0].writes, "at least 52,410");
+        let storage = document.sync[0].storage.as_mut().unwrap();
+        storage.flushes = Some(5241);
+        assert_eq!(flush_rows(&document.sync)[0].writes, "52,410");
+        let storage = document.sync[0].storage.as_mut().unwrap();
+        (storage.flushes, storage.flush_writes) = (Some(52_410), FlushWrites::NotCounted);
+        assert_eq!(flush_rows(&document.sync)[0].writes, "52,410", "nothing was taken out");
     }
 }

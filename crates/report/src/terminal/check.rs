@@ -8,7 +8,7 @@ use super::verdicts::verdicts;
 use super::wrap::{columns, hang};
 use crate::document::CheckDocument;
 use crate::figures::masthead;
-use crate::headline::{Headline, sentence};
+use crate::headline::Headline;
 use crate::printable::printable;
 
 /// The report of `document`, ending in a newline.
@@ -60,13 +60,16 @@ fn head(document: &CheckDocument, style: Style) -> String {
     }
     out.push('\n');
     let label = headline.label.to_uppercase();
-    out.push_str(&style.ink(pen::severity(headline.severity), &label));
+    let ink = match headline.severity {
+        None if !document.complete => Ink::Yellow,
+        severity => pen::severity(severity),
+    };
+    out.push_str(&style.ink(ink, &label));
     out.push('\n');
     out.push_str(&style.ink_lines(Ink::Bold, &hang("", &printable(&headline.verdict), width)));
     out.push_str(&hang("", &printable(&headline.meaning), width));
-    if !document.complete {
-        let why = document.incomplete_because.as_deref().unwrap_or("some phases did not run");
-        let text = format!("Not complete: {}", sentence(&printable(why)));
+    if let Some(why) = &headline.incomplete {
+        let text = format!("Not complete: {}", printable(why));
         out.push_str(&style.ink_lines(Ink::Yellow, &hang("", &text, width)));
     }
     out

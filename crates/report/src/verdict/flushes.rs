@@ -1,10 +1,10 @@
 //! Durable writes against the flushes that the devices were handed: dropped, none seen, merged.
 
 use plumb_block::DeviceCounters;
-use plumb_measure::{SyncMethod, SyncResult};
-use plumb_path::{Cache, Finding, Flush, Fua, Layer, Severity, WritePath};
+use plumb_measure::{StorageSide, SyncMethod, SyncResult};
+use plumb_path::{Cache, Finding, Flush, Fua, Layer, LayerKind, Severity, WritePath};
 
-use super::{Verdict, device_layers, list, measured};
+use super::{Verdict, device_layers, list, lowest_devices, measured};
 use crate::document::CheckDocument;
 use crate::quantity::count;
 use crate::wording;
@@ -19,8 +19,8 @@ const SHARED_BELOW: f64 = 0.9;
 pub(super) fn dropped(document: &CheckDocument) -> Option<Finding> {
     let path = &document.path;
     let silent = silent(document);
-    if let Some(cause) = silent.first().and_then(|_| drop_cause(path)) {
-        let syncs: u64 = silent.iter().map(|result| result.operations).sum();
+    if let Some(cause) = drop_cause(path, &silent) {
+        let syncs = operations(&silent);
         let mut evidence = counts(&silent);
         evidence.push(cause);
         return Some(
@@ -65,14 +65,19 @@ const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a wr
 pub(super) fn none_seen(document: &CheckDocument) -> Option<Finding> {
     let path = &document.path;
     let without: Vec<&SyncResult> = without_flush(document).collect();
-    if without.is_empty() || (!silent(document).is_empty() && drop_cause(path).is_some()) {
+    if without.is_empty() || drop_cause(path, &silent(document)).is_some() {
         return None;
     }
-    let syncs: u64 = without.iter().map(|result| result.operations).sum();
+    let syncs = operations(&without);
+    let blind = counters_are_blind(document);
     let uncounted = without.iter().all(|result| !counts_flushes(result));
     let absorbing = device_layers(path).find(|layer| layer.flush == Flush::Absorbed);
     let silent_layer = path.layers.iter().find(|layer| layer.flush == Flush::Unknown && !is_bottom(layer));
     let (severity, why) = match (uncounted, absorbing, silent_layer) {
+        _ if blind => (
+            Severity::Info,
+            "their counters did not see the direct loads either, so they count nothing".to_owned(),
+        ),
         (true, ..) => (Severity::Info, "the devices do not count flushes of their own".to_owned()),
         (_, Some(layer), _) => (
             Severity::Info,
@@ -129,7 +134,23 @@ pub(super) fn merged(document: &CheckDocument) -> Option<Finding> {
 
 /// Methods that ought to have flushed and did not, where the devices do count flushes.
 fn silent(document: &CheckDocument) -> Vec<&SyncResult> {
+    if counters_are_blind(document) {
+        return Vec::new();
+    }
     without_flush(document).filter(|result| counts_flushes(result)).collect()
+}
+
+/// Whether a direct load moved bytes that the counters of the devices did not see: what stays at zero then proves
+/// nothing. The heads of NVMe multipath count nothing on older kernels.
+fn counters_are_blind(document: &CheckDocument) -> bool {
+    document.io.iter().filter(|io| !wording::is_cached(io)).any(|io| {
+        let moved = io.application.as_ref().is_some_and(|side| side.bytes > 0);
+        let unseen = |storage: &StorageSide| match wording::is_write(io) {
+            true => storage.write_bytes == 0,
+            false => storage.read_bytes == 0,
+        };
+        moved && io.storage.as_ref().is_some_and(unseen)
+    })
 }
 
 fn without_flush(document: &CheckDocument) -> impl Iterator<Item = &SyncResult> {
@@ -142,23 +163,28 @@ fn without_flush(document: &CheckDocument) -> impl Iterator<Item = &SyncResult> 
 fn expects_flush(path: &WritePath, method: SyncMethod) -> bool {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => true,
-        SyncMethod::DirectDsync => {
-            !device_layers(path).any(|layer| layer.fua == Fua::Native && layer.below.is_empty())
-        }
+        SyncMethod::DirectDsync => !lowest_devices(path).any(|layer| layer.fua == Fua::Native),
     }
 }
 
-/// Why a missing flush must be a dropped one; `None` if the path leaves another explanation.
-fn drop_cause(path: &WritePath) -> Option<String> {
+/// Why the flushes that `silent` misses must have been dropped; `None` if it misses none, or the path leaves another
+/// explanation. Only a device whose counters were read, and that was written to, can accuse: a loop device over a
+/// drive without a cache has a cache of its own and flushes nothing.
+fn drop_cause(path: &WritePath, silent: &[&SyncResult]) -> Option<String> {
+    if silent.is_empty() {
+        return None;
+    }
     if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
         return Some(format!("{} drops flushes", layer.name));
     }
-    if let Some(layer) = device_layers(path).find(|layer| layer.cache == Cache::Volatile) {
+    let mut written = lowest_devices(path).filter(|layer| is_written(layer, silent));
+    if let Some(layer) = written.find(|layer| layer.cache == Cache::Volatile) {
         return Some(format!("{} holds acknowledged data in a volatile cache", layer.name));
     }
     let all_forward = path.layers.iter().all(|layer| layer.flush == Flush::Forwarded || is_bottom(layer));
-    let unknown =
-        device_layers(path).find(|layer| layer.cache == Cache::Unknown && layer.flush == Flush::Forwarded);
+    let unknown = lowest_devices(path)
+        .filter(|layer| is_written(layer, silent))
+        .find(|layer| layer.cache == Cache::Unknown && layer.flush == Flush::Forwarded);
     match unknown {
         Some(layer) if all_forward => Some(format!(
             "every layer ought to forward flushes, and whether {} has a volatile cache is unknown",
@@ -166,6 +192,19 @@ fn drop_cause(path: &WritePath) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// Whether the device was written to meanwhile; also where its own counters are not there to tell.
+fn is_written(layer: &Layer, results: &[&SyncResult]) -> bool {
+    results.iter().filter_map(|result| result.storage.as_ref()).any(|storage| {
+        let own = storage.devices.iter().find(|device| device.name == layer.name);
+        own.is_none_or(|device| device.writes > 0)
+    })
+}
+
+/// Durable writes of all `results`.
+fn operations(results: &[&SyncResult]) -> u64 {
+    results.iter().fold(0, |sum, result| sum.saturating_add(result.operations))
 }
 
 /// The end of the path, where nothing is forwarded any further.
@@ -185,7 +224,7 @@ fn counts_flushes(result: &SyncResult) -> bool {
     };
     let as_reads = |device: &DeviceCounters| {
         device.reads as f64 >= SHARED_BELOW * result.operations as f64
-            && device.read_bytes.0 < device.reads * 512
+            && device.read_bytes.0 < device.reads.saturating_mul(512)
     };
     devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
 }
@@ -200,9 +239,12 @@ fn skipped_devices(document: &CheckDocument) -> Vec<(String, String)> {
         let quiet =
             storage.devices.iter().filter(|device| device.flushes == Some(0) && device.writes >= SYNCS_MIN);
         for device in quiet {
-            let volatile = device_layers(&document.path)
+            let volatile = lowest_devices(&document.path)
                 .any(|layer| layer.name == device.name && layer.cache == Cache::Volatile);
-            if volatile && !skipped.iter().any(|(name, _)| *name == device.name) {
+            if volatile
+                && !is_one_of_several_paths(&document.path, &device.name)
+                && !skipped.iter().any(|(name, _)| *name == device.name)
+            {
                 let line = format!(
                     "{}: {} took {} writes and 0 flushes, {} took {} flushes",
                     wording::method(result.method),
@@ -216,6 +258,13 @@ fn skipped_devices(document: &CheckDocument) -> Vec<(String, String)> {
         }
     }
     skipped
+}
+
+/// Whether the device is a path to a drive that has others: a flush by any of them empties the cache of the drive.
+fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
+    path.layers
+        .iter()
+        .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
 }
 
 /// One line for each method.
@@ -308,10 +357,48 @@ mod tests {
         let mut document = without_flushes("virtual-machine");
         document.sync.retain(|result| result.method == SyncMethod::DirectDsync);
         assert!(dropped(&document).is_some());
-        document.path.layers.retain(|layer| layer.name != "hypervisor");
-        let disk = document.path.layers.last_mut().unwrap();
-        (disk.fua, disk.below) = (Fua::Native, vec![]);
+        let disk = document.path.layers.iter_mut().find(|layer| layer.name == "vda").unwrap();
+        disk.fua = Fua::Native;
         assert!(dropped(&document).is_none() && none_seen(&document).is_none());
+    }
+
+    #[test]
+    fn counters_that_miss_the_direct_loads_accuse_nobody() {
+        let mut document = without_flushes("virtual-machine");
+        let direct = document.io.iter_mut().find(|io| io.name == "write-direct").unwrap();
+        direct.storage.as_mut().unwrap().write_bytes = 0;
+        assert!(dropped(&document).is_none());
+        let finding = none_seen(&document).unwrap();
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.sentence.contains("did not see the direct loads"), "{}", finding.sentence);
+    }
+
+    #[test]
+    fn a_volatile_device_that_was_not_written_to_accuses_nobody() {
+        let mut document = without_flushes("virtual-machine");
+        let devices = document.sync.iter_mut().filter_map(|result| result.storage.as_mut());
+        devices.for_each(|storage| storage.devices[0].writes = 0);
+        assert!(dropped(&document).is_none());
+    }
+
+    #[test]
+    fn a_loop_device_over_a_drive_without_a_cache_accuses_nobody() {
+        let mut document = without_flushes("virtual-machine");
+        let disk = document.path.layers.iter().position(|layer| layer.name == "vda").unwrap();
+        (document.path.layers[disk].cache, document.path.layers[disk].flush) = (Cache::None, Flush::Absorbed);
+        let above = &mut document.path.layers[disk - 1];
+        (above.kind, above.cache) = (LayerKind::Loop, Cache::Volatile);
+        assert!(dropped(&document).is_none());
+        assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
+    }
+
+    #[test]
+    fn one_path_of_several_need_not_be_flushed() {
+        let mut document = fixture::document("raid-eight-disks");
+        for layer in document.path.layers.iter_mut().filter(|layer| layer.name == "md0") {
+            layer.kind = LayerKind::DmMultipath;
+        }
+        assert!(dropped(&document).is_none());
     }
 
     #[test]

@@ -6,17 +6,15 @@
 //!
 //! | id | severity | fires when | why this severity |
 //! |---|---|---|---|
-//! | `flush-dropped` | danger | 10 or more durable writes, no flush at a device that counts them, a volatile cache beneath, or an unknown one that every layer claims to flush | synced data can be lost |
-//! | `no-flush-seen` | info | the same, but a layer says why (write through) or the device does not count flushes | many virtual disks are like this |
+//! | `flush-dropped` | danger | 10 or more durable writes, no flush at a device that counts them, a written device beneath with a volatile cache, or an unknown one that every layer claims to flush | synced data can be lost |
+//! | `no-flush-seen` | info | the same, but a layer says why (write through) or the device does not count flushes, or not even the direct loads | many virtual disks are like this |
 //! | `no-flush-seen` | warning | the same, with no volatile cache known and a layer that does not say what it does with a flush | the sync may do nothing |
 //! | `flushes-merged` | info | fewer than 9 flushes for 10 durable writes, but some | several syncs may share a flush; not a drop |
 //! | `memory` | warning | the target is memory by its kind | the figures are not of any storage |
 //! | `page-cache` | info | the devices moved under 10% of what a cached load moved | expected, and often misread |
 //! | `unwritten-extents` | warning | under 99.9% of a range that was read had been written | reads of the rest come from nothing |
 //! | `faster-than-the-platter` | warning | a drive that states its rotation makes half of the rewrites durable within a quarter turn | a non-volatile cache, or a lie |
-//! | `io-errors` | warning | an operation failed | the storage or the path is ill |
-//! | `volatile-cache` | info | a device layer holds acknowledged data | normal as long as flushes pass |
-//! | `unknown-below-the-hypervisor` | info | the path ends in a hypervisor | an honest unknown is not a finding |
+//! | `check-failed` | danger | the check ended because a device or a flush failed | what was written since the last good flush may be lost |
 //! | `waiting-on-flushes` | info | the sync is 80% of a durable write of 1 ms or more, the processor idle | explains, condemns nothing |
 //! | `generator-bound` | info | a worker of a direct load was over 95% busy | that one figure is a lower bound; durability is not touched |
 //! | `device-shared-with-others` | info | others moved over 5% of the bytes, and 1 MiB | a live system always shares |
@@ -24,13 +22,12 @@
 //! | `not-steady`, `noisy`, `ramp` | info | slope of 10%; variation of 30%; no settling in the first third | a short run on a live system wavers |
 //! | `too-short` | info | fewer than 30 operations, 100 for p99, 1,000 for p99.9 | says which figures rest on few |
 
-mod errors;
 mod extents;
+mod failure;
 mod flushes;
 mod memory;
 mod neighbours;
 mod page_cache;
-mod path_notes;
 mod platter;
 mod samples;
 mod steadiness;
@@ -46,18 +43,16 @@ use crate::wording;
 type Rule = fn(&CheckDocument) -> Option<Finding>;
 
 /// All rules, in the order in which equals are reported.
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 16] = [
+    failure::check_failed,
     flushes::dropped,
     flushes::none_seen,
     memory::memory,
-    errors::io_errors,
     extents::unwritten,
     platter::faster_than_the_platter,
     page_cache::page_cache,
     waiting::waiting_on_flushes,
     flushes::merged,
-    path_notes::volatile_cache,
-    path_notes::unknown_below_the_hypervisor,
     waiting::generator_bound,
     neighbours::device_shared,
     neighbours::steal,
@@ -128,6 +123,11 @@ impl From<Verdict> for Finding {
 /// The layers from the first block device down.
 fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| !wording::is_above_devices(layer.kind))
+}
+
+/// The devices whose counters were read. Below them there may be an adapter, a hypervisor or a server.
+fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
+    path.layers.iter().filter(|layer| path.is_lowest_device(layer))
 }
 
 /// Every phase that was measured, with its name, its length in seconds and its surroundings.

@@ -26,7 +26,7 @@ pub(super) fn device_shared(document: &CheckDocument) -> Option<Finding> {
     let shared: Vec<(&str, u64, f64)> = moved
         .filter_map(|(name, storage, quality)| {
             let foreign = quality.foreign_bytes?;
-            let all = (storage.read_bytes + storage.write_bytes).max(foreign);
+            let all = storage.read_bytes.saturating_add(storage.write_bytes).max(foreign);
             let share = foreign as f64 / all.max(1) as f64;
             (foreign >= FOREIGN_MIN && share > FOREIGN_ABOVE).then_some((name, foreign, share))
         })

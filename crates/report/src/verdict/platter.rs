@@ -1,8 +1,8 @@
 //! Durable rewrites faster than a platter can turn.
 
-use plumb_path::{Cache, Finding, Layer, Severity};
+use plumb_path::{Cache, Finding, Layer, LayerKind, Severity};
 
-use super::{Verdict, device_layers, measured};
+use super::{Verdict, device_layers, lowest_devices, measured};
 use crate::document::CheckDocument;
 use crate::quantity::duration;
 use crate::wording;
@@ -15,10 +15,14 @@ const OPERATIONS_MIN: u64 = 30;
 /// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache, and half
 /// of the durable writes took less than a quarter turn.
 pub(super) fn faster_than_the_platter(document: &CheckDocument) -> Option<Finding> {
-    if device_layers(&document.path).any(|layer| layer.cache == Cache::Protected) {
+    // A virtual drive says how fast it turns, but does not turn.
+    let outweighs = |layer: &Layer| {
+        layer.cache == Cache::Protected || matches!(layer.kind, LayerKind::Hypervisor | LayerKind::Remote)
+    };
+    if device_layers(&document.path).any(outweighs) {
         return None;
     }
-    let drives: Vec<&Layer> = device_layers(&document.path).filter(|layer| layer.below.is_empty()).collect();
+    let drives: Vec<&Layer> = lowest_devices(&document.path).collect();
     let turns: Vec<(&Layer, f64)> =
         drives.iter().filter_map(|layer| Some((*layer, turn_seconds(layer)?))).collect();
     if turns.is_empty() || turns.len() < drives.len() {
@@ -76,6 +80,19 @@ mod tests {
             "{}",
             finding.sentence
         );
+    }
+
+    #[test]
+    fn the_adapter_below_a_drive_does_not_hide_it_and_a_hypervisor_does() {
+        let mut document = fixture::document("hard-drive");
+        let mut below = document.path.layers.last().unwrap().clone();
+        (below.kind, below.name, below.below) = (LayerKind::Controller, "ahci".into(), vec![]);
+        below.evidence.clear();
+        document.path.layers.last_mut().unwrap().below = vec!["ahci".into()];
+        document.path.layers.push(below);
+        assert!(faster_than_the_platter(&document).is_some());
+        document.path.layers.last_mut().unwrap().kind = LayerKind::Hypervisor;
+        assert!(faster_than_the_platter(&document).is_none());
     }
 
     #[test]

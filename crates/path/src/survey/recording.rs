@@ -17,7 +17,7 @@ use crate::model::{LayerKind, Survey};
 
 /// A recording cannot be made or used.
 #[derive(Debug, thiserror::Error)]
-pub enum FixtureError {
+pub enum RecordingError {
     /// The survey itself.
     #[error(transparent)]
     Survey(#[from] SurveyError),
@@ -49,7 +49,7 @@ pub enum FixtureError {
 
 /// A recording, ready to be surveyed again.
 #[derive(Debug, Clone)]
-pub struct Fixture {
+pub struct RecordedSurvey {
     /// The answers of /proc, /sys and /dev.
     pub tree: RecordedTree,
     /// The answers of ioctls.
@@ -73,13 +73,13 @@ impl Header {
 /// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
 ///
 /// # Errors
-/// [`FixtureError`] if the target does not exist or a file cannot be written.
+/// [`RecordingError`] if the target does not exist or a file cannot be written.
 pub fn record(
     tree: &dyn Tree,
     probe: &dyn Probe,
     target: &Target,
     directory: &Path,
-) -> Result<Survey, FixtureError> {
+) -> Result<Survey, RecordingError> {
     let tree = RecordingTree::new(tree);
     let probe = RecordingProbe::new(probe);
     let found = survey(&tree, &probe, target)?;
@@ -88,7 +88,7 @@ pub fn record(
         keep_mounts(&mut tree, &found);
     }
     keep_one_flag(&mut tree);
-    std::fs::create_dir_all(directory).map_err(|source| FixtureError::File {
+    std::fs::create_dir_all(directory).map_err(|source| RecordingError::File {
         operation: "make",
         place: directory.display().to_string(),
         source,
@@ -112,18 +112,18 @@ pub fn record(
 /// Reads what [`record`] wrote.
 ///
 /// # Errors
-/// [`FixtureError`] names the file that is missing or wrong.
-pub fn load(directory: &Path) -> Result<Fixture, FixtureError> {
+/// [`RecordingError`] names the file that is missing or wrong.
+pub fn load(directory: &Path) -> Result<RecordedSurvey, RecordingError> {
     let file = directory.join("recording.json");
     let place = || file.display().to_string();
-    let bytes = std::fs::read(&file).map_err(|source| FixtureError::File {
+    let bytes = std::fs::read(&file).map_err(|source| RecordingError::File {
         operation: "read",
         place: place(),
         source,
     })?;
     let header: Header =
-        serde_json::from_slice(&bytes).map_err(|source| FixtureError::Format { place: place(), source })?;
-    Ok(Fixture {
+        serde_json::from_slice(&bytes).map_err(|source| RecordingError::Format { place: place(), source })?;
+    Ok(RecordedSurvey {
         tree: RecordedTree::load(&directory.join("tree.json"))?,
         probe: RecordedProbe::load(&directory.join("probe.json"))?,
         target: header.target.map_or(Target::All, Target::Named),
@@ -163,12 +163,12 @@ fn keep_one_flag(tree: &mut RecordedTree) {
     }
 }
 
-fn write(file: &Path, document: &impl Serialize) -> Result<(), FixtureError> {
+fn write(file: &Path, document: &impl Serialize) -> Result<(), RecordingError> {
     let place = || file.display().to_string();
     let mut json = serde_json::to_vec_pretty(document)
-        .map_err(|source| FixtureError::Format { place: place(), source })?;
+        .map_err(|source| RecordingError::Format { place: place(), source })?;
     json.push(b'\n');
-    std::fs::write(file, json).map_err(|source| FixtureError::File {
+    std::fs::write(file, json).map_err(|source| RecordingError::File {
         operation: "write",
         place: place(),
         source,

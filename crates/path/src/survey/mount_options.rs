@@ -1,0 +1,89 @@
+//! Mount options that change what a sync or an O_DIRECT write is worth, each with the file that it was read from.
+
+use plumb_linux::tree::mountinfo::Mount;
+
+use super::file_system::EXT4_SYSTEMS;
+use super::mounts::MOUNTINFO;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node};
+
+/// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3 and old
+/// ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync` (fsync sends no SMB
+/// FLUSH). xfs lost `nobarrier` in Linux 4.19.
+const BARRIERS_OFF: [&str; 6] =
+    ["nobarrier", "barrier=0", "barrier=none", "barrier=off", "fsync_mode=nobarrier", "nostrictsync"];
+
+/// Options that give up order between data and metadata, but no flush: ext4(5).
+const LAX_ORDER: [&str; 2] = ["data=writeback", "journal_async_commit"];
+
+/// One option that is in force.
+struct MountOption {
+    /// The file that says so.
+    source: String,
+    /// As it is written there: `data=journal`.
+    text: String,
+}
+
+impl Surveyor<'_> {
+    /// Records the options of the file system `node`, whose devices are known, and what follows from them.
+    pub(super) fn options(&self, node: &mut Node, mount: &Mount) {
+        let listed = self.ext_options(node, mount);
+        // The mount table leaves out what the superblock of an ext3 or ext4 sets.
+        let complete = !listed.is_empty() || !matches!(mount.kind.as_str(), "ext3" | "ext4");
+        let mut options: Vec<MountOption> = Vec::new();
+        let shown = mount.super_options.iter().chain(mount.options.iter().filter(|option| *option == "sync"));
+        let shown = shown.map(|text| MountOption { source: MOUNTINFO.to_owned(), text: text.clone() });
+        for option in shown.chain(listed) {
+            if !is_set(&options, &option.text) {
+                options.push(option);
+            }
+        }
+        for option in &options {
+            record(node, option);
+        }
+        let overwrites = matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4" | "xfs");
+        if overwrites && complete && !is_set(&options, "data=journal") {
+            node.mark(Mark::DirectInPlace);
+        }
+    }
+
+    /// All options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of ext4 serves all
+    /// three and has their files in one directory; a driver of ext2 alone has none.
+    fn ext_options(&self, node: &Node, mount: &Mount) -> Vec<MountOption> {
+        let Some(device) = node.below.first() else { return Vec::new() };
+        if !matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4") {
+            return Vec::new();
+        }
+        let source = format!("{EXT4_SYSTEMS}/{device}/options");
+        let text = self.tree.text(&source).unwrap_or_default();
+        text.lines().map(|text| MountOption { source: source.clone(), text: text.to_owned() }).collect()
+    }
+}
+
+fn is_set(options: &[MountOption], text: &str) -> bool {
+    options.iter().any(|option| option.text == text)
+}
+
+/// Evidence and a mark, if the option is one that matters.
+fn record(node: &mut Node, option: &MountOption) {
+    let MountOption { source, text } = option;
+    match text.as_str() {
+        off if BARRIERS_OFF.contains(&off) => {
+            node.saw(source, text, "the file system issues no flush");
+            node.mark(Mark::BarriersOff { option: text.clone() });
+        }
+        lax if LAX_ORDER.contains(&lax) => {
+            node.saw(source, text, "order between data and metadata is given up");
+            node.mark(Mark::LaxOrder { option: text.clone() });
+        }
+        "barrier" => node.saw(source, text, "a sync issues flushes"),
+        "data=journal" => {
+            node.saw(source, text, "data goes through the journal, and O_DIRECT through the page cache");
+        }
+        "sync" => {
+            node.saw(source, text, "every write is synced before write() returns");
+            node.mark(Mark::Synchronous);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,174 @@
+//! The rules on paths that were recorded on real kernels: guards against rules that fit only paths made by hand. A
+//! survey ends below the drives, in an adapter or a hypervisor, and a rule that looked for the drive at the end of the
+//! path accused every drive that takes FUA itself.
+
+#[expect(dead_code, reason = "one sample is enough here")]
+mod common;
+
+use std::path::PathBuf;
+
+use plumb_block::{Bytes, DeviceCounters};
+use plumb_measure::{StorageSide, SyncMethod};
+use plumb_path::{Cache, Flush, Fua, Severity, WritePath, load, survey};
+use plumb_report::{CheckDocument, verdict};
+
+/// Recordings of machines on which nothing is wrong.
+const HONEST: [&str; 13] = [
+    "ext4-nvme",
+    "ext4-ahci",
+    "ext4-virtio-blk",
+    "ext4-virtio-scsi",
+    "ext4-usb-uas",
+    "xfs",
+    "btrfs-two-disks",
+    "md-raid1",
+    "loop",
+    "multipath",
+    "lvm-on-crypt-on-md",
+    "lvm-two-disks",
+    "dm-crypt",
+];
+
+/// The path of a recording of `plumb survey`, surveyed again.
+fn path(kernel: &str, name: &str) -> WritePath {
+    let directory =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../path/tests/fixtures").join(kernel).join(name);
+    let recorded = load(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let survey = survey(&recorded.tree, &recorded.probe, &recorded.target).expect("a survey");
+    survey.paths.into_iter().next().expect("a path")
+}
+
+/// A check of `path` that counted, for each durable write, two writes and `flushes` flushes at every device.
+fn document(path: WritePath, flushes: u64) -> CheckDocument {
+    let mut document = common::document("virtual-machine");
+    let devices = path.block_devices();
+    for result in &mut document.sync {
+        let (writes, counted) = (result.operations, result.operations * flushes);
+        let each = |name: &String| DeviceCounters {
+            name: name.clone(),
+            writes: writes + counted,
+            write_bytes: Bytes(writes * 4096),
+            flushes: Some(counted),
+            ..DeviceCounters::default()
+        };
+        let storage = result.storage.as_mut().expect("counters in the sample");
+        storage.devices = devices.iter().map(each).collect();
+        storage.flushes = Some(counted * devices.len() as u64);
+        result.device_flushes = storage.flushes;
+        result.flushes_per_sync = Some((flushes * devices.len() as u64) as f64);
+    }
+    for storage in document.io.iter_mut().filter_map(|io| io.storage.as_mut()) {
+        let each = |name: &String| DeviceCounters { name: name.clone(), ..DeviceCounters::default() };
+        storage.devices = devices.iter().map(each).collect();
+    }
+    document.path = path;
+    document
+}
+
+/// The document with no flush in `method`.
+fn without_flush(mut document: CheckDocument, method: SyncMethod) -> CheckDocument {
+    for result in document.sync.iter_mut().filter(|result| result.method == method) {
+        (result.device_flushes, result.flushes_per_sync) = (Some(0), Some(0.0));
+        let storage: &mut StorageSide = result.storage.as_mut().expect("counters");
+        storage.flushes = Some(0);
+        storage.devices.iter_mut().for_each(|device| device.flushes = Some(0));
+    }
+    document
+}
+
+fn worst(document: &CheckDocument) -> Option<Severity> {
+    verdict::judge(document).iter().map(|finding| finding.severity).max()
+}
+
+fn has(document: &CheckDocument, id: &str) -> Option<Severity> {
+    verdict::judge(document).iter().find(|finding| finding.id == id).map(|finding| finding.severity)
+}
+
+#[test]
+fn honest_paths_with_flushes_have_notes_only() {
+    for kernel in ["linux-6.1", "linux-6.12"] {
+        for name in HONEST {
+            let document = document(path(kernel, name), 1);
+            assert!(!document.path.block_devices().is_empty(), "{kernel}/{name}");
+            let found = verdict::judge(&document);
+            assert!(
+                found.iter().all(|finding| finding.severity == Severity::Info),
+                "{kernel}/{name}: {found:#?}"
+            );
+        }
+    }
+    let firecracker = document(path("firecracker-ext4-virtio", ""), 1);
+    assert_eq!(worst(&firecracker), Some(Severity::Info));
+}
+
+#[test]
+fn a_drive_that_takes_fua_itself_needs_no_flush_for_direct_dsync() {
+    for kernel in ["linux-6.1", "linux-6.12"] {
+        let path = path(kernel, "ext4-nvme");
+        let drive = path.layers.iter().find(|layer| path.is_lowest_device(layer)).expect("a drive");
+        assert_eq!((drive.fua, drive.cache), (Fua::Native, Cache::Volatile));
+        assert!(!drive.below.is_empty(), "the recording lost what is below the drive");
+        let document = document(path, 1);
+        let direct = without_flush(document.clone(), SyncMethod::DirectDsync);
+        assert_eq!(worst(&direct), Some(Severity::Info), "{:#?}", verdict::judge(&direct));
+        let overwrite = without_flush(document, SyncMethod::OverwriteFdatasync);
+        assert_eq!(has(&overwrite, "flush-dropped"), Some(Severity::Danger));
+    }
+}
+
+#[test]
+fn a_drive_without_native_fua_must_be_flushed_by_every_method() {
+    for name in ["ext4-ahci", "ext4-virtio-blk", "md-raid1", "loop", "multipath"] {
+        let document = document(path("linux-6.1", name), 1);
+        for method in [SyncMethod::OverwriteFdatasync, SyncMethod::AppendFdatasync, SyncMethod::DirectDsync] {
+            let silent = without_flush(document.clone(), method);
+            assert_eq!(has(&silent, "flush-dropped"), Some(Severity::Danger), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_loop_device_over_a_write_through_drive_is_no_danger() {
+    let mut path = path("linux-6.1", "loop");
+    for layer in path.layers.iter_mut().filter(|layer| layer.name == "sda") {
+        (layer.cache, layer.flush, layer.fua) = (Cache::None, Flush::Absorbed, Fua::Dropped);
+    }
+    path.findings.clear();
+    let document = document(path, 0);
+    assert_eq!(worst(&document), Some(Severity::Info), "{:#?}", verdict::judge(&document));
+    assert_eq!(has(&document, "no-flush-seen"), Some(Severity::Info));
+}
+
+#[test]
+fn a_member_of_a_mirror_that_is_not_flushed_is_found_and_a_second_path_is_not() {
+    let skip = |name: &str| {
+        let mut document = document(path("linux-6.1", name), 1);
+        for storage in document.sync.iter_mut().filter_map(|result| result.storage.as_mut()) {
+            storage.devices[0].flushes = Some(0);
+        }
+        has(&document, "flush-dropped")
+    };
+    assert_eq!(skip("md-raid1"), Some(Severity::Danger));
+    assert_eq!(skip("multipath"), None);
+}
+
+#[test]
+fn what_the_survey_says_and_what_was_counted_are_one_finding() {
+    for name in ["h4-stale-dm", "nobarrier"] {
+        let found = verdict::judge(&document(path("linux-6.1", name), 0));
+        let dropped: Vec<_> = found.iter().filter(|finding| finding.id == "flush-dropped").collect();
+        assert_eq!(dropped.len(), 1, "{name}: {found:#?}");
+        assert!(
+            dropped[0].evidence.iter().any(|line| line.contains("0 device flushes")),
+            "{name}: {dropped:#?}"
+        );
+        assert!(found.iter().all(|finding| finding.id != "no-flush-seen"), "{name}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_cache_that_is_off_explains_that_no_flush_is_seen() {
+    let document = document(path("linux-6.1", "ext4-ahci-cache-off"), 0);
+    assert_eq!(worst(&document), Some(Severity::Info), "{:#?}", verdict::judge(&document));
+    assert_eq!(has(&document, "no-flush-seen"), Some(Severity::Info));
+}
