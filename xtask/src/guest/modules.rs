@@ -156,7 +156,8 @@ fn unpack(packed: &Path, file: &Path) -> Result<()> {
     ensure!(output.status.success(), "xz could not unpack {}", packed.display());
     // Written aside and renamed: another boot, or another run, may unpack the same module at this moment.
     let home = file.parent().context("a module lies in a directory")?;
-    let mut aside = tempfile::NamedTempFile::new_in(home).with_context(|| format!("writing to {}", home.display()))?;
+    let mut aside =
+        tempfile::NamedTempFile::new_in(home).with_context(|| format!("writing to {}", home.display()))?;
     aside.write_all(&output.stdout).with_context(|| format!("writing {}", aside.path().display()))?;
     aside.persist(file).with_context(|| format!("renaming to {}", file.display()))?;
     Ok(())

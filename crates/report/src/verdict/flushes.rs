@@ -1,4 +1,4 @@
-//! Durable writes against the flushes that the devices were handed: dropped, none seen, merged.
+//! Durable writes against the flushes that the devices were handed: dropped, none seen, missing.
 
 use plumb_block::DeviceCounters;
 use plumb_measure::{StorageSide, SyncMethod, SyncResult};
@@ -11,8 +11,8 @@ use crate::wording;
 
 /// Fewer durable writes than this prove nothing about flushes.
 const SYNCS_MIN: u64 = 10;
-/// Fewer flushes than this for each durable write means that some were shared.
-const SHARED_BELOW: f64 = 0.9;
+/// Fewer flushes than this for each durable write means that some are missing; the rest is the slack of two readings.
+const COMPLETE_FROM: f64 = 0.95;
 
 /// `flush-dropped`: durable writes, a volatile cache beneath, and no flush. Also if only some of the devices were
 /// handed none.
@@ -108,25 +108,31 @@ pub(super) fn none_seen(document: &CheckDocument) -> Option<Finding> {
     )
 }
 
-/// `flushes-merged`: some flushes, but clearly fewer than durable writes.
-pub(super) fn merged(document: &CheckDocument) -> Option<Finding> {
-    let merged: Vec<&SyncResult> = measured(document)
+/// `flushes-missing`: some flushes, but fewer than durable writes. Each method has one writer, who waits for each sync
+/// before the next write, so that no two of its syncs can share a flush; what came may be another program's.
+pub(super) fn missing(document: &CheckDocument) -> Option<Finding> {
+    if counters_are_blind(document) {
+        return None;
+    }
+    let short: Vec<&SyncResult> = measured(document)
         .filter(|result| result.operations >= SYNCS_MIN && expects_flush(&document.path, result.method))
-        .filter(|result| result.device_flushes.is_some_and(|flushes| flushes > 0))
-        .filter(|result| result.flushes_per_sync.is_some_and(|per| per < SHARED_BELOW))
+        .filter(|result| result.device_flushes.is_some_and(|flushes| flushes > 0) && counts_flushes(result))
+        .filter(|result| result.flushes_per_sync.is_some_and(|per| per < COMPLETE_FROM))
         .collect();
-    let first = merged.first()?;
+    let first = short.first()?;
     Some(
         Verdict {
-            id: "flushes-merged",
-            severity: Severity::Info,
+            id: "flushes-missing",
+            severity: Severity::Warning,
             sentence: format!(
-                "The devices were handed {} flushes for {} durable writes: several shared one, which drops nothing.",
-                count(first.device_flushes.unwrap_or(0)),
-                count(first.operations)
+                "One writer made {} writes durable one after the other, but the devices were handed only {} flushes: some \
+                 syncs sent none.",
+                count(first.operations),
+                count(first.device_flushes.unwrap_or(0))
             ),
-            evidence: counts(&merged),
-            remedy: "Nothing to do. The cost of one flush alone is the mean that the table of flushes shows.",
+            evidence: counts(&short),
+            remedy: "Repeat it while nothing else syncs to these devices: if no flush comes then, a layer drops them. If \
+                     some still come, a power cut with a witness would tell what is lost.",
         }
         .into(),
     )
@@ -223,7 +229,7 @@ fn counts_flushes(result: &SyncResult) -> bool {
             .any(|prefix| device.name.starts_with(prefix))
     };
     let as_reads = |device: &DeviceCounters| {
-        device.reads as f64 >= SHARED_BELOW * result.operations as f64
+        device.reads as f64 >= COMPLETE_FROM * result.operations as f64
             && device.read_bytes.0 < device.reads.saturating_mul(512)
     };
     devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
@@ -310,7 +316,7 @@ mod tests {
     fn flushes_that_arrive_are_no_finding() {
         let document = fixture::virtual_machine();
         assert!(
-            dropped(&document).is_none() && none_seen(&document).is_none() && merged(&document).is_none()
+            dropped(&document).is_none() && none_seen(&document).is_none() && missing(&document).is_none()
         );
     }
 
@@ -409,12 +415,16 @@ mod tests {
     }
 
     #[test]
-    fn shared_flushes_are_no_drop() {
+    fn one_writers_syncs_share_no_flush() {
         let mut document = fixture::virtual_machine();
         document.sync[0].device_flushes = Some(20_000);
         document.sync[0].flushes_per_sync = Some(0.38);
-        let finding = merged(&document).unwrap();
-        assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.sentence.contains("20,000 flushes for 52,410"), "{}", finding.sentence);
+        let finding = missing(&document).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(
+            finding.sentence.contains("52,410 writes durable") && finding.sentence.contains("only 20,000"),
+            "{}",
+            finding.sentence
+        );
     }
 }

@@ -9,9 +9,10 @@
 //! | `flush-dropped` | danger | 10 or more durable writes, no flush at a device that counts them, a written device beneath with a volatile cache, or an unknown one that every layer claims to flush | synced data can be lost |
 //! | `no-flush-seen` | info | the same, but a layer says why (write through) or the device does not count flushes, or not even the direct loads | many virtual disks are like this |
 //! | `no-flush-seen` | warning | the same, with no volatile cache known and a layer that does not say what it does with a flush | the sync may do nothing |
-//! | `flushes-merged` | info | fewer than 9 flushes for 10 durable writes, but some | several syncs may share a flush; not a drop |
+//! | `flushes-missing` | warning | fewer than 95 flushes for 100 durable writes of one writer, but some | one writer's syncs share no flush: some sent none |
 //! | `memory` | warning | the target is memory by its kind | the figures are not of any storage |
 //! | `page-cache` | info | the devices moved under 10% of what a cached load moved | expected, and often misread |
+//! | `cached-below` | info | the devices moved under 10% of what a direct load moved | a layer below, such as a loop device, answered from memory |
 //! | `unwritten-extents` | warning | under 99.9% of a range that was read had been written | reads of the rest come from nothing |
 //! | `faster-than-the-platter` | warning | a drive that states its rotation makes half of the rewrites durable within a quarter turn | a non-volatile cache, or a lie |
 //! | `check-failed` | danger | the check ended because a device or a flush failed | what was written since the last good flush may be lost |
@@ -43,16 +44,17 @@ use crate::wording;
 type Rule = fn(&CheckDocument) -> Option<Finding>;
 
 /// All rules, in the order in which equals are reported.
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     failure::check_failed,
     flushes::dropped,
     flushes::none_seen,
+    flushes::missing,
     memory::memory,
     extents::unwritten,
     platter::faster_than_the_platter,
     page_cache::page_cache,
+    page_cache::cached_below,
     waiting::waiting_on_flushes,
-    flushes::merged,
     waiting::generator_bound,
     neighbours::device_shared,
     neighbours::steal,
