@@ -148,9 +148,7 @@ mod tests {
         drop_clean(&file, Bytes(0), whole, "file").unwrap();
         let after = residency(&file, Bytes(0), whole, "file").unwrap();
         if after.resident == whole {
-            plumb_testkit::skip(&format!(
-                "the temporary directory lives in memory, its pages cannot be dropped"
-            ));
+            plumb_testkit::skip("the temporary directory lives in memory, its pages cannot be dropped");
         } else {
             assert_eq!(after.resident, Bytes(0));
         }
