@@ -11,8 +11,10 @@ use crate::packages::{self, Outcome, Program};
 
 /// The size of the test file of both.
 const SIZE: &str = "256M";
+/// fio's file.
+const PEER: &str = "peer.dat";
 /// How long fio runs each pattern: as long as a phase of plumb's check of [`CHECK_SECONDS`].
-const FIO_SECONDS: &str = "1.5";
+const FIO_RUNTIME: &str = "--runtime=1.5";
 /// Phases take 12 or 13 hundredths of it.
 const CHECK_SECONDS: &str = "12";
 
@@ -59,10 +61,13 @@ pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     for pair in 1..=pairs {
         eprintln!("pair {pair} of {pairs}");
         let document = check(plumb, place.path())?;
-        // Storage may be faster on blocks that were written long ago: both begin with a new file.
-        remove_if_there(&place.path().join("peer.dat"))?;
+        // Storage may be faster on blocks that were written long ago, and reads of blocks that never were come from
+        // nothing: both begin with a new file, wholly written.
+        remove_if_there(&place.path().join(PEER))?;
+        fio(&["--rw=write", "--bs=1M", "--end_fsync=1"], place.path())?;
         for (pattern, ratios) in PATTERNS.iter().zip(&mut ratios) {
-            let theirs = fio(pattern, place.path())?;
+            let timed = ["--time_based", FIO_RUNTIME];
+            let theirs = fio(&[pattern.fio, &timed].concat(), place.path())?;
             ratios.push(rate(&document, pattern.name)? / theirs);
         }
     }
@@ -113,22 +118,16 @@ fn rate(document: &Value, name: &str) -> Result<f64> {
     bail!("plumb check measured no {name}")
 }
 
-/// fio's rate for the pattern, on a file that holds random bytes.
-fn fio(pattern: &Pattern, place: &Path) -> Result<f64> {
+/// fio's rate with these options, on its own file.
+fn fio(options: &[&str], place: &Path) -> Result<f64> {
     let output = Command::new("fio")
-        .args([
-            "--name=peer",
-            "--filename=peer.dat",
-            "--refill_buffers",
-            "--time_based",
-            "--output-format=json",
-        ])
-        .args([format!("--size={SIZE}"), format!("--runtime={FIO_SECONDS}")])
-        .args(pattern.fio)
+        .args(["--name=peer", "--norandommap", "--output-format=json"])
+        .args([format!("--filename={PEER}"), format!("--size={SIZE}")])
+        .args(options)
         .current_dir(place)
         .output()
         .context("starting fio")?;
-    ensure!(output.status.success(), "fio {}: {}", pattern.name, output.status);
+    ensure!(output.status.success(), "fio {}: {}", options.join(" "), output.status);
     let document: Value = serde_json::from_slice(&output.stdout).context("reading what fio printed")?;
     let job = &document["jobs"][0];
     let of = |direction: &str| job[direction]["iops"].as_f64().unwrap_or(0.0);
