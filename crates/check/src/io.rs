@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile, pagecache};
 use plumb_load::{LoadOutcome, Worker, WorkerOptions};
 use plumb_measure::{IoResult, Quality};
-use plumb_workload::{Access, ByteRange, Stop, Workload};
+use plumb_workload::{Access, ByteRange, Content, Stop, Workload};
 
 use crate::ended::Mishap;
 use crate::error::CheckError;
@@ -91,6 +91,8 @@ impl Session<'_> {
             depth: result.depth,
             stop: Stop::Duration(time),
             seed: self.request.seed,
+            // To memory, making fresh noise for each write would cost more than the write: one block of it does.
+            content: if kind.direct { Content::Pattern } else { Content::Repeated },
             ..Workload::over(ByteRange { offset: Bytes(0), length }, IO_BLOCK)
         };
         let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
