@@ -58,16 +58,20 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where cargo puts what it builds for the workspace at `root`.
-fn target_directory(root: &Path) -> Result<PathBuf> {
+/// What cargo says of the workspace at `root`: its packages, and where it builds.
+fn cargo_metadata(root: &Path) -> Result<serde_json::Value> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--no-deps"])
         .current_dir(root)
         .output()
         .context("starting cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata: {}", output.status);
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
+    serde_json::from_slice(&output.stdout).context("reading cargo metadata")
+}
+
+/// Where cargo puts what it builds for the workspace at `root`.
+fn target_directory(root: &Path) -> Result<PathBuf> {
+    let metadata = cargo_metadata(root)?;
     metadata["target_directory"]
         .as_str()
         .map(PathBuf::from)

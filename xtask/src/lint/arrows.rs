@@ -1,9 +1,8 @@
 //! Arrows between crates point downwards only: each crate may use those that stand before it here, if named.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Offence;
@@ -36,13 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Reads the workspace's own dependencies from cargo and holds them against the table.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
-    let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(root)
-        .output()
-        .context("starting cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", output.status);
-    judge(&serde_json::from_slice(&output.stdout).context("reading cargo metadata")?)
+    judge(&crate::cargo_metadata(root)?)
 }
 
 fn judge(metadata: &Value) -> Result<Vec<Offence>> {
