@@ -102,6 +102,21 @@ pub enum ExtentState {
     Unknown,
 }
 
+/// The share of the blocks of `extents` that were written before, 0 to 1; `None` if that is not known of all.
+pub fn written_share(extents: &[Extent]) -> Option<f64> {
+    let mut all = 0;
+    let mut written = 0;
+    for extent in extents {
+        all += extent.range.nlb;
+        match extent.state {
+            ExtentState::Unknown => return None,
+            ExtentState::Written => written += extent.range.nlb,
+            ExtentState::Unwritten | ExtentState::Hole => {}
+        }
+    }
+    (all > 0).then(|| written as f64 / all as f64)
+}
+
 /// A run of blocks in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {

@@ -80,6 +80,17 @@ impl From<plumb_load::Error> for Mishap {
     }
 }
 
+impl From<plumb_load::FlushError> for Mishap {
+    fn from(error: plumb_load::FlushError) -> Self {
+        match error {
+            plumb_load::FlushError::Device(error) => error.into(),
+            plumb_load::FlushError::Failed(fault) => {
+                Self::Failed(format!("a sync of the test file failed: {}", with_sources(&fault)))
+            }
+        }
+    }
+}
+
 impl From<LoadFailure> for Mishap {
     fn from(failure: LoadFailure) -> Self {
         let reason = with_sources(&failure.fault);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Device as _, Lba, LbaRange, Nanos, written_share};
 use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile, pagecache};
 use plumb_load::{LoadOutcome, Worker, WorkerOptions};
+use plumb_measure::process::surroundings::processor_times;
 use plumb_measure::{IoResult, Quality};
 use plumb_workload::{Access, ByteRange, Content, Stop, Workload};
 
@@ -13,7 +14,6 @@ use crate::error::CheckError;
 use crate::plan::{IO_BLOCK, IO_DEPTH, IoKind, Phase};
 use crate::session::{Session, Window};
 use crate::storage::Side;
-use crate::surroundings::{processor_times, written_share};
 
 /// The block with which a file is read into the page cache.
 const WARM_BLOCK: Bytes = Bytes::mib(1);
@@ -48,7 +48,7 @@ impl Session<'_> {
         let mishap = match measured {
             Ok(measured) => {
                 let part = if kind.write { "write" } else { "read" };
-                let both = measured.outcome.reads_and_writes();
+                let both = measured.outcome.operations();
                 let window = Window {
                     parts: &[(part, &both.latency)],
                     series: &both.series,
@@ -77,7 +77,8 @@ impl Session<'_> {
     ) -> Result<Measured, Mishap> {
         self.forget(file)?;
         let device = self.open(kind, file)?;
-        let written_share = written_share(&device);
+        let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).ok();
+        let written_share = extents.and_then(|extents| written_share(&extents));
         let mut length = file.size();
         let mut time = self.time_for(phase);
         if !kind.write && !kind.direct {
@@ -89,7 +90,7 @@ impl Session<'_> {
         let workload = Workload {
             write_percent: if kind.write { 100 } else { 0 },
             depth: result.depth,
-            stop: Stop::Duration(time),
+            stop: Stop::after(time),
             seed: self.request.seed,
             // To memory, making fresh noise for each write would cost more than the write: one block of it does.
             content: if kind.direct { Content::Pattern } else { Content::Repeated },
@@ -126,8 +127,8 @@ impl Session<'_> {
     fn warm(&mut self, device: &FileDevice, phase: Phase, size: Bytes) -> Result<Bytes, Mishap> {
         let block = WARM_BLOCK.min(size);
         let workload = Workload {
-            access: Access::Sequential,
-            stop: Stop::Operations((size.0 / block.0).max(1)),
+            access: Access::SEQUENTIAL,
+            stop: Stop::operations((size.0 / block.0).max(1)),
             ..Workload::over(ByteRange { offset: Bytes(0), length: size }, block)
         };
         let worker = Worker::new(device, &workload, WorkerOptions::default())?;

@@ -14,7 +14,6 @@ pub mod progress;
 pub mod request;
 mod session;
 mod storage;
-mod surroundings;
 mod survey;
 mod sync;
 
@@ -27,7 +26,7 @@ pub use ended::Ended;
 pub use error::{CheckError, FailureKind};
 pub use place::Place;
 pub use progress::{Progress, Silent};
-pub use request::{Checked, Out, Request};
+pub use request::{Checked, Request};
 
 use ended::{Mishap, with_sources};
 use plan::{FREE_UNSIZED, PHASES, Phase, SizeError, file_size};
@@ -83,7 +82,7 @@ fn size_for(place: &Place, asked: Option<Bytes>) -> Result<Result<Bytes, String>
 /// All phases in their order, until one of them ends the check.
 fn measure(session: &mut Session<'_>, place: &Place, size: Bytes) -> Result<Ended, CheckError> {
     // A place that was asked for must take the recording before anything is done.
-    if matches!(session.request.out, Out::At(_)) {
+    if matches!(session.request.out, plumb_measure::Out::At(_)) {
         session.open_recording()?;
     }
     let file = match session.prepare(place, size) {

@@ -1,8 +1,6 @@
 //! Making ready: the test file, and the calibration of the counters.
 
-use plumb_block::{
-    Bytes, Device, Nanos, Outcome, Pool, PoolShape, QueueOptions, Request as IoRequest, Tag, Wait,
-};
+use plumb_block::{Bytes, Nanos};
 use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile, pagecache};
 
 use crate::ended::Mishap;
@@ -55,9 +53,9 @@ impl Session<'_> {
         self.announce(Phase::Calibrate);
         let options = FileOptions::write_buffered().engine(EngineChoice::Positioned);
         let device = file.open(options, std::sync::Arc::clone(&self.clock))?;
-        flush(&device, 1)?;
+        plumb_load::flush(&device, 1)?;
         let before = self.storage.read();
-        flush(&device, CALIBRATION_SYNCS)?;
+        plumb_load::flush(&device, CALIBRATION_SYNCS)?;
         let after = self.storage.read();
         self.storage.calibrate(before, after, CALIBRATION_SYNCS);
         Ok(())
@@ -68,27 +66,6 @@ impl Session<'_> {
 fn affordable(written: Bytes, took: Nanos, budget: Nanos) -> Bytes {
     let rate = written.0 as f64 / took.as_secs_f64().max(1e-6);
     Bytes((rate * budget.since(took).as_secs_f64()) as u64).round_down(FILE_MIN)
-}
-
-/// Flushes `count` times, one after the other.
-fn flush(device: &dyn Device, count: u64) -> Result<(), Mishap> {
-    let pool = Pool::new(PoolShape { buffer: Bytes(4096), count: 1, alignment: Bytes(4096) })?;
-    let mut queue = device.open_queue(QueueOptions { depth: 1, pool })?;
-    let mut completions = Vec::new();
-    for _ in 0..count {
-        if queue.submit(IoRequest::flush(Tag(0))).is_err() {
-            return Err(Mishap::Failed("a queue with nothing in flight took no request".to_owned()));
-        }
-        queue.poll(Wait::ONE, &mut completions)?;
-        if let Some(failed) = completions.drain(..).find(|completion| !completion.outcome.is_done()) {
-            let why = match failed.outcome {
-                Outcome::Failed(errno) => errno.to_string(),
-                Outcome::Done | Outcome::Unknown | Outcome::PowerLost => "no answer came".to_owned(),
-            };
-            return Err(Mishap::Failed(format!("a sync of the test file failed: {why}")));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use plumb_block::{Bytes, Nanos};
+use plumb_measure::Out;
 use plumb_report::CheckRecording;
 
 use crate::ended::Ended;
@@ -24,20 +25,6 @@ pub struct Request {
     pub argv: Vec<String>,
     /// The time of day, RFC 3339 in UTC, for the recording.
     pub started_at: String,
-}
-
-/// Where to put the recording.
-#[derive(Debug, Clone)]
-pub enum Out {
-    /// There, whatever happens.
-    At(PathBuf),
-    /// In a new directory, and only if anything was measured.
-    Within {
-        /// The first of these that can be written holds it.
-        parents: Vec<PathBuf>,
-        /// Its name, or the beginning of it if that is taken.
-        stem: String,
-    },
 }
 
 /// What a check gave.

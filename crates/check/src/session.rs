@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Clock, Nanos, RealClock};
 use plumb_linux::Engine;
+use plumb_measure::process::surroundings;
 use plumb_measure::{
-    DeviceIdentity, Histogram, Manifest, Place as RunPlace, RunDirectory, Series, TaggedHistogram,
+    DeviceIdentity, Histogram, Manifest, Out, RunDirectory, Series, TaggedHistogram,
 };
 use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
 
@@ -18,10 +19,9 @@ use crate::ended::{Ended, Mishap, with_sources};
 use crate::error::CheckError;
 use crate::plan::{PHASES, Phase, time_for};
 use crate::progress::Progress;
-use crate::request::{Checked, Out, Request};
+use crate::request::{Checked, Request};
 use crate::storage::Storage;
-use crate::survey::Surveyed;
-use crate::{surroundings, survey};
+use crate::survey::{self, Surveyed};
 
 /// What one phase measured, for the recording.
 pub(crate) struct Window<'a> {
@@ -186,10 +186,7 @@ impl<'a> Session<'a> {
         manifest.kernel.clone_from(&environment.kernel);
         manifest.host.clone_from(&environment.host);
         manifest.devices = self.devices();
-        let directory = match &self.request.out {
-            Out::At(path) => RunDirectory::create(RunPlace::At(path), manifest)?,
-            Out::Within { parents, stem } => first_of(parents, stem, &manifest)?,
-        };
+        let directory = RunDirectory::create_out(&self.request.out, &manifest)?;
         let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
         self.document.run_directory = Some(shown.display().to_string());
         self.directory = Some(directory);
@@ -286,17 +283,4 @@ impl<'a> Session<'a> {
             .map(|name| DeviceIdentity { identity: identity(&name), name })
             .collect()
     }
-}
-
-/// A run directory in the first of the `parents` that takes one.
-fn first_of(parents: &[PathBuf], stem: &str, manifest: &Manifest) -> Result<RunDirectory, CheckError> {
-    let mut refused = None;
-    for parent in parents {
-        match RunDirectory::create(RunPlace::Within { parent, stem }, manifest.clone()) {
-            Ok(directory) => return Ok(directory),
-            Err(error) => refused = refused.or(Some(error)),
-        }
-    }
-    Err(refused
-        .map_or_else(|| CheckError::Report("there is no place for it".to_owned()), CheckError::Recording))
 }

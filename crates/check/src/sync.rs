@@ -9,8 +9,9 @@ use std::sync::Arc;
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::{EngineChoice, FileOptions, TestFile};
 use plumb_load::{Worker, WorkerOptions};
+use plumb_measure::process::surroundings::processor_times;
 use plumb_measure::{Histogram, Quality, Series, Steadiness, SyncMethod, SyncResult};
-use plumb_workload::{ByteRange, Stop, Workload};
+use plumb_workload::{ByteRange, Durability, Stop, Workload};
 
 use crate::append;
 use crate::ended::Mishap;
@@ -19,7 +20,6 @@ use crate::place::Place;
 use crate::plan::{APPEND_SHARE, Phase, SYNC_BLOCK};
 use crate::session::{Session, Window};
 use crate::storage::Side;
-use crate::surroundings::processor_times;
 
 /// What one method measured.
 struct Measured {
@@ -76,9 +76,8 @@ impl Session<'_> {
         let range = ByteRange { offset: Bytes(0), length: file.size() };
         let workload = Workload {
             write_percent: 100,
-            stop: Stop::Duration(self.time_for(phase)),
-            flush_every: if dsync { None } else { NonZeroU32::new(1) },
-            fua: dsync,
+            stop: Stop::after(self.time_for(phase)),
+            durability: if dsync { Durability::EACH_WRITE } else { Durability::flush_every(NonZeroU32::MIN) },
             seed: self.request.seed,
             ..Workload::over(range, SYNC_BLOCK)
         };

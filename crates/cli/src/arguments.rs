@@ -22,6 +22,17 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// The write path from the application to the drive, layer by layer
     Survey(SurveyArguments),
+    /// A workload on files and disks, measured at the application and at the storage
+    Load(Box<LoadArguments>),
+    /// The same, by DiskSpd's command line
+    #[command(disable_help_flag = true)]
+    Diskspd(ForeignArguments),
+    /// The same, by SQLIO's command line
+    #[command(disable_help_flag = true)]
+    Sqlio(ForeignArguments),
+    /// The same, by fio's command line and job files
+    #[command(disable_help_flag = true)]
+    Fio(ForeignArguments),
     /// Any format of a recorded run, from the recording alone
     Report(ReportArguments),
     /// Shell completions, on stdout
@@ -90,6 +101,58 @@ pub(crate) struct SurveyArguments {
     /// Survey a recording instead of this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
+}
+
+/// Runs a workload on files and disks, and shows what the application saw beside what the storage was handed.
+///
+/// A target is a path, a block device, or #N for the Nth disk; one that ends in .toml is a file of these same words.
+/// Reading is always safe. Writing to a file that plumb did not make, or to a disk, needs --overwrite; to a disk that is
+/// in use or holds something recognised, --destroy with its serial.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    #[command(flatten)]
+    pub(crate) words: plumb_dialect::native::Words,
+
+    #[command(flatten)]
+    pub(crate) own: OwnArguments,
+}
+
+/// What any command that runs a workload takes, whatever its language.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct OwnArguments {
+    /// Write to files that plumb did not make, and to disks that hold nothing recognised
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Write to this disk although it is in use or holds something: its serial, to be typed in full
+    #[arg(long, value_name = "SERIAL")]
+    pub(crate) destroy: Vec<String>,
+
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Watch it live: rates, latencies and flushes of each target, at the application and at the storage
+    #[arg(long)]
+    pub(crate) tui: bool,
+
+    /// Print what would be run, in plumb's own words, and run nothing
+    #[arg(long)]
+    pub(crate) show_workload: bool,
+
+    /// Directory for the recording; default plumb-load-TIME in the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// A command line in another language, taken as it is.
+#[derive(Debug, Args)]
+pub(crate) struct ForeignArguments {
+    /// Its own arguments; before or among them plumb's --overwrite, --destroy SERIAL, --json, --tui, --show-workload,
+    /// --out DIR
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
 }
 
 /// Rebuilds a report from the directory of a run, asking no device.

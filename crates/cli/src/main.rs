@@ -3,8 +3,11 @@
 mod arguments;
 mod command;
 mod exit;
+mod load_progress;
+mod own;
 mod progress;
 mod stop;
+mod surroundings;
 mod terminal;
 
 use std::process::ExitCode;
@@ -22,6 +25,10 @@ fn main() -> ExitCode {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Report(report) => command::report::run(&report),
+        Command::Load(load) => command::load::run(&load),
+        Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),
+        Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),
+        Command::Fio(typed) => command::fio::run(&typed.arguments),
         Command::Completions { shell } => command::generate::completions(shell),
         Command::Manual { directory } => command::generate::manual(&directory),
     };

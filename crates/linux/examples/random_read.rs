@@ -1,15 +1,14 @@
 //! What a read costs on this side of the kernel: 4 KiB random reads past the page cache, one thread, one queue.
 //!
 //! ```text
-//! cargo run --release -p plumb-linux --example random_read -- DIRECTORY [DEPTH [WAIT [MILLIONS [MIB]]]]
+//! cargo run --release -p plumb-linux --example random_read -- PLACE [DEPTH [WAIT [MILLIONS [MIB]]]]
 //! ```
 //!
-//! makes a test file of MIB (default 1024) in DIRECTORY, reads it MILLIONS (default 1) of times 10^6 with DEPTH
+//! makes a test file of MIB (default 1024) in PLACE if that is a directory, else takes the file or block device
+//! itself, which must be wholly written; reads it MILLIONS (default 1) of times 10^6 with DEPTH
 //! (default 32) requests in flight, waiting for WAIT (default 8) completions at once, and prints the processor time
 //! of a million reads, user and system apart, for reads without a buffer and into one. The figure to hold: at most
 //! 0.12 s user.
-
-#![expect(unsafe_code, reason = "processor time of one thread comes from getrusage")]
 
 use std::error::Error;
 use std::path::Path;
@@ -17,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{
-    Bytes, Clock as _, Completion, Device, Lba, LbaRange, Nanos, Op, Payload, Pool, PoolShape, Queue,
+    Bytes, Clock as _, Completion, Device as _, Lba, LbaRange, Nanos, Op, Payload, Pool, PoolShape, Queue,
     QueueOptions, RealClock, Request, Tag, Wait,
 };
-use plumb_linux::{FileOptions, Filling, TestFile};
+use plumb_linux::{FileDevice, FileOptions, Filling, TestFile, thread};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -42,34 +41,41 @@ fn main() -> Result<(), Box<dyn Error>> {
         wait: u32::try_from(number(2, 8)?)?,
         reads: number(3, 1)? * 1_000_000,
     };
-    let stop = AtomicBool::new(false);
-    let filling = Filling { seed: 1, stop: &stop, progress: &mut |_| {} };
-    let file = TestFile::create(Path::new(directory), Bytes::mib(number(4, 1024)?), filling)?;
     let clock = Arc::new(RealClock::start());
     let options = if arguments.iter().any(|word| word == "buffered") {
         FileOptions::read_buffered()
     } else {
         FileOptions::read_direct()
     };
-    let device = file.open(options, Arc::clone(&clock) as _)?;
-    println!("{} on {}, depth {}, waiting for {}", file.place(), device.engine(), load.depth, load.wait);
+    let place = Path::new(directory);
+    let made = place.is_dir().then(|| test_file(place, Bytes::mib(number(4, 1024)?))).transpose()?;
+    let device = match &made {
+        Some(file) => file.open(options, Arc::clone(&clock) as _)?,
+        None => FileDevice::open(place, options, Arc::clone(&clock) as _)?,
+    };
+    println!("{} on {}, depth {}, waiting for {}", place.display(), device.engine(), load.depth, load.wait);
     let shape = PoolShape { buffer: READ, count: load.depth * 2, alignment: Bytes(4096) };
     for buffers in [false, true] {
         let pool = Pool::new(shape)?;
         let mut queue = device.open_queue(QueueOptions { depth: load.depth, pool: pool.clone() })?;
-        let (begin, cpu) = (clock.now(), cpu_of_thread());
+        let (begin, cpu) = (clock.now(), thread::cpu_times());
         read(&mut *queue, &device.info(), &load, buffers.then_some(&pool))?;
-        let (wall, used) = (clock.now().since(begin), cpu_of_thread());
+        let (wall, used) = (clock.now().since(begin), thread::cpu_times().since(cpu));
         let millions = load.reads as f64 / 1e6;
         println!(
             "  {}: {:.0} IOPS, CPU per million: user {:.3} s, system {:.3} s",
             if buffers { "into buffers" } else { "without buffers" },
             load.reads as f64 / wall.as_secs_f64(),
-            used.0.since(cpu.0).as_secs_f64() / millions,
-            used.1.since(cpu.1).as_secs_f64() / millions,
+            used.user.as_secs_f64() / millions,
+            used.system.as_secs_f64() / millions,
         );
     }
     Ok(())
+}
+
+fn test_file(directory: &Path, size: Bytes) -> Result<TestFile, Box<dyn Error>> {
+    let stop = AtomicBool::new(false);
+    Ok(TestFile::create(directory, size, Filling { seed: 1, stop: &stop, progress: &mut |_| {} })?)
 }
 
 fn read(
@@ -111,16 +117,4 @@ fn read(
     }
     println!("  slowest {slowest}");
     Ok(())
-}
-
-/// The processor time of this thread so far, user and system.
-fn cpu_of_thread() -> (Nanos, Nanos) {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the structure is valid for writing, and all zeroes is a value of it.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let nanos = |time: libc::timeval| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000);
-    (nanos(usage.ru_utime), nanos(usage.ru_stime))
 }

@@ -1,8 +1,10 @@
 //! Everything that talks to the kernel; it may use `block` alone.
 //!
-//! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of two engines: `uring`
-//!   and `psync`. [`test_file`] and [`append_file`] make files of plumb's own.
+//! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three engines:
+//!   `uring`, `psync` and `mapped`. [`test_file`] and [`append_file`] make files of plumb's own,
+//!   [`layout`] fills one that has a name.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
+//! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
@@ -13,17 +15,21 @@ pub mod counters;
 pub mod extents;
 mod file;
 mod hex;
+pub mod layout;
+mod mapped;
 pub mod pagecache;
 pub mod probe;
 mod psync;
 pub mod space;
 pub mod store;
+mod sync_file_range;
 pub mod test_file;
+pub mod thread;
 pub mod tree;
 mod uring;
 
 pub use append_file::AppendFile;
 pub use counters::BlockCounters;
-pub use file::{Access, Caching, Engine, EngineChoice, FileDevice, FileOptions};
+pub use file::{Access, Caching, DurableWrite, Engine, EngineChoice, FileDevice, FileOptions, FlushCall};
 pub use store::DirectoryStore;
 pub use test_file::{Filling, TestFile};

@@ -33,6 +33,8 @@ fn loop_devices_conform() {
             run(&mut FileRig::new(&device.path, options.engine(engine)), 3).assert_conforms();
         }
     }
+    let mapped = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+    run(&mut FileRig::new(&device.path, mapped), 3).assert_conforms();
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn a_failed_write_back_latches_the_device() {
     let backing = mount.directory.path().join("backing");
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();
     let Some(device) = loop_device(&backing) else { return };
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+    for engine in [EngineChoice::Auto, EngineChoice::Positioned, EngineChoice::Mapped] {
         let mut rig = FileRig::new(&device.path, FileOptions::write_buffered().engine(engine));
         let (path, filler) = (device.path.clone(), mount.directory.path().join("filler"));
         rig.fail_flush = Some(Box::new(move || {

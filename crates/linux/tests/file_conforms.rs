@@ -1,9 +1,10 @@
-//! Regular files keep the contract of the waist, on both engines, through and past the page cache.
+//! Regular files keep the contract of the waist, on every engine, through and past the page cache, and
+//! whatever makes their writes durable.
 
 mod support;
 
 use plumb_block::conformance::run;
-use plumb_linux::{EngineChoice, FileOptions};
+use plumb_linux::{Caching, DurableWrite, EngineChoice, FileOptions, FlushCall};
 use support::{FileRig, test_file};
 
 fn conforms(options: FileOptions) {
@@ -43,6 +44,31 @@ fn buffered_on_pread_and_pwrite() {
     conforms(FileOptions::write_buffered().engine(EngineChoice::Positioned));
 }
 
+#[test]
+fn mapped() {
+    conforms(FileOptions::write_buffered().engine(EngineChoice::Mapped));
+}
+
+#[test]
+fn uncached_on_both() {
+    let uncached = FileOptions::write_buffered().caching(Caching::Uncached);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = test_file(directory.path());
+    let clock = std::sync::Arc::new(plumb_block::RealClock::start());
+    if let Err(error) = file.open(uncached, clock) {
+        return plumb_testkit::skip(&format!("{error}"));
+    }
+    on_io_uring(uncached);
+    conforms(uncached.engine(EngineChoice::Positioned));
+}
+
+#[test]
+fn fsync_and_o_sync_on_both() {
+    let options = FileOptions::write_direct().flush(FlushCall::Fsync).durable_write(DurableWrite::Sync);
+    on_io_uring(options);
+    conforms(options.engine(EngineChoice::Positioned));
+}
+
 /// tmpfs has no zero range and no extents: the slow ways are taken.
 #[test]
 fn buffered_in_memory() {
@@ -50,7 +76,7 @@ fn buffered_in_memory() {
         Ok(directory) => (test_file(directory.path()), directory),
         Err(error) => return plumb_testkit::skip(&format!("no tmpfs at /dev/shm: {error}")),
     };
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+    for engine in [EngineChoice::Auto, EngineChoice::Positioned, EngineChoice::Mapped] {
         let options = FileOptions::write_buffered().engine(engine);
         run(&mut FileRig::new(&file.0.path(), options), 2).assert_conforms();
     }

@@ -1,5 +1,5 @@
 //! Where io_uring is forbidden the device works all the same, one request at a time, and says so. Guards against a
-//! depth that is silently cut to 1.
+//! depth that is silently cut to 1. So does the mapped engine say what it lacks where its copies are forbidden.
 
 #![expect(unsafe_code, reason = "seccomp filters are installed through prctl")]
 
@@ -8,12 +8,12 @@ mod support;
 use std::sync::Arc;
 
 use plumb_block::conformance::{Rig as _, run};
-use plumb_block::{Device as _, RealClock};
+use plumb_block::{Device as _, ErrorKind, RealClock};
 use plumb_linux::{Engine, EngineChoice, FileDevice, FileOptions};
 use support::{FileRig, test_file};
 
-/// Makes io_uring_setup fail with EPERM for the calling thread and its future children.
-fn forbid_io_uring() -> std::io::Result<()> {
+/// Makes the system call of that number fail with EPERM for the calling thread and its future children.
+fn forbid(call: libc::c_long) -> std::io::Result<()> {
     let load = |offset: u32| libc::sock_filter {
         code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
         jt: 0,
@@ -28,7 +28,7 @@ fn forbid_io_uring() -> std::io::Result<()> {
             code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
             jt: 0,
             jf: 1,
-            k: libc::SYS_io_uring_setup as u32,
+            k: call as u32,
         },
         answer(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
         answer(libc::SECCOMP_RET_ALLOW),
@@ -49,7 +49,7 @@ fn a_forbidden_io_uring_is_said_and_done_without() {
     let checked = std::thread::spawn(|| {
         let directory = tempfile::tempdir().unwrap();
         let file = test_file(directory.path());
-        if let Err(error) = forbid_io_uring() {
+        if let Err(error) = forbid(libc::SYS_io_uring_setup) {
             return plumb_testkit::skip(&format!("no seccomp filter can be installed: {error}"));
         }
         let clock = Arc::new(RealClock::start());
@@ -67,6 +67,24 @@ fn a_forbidden_io_uring_is_said_and_done_without() {
         let mut rig = FileRig::new(&file.path(), FileOptions::write_direct());
         assert!(rig.renew().is_ok());
         run(&mut rig, 9).assert_conforms();
+    });
+    checked.join().unwrap();
+}
+
+#[test]
+fn a_mapping_whose_copies_are_forbidden_is_refused() {
+    let checked = std::thread::spawn(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let file = test_file(directory.path());
+        if let Err(error) = forbid(libc::SYS_process_vm_readv) {
+            return plumb_testkit::skip(&format!("no seccomp filter can be installed: {error}"));
+        }
+        let options = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+        let Err(refused) = FileDevice::open(&file.path(), options, Arc::new(RealClock::start())) else {
+            panic!("it was not refused")
+        };
+        assert_eq!(refused.kind, ErrorKind::Unsupported);
+        assert!(refused.to_string().contains("process_vm_readv"), "{refused}");
     });
     checked.join().unwrap();
 }

@@ -84,17 +84,17 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let device = Noop { clock: Arc::clone(&clock) };
     let range = ByteRange { offset: Bytes(0), length: Bytes::gib(64) };
     let base =
-        Workload { stop: Stop::Duration(Nanos::secs(seconds)), ..Workload::over(range, Bytes::kib(4)) };
+        Workload { stop: Stop::after(Nanos::secs(seconds)), ..Workload::over(range, Bytes::kib(4)) };
     let cases = [
         ("random read, depth 1", Workload { ..base.clone() }),
         ("random read, depth 32", Workload { depth: 32, ..base.clone() }),
         ("random read, depth 256", Workload { depth: 256, ..base.clone() }),
         ("random write, depth 32", Workload { depth: 32, write_percent: 100, ..base.clone() }),
         ("30 % writes, depth 32", Workload { depth: 32, write_percent: 30, ..base.clone() }),
-        ("sequential read, depth 32", Workload { depth: 32, access: Access::Sequential, ..base.clone() }),
+        ("sequential read, depth 32", Workload { depth: 32, access: Access::SEQUENTIAL, ..base.clone() }),
         (
             "random read on a schedule, depth 32",
-            Workload { depth: 32, rate: Rate::Fixed(Iops(1e9)), ..base.clone() },
+            Workload { depth: 32, rate: Rate::iops(1e9), ..base.clone() },
         ),
     ];
     for (name, workload) in cases {

@@ -20,6 +20,20 @@ pub enum Error {
         /// What does not fit.
         refused: Refused,
     },
+    /// What writes consist of takes more memory than there is for it.
+    #[error("the content of writes takes {wanted}: expected at most 1 GiB")]
+    Memory {
+        /// How much was asked for.
+        wanted: Bytes,
+    },
+    /// The file that writes are made from cannot be read.
+    #[error("cannot read what writes are made from: {path}")]
+    Source {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The device has no queue or no memory for it.
     #[error("cannot open a queue")]
     Device(#[from] plumb_block::Error),
@@ -38,6 +52,9 @@ pub enum Refused {
         /// The device's logical block.
         logical_block: Bytes,
     },
+    /// It is to trim, which the device cannot.
+    #[error("it trims, but the device takes no discards; leave the trims out")]
+    NoDiscard,
     /// The range goes past the end.
     #[error("the range ends at {end} bytes: expected at most the device's size, {size}")]
     PastTheEnd {

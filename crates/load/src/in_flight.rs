@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use plumb_block::{Lba, Nanos, Tag};
+use plumb_block::{LbaRange, Nanos, Tag};
 
 /// What a request was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,8 +14,15 @@ pub enum Kind {
     Read,
     /// A write.
     Write,
+    /// A trim: a discard.
+    Trim,
     /// A flush.
     Flush,
+}
+
+impl Kind {
+    /// How many kinds there are.
+    pub(crate) const COUNT: usize = 4;
 }
 
 impl fmt::Display for Kind {
@@ -23,6 +30,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Read => "read",
             Self::Write => "write",
+            Self::Trim => "trim",
             Self::Flush => "flush",
         })
     }
@@ -32,7 +40,9 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlight {
     pub(crate) kind: Kind,
-    pub(crate) lba: Lba,
+    pub(crate) range: LbaRange,
+    /// The version that a write gives its blocks.
+    pub(crate) generation: u64,
     /// When it was meant to start; without a schedule when it was handed to the queue.
     pub(crate) intended_at: Nanos,
     /// When it was handed to the queue, by the step's clock.
@@ -60,10 +70,6 @@ impl Table {
         self.places.len()
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.free.is_empty()
-    }
-
     /// Takes a place; `None` if all are taken.
     pub(crate) fn put(&mut self, request: InFlight) -> Option<Tag> {
         let place = self.free.pop()?;
@@ -78,6 +84,11 @@ impl Table {
         Some(request)
     }
 
+    /// Whether anything in flight touches a block of `range`.
+    pub(crate) fn touches(&self, range: LbaRange) -> bool {
+        self.places.iter().flatten().any(|request| request.range.overlaps(range))
+    }
+
     /// The request that was handed over first.
     pub(crate) fn oldest(&self) -> Option<&InFlight> {
         self.places.iter().flatten().min_by_key(|request| request.handed_at)
@@ -86,19 +97,28 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use plumb_block::Lba;
+
     use super::*;
 
     #[test]
     fn places_are_taken_once_and_come_back() {
-        let request =
-            |at| InFlight { kind: Kind::Read, lba: Lba(at), intended_at: Nanos(at), handed_at: Nanos(at) };
+        let request = |at| InFlight {
+            kind: Kind::Read,
+            range: LbaRange::new(Lba(at), 2),
+            generation: 0,
+            intended_at: Nanos(at),
+            handed_at: Nanos(at),
+        };
         let mut table = Table::new(2);
         let first = table.put(request(9)).unwrap();
         let second = table.put(request(3)).unwrap();
-        assert!(table.is_full() && table.put(request(1)).is_none());
+        assert!(table.put(request(1)).is_none(), "it is full");
         assert_ne!(first, second);
         assert_eq!(table.oldest().unwrap().handed_at, Nanos(3));
-        assert_eq!(table.take(second).unwrap().lba, Lba(3));
+        assert!(table.touches(LbaRange::new(Lba(4), 1)) && !table.touches(LbaRange::new(Lba(5), 4)));
+        assert_eq!(table.take(second).unwrap().range.lba, Lba(3));
+        assert!(!table.touches(LbaRange::new(Lba(4), 1)));
         assert!(table.take(second).is_none(), "a request completed twice");
         assert!(table.take(Tag(99)).is_none() && table.take(Tag(u64::MAX)).is_none());
         assert_eq!(table.len(), 1);

@@ -2,33 +2,51 @@
 //!
 //! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and records
 //! what completed. It owns no thread and reads no clock, so the same worker runs against a disk in real time
-//! ([`run`]) and against a simulated one in virtual time ([`run_virtual`]). It knows no kind of device.
+//! ([`run`], or [`run_teams`] where threads have several targets) and against a simulated one in virtual time
+//! ([`run_virtual`]). It knows no kind of device.
 //!
 //! What is promised to whoever reads the figures:
 //!
-//! - Every request that completed is counted, those after the end of the window too, and the window ends with the
-//!   last of them: the slowest request is never cut off.
+//! - Every operation that was meant to start in the window is counted, whenever it completes, and without a cool-down
+//!   the window ends with the last of them: the slowest is never cut off.
 //! - With a rate limit both the service time and the time since the intended start are recorded; a backlog shows.
 //! - A write is never reported as durable before the flush after it has succeeded, and writes, flushes and the two
 //!   together are counted and timed apart.
-//! - The first request that fails ends the run. No result of a flush is ignored.
+//! - The first request that fails ends the run, unless failures are to be counted. No result of a flush is ignored: a
+//!   failed one always ends the run.
 
 mod batch;
+mod content;
 pub mod fault;
+pub mod flush;
 pub mod in_flight;
+pub mod ledger;
+pub mod observer;
 pub mod outcome;
 pub mod progress;
+pub mod read_back;
 pub mod realtime;
 mod recorder;
 #[cfg(test)]
 mod scripted;
+mod settling;
+pub mod span;
+pub mod team;
 pub mod virtual_time;
+pub mod window;
 pub mod worker;
 
 pub use fault::{Error, Fault, LoadFailure, Refused};
+pub use flush::{FlushError, flush};
 pub use in_flight::Kind;
+pub use ledger::{Ledger, Verified, Wrong, WrongKind};
+pub use observer::Observer;
 pub use outcome::{Direction, Ending, Failure, LoadOutcome};
-pub use progress::Progress;
-pub use realtime::run;
+pub use progress::{LiveLatency, Progress, Totals};
+pub use read_back::read_back;
+pub use realtime::{Conduct, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
+pub use span::{CpuUse, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult};
 pub use virtual_time::run_virtual;
+pub use team::{Prepare, SharedDepth, Team};
+pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};

@@ -3,6 +3,8 @@
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
 use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness};
 
+use crate::ledger::Verified;
+
 /// All that a load measured: the workers together.
 #[derive(Debug, Clone)]
 pub struct LoadOutcome {
@@ -10,13 +12,15 @@ pub struct LoadOutcome {
     pub read: Direction,
     /// Writes, each timed from submission to completion: acknowledged, durable only with FUA.
     pub write: Direction,
+    /// Trims.
+    pub trim: Direction,
     /// Flushes.
     pub flush: Direction,
     /// From the submission of the first write of each group to the end of the flush that made the group durable; with
     /// a flush after every write, the latency of a durable write. One entry for each flush that succeeded.
     pub durable: Histogram,
-    /// The length of the window: from the start to the end of the workload, or to the last completion if that was
-    /// later.
+    /// The length of the window: from the end of the warm-up to the end of the workload, or to the last completion if
+    /// that was later; with a cool-down always to the end of the workload.
     pub length: Nanos,
     /// How it ended.
     pub ending: Ending,
@@ -31,6 +35,8 @@ pub struct LoadOutcome {
     pub unstarted: u64,
     /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual time.
     pub worker_cpu: Vec<Option<Nanos>>,
+    /// What was found in what was read; `None` without verification.
+    pub verified: Option<Verified>,
 }
 
 /// Operations of one direction.
@@ -115,6 +121,14 @@ impl Direction {
         self.series.merge(&other.series);
     }
 
+    /// Adds what was measured in a window that began `length` after this one.
+    fn append(&mut self, length: Nanos, other: &Self) {
+        let mut series = std::mem::replace(&mut self.series, other.series.clone());
+        series.append(length, &other.series);
+        self.merge(other);
+        self.series = series;
+    }
+
     pub(crate) fn count_failures(&mut self, failure: Failure, count: u64) {
         match self.errors.iter_mut().find(|(known, _)| *known == failure) {
             Some((_, counted)) => *counted += count,
@@ -157,6 +171,7 @@ impl LoadOutcome {
         Self {
             read: direction(scheduled),
             write: direction(scheduled),
+            trim: direction(scheduled),
             flush: direction(false),
             durable: Histogram::new(),
             length: Nanos::ZERO,
@@ -166,6 +181,7 @@ impl LoadOutcome {
             backlog_max: Nanos::ZERO,
             unstarted: 0,
             worker_cpu: Vec::new(),
+            verified: None,
         }
     }
 
@@ -173,6 +189,7 @@ impl LoadOutcome {
     pub fn merge(&mut self, other: &Self) {
         self.read.merge(&other.read);
         self.write.merge(&other.write);
+        self.trim.merge(&other.trim);
         self.flush.merge(&other.flush);
         self.durable.merge(&other.durable);
         self.length = self.length.max(other.length);
@@ -184,26 +201,52 @@ impl LoadOutcome {
         self.backlog_max = self.backlog_max.max(other.backlog_max);
         self.unstarted += other.unstarted;
         self.worker_cpu.extend_from_slice(&other.worker_cpu);
+        if let Some(theirs) = &other.verified {
+            self.verified.get_or_insert_default().merge(theirs);
+        }
     }
 
-    /// Reads and writes as one direction.
-    pub fn reads_and_writes(&self) -> Direction {
-        let mut both = self.read.clone();
-        both.merge(&self.write);
-        both
+    /// Adds the same worker's next window, as if the two were one.
+    pub fn append(&mut self, next: &Self) {
+        let length = self.length;
+        self.read.append(length, &next.read);
+        self.write.append(length, &next.write);
+        self.trim.append(length, &next.trim);
+        self.flush.append(length, &next.flush);
+        self.durable.merge(&next.durable);
+        self.length = length + next.length;
+        self.ending = next.ending;
+        self.in_flight_max = self.in_flight_max.max(next.in_flight_max);
+        self.late_starts += next.late_starts;
+        self.backlog_max = self.backlog_max.max(next.backlog_max);
+        self.unstarted += next.unstarted;
+        for (mine, theirs) in self.worker_cpu.iter_mut().zip(&next.worker_cpu) {
+            *mine = mine.zip(*theirs).map(|(mine, theirs)| mine + theirs);
+        }
+        if let Some(theirs) = &next.verified {
+            self.verified.get_or_insert_default().merge(theirs);
+        }
     }
 
-    /// The application's side: reads and writes together.
+    /// Reads, writes and trims as one direction.
+    pub fn operations(&self) -> Direction {
+        let mut all = self.read.clone();
+        all.merge(&self.write);
+        all.merge(&self.trim);
+        all
+    }
+
+    /// The application's side: reads, writes and trims together.
     pub fn application(&self) -> ApplicationSide {
-        self.reads_and_writes().application(self.length)
+        self.operations().application(self.length)
     }
 
     /// What the load itself knows about the quality of its measurement; what is not known here is left null.
     pub fn quality(&self) -> Quality {
-        let both = self.reads_and_writes();
+        let all = self.operations();
         let mut quality = Quality { worker_busy: self.worker_busy(), ..Quality::default() };
-        let points = both.series.whole_points(self.length);
-        Steadiness::of(&points, both.series.width()).put_into(&mut quality);
+        let points = all.series.whole_points(self.length);
+        Steadiness::of(&points, all.series.width()).put_into(&mut quality);
         quality
     }
 

@@ -10,12 +10,17 @@ use crate::outcome::{Ending, Failure, LoadOutcome};
 #[derive(Debug)]
 pub(crate) struct Recorder {
     outcome: LoadOutcome,
-    start: Nanos,
-    /// The last completion, or the end of the workload's time if that is later.
+    /// When measuring begins; nothing counts before.
+    from: Option<Nanos>,
+    /// When it ends: operations that were meant to start later do not count.
+    until: Option<Nanos>,
+    /// The last completion that counts, or the end of the workload if that is later.
     end: Nanos,
     stream_ended: bool,
     /// When the first write since the last flush was handed to the device.
     group_start: Option<Nanos>,
+    totals: [(u64, u64); Kind::COUNT],
+    scheduled: bool,
 }
 
 /// What came back for a request.
@@ -28,23 +33,54 @@ pub(crate) struct Answer {
 }
 
 impl Recorder {
-    pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
-        let outcome = LoadOutcome::starting_at(start, expected, scheduled);
-        Self { outcome, start, end: start, stream_ended: false, group_start: None }
+    /// A recorder that does not measure yet.
+    pub(crate) fn new(scheduled: bool) -> Self {
+        Self {
+            outcome: LoadOutcome::starting_at(Nanos::ZERO, Nanos::ZERO, scheduled),
+            from: None,
+            until: None,
+            end: Nanos::ZERO,
+            stream_ended: false,
+            group_start: None,
+            totals: [(0, 0); Kind::COUNT],
+            scheduled,
+        }
     }
 
-    /// An operation starts `lateness` after its intended time, with `interval` between intended times.
+    /// Measuring begins at `from` and ends `duration` later, if time ends it.
+    pub(crate) fn measure(&mut self, from: Nanos, duration: Option<Nanos>) {
+        self.from = Some(from);
+        self.until = duration.map(|duration| from.saturating_add(duration));
+        self.end = from;
+        self.outcome = LoadOutcome::starting_at(from, duration.unwrap_or(Nanos::ZERO), self.scheduled);
+    }
+
+    /// Whether measuring has begun or will at a known time.
     #[inline]
-    pub(crate) fn started_late(&mut self, lateness: Nanos, interval: Nanos) {
-        self.outcome.backlog_max = self.outcome.backlog_max.max(lateness);
-        self.outcome.late_starts += u64::from(lateness > interval);
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Whether an operation that was meant to start at `time` counts.
+    #[inline]
+    fn counts(&self, time: Nanos) -> bool {
+        self.from.is_some_and(|from| time >= from) && self.until.is_none_or(|until| time < until)
+    }
+
+    /// An operation meant to start at `intended` starts `lateness` after, with `interval` between intended times.
+    #[inline]
+    pub(crate) fn started_late(&mut self, intended: Nanos, lateness: Nanos, interval: Nanos) {
+        if self.counts(intended) {
+            self.outcome.backlog_max = self.outcome.backlog_max.max(lateness);
+            self.outcome.late_starts += u64::from(lateness > interval);
+        }
     }
 
     /// Nothing starts any more from `now` on, `unstarted` operations that were due among them.
     pub(crate) fn ended(&mut self, now: Nanos, unstarted: u64) {
         if !self.stream_ended {
             self.stream_ended = true;
-            self.end = self.end.max(now);
+            self.end = self.end.max(self.until.map_or(now, |until| until.min(now)));
             self.outcome.unstarted = unstarted;
         }
     }
@@ -58,13 +94,25 @@ impl Recorder {
     /// A request completed, well or not.
     #[inline]
     pub(crate) fn completed(&mut self, request: &InFlight, answer: Answer) {
+        let failure = Failure::of(answer.outcome);
+        if failure.is_none() {
+            let total = &mut self.totals[request.kind as usize];
+            total.0 += 1;
+            total.1 += answer.bytes.0;
+        }
+        let group_start = self.group(request.kind, &answer, failure.is_some());
+        // A flush counts with the writes that it makes durable.
+        if !self.counts(group_start.unwrap_or(request.intended_at)) {
+            return;
+        }
         self.end = self.end.max(answer.completed_at);
         let direction = match request.kind {
             Kind::Read => &mut self.outcome.read,
             Kind::Write => &mut self.outcome.write,
+            Kind::Trim => &mut self.outcome.trim,
             Kind::Flush => &mut self.outcome.flush,
         };
-        if let Some(failure) = Failure::of(answer.outcome) {
+        if let Some(failure) = failure {
             direction.count_failures(failure, 1);
             return;
         }
@@ -75,29 +123,37 @@ impl Recorder {
         }
         direction.bytes += answer.bytes;
         direction.series.record(SeriesEvent { at: answer.completed_at, bytes: answer.bytes.0, latency });
-        match request.kind {
-            Kind::Read => {}
-            Kind::Write => {
-                let first = self.group_start.map_or(answer.submitted_at, |at| at.min(answer.submitted_at));
-                self.group_start = Some(first);
-            }
-            Kind::Flush => {
-                if let Some(first) = self.group_start.take() {
-                    self.outcome.durable.record(answer.completed_at.since(first));
-                }
-            }
+        if let Some(first) = group_start {
+            self.outcome.durable.record(answer.completed_at.since(first));
         }
     }
 
-    /// Reads, writes and flushes that completed so far, and their bytes.
-    pub(crate) fn totals(&self) -> [(u64, u64); 3] {
-        [&self.outcome.read, &self.outcome.write, &self.outcome.flush]
-            .map(|direction| (direction.operations(), direction.bytes.0))
+    /// Keeps the group of writes up to date; of a flush that succeeded, when its group began.
+    #[inline]
+    fn group(&mut self, kind: Kind, answer: &Answer, failed: bool) -> Option<Nanos> {
+        match kind {
+            Kind::Write if !failed => {
+                let first = self.group_start.map_or(answer.submitted_at, |at| at.min(answer.submitted_at));
+                self.group_start = Some(first);
+                None
+            }
+            Kind::Flush if !failed => self.group_start.take(),
+            _ => None,
+        }
     }
 
-    /// Ends the recording.
-    pub(crate) fn finish(mut self, ending: Ending) -> LoadOutcome {
-        self.outcome.length = self.end.since(self.start);
+    /// Operations of each kind that completed since the start, warm-up included, and their bytes.
+    pub(crate) fn totals(&self) -> [(u64, u64); Kind::COUNT] {
+        self.totals
+    }
+
+    /// Ends the recording. With a cool-down the window ends with the workload and not with its last completion.
+    pub(crate) fn finish(mut self, ending: Ending, has_cooldown: bool) -> LoadOutcome {
+        let end = match self.until {
+            Some(until) if has_cooldown => self.end.min(until),
+            _ => self.end,
+        };
+        self.outcome.length = self.from.map_or(Nanos::ZERO, |from| end.since(from));
         self.outcome.ending = ending;
         self.outcome
     }

@@ -9,6 +9,9 @@ use plumb_block::{
     Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Tag, VirtualClock, Wait,
 };
 
+/// What a read brings, and how it ends.
+pub(crate) type Reading = Box<dyn FnMut(LbaRange, &mut [u8]) -> Outcome + Send>;
+
 /// When a request completes, and how.
 pub(crate) type Script = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send>;
 
@@ -28,6 +31,7 @@ pub(crate) struct Scripted {
 
 struct Shared {
     script: Script,
+    reading: Option<Reading>,
     asked: Vec<Asked>,
     /// Due times of everything in flight on any queue.
     due: Vec<Nanos>,
@@ -37,13 +41,20 @@ struct Shared {
 impl Scripted {
     pub(crate) fn new(script: impl FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send + 'static) -> Self {
         let script = Box::new(script);
-        let shared = Shared { script, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
+        let shared = Shared { script, reading: None, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
         Self { shared: Arc::new(Mutex::new(shared)), clock: Arc::new(VirtualClock::new()) }
     }
 
     /// Every request takes `latency` and ends well.
     pub(crate) fn steady(latency: Nanos) -> Self {
         Self::new(move |_, _| (latency, Outcome::Done))
+    }
+
+    /// Reads bring what `reading` fills in, at once, and end as it says.
+    pub(crate) fn reading(reading: impl FnMut(LbaRange, &mut [u8]) -> Outcome + Send + 'static) -> Self {
+        let device = Self::steady(Nanos::ZERO);
+        device.lock().reading = Some(Box::new(reading));
+        device
     }
 
     /// Queues hold no more than `capacity`, whatever depth was asked for.
@@ -102,13 +113,16 @@ struct ScriptedQueue {
 }
 
 impl Queue for ScriptedQueue {
-    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+    fn submit(&mut self, mut request: Request) -> std::result::Result<(), QueueFull> {
         if self.in_flight.len() == self.capacity {
             return Err(QueueFull(request));
         }
         let now = self.clock.now();
         let mut shared = self.shared.lock().unwrap();
-        let (latency, outcome) = (shared.script)(&request, now);
+        let (latency, mut outcome) = (shared.script)(&request, now);
+        if let (Some(reading), Payload::Into(bytes)) = (&mut shared.reading, &mut request.payload) {
+            outcome = reading(request.range, bytes);
+        }
         let due = now.saturating_add(latency);
         let generation = match &request.payload {
             Payload::Pattern(pattern) => Some(pattern.generation),

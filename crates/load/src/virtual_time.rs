@@ -3,12 +3,14 @@
 //! Workers never move the clock. When none of them can go on, the world is asked to move: to its next event, or to
 //! the time at which a worker has something to do.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::Nanos;
 
 use crate::fault::{Fault, LoadFailure};
 use crate::outcome::{Ending, LoadOutcome};
+use crate::window::Window;
 use crate::worker::{Step, Worker};
 
 /// So many steps without the clock moving mean that it never will: a device that takes no time at all.
@@ -27,8 +29,11 @@ pub fn run_virtual(
     stop: &AtomicBool,
     world: &mut dyn FnMut(Nanos) -> Nanos,
 ) -> Result<LoadOutcome, LoadFailure> {
+    let window = Window::closed(Nanos::ZERO);
+    window.begin_at(start);
+    let window = Arc::new(window);
     for worker in &mut workers {
-        worker.start(start);
+        worker.start(start, &window);
     }
     let ended = advance_to_the_end(&mut workers, start, stop, world);
     let outcome = workers

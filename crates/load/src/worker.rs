@@ -4,35 +4,53 @@
 //!
 //! - at most `depth` requests are in flight;
 //! - a flush starts when all writes before it have completed, and nothing starts until the flush has completed;
+//! - while what is read is verified, no request starts that overlaps one in flight;
 //! - an operation is submitted once, or, when the end is reached before its time, not at all.
 
 pub(crate) mod shape;
 pub(crate) mod stream;
 
-use plumb_block::{Completion, Device, Nanos, Queue, QueueOptions, Request, Wait};
-use plumb_workload::{Operation, Share, Workload};
+use std::sync::Arc;
+
+use plumb_block::{Completion, Device, Nanos, Outcome, Payload, Queue, QueueOptions, Request, Wait};
+use plumb_workload::{Cursor, Operation, Share, Workload};
 
 use self::shape::Shape;
 use self::stream::{Next, Stream};
 use crate::batch::Batch;
 use crate::fault::{Error, Fault};
 use crate::in_flight::{InFlight, Kind, Table};
+use crate::ledger::Ledger;
 use crate::outcome::{Ending, LoadOutcome};
+use crate::progress::Board;
 use crate::recorder::{Answer, Recorder};
+use crate::window::Window;
 
 /// How a worker behaves apart from its workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct WorkerOptions {
     /// Which part of the workload is this worker's.
     pub share: Share,
     /// How long a request may go without an answer before the run is ended.
     pub answer_within: Nanos,
+    /// The position of interlocked workers, of which all hold the same.
+    pub cursor: Cursor,
+    /// Go on after a failed read, write or trim, and count it.
+    pub continue_on_error: bool,
+    /// How long after the start of the run it begins.
+    pub start_delay: Nanos,
 }
 
 impl Default for WorkerOptions {
     /// All of the workload, and 30 s: as long as Linux by default gives a command to a SCSI disk.
     fn default() -> Self {
-        Self { share: Share::WHOLE, answer_within: Nanos::secs(30) }
+        Self {
+            share: Share::WHOLE,
+            answer_within: Nanos::secs(30),
+            cursor: Cursor::default(),
+            continue_on_error: false,
+            start_delay: Nanos::ZERO,
+        }
     }
 }
 
@@ -62,11 +80,19 @@ pub struct Worker {
     stream: Stream,
     shape: Shape,
     options: WorkerOptions,
+    /// How long it runs while it is measured, if time ends it.
+    duration: Option<Nanos>,
+    /// What each block must hold, if that is verified.
+    ledger: Option<Ledger>,
     table: Table,
+    /// How many requests may be in flight now: of its depth, or of what it shares with other workers of its thread.
+    allowance: usize,
     writes_in_flight: u32,
     flush_in_flight: bool,
     /// A request that the queue had no room for; it goes first.
     held: Option<Request>,
+    /// An operation that waits for others on the same blocks, and when it was meant to start.
+    overlapping: Option<(Operation, Option<Nanos>)>,
     /// When the next operation is meant to start, if only time keeps it from starting.
     next_start: Option<Nanos>,
     completions: Vec<Completion>,
@@ -75,10 +101,17 @@ pub struct Worker {
     /// What begins with the first step.
     running: Option<Running>,
     interrupted: bool,
+    /// Whether a step waits for completions.
+    waits: bool,
+    /// Where others look while it runs.
+    board: Arc<Board>,
 }
 
 struct Running {
     start: Nanos,
+    window: Arc<Window>,
+    /// When the workload is over, since the start, cool-down included.
+    end: Option<Nanos>,
     recorder: Recorder,
     batch: Batch,
     /// When to look again for requests without an answer.
@@ -94,34 +127,45 @@ impl Worker {
     /// # Errors
     /// If the workload is invalid or does not fit the device's blocks or size, or the device has no queue for it.
     pub fn new(device: &dyn Device, workload: &Workload, options: WorkerOptions) -> Result<Self, Error> {
-        let stream = Stream::new(workload, options.share)?;
+        let stream = Stream::new(workload, options.share, &options.cursor)?;
         let info = device.info();
-        let (shape, pool) = Shape::new(workload, &info)?;
-        let queue = device.open_queue(QueueOptions { depth: workload.depth, pool })?;
+        let shape = Shape::new(workload, &info)?;
+        let ledger = workload.verify.then(|| shape.ledger(workload, &info)).transpose()?;
+        let queue = device.open_queue(QueueOptions { depth: workload.depth, pool: shape.pool().clone() })?;
         Ok(Self {
             queue,
             stream,
             shape,
             options,
+            duration: workload.stop.duration,
+            ledger,
             table: Table::new(workload.depth),
+            allowance: workload.depth as usize,
             writes_in_flight: 0,
             flush_in_flight: false,
             held: None,
+            overlapping: None,
             next_start: None,
             more_is_ready: false,
             completions: Vec::with_capacity(workload.depth as usize),
             running: None,
             interrupted: false,
+            waits: true,
+            board: Arc::new(Board::default()),
         })
     }
 
-    /// Starts the window at `now`: what the first step does by itself, unless several workers are to share a start.
-    pub fn start(&mut self, now: Nanos) {
+    /// Starts at `now`; what it does is measured in `window`. The first step does so by itself, measuring from the
+    /// start, unless several workers are to share a start.
+    pub fn start(&mut self, now: Nanos, window: &Arc<Window>) {
+        let start = now.saturating_add(self.options.start_delay);
         self.running = Some(Running {
-            start: now,
-            recorder: Recorder::starting_at(now, self.stream.expected(), self.stream.is_scheduled()),
-            batch: Batch::starting_at(now),
-            next_watch: now.saturating_add(self.watch_interval()),
+            start,
+            window: Arc::clone(window),
+            end: None,
+            recorder: Recorder::new(self.stream.is_scheduled()),
+            batch: Batch::starting_at(start),
+            next_watch: start.saturating_add(self.watch_interval()),
         });
     }
 
@@ -136,7 +180,9 @@ impl Worker {
     /// The first request that failed or was not answered. The worker is then over: [`finish`](Self::finish) it.
     pub fn step(&mut self, now: Nanos) -> Result<Step, Fault> {
         if self.running.is_none() {
-            self.start(now);
+            let window = Window::closed(Nanos::ZERO);
+            window.begin_at(now);
+            self.start(now, &Arc::new(window));
         }
         let Some(mut running) = self.running.take() else { return Ok(Step::Done) };
         let step = self.step_in(&mut running, now);
@@ -145,9 +191,20 @@ impl Worker {
     }
 
     fn step_in(&mut self, running: &mut Running, now: Nanos) -> Result<Step, Fault> {
+        if !running.recorder.is_measuring() {
+            self.look_for_window(running);
+        }
+        if now < running.start && !self.stream.is_ended() {
+            return Ok(Step::Idle { until: running.start });
+        }
         let submitted = self.submit_ready(running, now)?;
         if self.table.len() == 0 {
-            return Ok(self.next_start.map_or(Step::Done, |until| Step::Idle { until }));
+            return Ok(match self.next_start {
+                Some(until) => Step::Idle { until },
+                None if self.stream.is_ended() => Step::Done,
+                // It has no share of the depth now.
+                None => Step::Waiting { until: running.next_watch },
+            });
         }
         let completed = self.reap(running, now)?;
         self.watch(running, now)?;
@@ -156,6 +213,54 @@ impl Worker {
         }
         let watch = running.next_watch;
         Ok(Step::Waiting { until: self.next_start.map_or(watch, |start| start.min(watch)) })
+    }
+
+    /// Learns when measuring begins, once that is known.
+    fn look_for_window(&self, running: &mut Running) {
+        let Some(from) = running.window.from() else { return };
+        let from = from.max(running.start);
+        running.recorder.measure(from, self.duration);
+        running.end = self.duration.map(|duration| {
+            from.since(running.start).saturating_add(duration).saturating_add(running.window.cooldown())
+        });
+    }
+
+    /// How many requests may be in flight from now on; never more than the depth.
+    pub(crate) fn allow(&mut self, allowance: usize) {
+        self.allowance = allowance.min(self.table.capacity());
+    }
+
+    /// Does not wait for completions in its next step, since other workers of its thread have work too.
+    pub(crate) fn do_not_wait(&mut self) {
+        self.waits = false;
+    }
+
+    /// Shows its latencies too, to who looks while it runs. Call before the start.
+    pub fn show_latency(&mut self) {
+        self.board = Arc::new(Board::with_latency());
+    }
+
+    /// Where others look while it runs.
+    pub(crate) fn board(&self) -> Arc<Board> {
+        Arc::clone(&self.board)
+    }
+
+    /// Shows what it did so far.
+    pub(crate) fn show(&self) {
+        if let Some(running) = &self.running {
+            self.board.show(running.recorder.totals());
+        }
+    }
+
+    /// When its measurement ends, once that is known and if time ends it.
+    pub(crate) fn measured_until(&self) -> Option<Nanos> {
+        let running = self.running.as_ref()?;
+        Some(running.start + running.end?.since(running.window.cooldown()))
+    }
+
+    /// What says that something completed.
+    pub(crate) fn wake_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.queue.wake_fd()
     }
 
     /// How many requests are in flight.
@@ -168,19 +273,16 @@ impl Worker {
         self.options.answer_within
     }
 
-    /// Reads, writes and flushes that completed so far, and their bytes.
-    pub(crate) fn totals(&self) -> [(u64, u64); 3] {
-        self.running.as_ref().map_or([(0, 0); 3], |running| running.recorder.totals())
-    }
-
-    /// Ends the worker: what it measured, and its queue, whose drop waits for requests still in flight.
-    pub fn finish(self) -> (LoadOutcome, Box<dyn Queue>) {
+    /// Ends the worker: what it measured, what its blocks must hold if that was asked for, and its queue, whose drop
+    /// waits for requests still in flight.
+    pub fn finish(self) -> (LoadOutcome, Option<Ledger>, Box<dyn Queue>) {
         let ending = if self.interrupted { Ending::Interrupted } else { Ending::Complete };
-        let outcome = match self.running {
-            Some(running) => running.recorder.finish(ending),
+        let mut outcome = match self.running {
+            Some(running) => running.recorder.finish(ending, running.window.cooldown() > Nanos::ZERO),
             None => LoadOutcome::empty(),
         };
-        (outcome, self.queue)
+        outcome.verified = self.ledger.as_ref().map(|ledger| ledger.verified().clone());
+        (outcome, self.ledger, self.queue)
     }
 
     /// Submits as long as there is room and something is due. Says whether anything was.
@@ -191,20 +293,27 @@ impl Worker {
         }
         self.next_start = None;
         self.more_is_ready = false;
+        if let Some((operation, intended)) = self.overlapping.take() {
+            if self.must_wait(operation) {
+                self.overlapping = Some((operation, intended));
+                return Ok(submitted);
+            }
+            submitted |= self.begin(running, operation, intended, now)?;
+        }
         let elapsed = now.since(running.start);
         let burst = self.table.len() + running.batch.burst(self.table.capacity());
-        while self.held.is_none() && !self.flush_in_flight && !self.table.is_full() {
+        while self.held.is_none() && !self.flush_in_flight && self.table.len() < self.allowance {
             if self.table.len() >= burst {
                 self.more_is_ready = true;
                 break;
             }
-            match self.stream.take(elapsed, self.writes_in_flight > 0) {
+            match self.stream.take(elapsed, running.end, self.writes_in_flight > 0) {
                 Next::Start { operation, intended } => {
-                    if let (Some(interval), Some(intended)) = (self.stream.interval(), intended) {
-                        running.recorder.started_late(elapsed.since(intended), interval);
+                    if self.ledger.is_some() && self.must_wait(operation) {
+                        self.overlapping = Some((operation, intended));
+                        break;
                     }
-                    let intended_at = intended.map_or(now, |intended| running.start + intended);
-                    submitted |= self.submit(operation, intended_at, now)?;
+                    submitted |= self.begin(running, operation, intended, now)?;
                 }
                 Next::At(start) => {
                     self.next_start = Some(running.start.saturating_add(start));
@@ -212,7 +321,7 @@ impl Worker {
                 }
                 Next::AfterWrites => break,
                 Next::End => {
-                    running.recorder.ended(now, self.stream.unstarted(elapsed));
+                    running.recorder.ended(now, self.stream.unstarted(elapsed, running.end));
                     break;
                 }
             }
@@ -221,17 +330,42 @@ impl Worker {
         Ok(submitted)
     }
 
+    /// Whether `operation` must wait for requests in flight on the same blocks, so that what it finds is certain.
+    fn must_wait(&self, operation: Operation) -> bool {
+        let (kind, range, _) = self.shape.place(operation);
+        kind != Kind::Flush && self.table.touches(range)
+    }
+
+    /// Begins an operation that was meant to start at `intended` since the start, if it is on a schedule.
+    #[inline]
+    fn begin(
+        &mut self,
+        running: &mut Running,
+        operation: Operation,
+        intended: Option<Nanos>,
+        now: Nanos,
+    ) -> Result<bool, Fault> {
+        let mut intended_at = now;
+        if let (Some(interval), Some(intended)) = (self.stream.interval(), intended) {
+            intended_at = running.start + intended;
+            running.recorder.started_late(intended_at, now.since(intended_at), interval);
+        }
+        self.submit(operation, intended_at, now)
+    }
+
     /// Submits one operation. Says whether the queue took it; if not it is held.
+    #[inline]
     fn submit(&mut self, operation: Operation, intended_at: Nanos, now: Nanos) -> Result<bool, Fault> {
-        let (kind, lba) = self.shape.place(operation);
-        let in_flight = InFlight { kind, lba, intended_at, handed_at: now };
+        let (kind, range, generation) = self.shape.place(operation);
+        let in_flight = InFlight { kind, range, generation, intended_at, handed_at: now };
         let tag = self.table.put(in_flight).ok_or_else(|| self.breach("more in flight than its depth"))?;
         match kind {
-            Kind::Read => {}
+            Kind::Read | Kind::Trim => {}
             Kind::Write => self.writes_in_flight += 1,
             Kind::Flush => self.flush_in_flight = true,
         }
-        let mut request = self.shape.request(tag, operation);
+        let request = self.shape.request(tag, operation, range);
+        let mut request = request.ok_or_else(|| self.breach("it keeps buffers of completed requests"))?;
         request.deadline = Some(now.saturating_add(self.options.answer_within));
         self.hand_over(request)
     }
@@ -250,7 +384,7 @@ impl Worker {
     /// Polls, and records what completed. Says whether anything did.
     fn reap(&mut self, running: &mut Running, now: Nanos) -> Result<bool, Fault> {
         let latest = now.saturating_add(POLL_MAX);
-        let wait = if self.more_is_ready {
+        let wait = if self.more_is_ready || !std::mem::replace(&mut self.waits, true) {
             Wait::NONE
         } else {
             Wait {
@@ -283,9 +417,12 @@ impl Worker {
             return Err(self.breach("it answered a request that was not in flight"));
         };
         match request.kind {
-            Kind::Read => {}
+            Kind::Read | Kind::Trim => {}
             Kind::Write => self.writes_in_flight -= 1,
             Kind::Flush => self.flush_in_flight = false,
+        }
+        if let Some(ledger) = &mut self.ledger {
+            enter(ledger, &request, completion);
         }
         running.recorder.completed(
             &request,
@@ -293,17 +430,28 @@ impl Worker {
                 outcome: completion.outcome,
                 submitted_at: completion.submitted_at,
                 completed_at: completion.completed_at,
-                bytes: self.shape.bytes_of(request.kind),
+                bytes: self.shape.bytes_of(request.range),
             },
         );
-        if completion.outcome.is_done() {
-            return Ok(());
+        if !completion.outcome.is_done() {
+            return self.failed(running, &request, completion);
         }
+        if request.kind != Kind::Flush {
+            self.board.took(completion.service_time());
+        }
+        Ok(())
+    }
+
+    /// A request failed: the end, unless errors are only counted. A failed flush is always the end, and so is silence,
+    /// since the device may still hold the memory of the request.
+    #[cold]
+    fn failed(&self, running: &Running, request: &InFlight, completion: &Completion) -> Result<(), Fault> {
         let (outcome, at) = (completion.outcome, completion.completed_at.since(running.start));
-        Err(match request.kind {
-            Kind::Flush => Fault::Flush { outcome, at },
-            kind => Fault::Request { kind, range: self.shape.range_of(kind, request.lba), outcome, at },
-        })
+        match request.kind {
+            Kind::Flush => Err(Fault::Flush { outcome, at }),
+            _ if self.options.continue_on_error && matches!(outcome, Outcome::Failed(_)) => Ok(()),
+            kind => Err(Fault::Request { kind, range: request.range, outcome, at }),
+        }
     }
 
     /// From time to time, whether a request is without an answer for too long: past its deadline the queue should
@@ -317,7 +465,7 @@ impl Worker {
         match self.table.oldest() {
             Some(oldest) if now.since(oldest.handed_at) > patience => Err(Fault::Unanswered {
                 kind: oldest.kind,
-                range: self.shape.range_of(oldest.kind, oldest.lba),
+                range: oldest.range,
                 waited: now.since(oldest.handed_at),
             }),
             _ => Ok(()),
@@ -334,6 +482,18 @@ impl Worker {
 
     fn breach(&self, how: &'static str) -> Fault {
         Fault::Contract { worker: self.index(), how }
+    }
+}
+
+/// Enters in the ledger what a request did to its blocks, or found in them.
+fn enter(ledger: &mut Ledger, request: &InFlight, completion: &Completion) {
+    match (request.kind, &completion.payload) {
+        (Kind::Write, _) => ledger.changed(request.range, Some(request.generation), completion.outcome),
+        (Kind::Trim, _) => ledger.changed(request.range, None, completion.outcome),
+        (Kind::Read, Payload::Into(bytes)) if completion.outcome.is_done() => {
+            ledger.check(request.range, bytes);
+        }
+        (Kind::Read | Kind::Flush, _) => {}
     }
 }
 

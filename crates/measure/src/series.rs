@@ -82,6 +82,20 @@ impl Series {
         }
     }
 
+    /// Adds what `other` counted as what happened `length` after this one's start.
+    pub fn append(&mut self, length: Nanos, other: &Self) {
+        while self.width < other.width {
+            self.join_pairs();
+        }
+        for point in &other.points {
+            let index = ((length + point.at).0 / self.width.0) as usize;
+            self.extend_to(index);
+            if let Some(mine) = self.points.get_mut(index) {
+                add(mine, point);
+            }
+        }
+    }
+
     /// How wide the buckets are.
     pub fn width(&self) -> Nanos {
         self.width

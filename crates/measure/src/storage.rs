@@ -83,6 +83,68 @@ pub fn storage_side(
     })
 }
 
+/// Different devices in the same window as one.
+pub fn beside(mut one: StorageSide, other: StorageSide) -> StorageSide {
+    let flushed = one.flush_time() + other.flush_time();
+    one.iops += other.iops;
+    one.bytes_per_second += other.bytes_per_second;
+    one.devices.extend(other.devices.iter().cloned());
+    one.count_in(&other, flushed);
+    one
+}
+
+/// Two windows that followed one another as one, of so many seconds each.
+pub fn one_after_the_other(first: (StorageSide, f64), second: (StorageSide, f64)) -> StorageSide {
+    let ((mut one, one_seconds), (other, other_seconds)) = (first, second);
+    let seconds = one_seconds + other_seconds;
+    let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+    let flushed = one.flush_time() + other.flush_time();
+    one.count_in(&other, flushed);
+    one.iops = rate(one.reads + one.writes);
+    one.bytes_per_second = rate(one.read_bytes + one.write_bytes);
+    for (mine, theirs) in one.devices.iter_mut().zip(&other.devices) {
+        add(mine, theirs);
+    }
+    one
+}
+
+impl StorageSide {
+    /// The time of all flushes, in seconds.
+    fn flush_time(&self) -> f64 {
+        self.flush_mean.zip(self.flushes).map_or(0.0, |(mean, count)| mean * count as f64)
+    }
+
+    /// Adds the counts of another, with `flushed` seconds of flushes in both.
+    fn count_in(&mut self, other: &Self, flushed: f64) {
+        self.flushes = self.flushes.zip(other.flushes).map(|(one, other)| one + other);
+        self.flush_mean = self.flushes.filter(|count| *count > 0).map(|count| flushed / count as f64);
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+        self.merges += other.merges;
+        let (operations, bytes) = (self.reads + self.writes, self.read_bytes + self.write_bytes);
+        self.io_bytes_mean = (operations > 0).then(|| bytes as f64 / operations as f64);
+    }
+}
+
+/// Adds what a device did in another window.
+fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
+    mine.reads += theirs.reads;
+    mine.read_merges += theirs.read_merges;
+    mine.read_bytes += theirs.read_bytes;
+    mine.read_time += theirs.read_time;
+    mine.writes += theirs.writes;
+    mine.write_merges += theirs.write_merges;
+    mine.write_bytes += theirs.write_bytes;
+    mine.write_time += theirs.write_time;
+    mine.discards += theirs.discards;
+    mine.discard_bytes += theirs.discard_bytes;
+    mine.flushes = mine.flushes.zip(theirs.flushes).map(|(mine, theirs)| mine + theirs);
+    mine.flush_time += theirs.flush_time;
+    mine.busy_time += theirs.busy_time;
+}
+
 /// Whether the kernel counts empty flushes among the writes: from readings before and after `syncs` clean syncs (of
 /// a file with nothing dirty) on an otherwise idle device.
 ///

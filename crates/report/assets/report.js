@@ -59,13 +59,17 @@
 
   function drawSeries(box, phase) {
     var line = colour("--series-1");
+    var lines = [{}, { stroke: line, width: 1.5, fill: phase.high.length ? undefined : colour("--info-wash"), points: { show: phase.x.length < 3 } }];
+    var table = [phase.x, phase.y];
+    if (phase.high.length) { lines.push({ stroke: colour("--series-2"), width: 1.2, dash: [4, 3], points: { show: phase.x.length < 3 } }); table.push(phase.high); }
+    var words = phase.unit === "seconds" ? duration : count;
     charts.push(new uPlot({
       width: box.clientWidth, height: 118, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
-      series: [{}, { stroke: line, width: 1.5, fill: colour("--info-wash"), points: { show: phase.x.length < 3 } }],
+      series: lines,
       scales: { x: { time: false }, y: { range: function (u, min, max) { return [0, max > 0 ? max * 1.12 : 1]; } } },
       axes: [axis({ values: function (u, s) { return s.map(function (v) { return v + " s"; }); }, size: 26, space: 46, grid: { show: false } }),
-             axis({ values: function (u, s) { return s.map(count); }, size: 48, space: 28 })]
-    }, [phase.x, phase.y], box));
+             axis({ values: function (u, s) { return s.map(words); }, size: 52, space: 28 })]
+    }, table, box));
   }
 
   function draw() {

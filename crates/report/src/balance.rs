@@ -7,6 +7,7 @@
 
 use plumb_measure::IoResult;
 
+use crate::load::Sides;
 use crate::quantity::{bytes, percent};
 use crate::wording;
 
@@ -32,24 +33,44 @@ pub struct Balance {
 impl Balance {
     /// The balance of `io`; `None` if one of its sides is not known or the application moved nothing.
     pub fn of(io: &IoResult) -> Option<Self> {
-        let application = io.application.as_ref()?.bytes as f64;
         let storage = io.storage.as_ref()?;
+        let application = io.application.as_ref()?.bytes;
+        match wording::is_write(io) {
+            true => Self::of_writes(application, storage.write_bytes, io.dirty_bytes_after),
+            false => Self::of_reads(application, storage.read_bytes),
+        }
+    }
+
+    /// The balance of the writes, or the reads, of a load that moved `bytes`; `None` as for [`of`](Self::of).
+    pub fn of_direction(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
+        let storage = sides.storage.as_ref()?;
+        match write {
+            true => Self::of_writes(bytes, storage.write_bytes, sides.dirty_bytes_after),
+            false => Self::of_reads(bytes, storage.read_bytes),
+        }
+    }
+
+    fn of_reads(application: u64, moved: u64) -> Option<Self> {
+        let balance = Self::of_writes(application, moved, Some(0))?;
+        Some(Self { write: false, ..balance })
+    }
+
+    fn of_writes(application: u64, moved: u64, dirty_after: Option<u64>) -> Option<Self> {
+        let (application, moved) = (application as f64, moved as f64);
         if application <= 0.0 {
             return None;
         }
-        let write = wording::is_write(io);
-        let moved = if write { storage.write_bytes } else { storage.read_bytes } as f64;
         // Mirrors write every byte several times, so what is known to be dirty outranks what the devices moved.
-        let dirty = if write { io.dirty_bytes_after.unwrap_or(0) as f64 } else { 0.0 }.min(application);
+        let dirty = (dirty_after.unwrap_or(0) as f64).min(application);
         let device = moved.min(application - dirty);
         Some(Self {
-            write,
+            write: true,
             application,
             memory: application - device - dirty,
             dirty,
             device,
             beyond: moved - device,
-            dirty_known: !write || io.dirty_bytes_after.is_some(),
+            dirty_known: dirty_after.is_some(),
         })
     }
 

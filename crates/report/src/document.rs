@@ -42,6 +42,13 @@ impl CheckDocument {
     pub const SCHEMA: &str = "plumb/check/1";
 }
 
+impl Environment {
+    /// The facts beside the target in the head of a report.
+    pub(crate) fn masthead(&self) -> Vec<String> {
+        crate::figures::masthead(self.host.as_deref(), self.kernel.as_deref(), &self.started_at)
+    }
+}
+
 /// What the devices beneath the target were handed while one phase ran, all devices summed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Account {

@@ -1,8 +1,8 @@
 //! What the terminal and the page print alike: statistics, the two sides of a load, the head.
 
-use plumb_measure::{ApplicationSide, Latency, StorageSide, SyncResult};
+use plumb_measure::{ApplicationSide, Latency, SERIES_BUCKET, SeriesPoint, StorageSide, SyncResult};
 
-use crate::document::Environment;
+use crate::load::Sides;
 use crate::printable::printable;
 use crate::quantity::{self, NONE};
 
@@ -42,7 +42,7 @@ pub(crate) fn may_lack(writes: u64, flushes: Option<u64>) -> bool {
 /// One side of a load. A figure that is not known or has no meaning is a dash.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SideRow {
-    /// `application` or `storage`.
+    /// `application`, `storage`, or a part of the former.
     pub(crate) side: &'static str,
     /// Operations per second.
     pub(crate) iops: String,
@@ -54,6 +54,10 @@ pub(crate) struct SideRow {
     pub(crate) p50: String,
     /// 99th percentile of latency, with its unit.
     pub(crate) p99: String,
+    /// 99.9th percentile of latency, with its unit.
+    pub(crate) p999: String,
+    /// The longest latency, with its unit.
+    pub(crate) max: String,
     /// Flushes.
     pub(crate) flushes: String,
     /// Whether the storage moved nothing at all.
@@ -67,40 +71,98 @@ pub(crate) fn side_rows(
 ) -> Vec<SideRow> {
     let mut rows = Vec::new();
     if let Some(side) = application {
-        rows.push(SideRow {
-            side: "application",
-            iops: quantity::rate(side.iops),
-            mib: quantity::mebibytes(side.bytes_per_second),
-            size: quantity::or_dash(side.io_bytes_mean, quantity::bytes),
-            p50: quantity::or_dash(side.latency.as_ref(), |latency| quantity::duration(latency.p50)),
-            p99: quantity::or_dash(side.latency.as_ref(), |latency| quantity::duration(latency.p99)),
-            flushes: NONE.to_owned(),
-            zero: false,
-        });
+        let row = SideRow::moving("application", side.iops, side.bytes_per_second, side.io_bytes_mean);
+        rows.push(row.taking(side.latency.as_ref()));
     }
     if let Some(side) = storage {
+        let row = SideRow::moving("storage", side.iops, side.bytes_per_second, side.io_bytes_mean);
         rows.push(SideRow {
-            side: "storage",
-            iops: quantity::rate(side.iops),
-            mib: quantity::mebibytes(side.bytes_per_second),
-            size: quantity::or_dash(side.io_bytes_mean, quantity::bytes),
-            p50: NONE.to_owned(),
-            p99: NONE.to_owned(),
             flushes: quantity::or_dash(side.flushes, quantity::count),
             zero: side.reads == 0 && side.writes == 0 && application.is_some_and(|side| side.operations > 0),
+            ..row
         });
     }
     rows
 }
 
+/// The rows of a load: application, each direction if there are several, flushes, storage.
+pub(crate) fn load_rows(sides: &Sides) -> Vec<SideRow> {
+    let mut rows = side_rows(Some(&sides.application), sides.storage.as_ref());
+    let mut details = Vec::new();
+    let moving = sides.moving();
+    if moving.len() > 1 {
+        for (name, direction) in moving {
+            let size = (direction.ios > 0).then(|| direction.bytes as f64 / direction.ios as f64);
+            let row = SideRow::moving(name, direction.iops, direction.bytes_per_second, size);
+            details.push(row.taking(direction.latency.as_ref()));
+        }
+    }
+    if sides.sync.is_used() {
+        let row = SideRow { iops: quantity::rate(sides.sync.iops), ..SideRow::empty("sync") };
+        let flushes = quantity::count(sides.sync.ios);
+        details.push(SideRow { flushes, ..row.taking(sides.sync.latency.as_ref()) });
+    }
+    if let Some(latency) = &sides.durable_latency {
+        details.push(SideRow::empty("durable").taking(Some(latency)));
+    }
+    if let Some(latency) = &sides.application.latency_from_intended_start {
+        details.push(SideRow::empty("since intended").taking(Some(latency)));
+    }
+    rows.splice(1..1, details);
+    rows
+}
+
+impl SideRow {
+    fn empty(side: &'static str) -> Self {
+        let none = || NONE.to_owned();
+        Self {
+            side,
+            iops: none(),
+            mib: none(),
+            size: none(),
+            p50: none(),
+            p99: none(),
+            p999: none(),
+            max: none(),
+            flushes: none(),
+            zero: false,
+        }
+    }
+
+    fn moving(side: &'static str, iops: f64, bytes_per_second: f64, size: Option<f64>) -> Self {
+        Self {
+            iops: quantity::rate(iops),
+            mib: quantity::mebibytes(bytes_per_second),
+            size: quantity::or_dash(size, quantity::bytes),
+            ..Self::empty(side)
+        }
+    }
+
+    fn taking(self, latency: Option<&Latency>) -> Self {
+        let show = |of: fn(&Latency) -> f64| quantity::or_dash(latency, |latency| quantity::duration(of(latency)));
+        Self {
+            p50: show(|latency| latency.p50),
+            p99: show(|latency| latency.p99),
+            p999: show(|latency| latency.p999),
+            max: show(|latency| latency.max),
+            ..self
+        }
+    }
+}
+
+/// The width of a bucket in seconds: what lies between two of them. Long runs are recorded in wider ones.
+pub(crate) fn bucket_seconds(points: &[SeriesPoint]) -> f64 {
+    let width = match points {
+        [first, second, ..] => second.at.as_secs_f64() - first.at.as_secs_f64(),
+        _ => 0.0,
+    };
+    if width > 0.0 { width } else { SERIES_BUCKET.as_secs_f64() }
+}
+
 /// The facts beside the target in the head of the page: host and time, where known.
-pub(crate) fn masthead(environment: &Environment) -> Vec<String> {
-    let time = environment.started_at.replace('T', " ").replace('Z', " UTC");
-    [
-        environment.host.clone(),
-        environment.kernel.as_ref().map(|kernel| format!("Linux {kernel}")),
-        Some(time),
-    ]
+pub(crate) fn masthead(host: Option<&str>, kernel: Option<&str>, started_at: &str) -> Vec<String> {
+    let time = started_at.replace('T', " ").replace('Z', " UTC");
+    [host.map(str::to_owned), kernel.map(|kernel| format!("Linux {kernel}")), Some(time)]
     .into_iter()
     .flatten()
     .filter(|fact| !fact.trim().is_empty())

@@ -4,6 +4,7 @@
 //!
 //! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
 //! - [`render`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
+//! - [`Run`] is a run directory of any kind, opened as what it is.
 //! - [`terminal::survey`] shows write paths alone.
 
 pub mod balance;
@@ -16,15 +17,19 @@ pub mod floors;
 pub mod format;
 pub mod headline;
 pub mod html;
+pub mod load;
 pub mod printable;
 pub mod quantity;
 pub mod recording;
+pub mod run;
 pub mod terminal;
 pub mod verdict;
 pub mod wording;
 
 pub use document::{Account, CheckDocument, Environment};
-pub use format::{Format, RenderError, UnknownFormat, render};
+pub use format::{Format, RenderError, Reportable, UnknownFormat, render};
 pub use headline::Headline;
+pub use load::{LoadDocument, LoadRecording};
 pub use recording::CheckRecording;
+pub use run::{OpenError, Run};
 pub use terminal::Style;

@@ -35,7 +35,14 @@ impl CheckRecording {
     /// # Errors
     /// If the directory is not a run, or its result is not that of a check.
     pub fn open(directory: &Path) -> plumb_measure::Result<Option<Self>> {
-        let recording = Recording::open(directory)?;
+        Self::of(&Recording::open(directory)?)
+    }
+
+    /// The check in a run directory that has been read.
+    ///
+    /// # Errors
+    /// If its result is not that of a check.
+    pub(crate) fn of(recording: &Recording) -> plumb_measure::Result<Option<Self>> {
         let Some(document) = recording.result::<CheckDocument>()? else { return Ok(None) };
         Ok(Some(Self {
             document,
@@ -47,10 +54,9 @@ impl CheckRecording {
 
 /// The histograms by tag, equal tags merged, and each phase's whole operations by its bare name.
 fn histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, Histogram> {
-    let mut by_name: BTreeMap<String, Histogram> = BTreeMap::new();
+    let mut by_name = merged_histograms(tagged);
     let mut phases: Vec<&str> = Vec::new();
     for entry in tagged {
-        by_name.entry(entry.tag.clone()).or_default().merge(&entry.histogram);
         if let Some((phase, _)) = entry.tag.split_once('/')
             && !phases.contains(&phase)
         {
@@ -67,7 +73,17 @@ fn histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, Histogram> {
     by_name
 }
 
-fn series(rows: &[TimeseriesRow]) -> Vec<(String, Vec<SeriesPoint>)> {
+/// The histograms by tag, equal tags merged.
+pub(crate) fn merged_histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, Histogram> {
+    let mut by_name: BTreeMap<String, Histogram> = BTreeMap::new();
+    for entry in tagged {
+        by_name.entry(entry.tag.clone()).or_default().merge(&entry.histogram);
+    }
+    by_name
+}
+
+/// The time series by phase, in the order of writing.
+pub(crate) fn series(rows: &[TimeseriesRow]) -> Vec<(String, Vec<SeriesPoint>)> {
     let mut series: Vec<(String, Vec<SeriesPoint>)> = Vec::new();
     for row in rows {
         let mean = row.latency_mean.unwrap_or(0.0);

@@ -1,13 +1,31 @@
 //! From a workload to its operations: a pure, endless (or counted) stream.
 //!
-//! Each read or write takes one draw from xoshiro256++, seeded from the run's seed and the worker's index. The draw,
-//! taken as a fraction of 2^64, is spread over the blocks; the whole part of the product is the block, and what is
-//! left over, still evenly spread, decides between read and write.
+//! Each operation takes one draw from xoshiro256++, seeded from the run's seed and the worker's index. The draw, taken
+//! as a fraction of 2^64, is spread over the places; the whole part of the product is the place, and what is left
+//! over, still evenly spread, decides between read, write and trim. Skewed distributions, runs and lengths that differ
+//! take further draws. All workers' streams follow from the workload alone, except that interlocked workers divide
+//! the places among them as they happen to come.
+//!
+//! # Generations, and what verification can promise
 //!
 //! Payloads regenerate from (seed, LBA, generation). The generation of a write is the ordinal of the operation among
-//! its worker's reads and writes, counted from 1. It needs no memory per block, every rewrite of a block takes a
-//! higher one, and 0 is free to mean "never written". Which generation a block should hold after `n` operations
-//! follows from running a fresh generator over `n` operations.
+//! its worker's reads, writes and trims, counted from 1. It needs no memory per block, every rewrite of a block by that
+//! worker takes a higher one, and 0 is free to mean "never written". Which generation a block should hold after `n`
+//! operations follows from running a fresh generator over `n` operations.
+//!
+//! Where workers share the range, the `i`th of `m` workers takes the generations `i + 1`, `i + 1 + m`, `i + 1 + 2m` and
+//! so on instead, so that no two writes of a run ever leave the same bytes in a block. A block that was read then says
+//! which write it holds, but not whether that was the last one: nobody knows in which order the writes of different
+//! workers arrived. So a stale block could pass for a fresh one, and verification with several overlapping workers is
+//! refused.
+
+mod mix;
+mod permutation;
+mod places;
+mod runs;
+mod walk;
+mod zipf;
+pub(crate) mod zones;
 
 use std::num::NonZeroU32;
 
@@ -15,123 +33,266 @@ use plumb_block::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::access::{Access, Distribution, Runs};
+use crate::generator::mix::{Kind, Lengths, Mix};
+use crate::generator::places::{Places, Uniform};
+use crate::generator::runs::Drawn;
+use crate::generator::walk::Walker;
 use crate::invalid::Invalid;
+use crate::seed;
 use crate::share::Share;
-use crate::workload::{Access, Workload};
+use crate::workload::{ByteRange, Division, Durability, Workload};
+
+pub use walk::Cursor;
 
 /// One step of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Read a block.
+    /// Read.
     Read {
         /// Where in the target.
         offset: Bytes,
+        /// How much.
+        length: Bytes,
     },
-    /// Write a block.
+    /// Write.
     Write {
         /// Where in the target.
         offset: Bytes,
-        /// The version that the block takes: higher than any that this worker gave it before.
+        /// How much.
+        length: Bytes,
+        /// The version that the blocks take: higher than any that this worker gave them before, and no other worker
+        /// of the job gives it to them.
         generation: u64,
+        /// Whether it is to be durable when it completes.
+        fua: bool,
+    },
+    /// Tell the device that what these bytes hold is no longer needed.
+    Trim {
+        /// Where in the target.
+        offset: Bytes,
+        /// How much.
+        length: Bytes,
     },
     /// Wait until the writes before this have completed, then make them durable. Operations after it wait for it.
     Flush,
 }
 
 /// The operations of one worker, in order.
+///
+/// It ends after its share of `stop.operations` or `stop.bytes` (the operation that reaches the bytes is the last), and
+/// after the flush that is then due. How long it lasts is for the one to say who has a clock.
 #[derive(Debug, Clone)]
 pub struct Generator {
     random: Xoshiro256PlusPlus,
-    access: Access,
-    offset: Bytes,
-    block: u64,
-    blocks: u64,
-    /// Writes happen where the left-over fraction of the draw is below this: 2^64 is always.
-    write_below: u128,
-    flush_every: Option<NonZeroU32>,
-    writes_until_flush: u32,
+    order: Order,
+    mix: Mix,
+    lengths: Lengths,
+    limits: Limits,
+    durable: Durable,
+    /// Operations handed out.
     ordinal: u64,
-    limit: Option<u64>,
-    position: u64,
+    /// The generation of the next operation, and how much higher the one after it is.
+    generation: u64,
+    generation_step: u64,
+}
+
+/// Where operations go. The first is a special case of the second that must be fast.
+#[derive(Debug, Clone)]
+enum Order {
+    Uniform(Uniform),
+    Drawn(Box<Drawn>),
+    Walk(Walker),
+}
+
+/// When it is over; the largest number is never.
+#[derive(Debug, Clone)]
+struct Limits {
+    operations: u64,
+    bytes_left: u64,
+}
+
+/// When writes are made durable; the largest number is never.
+#[derive(Debug, Clone)]
+struct Durable {
+    unflushed: u64,
+    flush_at: u64,
+    flush_at_end: bool,
+    writes_until_fua: u64,
+    fua_every: u64,
 }
 
 impl Generator {
-    /// The operations of `share` of `workload`.
+    /// The operations of `share` of `workload`, whose range is resolved: see [`Workload::within`]. Interlocked workers
+    /// of a target share `cursor`; others do not look at it.
     ///
     /// # Errors
-    /// If the workload is invalid, or has fewer blocks than workers.
-    pub fn new(workload: &Workload, share: Share) -> Result<Self, Invalid> {
+    /// If the workload is invalid, its range is open-ended, or there is no room for so many workers.
+    pub fn new(workload: &Workload, share: Share, cursor: &Cursor) -> Result<Self, Invalid> {
         workload.validate()?;
-        let range = share.range_of(workload)?;
+        if workload.range.is_open_ended() {
+            let expected =
+                "a number of bytes: the range of a workload is open-ended until its target is known";
+            return Err(Invalid::new("range.length", "open-ended", expected));
+        }
+        workload.validate_workers(share.of())?;
+        let (first, step) = match workload.division {
+            Division::Parts => (1, 1),
+            Division::Overlap | Division::Offset(_) => {
+                (u64::from(share.index()) + 1, u64::from(share.of().get()))
+            }
+        };
         Ok(Self {
-            random: Xoshiro256PlusPlus::seed_from_u64(stream_seed(workload.seed, share.index())),
-            access: workload.access,
-            offset: range.offset,
-            block: workload.block.0,
-            blocks: range.length.0 / workload.block.0,
-            write_below: (u128::from(workload.write_percent) << 64) / 100,
-            flush_every: workload.flush_every,
-            writes_until_flush: workload.flush_every.map_or(0, NonZeroU32::get),
+            random: Xoshiro256PlusPlus::seed_from_u64(seed::of_worker(workload.seed, share.index())),
+            order: Order::new(workload, share, cursor)?,
+            mix: Mix::new(workload),
+            lengths: Lengths::new(workload),
+            limits: Limits {
+                operations: share.operations_of(workload).unwrap_or(u64::MAX),
+                bytes_left: share.bytes_of(workload).unwrap_or(u64::MAX),
+            },
+            durable: Durable::new(workload.durability),
             ordinal: 0,
-            limit: share.operations_of(workload),
-            position: 0,
+            generation: first,
+            generation_step: step,
         })
     }
 
-    /// How many reads and writes have been handed out. The next one has this ordinal.
+    /// How many reads, writes and trims have been handed out. The next one has this ordinal.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// How many reads and writes it hands out in all; `None` if it is endless.
+    /// How many reads, writes and trims it hands out in all; `None` if it is endless, or ended by bytes in operations
+    /// of different lengths.
     pub fn limit(&self) -> Option<u64> {
-        self.limit
+        Some(self.limits.operations).filter(|operations| *operations < u64::MAX)
     }
 
-    /// The next block, and the fraction of 2^64 that chooses between read and write.
-    fn draw(&mut self) -> (u64, u64) {
-        let spread = u128::from(self.random.next_u64()) * u128::from(self.blocks);
-        let fraction = spread as u64;
-        let block = match self.access {
-            Access::Random => (spread >> 64) as u64,
-            Access::Sequential => {
-                let block = self.position;
-                self.position = if block + 1 == self.blocks { 0 } else { block + 1 };
-                block
+    /// The next read, write or trim: its kind, where, and how long.
+    #[inline]
+    fn place(&mut self) -> (Kind, u64, u64) {
+        match &mut self.order {
+            Order::Uniform(uniform) => {
+                let place = uniform.draw(&mut self.random);
+                let kind = self.mix.kind(place.fraction);
+                (kind, place.offset, self.lengths.draw(kind, &mut self.random))
             }
-        };
-        (block, fraction)
+            Order::Walk(walker) => {
+                let kind = self.mix.kind(self.random.next_u64());
+                let length = self.lengths.draw(kind, &mut self.random);
+                (kind, walker.next(length), length)
+            }
+            Order::Drawn(drawn) => drawn.next(&self.mix, &self.lengths, &mut self.random),
+        }
     }
 }
 
 impl Iterator for Generator {
     type Item = Operation;
 
+    #[inline]
     fn next(&mut self) -> Option<Operation> {
-        if let Some(every) = self.flush_every
-            && self.writes_until_flush == 0
-        {
-            self.writes_until_flush = every.get();
+        if self.durable.unflushed >= self.durable.flush_at {
+            self.durable.unflushed = 0;
             return Some(Operation::Flush);
         }
-        if self.limit == Some(self.ordinal) {
-            return None;
+        if self.ordinal >= self.limits.operations || self.limits.bytes_left == 0 {
+            return self.durable.at_end();
         }
-        let (block, fraction) = self.draw();
-        let offset = Bytes(self.offset.0 + block * self.block);
+        let (kind, offset, length) = self.place();
+        let generation = self.generation;
         self.ordinal += 1;
-        if u128::from(fraction) < self.write_below {
-            self.writes_until_flush = self.writes_until_flush.wrapping_sub(1);
-            Some(Operation::Write { offset, generation: self.ordinal })
-        } else {
-            Some(Operation::Read { offset })
+        self.generation += self.generation_step;
+        self.limits.bytes_left = self.limits.bytes_left.saturating_sub(length);
+        let (offset, length) = (Bytes(offset), Bytes(length));
+        Some(match kind {
+            Kind::Read => Operation::Read { offset, length },
+            Kind::Trim => Operation::Trim { offset, length },
+            Kind::Write => Operation::Write { offset, length, generation, fua: self.durable.count_write() },
+        })
+    }
+}
+
+impl Order {
+    fn new(workload: &Workload, share: Share, cursor: &Cursor) -> Result<Self, Invalid> {
+        let grid = workload.grid();
+        match &workload.access {
+            Access::Sequential(sequential) => {
+                let range = range_of(workload, share)?;
+                Ok(Self::Walk(Walker::new(*sequential, range, grid, workload.depth, cursor)))
+            }
+            Access::Random(random) => {
+                let divided = (workload.division == Division::Parts).then_some(share);
+                // Zones are divided one by one; everything else applies to the worker's part of the range.
+                let range = match random.distribution {
+                    Distribution::Zoned(_) => workload.range,
+                    _ => range_of(workload, share)?,
+                };
+                let places = Places::new(&random.distribution, workload, range, grid, divided)?;
+                Ok(match (places, random.runs) {
+                    (Places::Uniform(uniform), Runs::Single) => Self::Uniform(uniform),
+                    (places, runs) => Self::Drawn(Box::new(Drawn::new(places, runs))),
+                })
+            }
         }
     }
 }
 
-/// Distinct seeds for the workers of a run; the first worker's is the run's.
-fn stream_seed(seed: u64, index: u32) -> u64 {
-    seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+impl Durable {
+    fn new(durability: Durability) -> Self {
+        let every = |every: Option<NonZeroU32>| every.map_or(u64::MAX, |every| u64::from(every.get()));
+        Self {
+            unflushed: 0,
+            flush_at: every(durability.flush_every),
+            flush_at_end: durability.flush_at_end,
+            writes_until_fua: every(durability.fua_every),
+            fua_every: every(durability.fua_every),
+        }
+    }
+
+    /// Counts a write, and says whether it is to be durable when it completes.
+    #[inline]
+    fn count_write(&mut self) -> bool {
+        self.unflushed += 1;
+        self.writes_until_fua -= 1;
+        let fua = self.writes_until_fua == 0;
+        if fua {
+            self.writes_until_fua = self.fua_every;
+        }
+        fua
+    }
+
+    /// What is left to do at the end: a flush, once, if it was asked for and anything was written since the last.
+    fn at_end(&mut self) -> Option<Operation> {
+        let due = self.flush_at_end && self.unflushed > 0;
+        if due {
+            self.unflushed = 0;
+        }
+        due.then_some(Operation::Flush)
+    }
+}
+
+/// The range that `share` works on.
+fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
+    let (range, grid) = (workload.range, workload.grid());
+    let skipped = match workload.division {
+        Division::Overlap => return Ok(range),
+        Division::Parts => {
+            return grid.part(range, share).ok_or_else(|| {
+                let room = format!("room for a block of {} for each of", workload.block_max());
+                Invalid::new("range.length", range.length, format!("{room} {} workers", share.of()))
+            });
+        }
+        Division::Offset(each) => u128::from(each.0) * u128::from(share.index()),
+    };
+    let room = u128::from(range.length.0 - grid.longest);
+    if skipped > room {
+        let expected = format!("at most {room} bytes for all of the {} workers together", share.of());
+        return Err(Invalid::new("division.offset", skipped, expected));
+    }
+    let skipped = Bytes(skipped as u64);
+    Ok(ByteRange { offset: range.offset + skipped, length: range.length - skipped })
 }
 
 #[cfg(test)]

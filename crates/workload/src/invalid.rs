@@ -1,11 +1,11 @@
 //! The error of a workload that makes no sense: which field, what it holds, what was expected.
 
-/// A field of a workload that cannot be run as it is.
+/// A field of a workload or a scenario that cannot be run as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {value}: expected {expected}")]
 pub struct Invalid {
-    /// The field, as it is spelt in the workload: `write_percent`.
-    pub field: &'static str,
+    /// Where it is, as it is spelt: `write_percent`, or in a scenario `spans[0].jobs[1].workload.depth`.
+    pub field: String,
     /// What it holds.
     pub value: String,
     /// What would have been accepted.
@@ -14,7 +14,14 @@ pub struct Invalid {
 
 impl Invalid {
     /// `field` holds `value`, but `expected` was expected.
-    pub fn new(field: &'static str, value: impl std::fmt::Display, expected: impl Into<String>) -> Self {
-        Self { field, value: value.to_string(), expected: expected.into() }
+    pub fn new(field: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Self {
+        Self { field: field.into(), value: value.to_string(), expected: expected.into() }
+    }
+
+    /// The same, found inside of `place`.
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
+        let joint = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
+        Self { field: format!("{place}{joint}{}", self.field), ..self }
     }
 }

@@ -1,17 +1,31 @@
-//! What to write: a [`Workload`] is plain data, and the operations follow from it alone.
+//! What to write: a [`Scenario`] is plain data, and the operations follow from it alone.
 //!
 //! Nothing here knows a device, a clock or a thread. The same workload with the same seed gives the same operations
-//! on every machine: no libm, no addresses, no time. That is what lets a reader of a recording, a verifier or a
-//! prover rebuild what was written without keeping it.
+//! on every machine: no system libm, no addresses, no time. That is what lets a reader of a recording, a verifier or
+//! a prover rebuild what was written without keeping it.
 
+pub mod access;
+pub mod block_sizes;
 pub mod generator;
+mod grid;
 pub mod invalid;
+pub mod pace;
+pub mod scenario;
 pub mod schedule;
+mod seed;
 pub mod share;
+mod validate;
 pub mod workload;
 
-pub use generator::{Generator, Operation};
+pub use access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};
+pub use block_sizes::{BlockSizes, BlockSplit};
+pub use generator::{Cursor, Generator, Operation};
 pub use invalid::Invalid;
+pub use pace::{Amount, Arrival, Burst, Rate, Stop};
+pub use scenario::{
+    Affinity, Caching, DurableWrite, Engine, FlushCall, Job, LatencyTarget, Opening, Priority, Scenario,
+    Span, Steady, TargetUse, Warmup,
+};
 pub use schedule::Schedule;
 pub use share::Share;
-pub use workload::{Access, ByteRange, Content, Rate, Stop, Workload};
+pub use workload::{ByteRange, Content, Division, Durability, Workload};

@@ -3,88 +3,144 @@
 //! The schedule is made in advance and never moves: an operation that could not start in time is late, and its
 //! lateness counts. A load that waits for the device before it looks at the clock hides exactly the moments when the
 //! device stalled (coordinated omission).
+//!
+//! The rate is that of all workers together. At fixed intervals their starts interleave into one schedule. Poisson
+//! processes need no such care: several independent ones, each at its fraction of the rate, are together one at the
+//! whole rate.
 
-use plumb_block::{Iops, Nanos};
+use plumb_block::{Bytes, Nanos};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::pace::{Amount, Arrival, Rate};
+use crate::seed;
 use crate::share::Share;
-use crate::workload::Rate;
+use crate::workload::Workload;
 
-/// The intended starts of one worker's operations, at fixed intervals.
-///
-/// With several workers the starts interleave: together they are one schedule at the whole rate.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The intended starts of one worker's operations.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    iops: f64,
     share: Share,
+    /// Operations or bytes per second, of all workers together.
+    amount: f64,
+    /// What an operation takes of the amount: `None`: its bytes, in the mean so many.
+    bytes_mean: Option<u64>,
+    /// Operations or bytes taken so far.
+    taken: u64,
+    arrival: Process,
+}
+
+/// What is kept of the arrivals.
+#[derive(Debug, Clone, PartialEq)]
+enum Process {
+    /// Nothing: they follow from what was taken.
+    Fixed,
+    /// When the next one comes, in nanoseconds, and what those after it follow from.
+    Poisson { at: f64, random: Xoshiro256PlusPlus },
 }
 
 impl Schedule {
-    /// The schedule of `share`, or `None` if the rate is not limited.
-    pub fn new(rate: Rate, share: Share) -> Option<Self> {
-        match rate {
-            Rate::Unlimited => None,
-            Rate::Fixed(Iops(iops)) => Some(Self { iops, share }),
+    /// The schedule of `share`, or `None` if the rate is not limited. The workload is a valid one.
+    pub fn new(workload: &Workload, share: Share) -> Option<Self> {
+        let Rate::Scheduled { amount, arrival } = workload.rate else { return None };
+        let (amount, bytes_mean) = match amount {
+            Amount::Iops(operations) => (operations, None),
+            Amount::BytesPerSecond(bytes) => (bytes, Some(workload.block_mean())),
+        };
+        let schedule = Self { share, amount, bytes_mean, taken: 0, arrival: Process::Fixed };
+        if arrival == Arrival::Fixed {
+            return Some(schedule);
+        }
+        let stream = seed::of_worker(workload.seed ^ seed::ARRIVALS, share.index());
+        let random = Xoshiro256PlusPlus::seed_from_u64(stream);
+        let mut schedule = Self { arrival: Process::Poisson { at: 0.0, random }, ..schedule };
+        // The first one comes after an interval too: a process does not begin with an arrival.
+        schedule.step(schedule.mean());
+        Some(Self { taken: 0, ..schedule })
+    }
+
+    /// When the next operation is meant to start, since the start of the run, rounded down to the nanosecond.
+    pub fn intended(&self) -> Nanos {
+        match self.arrival {
+            Process::Fixed => self.fixed(self.taken),
+            Process::Poisson { at, .. } => Nanos(at as u64),
         }
     }
 
-    /// When operation `ordinal` (from 0) is meant to start, since the start of the run, rounded down to the
-    /// nanosecond. Multiplication and division alone: the same on every machine.
-    pub fn intended(&self, ordinal: u64) -> Nanos {
-        let of = u64::from(self.share.of().get());
-        let nth = ordinal.saturating_mul(of).saturating_add(u64::from(self.share.index()));
-        Nanos((nth as f64 * 1e9 / self.iops) as u64)
+    /// That operation, of this length, has been taken: the next one.
+    pub fn advance(&mut self, length: Bytes) {
+        self.step(self.bytes_mean.map_or(1, |_| length.0));
     }
 
-    /// How many operations are meant to start before `time`, since the start of the run.
-    pub fn starts_before(&self, time: Nanos) -> u64 {
-        let (mut low, mut high) = (0, time.0);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.intended(middle) < time {
-                low = middle + 1;
-            } else {
-                high = middle;
+    /// The mean time between two starts of this worker: that of an operation of mean length, if bytes are scheduled.
+    pub fn interval(&self) -> Nanos {
+        Nanos((self.mean() as f64 * self.scale()) as u64)
+    }
+
+    /// How many operations from the next one on are meant to start before `time`, counted up to `most`. If bytes are
+    /// scheduled, those after the next one are taken to be of mean length.
+    pub fn due_before(&self, time: Nanos, most: u64) -> u64 {
+        match self.arrival {
+            Process::Fixed => {
+                let mean = self.mean();
+                first(most, |nth| self.fixed(self.taken.saturating_add(nth.saturating_mul(mean))) >= time)
+            }
+            Process::Poisson { .. } => {
+                let mut ahead = self.clone();
+                let mut due = 0;
+                while due < most && ahead.intended() < time {
+                    ahead.step(self.mean());
+                    due += 1;
+                }
+                due
             }
         }
-        low
     }
 
-    /// The time between two starts of this worker.
-    pub fn interval(&self) -> Nanos {
-        Nanos((f64::from(self.share.of().get()) * 1e9 / self.iops) as u64)
+    /// So many operations or bytes have been taken.
+    fn step(&mut self, taken: u64) {
+        let scale = self.scale();
+        self.taken = self.taken.saturating_add(taken);
+        if let Process::Poisson { at, random } = &mut self.arrival {
+            // One minus, so that there is a logarithm.
+            let part = 1.0 - seed::unit(random.next_u64());
+            *at -= libm::log(part) * taken as f64 * scale;
+        }
     }
+
+    /// The start of what comes after `taken`, on the schedule of all workers. Multiplication and division alone: exact
+    /// as far as the numbers are, without drift, and the same on every machine.
+    fn fixed(&self, taken: u64) -> Nanos {
+        let of = u64::from(self.share.of().get());
+        let mine = u64::from(self.share.index()).saturating_mul(self.mean());
+        let before = taken.saturating_mul(of).saturating_add(mine);
+        Nanos((before as f64 * 1e9 / self.amount) as u64)
+    }
+
+    /// What an operation takes in the mean.
+    fn mean(&self) -> u64 {
+        self.bytes_mean.unwrap_or(1)
+    }
+
+    /// Nanoseconds for each operation or byte of this worker.
+    fn scale(&self) -> f64 {
+        f64::from(self.share.of().get()) * 1e9 / self.amount
+    }
+}
+
+/// The first of `0..end` for which `holds`, or `end`; it holds for all after the first.
+fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::num::NonZeroU32;
-
-    #[test]
-    fn starts_are_exact_and_do_not_drift() {
-        let schedule = Schedule::new(Rate::Fixed(Iops(3.0)), Share::WHOLE).unwrap();
-        assert_eq!(schedule.intended(0), Nanos::ZERO);
-        assert_eq!(schedule.intended(1), Nanos(333_333_333));
-        assert_eq!(schedule.intended(3), Nanos::secs(1), "thirds of a second drifted");
-        assert_eq!(schedule.intended(3 * 86_400), Nanos::secs(86_400));
-        assert_eq!(schedule.starts_before(Nanos::ZERO), 0);
-        assert_eq!(schedule.starts_before(Nanos(1)), 1);
-        assert_eq!(schedule.starts_before(Nanos::secs(1)), 3);
-        assert_eq!(schedule.starts_before(Nanos(1_000_000_001)), 4);
-        assert_eq!(Schedule::new(Rate::Unlimited, Share::WHOLE), None);
-    }
-
-    #[test]
-    fn workers_interleave_into_one_schedule() {
-        let rate = Rate::Fixed(Iops(1000.0));
-        let mut starts: Vec<Nanos> = Share::all(NonZeroU32::new(4).unwrap())
-            .flat_map(|share| {
-                let schedule = Schedule::new(rate, share).unwrap();
-                assert_eq!(schedule.interval(), Nanos::millis(4));
-                (0..25).map(move |ordinal| schedule.intended(ordinal))
-            })
-            .collect();
-        starts.sort_unstable();
-        assert_eq!(starts, (0..100).map(Nanos::millis).collect::<Vec<_>>());
-    }
-}
+mod tests;

@@ -1,16 +1,13 @@
 //! How one workload is divided among several workers.
 //!
-//! Each worker gets its own part of the range, its own random stream, and its fraction of the operations and of the
-//! rate. The parts are disjoint, so that two workers never write the same block: sequential workers do not overlap,
-//! and what a block should hold follows from one worker's operations alone. Depth and `flush_every` are per worker
-//! and not divided.
+//! Each worker gets its own random stream, and its fraction of the operations, of the bytes and of the rate. Whether
+//! it also gets a part of the range of its own is for the workload's [`Division`](crate::Division) to say: where it
+//! does, two workers never write the same block, and what a block should hold follows from one worker's operations
+//! alone. Depth, flushes and bursts are per worker and not divided.
 
 use std::num::NonZeroU32;
 
-use plumb_block::Bytes;
-
-use crate::invalid::Invalid;
-use crate::workload::{ByteRange, Stop, Workload};
+use crate::workload::Workload;
 
 /// The part of one worker: the `index`th of `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,32 +40,25 @@ impl Share {
         self.start_of(total, self.index + 1) - self.start_of(total, self.index)
     }
 
-    /// The part of the range that is this share's: whole blocks of the workload.
-    ///
-    /// # Errors
-    /// If there are fewer blocks than workers.
-    pub fn range_of(self, workload: &Workload) -> Result<ByteRange, Invalid> {
-        let blocks = workload.blocks();
-        let count = self.count_of(blocks);
-        if count == 0 {
-            let expected =
-                format!("at least one block of {} for each of {} workers", workload.block, self.of);
-            return Err(Invalid::new("range.length", workload.range.length, expected));
-        }
-        let skipped = workload.block * self.start_of(blocks, self.index);
-        Ok(ByteRange { offset: Bytes(workload.range.offset.0 + skipped.0), length: workload.block * count })
+    /// How many reads, writes and trims this share does; `None` if that is not known, because time ends it, or bytes
+    /// do in operations of different lengths. May be zero.
+    pub fn operations_of(self, workload: &Workload) -> Option<u64> {
+        let counted = workload.stop.operations.map(|total| self.count_of(total));
+        let length = workload.block_min().0;
+        let by_bytes = workload.stop.bytes.filter(|_| workload.block_max().0 == length);
+        let by_bytes = by_bytes.map(|total| self.count_of(total.div_ceil(length)));
+        counted.into_iter().chain(by_bytes).min()
     }
 
-    /// How many reads and writes this share does; `None` if only time ends it. May be zero.
-    pub fn operations_of(self, workload: &Workload) -> Option<u64> {
-        match workload.stop {
-            Stop::Duration(_) => None,
-            Stop::Operations(total) => Some(self.count_of(total)),
-        }
+    /// How many bytes this share moves at least before it ends; `None` if that does not end it. Whole operations of
+    /// the shortest length, so that shares of operations of one length move no more together than was asked for.
+    pub fn bytes_of(self, workload: &Workload) -> Option<u64> {
+        let length = workload.block_min().0;
+        workload.stop.bytes.map(|total| self.count_of(total.div_ceil(length)).saturating_mul(length))
     }
 
     /// Where the `index`th share of `total` starts. Widened so that no total overflows.
-    fn start_of(self, total: u64, index: u32) -> u64 {
+    pub(crate) fn start_of(self, total: u64, index: u32) -> u64 {
         (u128::from(total) * u128::from(index) / u128::from(self.of.get())) as u64
     }
 }
@@ -76,27 +66,27 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::Stop;
+    use crate::workload::ByteRange;
+    use plumb_block::Bytes;
 
     proptest::proptest! {
         #[test]
-        fn shares_are_disjoint_and_add_up(blocks in 1_u64..100_000, of in 1_u32..64, total in 1_u64..u64::MAX) {
-            let of = NonZeroU32::new(of).unwrap();
-            let range = ByteRange { offset: Bytes(512), length: Bytes(blocks * 4096 + 100) };
-            let workload = Workload { stop: Stop::Operations(total), ..Workload::over(range, Bytes(4096)) };
-            let mut end = 512;
-            let mut operations = 0;
-            for share in Share::all(of) {
-                operations += share.operations_of(&workload).unwrap();
-                match share.range_of(&workload) {
-                    Ok(part) => {
-                        proptest::prop_assert_eq!(part.offset.0, end);
-                        end += part.length.0;
-                    }
-                    Err(_) => proptest::prop_assert!(blocks < u64::from(of.get())),
-                }
-            }
-            proptest::prop_assert_eq!(end, 512 + blocks * 4096);
-            proptest::prop_assert_eq!(operations, total);
+        fn shares_of_operations_and_bytes_add_up(
+            of in 1_u32..64, operations in 1_u64..u64::MAX, bytes in 1_u64..u64::MAX / 2
+        ) {
+            let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
+            let base = Workload::over(range, Bytes(4096));
+            let counted = Workload { stop: Stop::operations(operations), ..base.clone() };
+            let stop = Stop { bytes: Some(bytes), ..Stop::default() };
+            let moved = Workload { stop, ..base };
+            let shares = || Share::all(NonZeroU32::new(of).unwrap());
+            let sum: u64 = shares().map(|share| share.operations_of(&counted).unwrap()).sum();
+            proptest::prop_assert_eq!(sum, operations);
+            let sum: u64 = shares().map(|share| share.bytes_of(&moved).unwrap()).sum();
+            proptest::prop_assert_eq!(sum, bytes.next_multiple_of(4096));
+            let sum: u64 = shares().map(|share| share.operations_of(&moved).unwrap()).sum();
+            proptest::prop_assert_eq!(sum, bytes.div_ceil(4096));
         }
     }
 }

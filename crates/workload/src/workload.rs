@@ -1,4 +1,4 @@
-//! The description of a workload, and what it takes to be valid.
+//! The description of a workload.
 //!
 //! It is what a person means by "4 KiB random writes at depth 32 with a flush after each": plain data that goes into
 //! recordings and over the wire to other hosts. Offsets and lengths are bytes; whether they fit a device's blocks is
@@ -6,69 +6,73 @@
 
 use std::num::NonZeroU32;
 
-use plumb_block::{Bytes, Iops, Nanos};
+use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
+use crate::block_sizes::{BlockSizes, BlockSplit};
+use crate::grid::Grid;
 use crate::invalid::Invalid;
+use crate::pace::{Burst, Rate, Stop};
 
-/// What to write and read, how fast, and for how long.
+/// What to write and read, how fast, and for how long: what each worker of a job does to one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Bytes of each read and write.
-    pub block: Bytes,
+    /// Bytes of each operation.
+    pub blocks: BlockSizes,
     /// Where the operations go.
     pub access: Access,
     /// How many of 100 operations are writes, 0 to 100.
     pub write_percent: u8,
+    /// How many of 100 operations are trims, 0 to 100 less the writes.
+    pub trim_percent: u8,
     /// How many requests each worker keeps in flight.
     pub depth: u32,
     /// When it is over.
     pub stop: Stop,
-    /// After how many writes of a worker these are made durable: the worker waits until they have completed, flushes,
-    /// and only then goes on. `None`: never.
-    pub flush_every: Option<NonZeroU32>,
-    /// Whether each write is to be durable when it completes (force unit access).
-    pub fua: bool,
+    /// When writes are made durable.
+    pub durability: Durability,
     /// How fast operations start, over all workers together. Flushes are not limited: each belongs to its writes.
     pub rate: Rate,
+    /// Bursts with pauses between them.
+    pub burst: Option<Burst>,
     /// What all random choices and the bytes written follow from.
     pub seed: u64,
     /// The part of the target that is touched.
     pub range: ByteRange,
+    /// How the range is divided among workers.
+    pub division: Division,
     /// What writes consist of.
     pub content: Content,
+    /// Check every byte read against what was written, and read back all that was written at the end.
+    pub verify: bool,
 }
 
-/// Where operations go within the range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Access {
-    /// To any block with the same probability.
-    Random,
-    /// One after the other, and from the start again after the last.
-    Sequential,
+/// When writes are made durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Durability {
+    /// After how many writes of a worker these are made durable: the worker waits until they have completed, flushes,
+    /// and only then goes on. `None`: never.
+    pub flush_every: Option<NonZeroU32>,
+    /// Flush once more when the workload is over, if anything was written since the last flush.
+    pub flush_at_end: bool,
+    /// Every how many writes of a worker one is to be durable when it completes (force unit access); 1 is each.
+    pub fua_every: Option<NonZeroU32>,
 }
 
-/// When a workload is over. Requests in flight then are waited for, and a flush that is due is carried out.
+/// How the range is divided among workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stop {
-    /// No read or write starts after this time since the start.
-    Duration(Nanos),
-    /// So many reads and writes are done, over all workers together. Flushes do not count.
-    Operations(u64),
-}
-
-/// How fast operations start.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rate {
-    /// As soon as the depth allows.
-    Unlimited,
-    /// At fixed intervals on a schedule made in advance. An operation that could not start in time starts late and
-    /// its lateness is measured; the schedule does not move.
-    Fixed(Iops),
+pub enum Division {
+    /// Each worker has a part of its own; no two write the same block. A distribution applies to each part by itself,
+    /// but each zone is divided, so that all workers together have the zones of the range.
+    Parts,
+    /// Each works on the whole range, and sequential ones start at the same place.
+    Overlap,
+    /// Each works on the whole range, and the n-th sequential one starts n times so far from the start (DiskSpd `-T`).
+    Offset(Bytes),
 }
 
 /// A run of bytes of the target.
@@ -81,16 +85,61 @@ pub struct ByteRange {
 }
 
 /// What writes consist of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
     /// Stamped noise that differs in every block of every write, does not compress or deduplicate, and regenerates:
     /// see [`Pattern`](plumb_block::Pattern).
     Pattern,
+    /// The same, but so much of each block is zeroes after the noise, and so many blocks of 100 are copies of others:
+    /// to show a path that reduces data what it may reduce.
+    Reducible {
+        /// How many of 100 bytes of a block compress to nothing, 0 to 99.
+        compress_percent: u8,
+        /// How many of 100 blocks are one of a few that come again and again, 0 to 99. They carry no stamp.
+        dedup_percent: u8,
+    },
     /// One block of noise, made once and written again and again: costs no processor time, but deduplicates.
     Repeated,
     /// Zeroes. Only to find out whether the path reduces data.
     Zeroes,
+    /// The bytes 0 to 255 over and over: DiskSpd's default. Compresses and deduplicates.
+    Counting,
+    /// From a buffer of noise of this size, each write from another place in it (DiskSpd `-Z<size>`).
+    Buffer(Bytes),
+    /// From a buffer of this size filled from a file, each write from another place in it (DiskSpd `-Z<size>,file`).
+    File {
+        /// How much of it.
+        size: Bytes,
+        /// Which. A shorter file is repeated.
+        path: String,
+    },
+}
+
+impl ByteRange {
+    /// All of the target, however large it is: see [`Workload::within`].
+    pub const ALL: Self = Self { offset: Bytes(0), length: Bytes(u64::MAX) };
+
+    /// Whether it ends where the target ends.
+    pub const fn is_open_ended(&self) -> bool {
+        self.length.0 == u64::MAX
+    }
+}
+
+impl Durability {
+    /// Every write durable when it completes.
+    pub const EACH_WRITE: Self =
+        Self { flush_every: None, flush_at_end: false, fua_every: Some(NonZeroU32::MIN) };
+
+    /// A flush after every `writes` of a worker.
+    pub const fn flush_every(writes: NonZeroU32) -> Self {
+        Self { flush_every: Some(writes), flush_at_end: false, fua_every: None }
+    }
+
+    /// Whether anything is made durable at all.
+    pub fn is_any(&self) -> bool {
+        *self != Self::default()
+    }
 }
 
 impl Workload {
@@ -102,23 +151,44 @@ impl Workload {
     /// A single-depth random read of `block`s all over `range`, for one second: what other workloads are made from.
     pub fn over(range: ByteRange, block: Bytes) -> Self {
         Self {
-            block,
-            access: Access::Random,
+            blocks: BlockSizes::one(block),
+            access: Access::RANDOM,
             write_percent: 0,
+            trim_percent: 0,
             depth: 1,
-            stop: Stop::Duration(Nanos::secs(1)),
-            flush_every: None,
-            fua: false,
+            stop: Stop::after(Nanos::secs(1)),
+            durability: Durability::default(),
             rate: Rate::Unlimited,
+            burst: None,
             seed: 0,
             range,
+            division: Division::Parts,
             content: Content::Pattern,
+            verify: false,
         }
     }
 
-    /// How many whole blocks the range holds.
-    pub fn blocks(&self) -> u64 {
-        self.range.length.0.checked_div(self.block.0).unwrap_or(0)
+    /// The same on a target of `size` bytes: a range that is open-ended ends with the target.
+    ///
+    /// # Errors
+    /// If the range begins or ends past the target.
+    pub fn within(&self, size: Bytes) -> Result<Self, Invalid> {
+        let left = size.0.checked_sub(self.range.offset.0).filter(|left| *left > 0).ok_or_else(|| {
+            Invalid::new(
+                "range.offset",
+                self.range.offset,
+                format!("less than the size of the target, {size}"),
+            )
+        })?;
+        let length = match self.range.length {
+            Bytes(u64::MAX) => Bytes(left),
+            length if length.0 <= left => length,
+            length => {
+                let expected = format!("at most what the target holds from there on, {}", Bytes(left));
+                return Err(Invalid::new("range.length", length, expected));
+            }
+        };
+        Ok(Self { range: ByteRange { length, ..self.range }, ..self.clone() })
     }
 
     /// Whether any operation writes.
@@ -126,124 +196,48 @@ impl Workload {
         self.write_percent > 0
     }
 
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// The first field that makes no sense, with its value and what was expected.
-    pub fn validate(&self) -> Result<(), Invalid> {
-        if self.block == Bytes(0) || self.block > Self::BLOCK_MAX {
-            return Err(Invalid::new("block", self.block, format!("1 byte to {}", Self::BLOCK_MAX)));
-        }
-        self.validate_range()?;
-        if self.write_percent > 100 {
-            return Err(Invalid::new("write_percent", self.write_percent, "0 to 100"));
-        }
-        if self.depth == 0 || self.depth > Self::DEPTH_MAX {
-            return Err(Invalid::new("depth", self.depth, format!("1 to {}", Self::DEPTH_MAX)));
-        }
-        match self.stop {
-            Stop::Duration(Nanos::ZERO) => {
-                return Err(Invalid::new("stop.duration", Nanos::ZERO, "a time above zero"));
+    /// Whether any operation changes the target.
+    pub fn changes(&self) -> bool {
+        self.writes() || self.trim_percent > 0
+    }
+
+    /// The shortest of the operations that occur.
+    pub fn block_min(&self) -> Bytes {
+        self.splits().map(|(split, _)| split.min()).min().unwrap_or(Bytes(0))
+    }
+
+    /// The longest of the operations that occur.
+    pub fn block_max(&self) -> Bytes {
+        self.splits().map(|(split, _)| split.max()).max().unwrap_or(Bytes(0))
+    }
+
+    /// The mean length of operations, at least 1.
+    pub fn block_mean(&self) -> u64 {
+        let weighed = |(block, percent): &(Bytes, u8)| u128::from(block.0) * u128::from(*percent);
+        let of_split = |split: &BlockSplit| split.0.iter().map(weighed).sum::<u128>();
+        let sum: u128 = self.splits().map(|(split, percent)| of_split(split) * u128::from(percent)).sum();
+        (sum / 10_000).max(1) as u64
+    }
+
+    /// The lengths of the kinds that occur, each with its percent of the operations.
+    fn splits(&self) -> impl Iterator<Item = (&BlockSplit, u8)> {
+        let changes = self.write_percent.saturating_add(self.trim_percent);
+        let read_percent = 100_u8.saturating_sub(changes);
+        let blocks = &self.blocks;
+        [(&blocks.read, read_percent), (&blocks.write, self.write_percent), (&blocks.trim, self.trim_percent)]
+            .into_iter()
+            .filter(|(_, percent)| *percent > 0)
+    }
+
+    /// Where operations may start. The workload is a valid one.
+    pub(crate) fn grid(&self) -> Grid {
+        let longest = self.block_max();
+        let step = match &self.access {
+            Access::Random(random) => random.align.unwrap_or(self.block_min()),
+            Access::Sequential(sequential) => {
+                sequential.stride.filter(|stride| *stride > Bytes(0)).unwrap_or(longest)
             }
-            Stop::Operations(0) => return Err(Invalid::new("stop.operations", 0, "at least 1")),
-            Stop::Duration(_) | Stop::Operations(_) => {}
-        }
-        if let Rate::Fixed(Iops(iops)) = self.rate
-            && !(iops > 0.0 && iops <= 1e9)
-        {
-            return Err(Invalid::new(
-                "rate.fixed",
-                iops,
-                "more than 0 and at most 1e9 operations per second",
-            ));
-        }
-        self.validate_durability()
-    }
-
-    fn validate_range(&self) -> Result<(), Invalid> {
-        if self.range.length < self.block {
-            let expected = format!("at least one block of {}", self.block);
-            return Err(Invalid::new("range.length", self.range.length, expected));
-        }
-        if self.range.offset.0.checked_add(self.range.length.0).is_none() {
-            let expected = format!("an end below 16 EiB, with a length of {}", self.range.length);
-            return Err(Invalid::new("range.offset", self.range.offset, expected));
-        }
-        Ok(())
-    }
-
-    fn validate_durability(&self) -> Result<(), Invalid> {
-        if self.writes() {
-            return Ok(());
-        }
-        if let Some(every) = self.flush_every {
-            return Err(Invalid::new("flush_every", every, "none, for a workload that never writes"));
-        }
-        if self.fua {
-            return Err(Invalid::new("fua", self.fua, "false, for a workload that never writes"));
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn base() -> Workload {
-        let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
-        Workload { write_percent: 50, ..Workload::over(range, Bytes::kib(4)) }
-    }
-
-    #[test]
-    fn an_invalid_field_is_named_with_its_value() {
-        let cases: [(Workload, &str); 10] = [
-            (Workload { block: Bytes(0), ..base() }, "block is 0 B: expected 1 byte to 1 GiB"),
-            (Workload { depth: 0, ..base() }, "depth is 0: expected 1 to 32768"),
-            (Workload { write_percent: 101, ..base() }, "write_percent is 101: expected 0 to 100"),
-            (
-                Workload { stop: Stop::Duration(Nanos::ZERO), ..base() },
-                "stop.duration is 0 ns: expected a time above zero",
-            ),
-            (Workload { stop: Stop::Operations(0), ..base() }, "stop.operations is 0: expected at least 1"),
-            (
-                Workload { rate: Rate::Fixed(Iops(f64::NAN)), ..base() },
-                "rate.fixed is NaN: expected more than 0 and at most 1e9 operations per second",
-            ),
-            (
-                Workload { block: Bytes::mib(2), ..base() },
-                "range.length is 1 MiB: expected at least one block of 2 MiB",
-            ),
-            (
-                Workload { range: ByteRange { offset: Bytes(u64::MAX), length: Bytes::mib(1) }, ..base() },
-                "range.offset is 16 EiB: expected an end below 16 EiB, with a length of 1 MiB",
-            ),
-            (
-                Workload { write_percent: 0, flush_every: NonZeroU32::new(2), ..base() },
-                "flush_every is 2: expected none, for a workload that never writes",
-            ),
-            (
-                Workload { write_percent: 0, fua: true, ..base() },
-                "fua is true: expected false, for a workload that never writes",
-            ),
-        ];
-        for (workload, message) in cases {
-            assert_eq!(workload.validate().unwrap_err().to_string(), message);
-        }
-        assert_eq!(base().validate(), Ok(()));
-    }
-
-    #[test]
-    fn a_workload_survives_json() {
-        let workload = Workload {
-            flush_every: NonZeroU32::new(8),
-            rate: Rate::Fixed(Iops(100.0)),
-            stop: Stop::Operations(7),
-            ..base()
         };
-        let text = serde_json::to_string(&workload).unwrap();
-        assert_eq!(serde_json::from_str::<Workload>(&text).unwrap(), workload);
-        let misspelt = text.replace("write_percent", "writepercent");
-        assert!(serde_json::from_str::<Workload>(&misspelt).is_err(), "an unknown field was taken");
+        Grid { step: step.0, longest: longest.0 }
     }
 }

@@ -16,6 +16,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plumb-measure", &["plumb-block"]),
     ("plumb-workload", &["plumb-block"]),
     ("plumb-load", &["plumb-block", "plumb-workload", "plumb-measure"]),
+    ("plumb-target", &["plumb-block", "plumb-linux", "plumb-path"]),
+    ("plumb-application", &["plumb-block", "plumb-workload", "plumb-measure", "plumb-load"]),
+    ("plumb-dialect", &["plumb-block", "plumb-workload", "plumb-measure", "plumb-load"]),
     ("plumb-report", &["plumb-block", "plumb-measure", "plumb-path"]),
     (
         "plumb-check",
@@ -29,7 +32,37 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "plumb-report",
         ],
     ),
-    ("plumb", &["plumb-block", "plumb-linux", "plumb-path", "plumb-measure", "plumb-report", "plumb-check"]),
+    (
+        "plumb-trial",
+        &[
+            "plumb-block",
+            "plumb-linux",
+            "plumb-path",
+            "plumb-measure",
+            "plumb-workload",
+            "plumb-load",
+            "plumb-target",
+            "plumb-application",
+            "plumb-report",
+        ],
+    ),
+    (
+        "plumb",
+        &[
+            "plumb-block",
+            "plumb-linux",
+            "plumb-path",
+            "plumb-measure",
+            "plumb-workload",
+            "plumb-load",
+            "plumb-target",
+            "plumb-application",
+            "plumb-dialect",
+            "plumb-report",
+            "plumb-check",
+            "plumb-trial",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

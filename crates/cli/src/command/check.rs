@@ -1,16 +1,15 @@
 //! `plumb check`: the main job, its report, and its exit code.
 
-use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use plumb_block::Nanos;
-use plumb_check::{Checked, Ended, FailureKind, Out, Request};
+use plumb_check::{Checked, Ended, FailureKind, Request};
+use plumb_measure::Out;
 use plumb_path::Severity;
 use plumb_report::{Format, render};
 
 use crate::arguments::CheckArguments;
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
+use crate::surroundings::{parents, seed_from_clock, time_of_day};
 use crate::{stop, terminal};
 
 /// Checks, prints the report, and says how it ended.
@@ -45,27 +44,6 @@ fn request(arguments: CheckArguments) -> Request {
         argv: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         started_at,
     }
-}
-
-/// Where runs go unless told otherwise: here, else with the user's state, else with temporary files.
-fn parents() -> Vec<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state")));
-    let mut parents = vec![PathBuf::from(".")];
-    parents.extend(state.map(|state| state.join("plumb")));
-    parents.push(std::env::temp_dir());
-    parents
-}
-
-/// RFC 3339 in UTC, to the second.
-fn time_of_day() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// A different seed for each run; it is recorded, so any run can be repeated.
-fn seed_from_clock() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// What is said after the report: where the page is, and why the check is not whole.

@@ -1,6 +1,11 @@
 //! One file for each command.
 
 pub(crate) mod check;
+pub(crate) mod diskspd;
+pub(crate) mod fio;
 pub(crate) mod generate;
+pub(crate) mod load;
 pub(crate) mod report;
+mod running;
+pub(crate) mod sqlio;
 pub(crate) mod survey;

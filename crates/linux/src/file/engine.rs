@@ -1,11 +1,12 @@
-//! How requests reach the kernel: io_uring, or pread and pwrite where io_uring is forbidden. The choice is never
-//! silent: one request at a time measures something else than a queue of them.
+//! How requests reach the kernel: io_uring, or pread and pwrite where io_uring is forbidden, or a mapping where one is
+//! asked for. The choice is never silent: one request at a time measures something else than a queue of them.
 
 use std::fmt;
 
 use plumb_block::{Errno, Error, ErrorKind, Result};
 
-use crate::uring;
+use super::{Caching, DurableWrite, FileOptions, FlushCall, Target};
+use crate::{mapped, uring};
 
 /// The way that requests reach the kernel, in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum Engine {
         /// Why not io_uring.
         because: String,
     },
+    /// mmap(2) and msync(2): one request at a time for each queue, however deep it is.
+    Mapped,
 }
 
 /// Which engine to use.
@@ -29,14 +32,18 @@ pub enum EngineChoice {
     IoUring,
     /// pread and pwrite.
     Positioned,
+    /// A shared mapping: reads and writes are copies from and to it, a flush is msync of all of it. Only through the
+    /// page cache, and with [`FlushCall`] and [`DurableWrite`] as they are by default.
+    Mapped,
 }
 
 impl Engine {
-    /// A short name for results: `io_uring` or `pread/pwrite`.
+    /// A short name for results: `io_uring`, `pread/pwrite` or `mmap/msync`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::IoUring => "io_uring",
             Self::Positioned { .. } => "pread/pwrite",
+            Self::Mapped => "mmap/msync",
         }
     }
 
@@ -45,6 +52,7 @@ impl Engine {
         match self {
             Self::IoUring => None,
             Self::Positioned { because } => Some(because),
+            Self::Mapped => Some("as asked"),
         }
     }
 
@@ -52,7 +60,7 @@ impl Engine {
     pub const fn depth_max(&self) -> Option<u32> {
         match self {
             Self::IoUring => None,
-            Self::Positioned { .. } => Some(1),
+            Self::Positioned { .. } | Self::Mapped => Some(1),
         }
     }
 }
@@ -63,14 +71,18 @@ impl fmt::Display for Engine {
         match self {
             Self::IoUring => f.write_str(self.name()),
             Self::Positioned { because } => write!(f, "{}, one request at a time ({because})", self.name()),
+            Self::Mapped => write!(f, "{}, one request at a time (as asked)", self.name()),
         }
     }
 }
 
-/// The engine for `choice`, found by trying io_uring once.
-pub(super) fn choose(choice: EngineChoice, place: &str) -> Result<Engine> {
-    if choice == EngineChoice::Positioned {
-        return Ok(Engine::Positioned { because: "as asked".to_owned() });
+/// The engine for a target, found by trying it once.
+pub(super) fn choose(target: &Target) -> Result<Engine> {
+    let (choice, place) = (target.options().engine, target.name.as_str());
+    match choice {
+        EngineChoice::Positioned => return Ok(Engine::Positioned { because: "as asked".to_owned() }),
+        EngineChoice::Mapped => return mapped::try_mapping(target).map(|()| Engine::Mapped),
+        EngineChoice::Auto | EngineChoice::IoUring => {}
     }
     match uring::try_ring() {
         Ok(()) => Ok(Engine::IoUring),
@@ -82,6 +94,25 @@ pub(super) fn choose(choice: EngineChoice, place: &str) -> Result<Engine> {
         )
         .because(reason(&refusal))),
     }
+}
+
+/// Whether what is asked for goes together: a mapping has no calls to carry the flags of the others.
+pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
+    if options.engine != EngineChoice::Mapped {
+        return Ok(());
+    }
+    let clash = if options.caching == Caching::Direct {
+        "a mapping is the page cache, and O_DIRECT goes past it: choose one of them"
+    } else if options.caching == Caching::Uncached {
+        "RWF_DONTCACHE belongs to read and write calls, which a mapping has none of: choose one of them"
+    } else if options.flush != FlushCall::default() {
+        "a mapping is flushed with msync: another call for flushes takes another engine"
+    } else if options.durable_write != DurableWrite::default() {
+        "a durable write to a mapping is a copy and msync: RWF_SYNC takes another engine"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Invalid, "map", place).because(clash))
 }
 
 /// Why io_uring was refused, in words. See io_uring_setup(2) and Documentation/admin-guide/sysctl/kernel.rst.

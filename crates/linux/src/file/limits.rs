@@ -131,7 +131,7 @@ fn of_device(
 
 fn of_file(name: &str, stat: &Statx, queue: QueueLimits, caching: Caching) -> Result<Limits> {
     let (logical, memory) = match caching {
-        Caching::Buffered => (BUFFERED_BLOCK, Bytes(1)),
+        Caching::Buffered | Caching::Uncached => (BUFFERED_BLOCK, Bytes(1)),
         Caching::Direct if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => {
             (DIRECT_ALIGNMENT_GUESS, DIRECT_ALIGNMENT_GUESS)
         }

@@ -1,13 +1,14 @@
 //! A regular file or a block device of this machine as a [`Device`].
 //!
 //! [`FileDevice::open`] looks at what the path is, chooses an engine (io_uring, or pread and pwrite where the kernel
-//! or a seccomp filter forbids io_uring) and says which it chose. What each request becomes:
+//! or a seccomp filter forbids io_uring, or a mapping if asked) and says which it chose. What each request becomes, but
+//! for reads, writes and flushes of the [mapped](EngineChoice::Mapped) engine:
 //!
 //! | request | regular file | block device |
 //! |---|---|---|
-//! | read, write | read, write | the same |
-//! | write with FUA | write with `RWF_DSYNC` | the same: one FUA write where the device has FUA and I/O is direct |
-//! | flush | fdatasync | fdatasync: write back what is cached, then a flush of the device |
+//! | read, write | read, write, with `RWF_DONTCACHE` if uncached | the same |
+//! | write with FUA | write with `RWF_DSYNC` or `RWF_SYNC` | the same: one FUA write where the device has FUA and I/O is direct |
+//! | flush | fdatasync, or as [`FlushCall`] says | fdatasync: write back what is cached, then a flush of the device |
 //! | discard | fallocate, punch hole | `BLKDISCARD` |
 //! | write zeroes | fallocate, punch hole or zero range | fallocate, the same two modes |
 //!
@@ -23,10 +24,11 @@ mod limits;
 mod open;
 pub(crate) mod scratch;
 mod target;
+mod uncached;
 pub(crate) mod work;
 
 pub use engine::{Engine, EngineChoice};
-pub use open::{Access, Caching, FileOptions};
+pub use open::{Access, Caching, DurableWrite, FileOptions, FlushCall};
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -40,7 +42,7 @@ use plumb_block::{
 pub(crate) use open::{direct_refused, open as open_existing};
 pub(crate) use target::{Grid, Target, TargetKind};
 
-use crate::{extents, psync, uring};
+use crate::{extents, mapped, psync, uring};
 
 /// An open file or block device. Cheap to share: queues hold what they need of it themselves.
 pub struct FileDevice {
@@ -58,6 +60,7 @@ impl FileDevice {
     /// As open(2); [`Unsupported`](ErrorKind::Unsupported) if it is neither file nor block device, or if its file
     /// system refuses O_DIRECT; [`Invalid`](ErrorKind::Invalid) if it is smaller than one logical block.
     pub fn open(path: &Path, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+        engine::check(&options, &path.display().to_string())?;
         let file = open::open(path, options)?;
         Self::over(file, path.display().to_string(), options, clock)
     }
@@ -68,8 +71,9 @@ impl FileDevice {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn over(file: OwnedFd, name: String, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+        engine::check(&options, &name)?;
         let target = Target::new(file, name, options, clock)?;
-        let engine = engine::choose(options.engine, &target.name)?;
+        let engine = engine::choose(&target)?;
         Ok(Self { target: Arc::new(target), engine })
     }
 
@@ -100,7 +104,12 @@ impl Device for FileDevice {
         match self.engine {
             Engine::IoUring => Ok(Box::new(uring::UringQueue::new(Arc::clone(&self.target), file, options)?)),
             Engine::Positioned { .. } => {
-                Ok(Box::new(psync::PositionedQueue::new(Arc::clone(&self.target), file, options)))
+                let way = psync::Way::Positioned(file);
+                Ok(Box::new(psync::SerialQueue::new(Arc::clone(&self.target), way, options)))
+            }
+            Engine::Mapped => {
+                let way = psync::Way::Mapped(mapped::Mapping::of(&self.target, file)?);
+                Ok(Box::new(psync::SerialQueue::new(Arc::clone(&self.target), way, options)))
             }
         }
     }

@@ -17,6 +17,10 @@ pub struct FileOptions {
     pub caching: Caching,
     /// How requests reach the kernel.
     pub engine: EngineChoice,
+    /// What a flush becomes.
+    pub flush: FlushCall,
+    /// What makes a FUA write durable.
+    pub durable_write: DurableWrite,
 }
 
 /// Whether a device may be written.
@@ -35,33 +39,95 @@ pub enum Caching {
     Buffered,
     /// Past the page cache (O_DIRECT).
     Direct,
+    /// Through the page cache, but nothing stays there: what a request brought in is dropped when it is over, and
+    /// written data once it is written back (`RWF_DONTCACHE`, Linux 6.14, and not every file system). Where that is
+    /// refused, opening fails; the request is never made without it.
+    Uncached,
+}
+
+/// What a flush request becomes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FlushCall {
+    /// fdatasync(2): the bytes, and what is needed to find them again.
+    #[default]
+    Fdatasync,
+    /// fsync(2): the times and the like of the file, too.
+    Fsync,
+    /// sync_file_range(2) over the whole file: written back and waited for, but neither what is needed to find
+    /// the bytes again is, nor is the device flushed.
+    ///
+    /// **No durability at all.** It breaks the contract of [`Device`](plumb_block::Device) on the user's wish: a flush
+    /// completes as done and nothing is durable by it. There to measure what durability costs.
+    SyncFileRange,
+}
+
+/// What makes a FUA write durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DurableWrite {
+    /// `RWF_DSYNC`, as O_DSYNC: the bytes, and what is needed to find them again.
+    #[default]
+    Dsync,
+    /// `RWF_SYNC`, as O_SYNC: the times of the file, too.
+    Sync,
 }
 
 impl FileOptions {
+    /// With everything else as it is by default: any engine, fdatasync, `RWF_DSYNC`.
+    pub const fn new(access: Access, caching: Caching) -> Self {
+        Self {
+            access,
+            caching,
+            engine: EngineChoice::Auto,
+            flush: FlushCall::Fdatasync,
+            durable_write: DurableWrite::Dsync,
+        }
+    }
+
     /// For reading, past the page cache.
     pub const fn read_direct() -> Self {
-        Self { access: Access::ReadOnly, caching: Caching::Direct, engine: EngineChoice::Auto }
+        Self::new(Access::ReadOnly, Caching::Direct)
     }
 
     /// For reading and writing, past the page cache.
     pub const fn write_direct() -> Self {
-        Self { access: Access::ReadWrite, caching: Caching::Direct, engine: EngineChoice::Auto }
+        Self::new(Access::ReadWrite, Caching::Direct)
     }
 
     /// For reading, through the page cache.
     pub const fn read_buffered() -> Self {
-        Self { access: Access::ReadOnly, caching: Caching::Buffered, engine: EngineChoice::Auto }
+        Self::new(Access::ReadOnly, Caching::Buffered)
     }
 
     /// For reading and writing, through the page cache.
     pub const fn write_buffered() -> Self {
-        Self { access: Access::ReadWrite, caching: Caching::Buffered, engine: EngineChoice::Auto }
+        Self::new(Access::ReadWrite, Caching::Buffered)
     }
 
     /// The same with another engine.
     #[must_use]
     pub const fn engine(mut self, engine: EngineChoice) -> Self {
         self.engine = engine;
+        self
+    }
+
+    /// The same with another use of the page cache.
+    #[must_use]
+    pub const fn caching(mut self, caching: Caching) -> Self {
+        self.caching = caching;
+        self
+    }
+
+    /// The same with another call for flushes.
+    #[must_use]
+    pub const fn flush(mut self, flush: FlushCall) -> Self {
+        self.flush = flush;
+        self
+    }
+
+    /// The same with another way to make FUA writes durable.
+    #[must_use]
+    pub const fn durable_write(mut self, durable_write: DurableWrite) -> Self {
+        self.durable_write = durable_write;
         self
     }
 
@@ -72,7 +138,7 @@ impl FileOptions {
             Access::ReadWrite => OFlags::RDWR,
         };
         let caching = match self.caching {
-            Caching::Buffered => OFlags::empty(),
+            Caching::Buffered | Caching::Uncached => OFlags::empty(),
             Caching::Direct => OFlags::DIRECT,
         };
         access | caching | OFlags::CLOEXEC | OFlags::NOCTTY

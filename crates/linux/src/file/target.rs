@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::{Bytes, Clock, DeviceInfo, Errno, Error, ErrorKind, Latch, Result};
 use rustix::fs::{FileType, Mode};
 
-use super::{Access, Caching, FileOptions, limits};
+use super::{Access, Caching, DurableWrite, EngineChoice, FileOptions, FlushCall, limits, uncached};
 
 /// What a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub(crate) enum TargetKind {
 pub(crate) struct Grid {
     pub(crate) kind: TargetKind,
     pub(crate) caching: Caching,
+    pub(crate) flush: FlushCall,
+    pub(crate) durable_write: DurableWrite,
+    /// Whether transfers are copies from and to a mapping.
+    pub(crate) mapped: bool,
     pub(crate) writable: bool,
     pub(crate) logical_block: Bytes,
     pub(crate) transfer_max: Bytes,
@@ -68,9 +72,15 @@ impl Target {
             let detail = format!("it is smaller than one logical block of {}", info.logical_block);
             return Err(Error::new(ErrorKind::Invalid, "use", name.as_str()).because(detail));
         }
+        if options.caching == Caching::Uncached {
+            uncached::probe(file.as_fd(), &name)?;
+        }
         let grid = Grid {
             kind,
             caching: options.caching,
+            flush: options.flush,
+            durable_write: options.durable_write,
+            mapped: options.engine == EngineChoice::Mapped,
             writable: options.access == Access::ReadWrite,
             logical_block: info.logical_block,
             transfer_max: info.transfer_max,
@@ -93,6 +103,15 @@ impl Target {
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+
+    pub(crate) fn options(&self) -> &FileOptions {
+        &self.options
+    }
+
+    /// Capacity in bytes.
+    pub(crate) fn size(&self) -> Bytes {
+        self.grid.logical_block * self.blocks()
     }
 
     pub(crate) fn logical_block(&self) -> Bytes {

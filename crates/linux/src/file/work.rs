@@ -9,8 +9,10 @@
 //! range (EBUSY, block/bdev.c truncate_bdev_range).
 
 use plumb_block::{Bytes, Errno, Op, Outcome, Payload, Request};
+use rustix::io::ReadWriteFlags;
 
-use super::{Caching, Grid, TargetKind};
+use super::uncached::DONTCACHE;
+use super::{Caching, DurableWrite, FlushCall, Grid, TargetKind};
 
 /// What zeroes are written from where a device or file system has no faster way.
 #[repr(align(4096))]
@@ -27,18 +29,20 @@ pub(crate) fn zeroes(length: u64) -> &'static [u8] {
 /// One system call. Offsets and lengths are bytes of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Read `length` bytes at `offset` into the buffer from `done` on.
-    Read { offset: u64, length: u64, done: u64 },
-    /// Write `length` bytes at `offset` from the buffer from `done` on.
-    Write { offset: u64, length: u64, done: u64, dsync: bool },
-    /// Write `length` bytes of [`zeroes`] at `offset`.
-    WriteZeroes { offset: u64, length: u64 },
+    /// Read `length` bytes at `offset` into the buffer from `done` on, with `flags` of preadv2(2).
+    Read { offset: u64, length: u64, done: u64, flags: ReadWriteFlags },
+    /// Write `length` bytes at `offset` from the buffer from `done` on, with `flags` of pwritev2(2).
+    Write { offset: u64, length: u64, done: u64, flags: ReadWriteFlags },
+    /// Write `length` bytes of [`zeroes`] at `offset`, with `flags` of pwritev2(2).
+    WriteZeroes { offset: u64, length: u64, flags: ReadWriteFlags },
     /// fallocate(2) in `mode`.
     Fallocate { mode: i32, offset: u64, length: u64 },
     /// BLKDISCARD.
     Discard { offset: u64, length: u64 },
-    /// fdatasync(2).
-    Sync,
+    /// The whole file by this call.
+    Flush(FlushCall),
+    /// msync(2) of the pages that hold `length` bytes at `offset`: of a mapped target only.
+    SyncPages { offset: u64, length: u64 },
 }
 
 /// Where a request stands after an answer.
@@ -61,15 +65,21 @@ pub(crate) struct Work {
     done: u64,
     /// What a short direct transfer is rounded down to, so that the rest starts on the grid.
     grain: u64,
+    /// What every transfer of the request is made with.
+    flags: ReadWriteFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Read,
     Write {
-        dsync: bool,
+        durable: bool,
+        /// A copy into a mapping, so that durability takes a call of its own.
+        mapped: bool,
     },
-    Sync,
+    /// The sync after a durable write to a mapping.
+    WriteSync,
+    Flush(FlushCall),
     PunchHole,
     Discard,
     Zero {
@@ -77,7 +87,7 @@ enum Stage {
         then: ZeroRest,
     },
     /// The sync after durable zeroes.
-    ZeroSync,
+    ZeroSync(FlushCall),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +103,7 @@ struct ZeroRest {
     fua: bool,
     fast_only: bool,
     kind: TargetKind,
+    durable_write: DurableWrite,
 }
 
 impl Work {
@@ -106,11 +117,11 @@ impl Work {
     ) -> Result<Self, Errno> {
         let stage = match request.op {
             Op::Read => Stage::Read,
-            Op::Write { fua } => Stage::Write { dsync: fua },
+            Op::Write { fua } => Stage::Write { durable: fua, mapped: grid.mapped },
             Op::Flush => {
                 return match latched {
                     Some(errno) => Err(errno),
-                    None => Ok(Self { stage: Stage::Sync, offset: 0, length: 0, done: 0, grain: 1 }),
+                    None => Ok(Self::flush(grid.flush)),
                 };
             }
             Op::Discard => match grid.kind {
@@ -118,7 +129,8 @@ impl Work {
                 TargetKind::BlockDevice => Stage::Discard,
             },
             Op::WriteZeroes { fua, no_hole, fast_only } => {
-                let then = ZeroRest { fua, fast_only, kind: grid.kind };
+                let durable_write = grid.durable_write;
+                let then = ZeroRest { fua, fast_only, kind: grid.kind, durable_write };
                 Stage::Zero { way: if no_hole { ZeroWay::ZeroRange } else { ZeroWay::PunchHole }, then }
             }
         };
@@ -141,17 +153,25 @@ impl Work {
             _ => {}
         }
         let grain = if grid.caching == Caching::Direct { grid.logical_block.0 } else { 1 };
-        Ok(Self { stage, offset: range.lba.0 * grid.logical_block.0, length: length.0, done: 0, grain })
+        let offset = range.lba.0 * grid.logical_block.0;
+        Ok(Self { stage, offset, length: length.0, done: 0, grain, flags: flags_of(stage, grid) })
+    }
+
+    const fn flush(call: FlushCall) -> Self {
+        let flags = ReadWriteFlags::empty();
+        Self { stage: Stage::Flush(call), offset: 0, length: 0, done: 0, grain: 1, flags }
     }
 
     /// The next system call.
     #[inline]
     pub(crate) fn call(&self) -> Call {
         let (offset, length, done) = (self.offset + self.done, self.length - self.done, self.done);
+        let flags = self.flags;
         match self.stage {
-            Stage::Read => Call::Read { offset, length, done },
-            Stage::Write { dsync } => Call::Write { offset, length, done, dsync },
-            Stage::Sync | Stage::ZeroSync => Call::Sync,
+            Stage::Read => Call::Read { offset, length, done, flags },
+            Stage::Write { .. } => Call::Write { offset, length, done, flags },
+            Stage::WriteSync => Call::SyncPages { offset: self.offset, length: self.length },
+            Stage::Flush(call) | Stage::ZeroSync(call) => Call::Flush(call),
             Stage::Discard => Call::Discard { offset, length },
             Stage::PunchHole | Stage::Zero { way: ZeroWay::PunchHole, .. } => {
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -162,7 +182,7 @@ impl Work {
                 Call::Fallocate { mode, offset, length }
             }
             Stage::Zero { way: ZeroWay::Bytes, .. } => {
-                Call::WriteZeroes { offset, length: length.min(ZEROES_BYTES as u64) }
+                Call::WriteZeroes { offset, length: length.min(ZEROES_BYTES as u64), flags }
             }
         }
     }
@@ -181,6 +201,15 @@ impl Work {
     #[inline]
     fn succeeded(&mut self, moved: u64) -> Progress {
         match self.stage {
+            Stage::Write { durable: true, mapped: true } => {
+                match self.moved(moved, Progress::Ended(Outcome::Done)) {
+                    Progress::Ended(Outcome::Done) => {
+                        self.stage = Stage::WriteSync;
+                        Progress::Again
+                    }
+                    other => other,
+                }
+            }
             Stage::Read | Stage::Write { .. } => self.moved(moved, Progress::Ended(Outcome::Done)),
             Stage::Zero { way: ZeroWay::Bytes, then } => {
                 match self.moved(moved, Progress::Ended(Outcome::Done)) {
@@ -189,7 +218,7 @@ impl Work {
                 }
             }
             Stage::Zero { then, .. } => self.zeroed(then),
-            Stage::Sync | Stage::PunchHole | Stage::Discard | Stage::ZeroSync => {
+            Stage::WriteSync | Stage::Flush(_) | Stage::PunchHole | Stage::Discard | Stage::ZeroSync(_) => {
                 Progress::Ended(Outcome::Done)
             }
         }
@@ -208,7 +237,10 @@ impl Work {
 
     fn zeroed(&mut self, then: ZeroRest) -> Progress {
         if then.fua {
-            self.stage = Stage::ZeroSync;
+            self.stage = Stage::ZeroSync(match then.durable_write {
+                DurableWrite::Dsync => FlushCall::Fdatasync,
+                DurableWrite::Sync => FlushCall::Fsync,
+            });
             return Progress::Again;
         }
         Progress::Ended(Outcome::Done)
@@ -216,8 +248,10 @@ impl Work {
 
     fn failed(&mut self, errno: Errno) -> Progress {
         match self.stage {
-            Stage::Sync | Stage::ZeroSync => Progress::Latching(errno),
-            Stage::Write { dsync: true } if may_be_of_the_sync(errno) => Progress::Latching(errno),
+            Stage::WriteSync | Stage::Flush(_) | Stage::ZeroSync(_) => Progress::Latching(errno),
+            Stage::Write { durable: true, mapped: false } if may_be_of_the_sync(errno) => {
+                Progress::Latching(errno)
+            }
             Stage::Zero { way, then } if errno == Errno::EOPNOTSUPP => match next_way(way, then) {
                 Some(way) => {
                     self.stage = Stage::Zero { way, then };
@@ -227,6 +261,22 @@ impl Work {
             },
             _ => Progress::Ended(Outcome::Failed(errno)),
         }
+    }
+}
+
+/// What the transfers of a request are made with.
+#[inline]
+fn flags_of(stage: Stage, grid: &Grid) -> ReadWriteFlags {
+    let caching = match grid.caching {
+        Caching::Uncached => DONTCACHE,
+        Caching::Buffered | Caching::Direct => ReadWriteFlags::empty(),
+    };
+    match (stage, grid.durable_write) {
+        (Stage::Write { durable: true, mapped: false }, DurableWrite::Dsync) => {
+            caching | ReadWriteFlags::DSYNC
+        }
+        (Stage::Write { durable: true, mapped: false }, DurableWrite::Sync) => caching | ReadWriteFlags::SYNC,
+        _ => caching,
     }
 }
 
@@ -244,7 +294,7 @@ fn check_payload(request: &Request, grid: &Grid, length: Bytes) -> Result<(), Er
     if fits { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Whether a failed `RWF_DSYNC` write may have failed in its sync. These are the errors that the kernel gives before
+/// Whether a failed durable write may have failed in its sync. These are the errors that the kernel gives before
 /// it has written anything (mm/filemap.c generic_write_checks, fs/read_write.c).
 fn may_be_of_the_sync(errno: Errno) -> bool {
     !matches!(
@@ -274,12 +324,17 @@ mod tests {
     const GRID: Grid = Grid {
         kind: TargetKind::RegularFile,
         caching: Caching::Direct,
+        flush: FlushCall::Fdatasync,
+        durable_write: DurableWrite::Dsync,
+        mapped: false,
         writable: true,
         logical_block: Bytes(512),
         transfer_max: Bytes(1 << 20),
         can_discard: true,
         fast_zeroes: true,
     };
+
+    const NONE: ReadWriteFlags = ReadWriteFlags::empty();
 
     fn write(lba: u64, nlb: u64, fua: bool) -> Request {
         let pattern = Payload::Pattern(Pattern { seed: 0, lba: Lba(lba), generation: 0 });
@@ -299,9 +354,9 @@ mod tests {
     #[test]
     fn a_short_transfer_goes_on_from_the_grid() {
         let mut work = admit(&write(2, 8, false)).unwrap();
-        assert_eq!(work.call(), Call::Write { offset: 1024, length: 4096, done: 0, dsync: false });
+        assert_eq!(work.call(), Call::Write { offset: 1024, length: 4096, done: 0, flags: NONE });
         assert_eq!(work.answered(Ok(1500)), Progress::Again);
-        assert_eq!(work.call(), Call::Write { offset: 2048, length: 3072, done: 1024, dsync: false });
+        assert_eq!(work.call(), Call::Write { offset: 2048, length: 3072, done: 1024, flags: NONE });
         assert_eq!(work.answered(Err(Errno(libc::EINTR))), Progress::Again);
         assert_eq!(work.answered(Ok(3072)), Progress::Ended(Outcome::Done));
         let mut nothing = admit(&write(2, 8, false)).unwrap();
@@ -335,6 +390,23 @@ mod tests {
     }
 
     #[test]
+    fn a_durable_write_to_a_mapping_is_a_copy_and_a_sync_of_its_pages() {
+        let grid = Grid { mapped: true, caching: Caching::Buffered, ..GRID };
+        let mut work = Work::admit(&write(2, 8, true), &grid, 1000, None).unwrap();
+        assert_eq!(work.call(), Call::Write { offset: 1024, length: 4096, done: 0, flags: NONE });
+        assert_eq!(work.answered(Ok(1000)), Progress::Again);
+        assert_eq!(work.answered(Ok(3096)), Progress::Again);
+        assert_eq!(work.call(), Call::SyncPages { offset: 1024, length: 4096 });
+        assert_eq!({ work }.answered(Err(Errno::EIO)), Progress::Latching(Errno::EIO));
+        assert_eq!(work.answered(Ok(0)), Progress::Ended(Outcome::Done));
+        let mut copy = Work::admit(&write(2, 8, true), &grid, 1000, None).unwrap();
+        let failed = Progress::Ended(Outcome::Failed(Errno::EIO));
+        assert_eq!(copy.answered(Err(Errno::EIO)), failed, "no sync has failed, so nothing is latched");
+        let mut plain = Work::admit(&write(2, 8, false), &grid, 1000, None).unwrap();
+        assert_eq!(plain.answered(Ok(4096)), Progress::Ended(Outcome::Done));
+    }
+
+    #[test]
     fn zeroes_fall_back_to_slower_ways_unless_told_not_to() {
         let unsupported = Err(Errno::EOPNOTSUPP);
         let mut work = admit(&zeroes_of(false, false)).unwrap();
@@ -343,15 +415,54 @@ mod tests {
             matches!(work.call(), Call::Fallocate { mode, .. } if mode & libc::FALLOC_FL_ZERO_RANGE != 0)
         );
         assert_eq!(work.answered(unsupported), Progress::Again);
-        assert_eq!(work.call(), Call::WriteZeroes { offset: 0, length: ZEROES_BYTES as u64 });
+        assert_eq!(work.call(), Call::WriteZeroes { offset: 0, length: ZEROES_BYTES as u64, flags: NONE });
         assert_eq!(work.answered(Ok(ZEROES_BYTES as u64)), Progress::Again);
         assert_eq!(work.answered(Ok(ZEROES_BYTES as u64)), Progress::Again);
-        assert_eq!(work.call(), Call::Sync, "durable zeroes end with a sync");
+        assert_eq!(work.call(), Call::Flush(FlushCall::Fdatasync), "durable zeroes end with a sync");
         assert_eq!(work.answered(Ok(0)), Progress::Ended(Outcome::Done));
 
         let mut fast = admit(&zeroes_of(true, true)).unwrap();
         assert_eq!(fast.answered(unsupported), Progress::Ended(Outcome::Failed(Errno::EOPNOTSUPP)));
         let slow_disk = Grid { kind: TargetKind::BlockDevice, fast_zeroes: false, ..GRID };
         assert_eq!(Work::admit(&zeroes_of(true, true), &slow_disk, 1000, None), Err(Errno::EOPNOTSUPP));
+    }
+
+    #[test]
+    fn requests_become_the_calls_that_were_asked_for() {
+        let call = |request: &Request, grid: &Grid| Work::admit(request, grid, 1000, None).unwrap().call();
+        let flags = |request: &Request, grid: &Grid| match call(request, grid) {
+            Call::Read { flags, .. } | Call::Write { flags, .. } => flags,
+            other => panic!("{other:?}"),
+        };
+        let read = Request::read(Tag(0), LbaRange::new(Lba(0), 1));
+        let (plain, durable) = (write(0, 1, false), write(0, 1, true));
+        for (durable_write, expected) in
+            [(DurableWrite::Dsync, ReadWriteFlags::DSYNC), (DurableWrite::Sync, ReadWriteFlags::SYNC)]
+        {
+            for (caching, always) in
+                [(Caching::Direct, NONE), (Caching::Buffered, NONE), (Caching::Uncached, DONTCACHE)]
+            {
+                let grid = Grid { durable_write, caching, ..GRID };
+                assert_eq!(flags(&durable, &grid), expected | always, "{grid:?}");
+                assert_eq!(flags(&plain, &grid), always, "{grid:?}");
+                assert_eq!(flags(&read, &grid), always, "{grid:?}");
+            }
+        }
+        for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::SyncFileRange] {
+            let grid = Grid { flush, ..GRID };
+            assert_eq!(call(&Request::flush(Tag(0)), &grid), Call::Flush(flush));
+        }
+    }
+
+    #[test]
+    fn durable_zeroes_are_synced_for_good_even_where_flushes_are_not() {
+        for (durable_write, expected) in
+            [(DurableWrite::Dsync, FlushCall::Fdatasync), (DurableWrite::Sync, FlushCall::Fsync)]
+        {
+            let grid = Grid { durable_write, flush: FlushCall::SyncFileRange, ..GRID };
+            let mut work = Work::admit(&zeroes_of(false, false), &grid, 1000, None).unwrap();
+            assert_eq!(work.answered(Ok(0)), Progress::Again);
+            assert_eq!(work.call(), Call::Flush(expected));
+        }
     }
 }

@@ -1,17 +1,18 @@
 //! A [`Call`] made, now, on the calling thread.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 
 use plumb_block::{Bytes, Errno};
 use rustix::fs::FallocateFlags;
-use rustix::io::ReadWriteFlags;
 
 use crate::block_ioctl;
+use crate::file::FlushCall;
 use crate::file::work::{Call, zeroes};
+use crate::sync_file_range;
 
 /// The memory of a request.
-pub(super) enum Memory<'a> {
+pub(crate) enum Memory<'a> {
     /// Read into this.
     Into(&'a mut [u8]),
     /// Write from this.
@@ -22,24 +23,29 @@ pub(super) enum Memory<'a> {
 
 /// Makes `call`, through the queue's own description `file` or through the device's, which may claim it; bytes moved,
 /// or the error number.
-pub(super) fn make(
+pub(crate) fn make(
     file: BorrowedFd<'_>,
     claiming: BorrowedFd<'_>,
     call: Call,
     memory: Memory<'_>,
 ) -> Result<u64, Errno> {
     let moved = match (call, memory) {
-        (Call::Read { offset, done, length }, Memory::Into(bytes)) => {
-            let part = bytes.get_mut(span(done, length)).ok_or(Errno::EINVAL)?;
-            rustix::io::pread(file, part, offset)
+        (Call::Read { offset, done, length, flags }, Memory::Into(bytes)) => {
+            let part = part_of_mut(bytes, done, length)?;
+            if flags.is_empty() {
+                rustix::io::pread(file, part, offset)
+            } else {
+                rustix::io::preadv2(file, &mut [IoSliceMut::new(part)], offset, flags)
+            }
         }
-        (Call::Write { offset, done, length, dsync }, Memory::From(bytes)) => {
-            let part = bytes.get(span(done, length)).ok_or(Errno::EINVAL)?;
-            let flags = if dsync { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+        (Call::Write { offset, done, length, flags }, Memory::From(bytes)) => {
+            let part = part_of(bytes, done, length)?;
             rustix::io::pwritev2(file, &[IoSlice::new(part)], offset, flags)
         }
-        (Call::Read { .. } | Call::Write { .. }, _) => return Err(Errno::EINVAL),
-        (Call::WriteZeroes { offset, length }, _) => rustix::io::pwrite(file, zeroes(length), offset),
+        (Call::Read { .. } | Call::Write { .. } | Call::SyncPages { .. }, _) => return Err(Errno::EINVAL),
+        (Call::WriteZeroes { offset, length, flags }, _) => {
+            rustix::io::pwritev2(file, &[IoSlice::new(zeroes(length))], offset, flags)
+        }
         (Call::Fallocate { mode, offset, length }, _) => {
             let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
             rustix::fs::fallocate(claiming, mode, offset, length).map(|()| 0)
@@ -49,12 +55,32 @@ pub(super) fn make(
                 .map(|()| 0)
                 .map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno));
         }
-        (Call::Sync, _) => rustix::fs::fdatasync(file).map(|()| 0),
+        (Call::Flush(call), _) => return flush(file, call).map(|()| 0),
     };
     moved.map(|bytes| bytes as u64).map_err(|errno| Errno(errno.raw_os_error()))
 }
 
-/// The part of a buffer that a call is about. Lengths of requests are those of buffers in memory, so they fit.
+/// Flushes the whole file.
+fn flush(file: BorrowedFd<'_>, call: FlushCall) -> Result<(), Errno> {
+    let answer = match call {
+        FlushCall::Fdatasync => rustix::fs::fdatasync(file),
+        FlushCall::Fsync => rustix::fs::fsync(file),
+        FlushCall::SyncFileRange => return sync_file_range::whole(file),
+    };
+    answer.map_err(|errno| Errno(errno.raw_os_error()))
+}
+
+/// The part of a buffer that a call is about.
+pub(crate) fn part_of(bytes: &[u8], done: u64, length: u64) -> Result<&[u8], Errno> {
+    bytes.get(span(done, length)).ok_or(Errno::EINVAL)
+}
+
+/// The same to be written.
+pub(crate) fn part_of_mut(bytes: &mut [u8], done: u64, length: u64) -> Result<&mut [u8], Errno> {
+    bytes.get_mut(span(done, length)).ok_or(Errno::EINVAL)
+}
+
+/// Lengths of requests are those of buffers in memory, so they fit.
 fn span(done: u64, length: u64) -> std::ops::Range<usize> {
     done as usize..(done + length) as usize
 }

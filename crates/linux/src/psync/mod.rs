@@ -4,7 +4,11 @@
 //! kernel one at a time, inside `poll`; a request counts as submitted when its first call is made, so latencies are
 //! those of queue depth 1, whatever depth was asked for. [`Engine::depth_max`](crate::Engine::depth_max) says so.
 
+//!
+//! The queue is that of the mapped engine, too, which makes its calls another [`Way`].
+
 mod call;
 mod queue;
 
-pub(crate) use queue::PositionedQueue;
+pub(crate) use call::{Memory, make, part_of, part_of_mut};
+pub(crate) use queue::{SerialQueue, Way};

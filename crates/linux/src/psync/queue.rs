@@ -5,32 +5,50 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Nanos, Op, Outcome, Payload, Pool, Queue, QueueFull, QueueOptions, Request, Result,
-    Wait,
+    Bytes, Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Queue, QueueFull, QueueOptions, Request,
+    Result, Wait,
 };
 
 use super::call::{self, Memory};
 use crate::file::scratch::Scratch;
-use crate::file::work::{Progress, Work};
+use crate::file::work::{Call, Progress, Work};
 use crate::file::{Target, TargetKind};
+use crate::mapped::Mapping;
 
-/// A queue over pread(2) and pwrite(2).
-pub(crate) struct PositionedQueue {
+/// How the calls of a queue are made.
+pub(crate) enum Way {
+    /// pread(2) and pwrite(2) through this description.
+    Positioned(OwnedFd),
+    /// Copies from and to this mapping.
+    Mapped(Mapping),
+}
+
+impl Way {
+    fn make(&mut self, target: &Target, call: Call, memory: Memory<'_>) -> std::result::Result<u64, Errno> {
+        match self {
+            Self::Positioned(file) => call::make(file.as_fd(), target.file(), call, memory),
+            Self::Mapped(mapping) => mapping.make(target, call, memory),
+        }
+    }
+}
+
+/// A queue that makes one call after the other.
+pub(crate) struct SerialQueue {
     target: Arc<Target>,
-    file: OwnedFd,
+    way: Way,
     waiting: VecDeque<Request>,
     depth: usize,
     pool: Pool,
     scratch: Scratch,
 }
 
-impl PositionedQueue {
-    pub(crate) fn new(target: Arc<Target>, file: OwnedFd, options: QueueOptions) -> Self {
+impl SerialQueue {
+    pub(crate) fn new(target: Arc<Target>, way: Way, options: QueueOptions) -> Self {
         debug_assert!(matches!(target.kind, TargetKind::RegularFile | TargetKind::BlockDevice));
         let depth = options.depth as usize;
         Self {
             target,
-            file,
+            way,
             waiting: VecDeque::with_capacity(depth),
             depth,
             pool: options.pool,
@@ -76,7 +94,7 @@ impl PositionedQueue {
                 (_, Some(scratch), _) => Memory::From(scratch),
                 (_, None, _) => Memory::None,
             };
-            match work.answered(call::make(self.file.as_fd(), self.target.file(), work.call(), memory)) {
+            match work.answered(self.way.make(&self.target, work.call(), memory)) {
                 Progress::Again => {}
                 // Another queue may have learnt of a failed flush while this one ran.
                 Progress::Ended(Outcome::Done) if request.op == Op::Flush => {
@@ -92,7 +110,7 @@ impl PositionedQueue {
     }
 }
 
-impl Queue for PositionedQueue {
+impl Queue for SerialQueue {
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
         if self.waiting.len() >= self.depth {
             return Err(QueueFull(request));

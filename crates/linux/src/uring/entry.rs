@@ -5,7 +5,9 @@
 use io_uring::{opcode, types};
 
 use super::ring::{OwnFd, Ring};
+use crate::file::FlushCall;
 use crate::file::work::{Call, zeroes};
+use crate::sync_file_range::WRITTEN_BACK;
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,22 +25,23 @@ pub(super) enum Pushed {
 macro_rules! push_through {
     ($ring:expr, $fd:expr, $call:expr, $memory:expr, $user_data:expr) => {
         match $call {
-            Call::Read { offset, length, done } => {
+            Call::Read { offset, length, done, flags } => {
                 let (at, length) = part($memory, done, length);
+                let flags = flags.bits().cast_signed();
                 match $ring.buffer_index(at, length as usize) {
                     Some(index) => {
                         let read = opcode::ReadFixed::new($fd, at, length, index);
-                        push_entry!($ring, read.offset(offset), $user_data)
+                        push_entry!($ring, read.offset(offset).rw_flags(flags), $user_data)
                     }
                     None => {
                         let read = opcode::Read::new($fd, at, length);
-                        push_entry!($ring, read.offset(offset), $user_data)
+                        push_entry!($ring, read.offset(offset).rw_flags(flags), $user_data)
                     }
                 }
             }
-            Call::Write { offset, length, done, dsync } => {
+            Call::Write { offset, length, done, flags } => {
                 let (at, length) = part($memory, done, length);
-                let flags = if dsync { libc::RWF_DSYNC } else { 0 };
+                let flags = flags.bits().cast_signed();
                 match $ring.buffer_index(at, length as usize) {
                     Some(index) => {
                         let write = opcode::WriteFixed::new($fd, at, length, index);
@@ -50,21 +53,27 @@ macro_rules! push_through {
                     }
                 }
             }
-            Call::Sync => {
+            Call::Flush(FlushCall::Fdatasync) => {
                 let sync = opcode::Fsync::new($fd);
                 push_entry!($ring, sync.flags(types::FsyncFlags::DATASYNC), $user_data)
             }
-            Call::WriteZeroes { offset, length } => {
+            Call::Flush(FlushCall::Fsync) => push_entry!($ring, opcode::Fsync::new($fd), $user_data),
+            Call::Flush(FlushCall::SyncFileRange) => {
+                // A length of 0 means up to the end.
+                let sync = opcode::SyncFileRange::new($fd, 0);
+                push_entry!($ring, sync.flags(WRITTEN_BACK), $user_data)
+            }
+            Call::WriteZeroes { offset, length, flags } => {
                 let bytes = zeroes(length);
                 let write = opcode::Write::new($fd, bytes.as_ptr(), bytes.len() as u32);
-                push_entry!($ring, write.offset(offset), $user_data)
+                push_entry!($ring, write.offset(offset).rw_flags(flags.bits().cast_signed()), $user_data)
             }
             Call::Fallocate { mode, offset, length } => {
                 // Through the description that claims a block device.
                 let fallocate = opcode::Fallocate::new($ring.claiming_fd(), length);
                 push_entry!($ring, fallocate.offset(offset).mode(mode), $user_data)
             }
-            Call::Discard { .. } => Pushed::NotForRings,
+            Call::Discard { .. } | Call::SyncPages { .. } => Pushed::NotForRings,
         }
     };
 }

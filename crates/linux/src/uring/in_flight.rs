@@ -15,7 +15,7 @@ use plumb_block::{Bytes, Completion, Errno, Nanos, Op, Outcome, Payload, Pool, R
 
 use crate::file::Target;
 use crate::file::scratch::Scratch;
-use crate::file::work::{Progress, Work};
+use crate::file::work::{Call, Progress, Work};
 
 /// A request's place in the table; the user data of its submission entry.
 pub(super) type SlotIndex = u32;
@@ -113,10 +113,10 @@ impl InFlight {
         &self.waiting
     }
 
-    /// The work of a slot, and the address of its memory (null if it needs none). Stamps the request as submitted
+    /// The next call of a slot, and the address of its memory (null if it needs none). Stamps the request as submitted
     /// `now` if it was not before.
     #[inline]
-    pub(super) fn prepare(&mut self, index: SlotIndex, now: Nanos) -> Option<(Work, *mut u8)> {
+    pub(super) fn prepare(&mut self, index: SlotIndex, now: Nanos) -> Option<(Call, *mut u8)> {
         let slot = &mut self.slots[index as usize];
         slot.submitted_at.get_or_insert(now);
         let memory = match &mut slot.payload {
@@ -127,7 +127,7 @@ impl InFlight {
                 slot.scratch.bytes().map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr)
             }
         };
-        slot.work.map(|work| (work, memory))
+        slot.work.as_ref().map(|work| (work.call(), memory))
     }
 
     /// The kernel has taken the `count` oldest waiting slots.

@@ -41,8 +41,7 @@ impl UringQueue {
     /// their own, are carried out here and now.
     fn push_waiting(&mut self, now: Nanos) {
         while let Some(index) = self.requests.waiting().get(self.pushed).copied() {
-            let Some((work, memory)) = self.requests.prepare(index, now) else { return };
-            let call = work.call();
+            let Some((call, memory)) = self.requests.prepare(index, now) else { return };
             // SAFETY: the memory belongs to the slot, which keeps it untouched until the kernel has answered.
             match unsafe { entry::push(&mut self.ring, call, memory, u64::from(index)) } {
                 Pushed::Yes => self.pushed += 1,

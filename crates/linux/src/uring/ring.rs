@@ -25,6 +25,10 @@ type Uring = IoUring<squeue::Entry, cqueue::Entry>;
 type Builder = io_uring::Builder<squeue::Entry, cqueue::Entry>;
 
 /// The ways to set up a ring, best first, with the kernel that brought the last thing in each.
+///
+/// Also for what cannot be asked without waiting (zram, tmpfs): worker threads of the ring carry that out, and each of
+/// their completions wakes a thread that waits with DEFER_TASKRUN. Without it they post by themselves, and yet 4 KiB
+/// reads of zram were a third fewer (410,000 against 600,000 IOPS, 32 in flight, 16 waited for).
 const WAYS: [fn(&mut Builder); 4] = [
     // 6.6: no indirection between queue and entries.
     |ring| {

@@ -121,7 +121,7 @@ fn run_on(
                 Habit::Hangs => Nanos::millis(20),
                 Habit::Good | Habit::Fails | Habit::Panics => Nanos::secs(30),
             };
-            let options = WorkerOptions { share, answer_within };
+            let options = WorkerOptions { share, answer_within, ..WorkerOptions::default() };
             Worker::new(device, workload, options).unwrap()
         })
         .collect();
@@ -132,17 +132,17 @@ fn run_on(
 fn several_threads_do_exactly_what_was_asked() {
     let device = Instant::new(Habit::Good, 0);
     let mut last = Progress::default();
-    let workload = workload(Stop::Operations(100_001));
+    let workload = workload(Stop::operations(100_001));
     let workers = Share::all(NonZeroU32::new(3).unwrap())
         .map(|share| {
             Worker::new(&device, &workload, WorkerOptions { share, ..WorkerOptions::default() }).unwrap()
         })
         .collect();
     let outcome =
-        run(workers, &device.clock, &AtomicBool::new(false), &mut |progress| last = *progress).unwrap();
+        run(workers, &device.clock, &AtomicBool::new(false), &mut |progress| last = progress.clone()).unwrap();
     assert_eq!(outcome.read.operations() + outcome.write.operations(), 100_001);
-    assert_eq!((last.reads, last.writes), (outcome.read.operations(), outcome.write.operations()));
-    assert_eq!(last.write_bytes, outcome.write.bytes);
+    assert_eq!((last.total.reads, last.total.writes), (outcome.read.operations(), outcome.write.operations()));
+    assert_eq!(last.total.write_bytes, outcome.write.bytes);
     assert_eq!(outcome.worker_cpu.len(), 3);
     assert!(outcome.length > Nanos::ZERO && outcome.ending == Ending::Complete);
 }
@@ -150,9 +150,9 @@ fn several_threads_do_exactly_what_was_asked() {
 #[test]
 fn a_duration_is_kept_and_a_schedule_with_it() {
     let device = Instant::new(Habit::Good, 0);
-    let rate = plumb_workload::Rate::Fixed(plumb_block::Iops(500.0));
+    let rate = plumb_workload::Rate::iops(500.0);
     let outcome =
-        run_on(&device, &Workload { rate, ..workload(Stop::Duration(Nanos::millis(100))) }, 1, false)
+        run_on(&device, &Workload { rate, ..workload(Stop::after(Nanos::millis(100))) }, 1, false)
             .unwrap();
     assert_eq!(
         outcome.application().operations + outcome.unstarted,
@@ -165,14 +165,14 @@ fn a_duration_is_kept_and_a_schedule_with_it() {
 #[test]
 fn a_flag_that_is_set_ends_a_run_that_would_never_end() {
     let device = Instant::new(Habit::Good, 0);
-    let outcome = run_on(&device, &workload(Stop::Duration(Nanos::secs(1_000_000))), 2, true).unwrap();
+    let outcome = run_on(&device, &workload(Stop::after(Nanos::secs(1_000_000))), 2, true).unwrap();
     assert_eq!(outcome.ending, Ending::Interrupted);
 }
 
 #[test]
 fn the_first_failure_stops_the_others() {
     let device = Instant::new(Habit::Fails, 1000);
-    let failure = run_on(&device, &workload(Stop::Duration(Nanos::secs(1_000_000))), 2, false).unwrap_err();
+    let failure = run_on(&device, &workload(Stop::after(Nanos::secs(1_000_000))), 2, false).unwrap_err();
     assert!(matches!(failure.fault, Fault::Request { outcome: Outcome::Failed(Errno::EIO), .. }));
     assert!(failure.outcome.application().operations >= 1000);
 }
@@ -180,14 +180,14 @@ fn the_first_failure_stops_the_others() {
 #[test]
 fn a_panic_is_a_fault_and_not_a_hang() {
     let device = Instant::new(Habit::Panics, 10);
-    let failure = run_on(&device, &workload(Stop::Duration(Nanos::secs(1_000_000))), 1, false).unwrap_err();
+    let failure = run_on(&device, &workload(Stop::after(Nanos::secs(1_000_000))), 1, false).unwrap_err();
     assert!(matches!(failure.fault, Fault::Thread { worker: 0, .. }), "{}", failure.fault);
 }
 
 #[test]
 fn a_device_without_answers_is_given_up() {
     let device = Instant::new(Habit::Silent, 10);
-    let failure = run_on(&device, &workload(Stop::Operations(1000)), 1, false).unwrap_err();
+    let failure = run_on(&device, &workload(Stop::operations(1000)), 1, false).unwrap_err();
     assert!(matches!(failure.fault, Fault::Unanswered { .. }), "{}", failure.fault);
     assert_eq!(failure.outcome.application().operations, 10, "what was measured is kept");
 }
@@ -197,7 +197,7 @@ fn a_queue_that_does_not_come_back_is_given_up() {
     let device = Instant::new(Habit::Hangs, 10);
     let gate = Arc::clone(&device.gate);
     let held = gate.lock().unwrap();
-    let failure = run_on(&device, &workload(Stop::Operations(1000)), 2, false).unwrap_err();
+    let failure = run_on(&device, &workload(Stop::operations(1000)), 2, false).unwrap_err();
     assert!(matches!(failure.fault, Fault::Hung { .. }), "{}", failure.fault);
     drop(held);
 }

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use plumb_block::{Bytes, Errno, Iops, Op, Outcome};
-use plumb_workload::{ByteRange, Rate, Share, Stop, Workload};
+use plumb_block::{Bytes, Errno, Op, Outcome};
+use plumb_workload::{ByteRange, Durability, Rate, Share, Stop, Workload};
 
 use super::*;
 use crate::scripted::Scripted;
@@ -13,7 +13,7 @@ use crate::{Failure, Kind, WorkerOptions};
 
 fn workload() -> Workload {
     let range = ByteRange { offset: Bytes(0), length: Bytes::mib(64) };
-    Workload { stop: Stop::Duration(Nanos::secs(1)), seed: 3, ..Workload::over(range, Bytes::kib(4)) }
+    Workload { stop: Stop::after(Nanos::secs(1)), seed: 3, ..Workload::over(range, Bytes::kib(4)) }
 }
 
 fn workers(device: &Scripted, workload: &Workload, count: u32) -> Vec<Worker> {
@@ -54,7 +54,7 @@ fn rates_follow_from_latency_and_depth_exactly() {
 fn counts_are_exact_even_when_the_depth_is_larger() {
     for (operations, depth, count) in [(10, 64, 1), (1, 1, 1), (7, 2, 3), (2, 8, 5)] {
         let device = Scripted::steady(Nanos::micros(70));
-        let workload = Workload { stop: Stop::Operations(operations), depth, ..workload() };
+        let workload = Workload { stop: Stop::operations(operations), depth, ..workload() };
         let outcome = run_on(&device, &workload, count).unwrap();
         assert_eq!(outcome.read.operations(), operations, "{operations} at depth {depth} by {count}");
         assert_eq!(device.asked().len() as u64, operations);
@@ -65,7 +65,7 @@ fn counts_are_exact_even_when_the_depth_is_larger() {
 #[test]
 fn a_window_shorter_than_one_operation_holds_one() {
     let device = Scripted::steady(Nanos::millis(8));
-    let workload = Workload { stop: Stop::Duration(Nanos::millis(1)), ..workload() };
+    let workload = Workload { stop: Stop::after(Nanos::millis(1)), ..workload() };
     let outcome = run_on(&device, &workload, 1).unwrap();
     assert_eq!((outcome.read.operations(), outcome.length), (1, Nanos::millis(8)));
     assert_eq!(outcome.application().iops, 125.0, "the window reaches to the end of what it counts");
@@ -75,7 +75,7 @@ fn a_window_shorter_than_one_operation_holds_one() {
 #[test]
 fn operations_start_exactly_on_their_schedule() {
     let device = Scripted::steady(Nanos::micros(100));
-    let workload = Workload { rate: Rate::Fixed(Iops(300.0)), depth: 4, ..workload() };
+    let workload = Workload { rate: Rate::iops(300.0), depth: 4, ..workload() };
     let outcome = run_on(&device, &workload, 3).unwrap();
     let starts: Vec<u64> = device.asked().iter().map(|asked| asked.at.0).collect();
     let intended: Vec<u64> = (0..300_u64).map(|nth| nth * 1_000_000_000 / 300).collect();
@@ -89,7 +89,7 @@ fn operations_start_exactly_on_their_schedule() {
 #[test]
 fn a_counted_schedule_ends_with_its_last_interval() {
     let device = Scripted::steady(Nanos::micros(100));
-    let workload = Workload { rate: Rate::Fixed(Iops(10.0)), stop: Stop::Operations(5), ..workload() };
+    let workload = Workload { rate: Rate::iops(10.0), stop: Stop::operations(5), ..workload() };
     let outcome = run_on(&device, &workload, 1).unwrap();
     assert_eq!(outcome.length, Nanos::millis(500));
     assert_eq!(outcome.application().iops, 10.0);
@@ -101,7 +101,7 @@ fn a_stall_shows_in_the_time_since_the_intended_start() {
     let device = Scripted::new(|_, now| {
         (if now == Nanos::millis(500) { Nanos::millis(100) } else { Nanos::micros(100) }, Outcome::Done)
     });
-    let workload = Workload { rate: Rate::Fixed(Iops(1000.0)), ..workload() };
+    let workload = Workload { rate: Rate::iops(1000.0), ..workload() };
     let outcome = run_on(&device, &workload, 1).unwrap();
     let side = outcome.application();
     assert_eq!(side.operations, 1000, "the schedule does not move: what was missed is made up for");
@@ -120,14 +120,14 @@ fn what_a_stall_at_the_end_kept_from_starting_is_counted() {
     let device = Scripted::new(|_, now| {
         (if now == Nanos::millis(900) { Nanos::millis(400) } else { Nanos::micros(100) }, Outcome::Done)
     });
-    let workload = Workload { rate: Rate::Fixed(Iops(1000.0)), ..workload() };
+    let workload = Workload { rate: Rate::iops(1000.0), ..workload() };
     let outcome = run_on(&device, &workload, 1).unwrap();
     assert_eq!((outcome.read.operations(), outcome.unstarted), (901, 99));
     assert_eq!(outcome.length, Nanos::millis(1300));
 
     let never_late = run_on(&Scripted::steady(Nanos::micros(100)), &workload, 1).unwrap();
     assert_eq!((never_late.read.operations(), never_late.unstarted), (1000, 0));
-    let counted = Workload { stop: Stop::Operations(5), ..workload };
+    let counted = Workload { stop: Stop::operations(5), ..workload };
     let counted = run_on(&Scripted::steady(Nanos::micros(100)), &counted, 2).unwrap();
     assert_eq!((counted.read.operations(), counted.unstarted), (5, 0));
 }
@@ -137,7 +137,7 @@ fn a_durable_write_is_its_write_and_its_flush() {
     let device = Scripted::new(|request, _| {
         (if request.op == Op::Flush { Nanos::micros(400) } else { Nanos::micros(50) }, Outcome::Done)
     });
-    let workload = Workload { write_percent: 100, flush_every: NonZeroU32::new(1), ..workload() };
+    let workload = Workload { write_percent: 100, durability: Durability::flush_every(NonZeroU32::new(1).unwrap()), ..workload() };
     let outcome = run_on(&device, &workload, 2).unwrap();
     let per_worker = 1_000_000_u64.div_ceil(450);
     assert_eq!(outcome.write.operations(), 2 * per_worker);
@@ -156,7 +156,7 @@ fn a_failed_flush_stops_every_worker() {
         let failed = request.op == Op::Flush && flushes == 5;
         (Nanos::micros(100), if failed { Outcome::Failed(Errno::EIO) } else { Outcome::Done })
     });
-    let workload = Workload { write_percent: 100, flush_every: NonZeroU32::new(2), ..workload() };
+    let workload = Workload { write_percent: 100, durability: Durability::flush_every(NonZeroU32::new(2).unwrap()), ..workload() };
     let failure = run_on(&device, &workload, 3).unwrap_err();
     assert!(matches!(failure.fault, Fault::Flush { outcome: Outcome::Failed(Errno::EIO), .. }));
     assert_eq!(
@@ -201,7 +201,7 @@ fn a_request_without_an_answer_ends_the_run() {
             (if lose { Nanos(u64::MAX) } else { Nanos::millis(1) }, Outcome::Done)
         });
         let options = WorkerOptions { answer_within: Nanos::secs(2), ..WorkerOptions::default() };
-        let workload = Workload { depth, stop: Stop::Duration(Nanos::secs(60)), ..workload() };
+        let workload = Workload { depth, stop: Stop::after(Nanos::secs(60)), ..workload() };
         let worker = Worker::new(&device, &workload, options).unwrap();
         let never = AtomicBool::new(false);
         let failure = run_virtual(vec![worker], Nanos::ZERO, &never, &mut device.world()).unwrap_err();
@@ -238,8 +238,8 @@ fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
         let device = Scripted::new(|request, _| (Nanos(10_000 + request.range.lba.0 % 977), Outcome::Done));
         let workload =
-            Workload { seed, depth: 8, write_percent: 30, flush_every: NonZeroU32::new(16), ..workload() };
-        let outcome = run_on(&device, &Workload { stop: Stop::Operations(5000), ..workload }, 3).unwrap();
+            Workload { seed, depth: 8, write_percent: 30, durability: Durability::flush_every(NonZeroU32::new(16).unwrap()), ..workload() };
+        let outcome = run_on(&device, &Workload { stop: Stop::operations(5000), ..workload }, 3).unwrap();
         (device.asked(), outcome.application(), outcome.durable.summary())
     };
     assert_eq!(run(7), run(7));

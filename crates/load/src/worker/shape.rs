@@ -1,12 +1,14 @@
 //! From operations to requests: block sizes, payloads, and whether all of it fits the device.
 
 use plumb_block::{
-    Buffer, Bytes, DeviceInfo, Lba, LbaRange, Op, Pattern, Payload, Pool, PoolShape, Request, Tag,
+    Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag,
 };
 use plumb_workload::{Content, Operation, Workload};
 
+use crate::content::Maker;
 use crate::fault::{Error, Refused};
 use crate::in_flight::Kind;
+use crate::ledger::Ledger;
 
 /// What all requests of a worker have in common.
 #[derive(Debug)]
@@ -14,119 +16,145 @@ pub(crate) struct Shape {
     logical_block: u64,
     /// The binary logarithm of the logical block, where it is a power of two: a shift is much cheaper than a division.
     shift: Option<u32>,
-    block: Bytes,
-    nlb: u64,
-    fua: bool,
-    seed: u64,
-    /// The bytes of every write, unless each write has its own.
-    repeated: Option<Buffer>,
+    maker: Maker,
+    pool: Pool,
+    /// Whether reads bring their bytes.
+    keeps_bytes: bool,
 }
 
-/// The least that a block must hold to be stamped: see [`Pattern`].
+/// The least that a block must hold to be stamped: see [`Pattern`](plumb_block::Pattern).
 const STAMP: Bytes = Bytes(32);
 /// Buffers begin at least at a page, so that no transfer touches more pages than it must.
 const PAGE: u64 = 4096;
 
 impl Shape {
     /// The requests of `workload` on a device that says `info`, and the pool for their bytes.
-    pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<(Self, Pool), Error> {
+    pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<Self, Error> {
         fits(workload, info).map_err(|refused| Error::Unfit { device: info.name.clone(), refused })?;
-        // One buffer for each request in flight, and one for the bytes of repeated writes.
-        let pool = Pool::new(PoolShape {
-            buffer: workload.block,
-            count: workload.depth + 1,
-            alignment: Bytes(info.dma_alignment.0.max(PAGE)),
-        })?;
+        let alignment = Bytes(info.dma_alignment.0.max(PAGE));
+        // One buffer for each request in flight.
+        let pool = Pool::new(PoolShape { buffer: workload.blocks.max(), count: workload.depth, alignment })?;
         let logical_block = info.logical_block.0;
-        let shape = Self {
+        Ok(Self {
             logical_block,
             shift: logical_block.is_power_of_two().then(|| logical_block.trailing_zeros()),
-            block: workload.block,
-            nlb: workload.block.0 / logical_block,
-            fua: workload.fua,
-            seed: workload.seed,
-            repeated: repeated(workload, info, &pool),
-        };
-        Ok((shape, pool))
-    }
-
-    /// What `operation` is and where it goes.
-    pub(crate) fn place(&self, operation: Operation) -> (Kind, Lba) {
-        match operation {
-            Operation::Read { offset } => (Kind::Read, self.lba_of(offset)),
-            Operation::Write { offset, .. } => (Kind::Write, self.lba_of(offset)),
-            Operation::Flush => (Kind::Flush, Lba(0)),
-        }
-    }
-
-    /// The request of `operation`.
-    pub(crate) fn request(&self, tag: Tag, operation: Operation) -> Request {
-        match operation {
-            Operation::Read { offset } => Request::read(tag, self.range_of(Kind::Read, self.lba_of(offset))),
-            Operation::Write { offset, generation } => {
-                let lba = self.lba_of(offset);
-                let payload = match &self.repeated {
-                    Some(bytes) => Payload::Bytes(bytes.clone()),
-                    None => Payload::Pattern(Pattern { seed: self.seed, lba, generation }),
-                };
-                let write = Request::write(tag, self.range_of(Kind::Write, lba), payload);
-                Request { op: Op::Write { fua: self.fua }, ..write }
-            }
-            Operation::Flush => Request::flush(tag),
-        }
-    }
-
-    /// The blocks of a request.
-    pub(crate) fn range_of(&self, kind: Kind, lba: Lba) -> LbaRange {
-        match kind {
-            Kind::Read | Kind::Write => LbaRange::new(lba, self.nlb),
-            Kind::Flush => LbaRange::EMPTY,
-        }
-    }
-
-    /// What a request moves.
-    pub(crate) fn bytes_of(&self, kind: Kind) -> Bytes {
-        match kind {
-            Kind::Read | Kind::Write => self.block,
-            Kind::Flush => Bytes(0),
-        }
-    }
-
-    fn lba_of(&self, offset: Bytes) -> Lba {
-        Lba(match self.shift {
-            Some(shift) => offset.0 >> shift,
-            None => offset.0 / self.logical_block,
+            maker: Maker::new(workload, info.logical_block, alignment)?,
+            pool,
+            keeps_bytes: workload.verify,
         })
     }
+
+    /// The buffers of the requests.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// What `operation` is, its blocks, and the version that it gives them.
+    #[inline]
+    pub(crate) fn place(&self, operation: Operation) -> (Kind, LbaRange, u64) {
+        match operation {
+            Operation::Read { offset, length } => (Kind::Read, self.range_of(offset, length), 0),
+            Operation::Write { offset, length, generation, .. } => {
+                (Kind::Write, self.range_of(offset, length), generation)
+            }
+            Operation::Trim { offset, length } => (Kind::Trim, self.range_of(offset, length), 0),
+            Operation::Flush => (Kind::Flush, LbaRange::EMPTY, 0),
+        }
+    }
+
+    /// The request of `operation` on `range`. `None` if there is no buffer for it, which cannot be while at most
+    /// `depth` are in flight.
+    #[inline]
+    pub(crate) fn request(&self, tag: Tag, operation: Operation, range: LbaRange) -> Option<Request> {
+        Some(match operation {
+            Operation::Read { length, .. } if self.keeps_bytes => {
+                Request::read_into(tag, range, self.pool.take(length)?)
+            }
+            Operation::Read { .. } => Request::read(tag, range),
+            Operation::Write { length, generation, fua, .. } => {
+                let payload = self.maker.payload(range.lba, generation, length, &self.pool)?;
+                Request { op: Op::Write { fua }, ..Request::write(tag, range, payload) }
+            }
+            Operation::Trim { .. } => Request::discard(tag, range),
+            Operation::Flush => Request::flush(tag),
+        })
+    }
+
+    /// The bytes of `range`.
+    #[inline]
+    pub(crate) fn bytes_of(&self, range: LbaRange) -> Bytes {
+        Bytes(range.nlb * self.logical_block)
+    }
+
+    /// A ledger of the whole range of `workload`. Of it a worker touches its own part alone, and what is not touched
+    /// takes no memory.
+    pub(crate) fn ledger(&self, workload: &Workload, info: &DeviceInfo) -> Result<Ledger, Error> {
+        let range = self.range_of(workload.range.offset, workload.range.length.round_down(info.logical_block));
+        let grain = grain_of(workload, self.logical_block);
+        let maker = Maker::new(workload, info.logical_block, Bytes(PAGE))?;
+        Ok(Ledger::new(range, grain, workload.seed, info.logical_block, maker))
+    }
+
+    #[inline]
+    fn range_of(&self, offset: Bytes, length: Bytes) -> LbaRange {
+        match self.shift {
+            Some(shift) => LbaRange::new(Lba(offset.0 >> shift), length.0 >> shift),
+            None => LbaRange::new(Lba(offset.0 / self.logical_block), length.0 / self.logical_block),
+        }
+    }
+}
+
+/// The largest number of logical blocks that divides all lengths and all alignments.
+fn grain_of(workload: &Workload, logical_block: u64) -> u64 {
+    let splits = [&workload.blocks.read, &workload.blocks.write, &workload.blocks.trim];
+    let lengths = splits.into_iter().flat_map(|split| &split.0).map(|(length, _)| length.0);
+    let steps = steps_of(workload).into_iter().map(|(_, step)| step.0);
+    lengths.chain(steps).fold(0, greatest_common_divisor) / logical_block
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}
+
+/// The steps between places that the workload names.
+fn steps_of(workload: &Workload) -> Vec<(&'static str, Bytes)> {
+    use plumb_workload::{Access, Division};
+    let mut steps = Vec::new();
+    match &workload.access {
+        Access::Random(random) => steps.extend(random.align.map(|align| ("access.align", align))),
+        Access::Sequential(sequential) => {
+            steps.extend(sequential.stride.map(|stride| ("access.stride", stride)));
+        }
+    }
+    if let Division::Offset(offset) = workload.division {
+        steps.push(("division.offset", offset));
+    }
+    steps
 }
 
 fn fits(workload: &Workload, info: &DeviceInfo) -> Result<(), Refused> {
     let logical_block = info.logical_block;
-    let range = workload.range;
-    for (field, value) in [("block", workload.block), ("range.offset", range.offset)] {
+    let splits = [&workload.blocks.read, &workload.blocks.write, &workload.blocks.trim];
+    let lengths = splits.into_iter().flat_map(|split| &split.0).map(|(length, _)| ("block", *length));
+    let steps = steps_of(workload);
+    for (field, value) in lengths.chain([("range.offset", workload.range.offset)]).chain(steps) {
         if !value.0.is_multiple_of(logical_block.0) {
             return Err(Refused::OffGrid { field, value, logical_block });
         }
     }
-    if workload.writes() && workload.content != Content::Zeroes && logical_block < STAMP {
+    let stamped = matches!(
+        workload.content,
+        Content::Pattern | Content::Repeated | Content::Reducible { .. } | Content::Buffer(_)
+    );
+    if workload.writes() && stamped && logical_block < STAMP {
         return Err(Refused::BlockTooSmall { logical_block, least: STAMP });
     }
-    let end = range.offset.0 + workload.block.0 * workload.blocks();
+    if workload.trim_percent > 0 && info.discard_max == Bytes(0) {
+        return Err(Refused::NoDiscard);
+    }
+    let end = workload.range.offset.0.saturating_add(workload.range.length.0);
     if end > info.size.0 {
         return Err(Refused::PastTheEnd { end, size: info.size });
     }
     Ok(())
-}
-
-/// The bytes of every write, if all writes have the same.
-fn repeated(workload: &Workload, info: &DeviceInfo, pool: &Pool) -> Option<Buffer> {
-    let mut buffer = pool.take(workload.block).filter(|_| workload.content != Content::Pattern)?;
-    match workload.content {
-        Content::Pattern | Content::Zeroes => buffer.fill(0),
-        Content::Repeated => {
-            let pattern = Pattern { seed: workload.seed, lba: Lba(0), generation: 0 };
-            pattern.fill(info.logical_block.0 as usize, &mut buffer);
-        }
-    }
-    Some(buffer.freeze())
 }

@@ -1,18 +1,28 @@
 //! Which operation may start next, and when.
 
-use plumb_block::Nanos;
-use plumb_workload::{Generator, Invalid, Operation, Schedule, Share, Stop, Workload};
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::{Burst, Cursor, Generator, Invalid, Operation, Schedule, Share, Workload};
 
-/// The operations of a worker that are still to come. All times are since the start of the run.
+/// The operations of a worker that are still to come. All times are since its start.
 #[derive(Debug)]
 pub(crate) struct Stream {
     generator: Generator,
     schedule: Option<Schedule>,
     /// Taken from the generator, not yet started.
     next: Option<Operation>,
-    /// When it ends, if time ends it.
-    duration: Option<Nanos>,
+    burst: Option<Bursting>,
+    flush_at_end: bool,
+    /// Something was written since the last flush.
+    is_dirty: bool,
     ended: bool,
+}
+
+/// Where a worker is in its burst.
+#[derive(Debug, Clone, Copy)]
+struct Bursting {
+    burst: Burst,
+    left: u32,
+    not_before: Nanos,
 }
 
 /// What comes next.
@@ -29,15 +39,14 @@ pub(crate) enum Next {
 }
 
 impl Stream {
-    pub(crate) fn new(workload: &Workload, share: Share) -> Result<Self, Invalid> {
+    pub(crate) fn new(workload: &Workload, share: Share, cursor: &Cursor) -> Result<Self, Invalid> {
         Ok(Self {
-            generator: Generator::new(workload, share)?,
-            schedule: Schedule::new(workload.rate, share),
+            generator: Generator::new(workload, share, cursor)?,
+            schedule: Schedule::new(workload, share),
             next: None,
-            duration: match workload.stop {
-                Stop::Duration(duration) => Some(duration),
-                Stop::Operations(_) => None,
-            },
+            burst: workload.burst.map(|burst| Bursting { burst, left: burst.operations, not_before: Nanos::ZERO }),
+            flush_at_end: workload.durability.flush_at_end,
+            is_dirty: false,
             ended: false,
         })
     }
@@ -46,77 +55,115 @@ impl Stream {
         self.schedule.is_some()
     }
 
-    /// The time between two intended starts.
+    /// The mean time between two intended starts.
     pub(crate) fn interval(&self) -> Option<Nanos> {
-        self.schedule.map(|schedule| schedule.interval())
-    }
-
-    /// How long it will take, zero if that is not known.
-    pub(crate) fn expected(&self) -> Nanos {
-        self.duration.unwrap_or(Nanos::ZERO)
+        self.schedule.as_ref().map(Schedule::interval)
     }
 
     /// Ends it here. Says whether there was anything left.
     pub(crate) fn cut(&mut self) -> bool {
+        self.flush_at_end = false;
         !std::mem::replace(&mut self.ended, true)
     }
 
-    /// How many operations were meant to start before `elapsed`, or before the end if that was earlier, and have not.
-    pub(crate) fn unstarted(&self, elapsed: Nanos) -> u64 {
-        let Some(schedule) = self.schedule else { return 0 };
-        let until = self.duration.map_or(elapsed, |duration| elapsed.min(duration));
-        let is_waiting = matches!(self.next, Some(Operation::Read { .. } | Operation::Write { .. }));
-        let started = self.generator.ordinal() - u64::from(is_waiting);
-        let due = schedule.starts_before(until);
-        let due = self.generator.limit().map_or(due, |limit| due.min(limit));
-        due.saturating_sub(started)
+    /// Whether nothing comes any more but a last flush.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
     }
 
-    /// What comes next at `elapsed`.
+    /// How many operations were meant to start before `elapsed`, or before `end` if that is earlier, and have not.
+    pub(crate) fn unstarted(&self, elapsed: Nanos, end: Option<Nanos>) -> u64 {
+        let Some(schedule) = &self.schedule else { return 0 };
+        let until = end.map_or(elapsed, |end| elapsed.min(end));
+        let is_waiting = matches!(self.next, Some(operation) if operation != Operation::Flush);
+        let handed_out = self.generator.ordinal() - u64::from(is_waiting);
+        let left = self.generator.limit().map_or(u64::MAX, |limit| limit.saturating_sub(handed_out));
+        schedule.due_before(until, left)
+    }
+
+    /// What comes next at `elapsed`; nothing but a due flush starts from `end` on.
     ///
     /// A flush that is due is carried out even when the time is over, so that no group of writes is left without it.
     /// On a schedule the end comes with the end of the last interval, so that rates come out as asked for.
-    pub(crate) fn take(&mut self, elapsed: Nanos, writes_in_flight: bool) -> Next {
+    pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if self.ended {
-            return Next::End;
+            return self.close(writes_in_flight);
         }
         let Some(operation) = self.next.take().or_else(|| self.generator.next()) else {
-            return self.end_of_count(elapsed);
+            return self.end_of_count(elapsed, end, writes_in_flight);
         };
-        let until = match operation {
-            Operation::Flush if writes_in_flight => {
-                self.next = Some(operation);
-                return Next::AfterWrites;
+        if operation == Operation::Flush {
+            return self.flush(writes_in_flight);
+        }
+        if end.is_some_and(|end| elapsed >= end) {
+            self.next = Some(operation);
+            self.ended = true;
+            return self.close(writes_in_flight);
+        }
+        let intended = self.schedule.as_ref().map(Schedule::intended);
+        let after_pause = self.burst.map(|bursting| bursting.not_before);
+        let earliest = intended.max(after_pause).unwrap_or(Nanos::ZERO);
+        if earliest > elapsed {
+            self.next = Some(operation);
+            return Next::At(end.map_or(earliest, |end| earliest.min(end)));
+        }
+        self.started(operation, elapsed);
+        Next::Start { operation, intended }
+    }
+
+    /// A flush that is due: as soon as the writes before it have completed.
+    fn flush(&mut self, writes_in_flight: bool) -> Next {
+        if writes_in_flight {
+            self.next = Some(Operation::Flush);
+            return Next::AfterWrites;
+        }
+        self.is_dirty = false;
+        Next::Start { operation: Operation::Flush, intended: None }
+    }
+
+    /// The end, or the flush before it.
+    fn close(&mut self, writes_in_flight: bool) -> Next {
+        match (self.flush_at_end && self.is_dirty, writes_in_flight) {
+            (false, _) => Next::End,
+            (true, true) => Next::AfterWrites,
+            (true, false) => {
+                self.is_dirty = false;
+                Next::Start { operation: Operation::Flush, intended: None }
             }
-            Operation::Flush => return Next::Start { operation, intended: None },
-            Operation::Read { .. } | Operation::Write { .. } => {
-                if self.duration.is_some_and(|duration| elapsed >= duration) {
-                    self.next = Some(operation);
-                    self.ended = true;
-                    return Next::End;
-                }
-                // The generator has handed this operation out already, so its ordinal is one less.
-                self.schedule.map(|schedule| schedule.intended(self.generator.ordinal() - 1))
+        }
+    }
+
+    fn started(&mut self, operation: Operation, elapsed: Nanos) {
+        self.is_dirty |= matches!(operation, Operation::Write { .. });
+        if let Some(schedule) = &mut self.schedule {
+            schedule.advance(length_of(operation));
+        }
+        if let Some(bursting) = &mut self.burst {
+            bursting.left -= 1;
+            if bursting.left == 0 {
+                bursting.left = bursting.burst.operations;
+                bursting.not_before = elapsed + bursting.burst.pause;
             }
-        };
-        match until {
-            Some(start) if start > elapsed => {
-                self.next = Some(operation);
-                Next::At(self.duration.map_or(start, |duration| start.min(duration)))
-            }
-            intended => Next::Start { operation, intended },
         }
     }
 
     /// The end of a counted workload: now, or at the end of its last interval.
-    fn end_of_count(&mut self, elapsed: Nanos) -> Next {
-        if let Some(schedule) = self.schedule {
-            let end = schedule.intended(self.generator.ordinal());
-            if end > elapsed {
-                return Next::At(end);
+    fn end_of_count(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
+        if let Some(schedule) = &self.schedule {
+            let last = schedule.intended();
+            let last = end.map_or(last, |end| last.min(end));
+            if last > elapsed {
+                return Next::At(last);
             }
         }
         self.ended = true;
-        Next::End
+        self.close(writes_in_flight)
+    }
+}
+
+fn length_of(operation: Operation) -> Bytes {
+    match operation {
+        Operation::Read { length, .. } | Operation::Write { length, .. } | Operation::Trim { length, .. } => length,
+        Operation::Flush => Bytes(0),
     }
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Clock, Lba, LbaRange, Nanos, Op, Outcome};
-use plumb_workload::{ByteRange, Content, Stop, Workload};
+use plumb_workload::{BlockSizes, ByteRange, Content, Durability, Stop, Workload};
 
 use super::*;
 use crate::scripted::Scripted;
@@ -13,7 +13,7 @@ fn workload() -> Workload {
     Workload {
         depth: 4,
         write_percent: 100,
-        stop: Stop::Operations(20),
+        stop: Stop::operations(20),
         ..Workload::over(range, Bytes::kib(4))
     }
 }
@@ -50,7 +50,7 @@ fn what_does_not_fit_the_device_is_said_with_both_sizes() {
         "the workload does not fit scripted: the range ends at 68157440 bytes: expected at most the device's size, 64 MiB"
     );
     assert_eq!(
-        refusal(&Workload { block: Bytes(1000), ..workload() }),
+        refusal(&Workload { blocks: BlockSizes::one(Bytes(1000)), ..workload() }),
         "the workload does not fit scripted: block is 1000 B: expected a multiple of the logical block, 512 B"
     );
     assert_eq!(
@@ -78,7 +78,7 @@ fn requests_stay_in_the_range_and_carry_rising_generations() {
 fn force_unit_access_and_contents_reach_the_device() {
     for content in [Content::Pattern, Content::Repeated, Content::Zeroes] {
         let device = Scripted::steady(Nanos::micros(10));
-        let workload = Workload { fua: true, content, ..workload() };
+        let workload = Workload { durability: Durability::EACH_WRITE, content: content.clone(), ..workload() };
         let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
         assert_eq!(worker.step(Nanos::ZERO).unwrap(), Step::Progressed);
         let first = &device.asked()[0];
@@ -96,7 +96,7 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
         let latency = if request.op == Op::Flush { Nanos::micros(100) } else { Nanos::micros(10 + next) };
         (latency, Outcome::Done)
     });
-    let workload = Workload { flush_every: NonZeroU32::new(6), stop: Stop::Operations(20), ..workload() };
+    let workload = Workload { durability: Durability::flush_every(NonZeroU32::new(6).unwrap()), stop: Stop::operations(20), ..workload() };
     let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
     drive(&mut worker, &device);
     let asked = device.asked();
@@ -106,7 +106,7 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
         assert_eq!(flush.range, LbaRange::EMPTY);
         assert!(asked[index + 1].at >= flush.at + Nanos::micros(100), "a write overtook the flush");
     }
-    let (outcome, _queue) = worker.finish();
+    let (outcome, _, _queue) = worker.finish();
     assert_eq!((outcome.write.operations(), outcome.flush.operations(), outcome.durable.count()), (20, 3, 3));
     // The first write of a group begins at the end of the flush before, so groups fill the time between flushes.
     let group = outcome.durable.max().unwrap();
@@ -117,12 +117,12 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
 #[test]
 fn a_queue_with_less_room_than_the_depth_loses_nothing() {
     let device = Scripted::steady(Nanos::micros(10)).with_capacity(3);
-    let workload = Workload { depth: 16, stop: Stop::Operations(50), ..workload() };
+    let workload = Workload { depth: 16, stop: Stop::operations(50), ..workload() };
     let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
     drive(&mut worker, &device);
     let generations: Vec<_> = device.asked().iter().filter_map(|asked| asked.generation).collect();
     assert_eq!(generations, (1..=50).collect::<Vec<_>>());
-    let (outcome, _queue) = worker.finish();
+    let (outcome, _, _queue) = worker.finish();
     assert_eq!(
         (outcome.write.operations(), outcome.in_flight_max),
         (50, 3),

@@ -1,5 +1,7 @@
 //! Processor time of the whole machine, from the first line of /proc/stat.
 
+use plumb_block::Nanos;
+
 /// Ticks that all processors together spent since boot, by what they did (proc(5), /proc/stat).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
@@ -19,7 +21,19 @@ impl ProcessorTimes {
     /// From the text of /proc/stat; `None` if it has no `cpu` line of at least five fields. A kernel that does not
     /// report a later field reports zero.
     pub fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find(|line| line.starts_with("cpu "))?;
+        Self::parse_line(text.lines().find(|line| line.starts_with("cpu "))?)
+    }
+
+    /// Each processor's own, by number, from the `cpuN` lines.
+    pub fn parse_each(text: &str) -> Vec<(u32, Self)> {
+        let numbered = |line: &str| {
+            let number = line.strip_prefix("cpu")?.split_ascii_whitespace().next()?.parse().ok()?;
+            Some((number, Self::parse_line(line)?))
+        };
+        text.lines().filter_map(numbered).collect()
+    }
+
+    fn parse_line(line: &str) -> Option<Self> {
         let fields: Vec<u64> =
             line.split_ascii_whitespace().skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
         let field = |index: usize| fields.get(index).copied().unwrap_or(0);
@@ -32,6 +46,10 @@ impl ProcessorTimes {
             steal: field(7),
         })
     }
+
+    /// How long a tick is to programs on Linux: USER_HZ is 100 on all architectures that plumb runs on
+    /// (include/asm-generic/param.h).
+    pub const TICK: Nanos = Nanos::millis(10);
 
     /// The share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if no tick passed.
     pub fn steal_since(&self, earlier: &Self) -> Option<f64> {

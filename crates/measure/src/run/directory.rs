@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::hlog::{self, TaggedHistogram};
 use super::manifest::{Manifest, RunStatus};
+use super::out::Out;
 use super::replace::{replace, sync_parent};
 use super::timeseries;
 use crate::error::{Error, Result};
@@ -59,6 +60,29 @@ impl RunDirectory {
         this.write_manifest()?;
         sync_parent(&this.path)?;
         Ok(this)
+    }
+
+    /// Makes the directory where `out` says: within the first of several parents that takes it.
+    ///
+    /// # Errors
+    /// Why the first did not, if none does.
+    pub fn create_out(out: &Out, manifest: &Manifest) -> Result<Self> {
+        let (parents, stem) = match out {
+            Out::At(path) => return Self::create(Place::At(path), manifest.clone()),
+            Out::Within { parents, stem } => (parents, stem),
+        };
+        let mut refused = None;
+        for parent in parents {
+            match Self::create(Place::Within { parent, stem }, manifest.clone()) {
+                Ok(directory) => return Ok(directory),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::Inexpressible {
+            path: PathBuf::new(),
+            found: "no directory for runs".to_owned(),
+            expected: "at least one",
+        }))
     }
 
     /// Where it is.

@@ -16,6 +16,7 @@
 pub mod directory;
 pub mod hlog;
 pub mod manifest;
+pub mod out;
 pub mod recording;
 pub mod replace;
 pub mod timeseries;
@@ -23,5 +24,6 @@ pub mod timeseries;
 pub use directory::{Place, RunDirectory};
 pub use hlog::TaggedHistogram;
 pub use manifest::{DeviceIdentity, Manifest, RunStatus};
+pub use out::Out;
 pub use recording::Recording;
 pub use timeseries::TimeseriesRow;

@@ -1,7 +1,9 @@
 //! What the page's charts are drawn from: few enough points for a small file, none that would change a picture.
 
-use plumb_measure::{Histogram, SERIES_BUCKET, SeriesPoint};
+use plumb_measure::{Histogram, SeriesPoint};
 use serde::Serialize;
+
+use crate::figures::bucket_seconds;
 
 /// At most this many points of a distribution, and of a time series.
 pub(super) const POINTS_MAX: usize = 240;
@@ -35,8 +37,12 @@ pub(super) struct Phase {
     pub(super) anchor: String,
     /// Seconds since the start of the phase, at the middle of each point's span.
     pub(super) x: Vec<f64>,
-    /// Operations per second.
-    pub(super) y: Vec<f64>,
+    /// What its values are: `count`, or `seconds` of latency.
+    pub(super) unit: &'static str,
+    /// The values: rates, or means of latency; null where there is none.
+    pub(super) y: Vec<Option<f64>>,
+    /// A second line above, of the longest latencies; empty if there is none.
+    pub(super) high: Vec<Option<f64>>,
 }
 
 /// The distribution as nines over seconds. The slowest operation of `n` stands at the share of one that is not
@@ -82,26 +88,46 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// Operations per second over seconds; neighbouring buckets are averaged until they are few enough.
 pub(super) fn rates(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
-    let together = points.len().div_ceil(POINTS_MAX).max(1);
-    let bucket = bucket_seconds(points);
-    points
-        .chunks(together)
-        .map(|chunk| {
-            let span = bucket * chunk.len() as f64;
-            let operations: u64 = chunk.iter().fold(0, |sum, point| point.operations.saturating_add(sum));
-            let at = chunk[0].at.as_secs_f64() + span / 2.0;
-            (significant(at, 5), significant(operations as f64 / span, 4))
-        })
-        .unzip()
+    sums(points, |point| point.operations).map(|(at, sum, span)| (at, significant(sum as f64 / span, 4))).unzip()
 }
 
-/// The width of a bucket: what lies between two of them. Long runs are recorded in wider ones.
-fn bucket_seconds(points: &[SeriesPoint]) -> f64 {
-    let width = match points {
-        [first, second, ..] => second.at.as_secs_f64() - first.at.as_secs_f64(),
-        _ => 0.0,
+/// MiB per second over seconds, likewise.
+pub(super) fn throughputs(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    sums(points, |point| point.bytes).map(|(at, sum, span)| (at, significant(mebibytes(sum) / span, 4))).unzip()
+}
+
+/// Seconds, mean latency and longest latency; null where nothing completed.
+pub(super) fn latencies(points: &[SeriesPoint]) -> (Vec<f64>, Vec<Option<f64>>, Vec<Option<f64>>) {
+    let at = sums(points, |_| 0).map(|(at, ..)| at).collect();
+    let of_each = |of: &dyn Fn(&[SeriesPoint]) -> f64| -> Vec<Option<f64>> {
+        let chunks = points.chunks(together(points));
+        chunks
+            .map(|chunk| chunk.iter().any(|point| point.operations > 0).then(|| significant(of(chunk), 4)))
+            .collect()
     };
-    if width > 0.0 { width } else { SERIES_BUCKET.as_secs_f64() }
+    let mean = of_each(&|chunk| {
+        let operations: f64 = chunk.iter().map(|point| point.operations as f64).sum();
+        chunk.iter().map(|point| point.latency_sum.as_secs_f64()).sum::<f64>() / operations
+    });
+    let longest =
+        of_each(&|chunk| chunk.iter().map(|point| point.latency_max.as_secs_f64()).fold(0.0, f64::max));
+    (at, mean, longest)
+}
+
+/// The middle, the sum and the length of each stretch of buckets.
+fn sums(points: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> u64) -> impl Iterator<Item = (f64, u64, f64)> {
+    let bucket = bucket_seconds(points);
+    points.chunks(together(points)).map(move |chunk| {
+        let span = bucket * chunk.len() as f64;
+        let sum = chunk.iter().fold(0_u64, |sum, point| of(point).saturating_add(sum));
+        (significant(chunk[0].at.as_secs_f64() + span / 2.0, 5), sum, span)
+    })
+}
+
+/// How many neighbouring buckets are taken together.
+fn together(points: &[SeriesPoint]) -> usize {
+    points.len().div_ceil(POINTS_MAX).max(1)
 }
 
 /// `value` with that many significant digits, to keep the file small.

@@ -67,7 +67,10 @@ pub(super) fn series(recording: &CheckRecording) -> (Vec<SeriesView>, Vec<Phase>
             let range = format!("{} to {} IOPS", quantity::rate(low), quantity::rate(high));
             let name = printable(name);
             let aria = format!("Operations per second of {name} over time: {range}.");
-            (SeriesView { anchor: anchor.clone(), name, range, aria }, Phase { anchor, x, y })
+            (SeriesView { anchor: anchor.clone(), name, range, aria }, {
+                let y = y.into_iter().map(Some).collect();
+                Phase { anchor, unit: "count", x, y, high: Vec::new() }
+            })
         })
         .unzip()
 }
@@ -81,7 +84,7 @@ fn window_seconds(recording: &CheckRecording, phase: &str) -> Option<f64> {
 }
 
 /// The points without a last one that the end of the window cut: its rate would look like a fall.
-fn whole(points: &[SeriesPoint], seconds: Option<f64>) -> &[SeriesPoint] {
+pub(super) fn whole(points: &[SeriesPoint], seconds: Option<f64>) -> &[SeriesPoint] {
     let (Some(seconds), [first, .., last]) = (seconds, points) else { return points };
     let width = (last.at.as_secs_f64() - first.at.as_secs_f64()) / (points.len() - 1) as f64;
     let is_cut = last.at.as_secs_f64() - first.at.as_secs_f64() + width > seconds + width / 100.0;

@@ -9,7 +9,10 @@ mod chart_data;
 mod chart_view;
 mod diagram;
 mod facts;
+mod frame;
 mod glyph;
+mod load_chart;
+mod load_page;
 mod page;
 mod path_view;
 mod sides;
@@ -18,7 +21,9 @@ mod verdict_view;
 
 use askama::Template;
 
+use self::load_page::LoadPage;
 use self::page::Page;
+use crate::load::LoadRecording;
 use crate::recording::CheckRecording;
 
 /// The page of a recording.
@@ -27,6 +32,16 @@ use crate::recording::CheckRecording;
 /// If the template cannot be rendered, which formatting into memory does not do.
 pub fn page(recording: &CheckRecording) -> Result<String, askama::Error> {
     let mut page = Page::of(recording).render()?;
+    page.push('\n');
+    Ok(page)
+}
+
+/// The page of a load.
+///
+/// # Errors
+/// If the template cannot be rendered, which formatting into memory does not do.
+pub fn load_page(recording: &LoadRecording) -> Result<String, askama::Error> {
+    let mut page = LoadPage::of(recording).render()?;
     page.push('\n');
     Ok(page)
 }

@@ -3,7 +3,9 @@
 use plumb_measure::IoResult;
 
 use crate::balance::Balance;
-use crate::figures::{SideRow, side_rows};
+use crate::figures::{SideRow, load_rows, side_rows};
+use crate::headline::sentence;
+use crate::load::{LoadDocument, Sides, sentences};
 use crate::printable::printable;
 use crate::wording;
 
@@ -18,13 +20,20 @@ pub(super) struct Load {
     pub(super) failed: String,
     /// Application, then storage.
     pub(super) rows: Vec<SideRow>,
-    /// Whether the balance is known.
+    /// Where its bytes were, or why that is not known.
+    pub(super) balances: Vec<BalanceView>,
+}
+
+/// A balance as a bar and in words.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BalanceView {
+    /// Whether it is known.
     pub(super) has_parts: bool,
     /// Whether there are several parts, so that a key is needed.
     pub(super) has_key: bool,
-    /// The parts of the balance.
+    /// The parts of it.
     pub(super) parts: Vec<Part>,
-    /// The balance in words, or why there is none.
+    /// It in words, or why there is none.
     pub(super) sentence: String,
 }
 
@@ -39,43 +48,86 @@ pub(super) struct Part {
     pub(super) text: String,
 }
 
-/// The loads of `io`, in its order.
+/// The loads of a check, in its order.
 pub(super) fn loads(io: &[IoResult]) -> Vec<Load> {
     io.iter().map(load).collect()
 }
 
 fn load(io: &IoResult) -> Load {
     let (title, how) = wording::load(io);
-    let balance = Balance::of(io);
     let failed = match (&io.application, &io.failed_because) {
         (_, Some(why)) => printable(why),
         (None, None) => "no figures were kept".to_owned(),
         (Some(_), None) => String::new(),
     };
-    let parts = balance.as_ref().map_or_else(Vec::new, |balance| {
-        let part = |(class, share, text): (&'static str, f64, String)| Part {
-            class,
-            percent: format!("{:.2}", share * 100.0),
-            text,
-        };
-        balance.parts().into_iter().map(part).collect()
-    });
-    let sentence = match (&balance, &io.storage) {
-        (Some(balance), _) => balance.sentence(),
-        (None, None) => {
-            let why = io.storage_unknown_because.as_deref().unwrap_or("the devices could not be read");
-            format!("What the storage saw is not known: {}", crate::headline::sentence(&printable(why)))
-        }
-        (None, Some(_)) => "No operation completed.".to_owned(),
+    let balance = match (Balance::of(io), &io.storage) {
+        (Some(balance), _) => BalanceView::of(&balance),
+        (None, None) => BalanceView::unknown(io.storage_unknown_because.as_deref()),
+        (None, Some(_)) => BalanceView::words("No operation completed."),
     };
     Load {
         title: printable(&title),
         how,
         failed,
         rows: side_rows(io.application.as_ref(), io.storage.as_ref()),
-        has_parts: !parts.is_empty(),
-        has_key: parts.len() > 1,
-        parts,
-        sentence,
+        balances: vec![balance],
+    }
+}
+
+/// The targets of a load, and all of them together if there are several.
+pub(super) fn targets(document: &LoadDocument) -> Vec<Load> {
+    let mut loads: Vec<Load> = document
+        .targets
+        .iter()
+        .enumerate()
+        .map(|(index, target)| Load {
+            title: printable(&document.label_of(index)),
+            how: printable(&sentences::description(document, target)),
+            failed: String::new(),
+            rows: load_rows(&target.sides),
+            balances: balances(&target.sides),
+        })
+        .collect();
+    if loads.len() > 1 {
+        loads.push(Load {
+            title: "All together".to_owned(),
+            how: String::new(),
+            failed: String::new(),
+            rows: load_rows(&document.total),
+            balances: Vec::new(),
+        });
+    }
+    loads
+}
+
+fn balances(sides: &Sides) -> Vec<BalanceView> {
+    if sides.storage.is_none() {
+        return vec![BalanceView::unknown(sides.storage_unknown_because.as_deref())];
+    }
+    [(false, &sides.read), (true, &sides.write)]
+        .into_iter()
+        .filter_map(|(write, direction)| Balance::of_direction(write, direction.bytes, sides))
+        .map(|balance| BalanceView::of(&balance))
+        .collect()
+}
+
+impl BalanceView {
+    fn of(balance: &Balance) -> Self {
+        let part = |(class, share, text): (&'static str, f64, String)| Part {
+            class,
+            percent: format!("{:.2}", share * 100.0),
+            text,
+        };
+        let parts: Vec<Part> = balance.parts().into_iter().map(part).collect();
+        Self { has_parts: !parts.is_empty(), has_key: parts.len() > 1, parts, sentence: balance.sentence() }
+    }
+
+    fn unknown(why: Option<&str>) -> Self {
+        let why = sentence(&printable(why.unwrap_or("the devices could not be read")));
+        Self::words(&format!("What the storage saw is not known: {why}"))
+    }
+
+    fn words(sentence: &str) -> Self {
+        Self { has_parts: false, has_key: false, parts: Vec::new(), sentence: sentence.to_owned() }
     }
 }

@@ -4,6 +4,8 @@
 //! line is and whether the locale is UTF-8.
 
 mod check;
+mod head;
+mod load;
 mod path_tree;
 mod pen;
 mod survey;
@@ -13,6 +15,7 @@ mod verdicts;
 mod wrap;
 
 pub use check::check;
+pub use load::load;
 pub use survey::{survey, survey_list};
 
 /// How to write for one terminal.

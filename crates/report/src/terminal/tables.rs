@@ -6,7 +6,7 @@ use super::Style;
 use super::pen::Ink;
 use super::table::{Cell, Side, Table};
 use super::wrap::hang;
-use crate::figures::{STATISTICS, per_second, side_rows};
+use crate::figures::{STATISTICS, SideRow, per_second, side_rows};
 use crate::printable::printable;
 use crate::quantity::{self, DurationUnit};
 use crate::{headline, wording};
@@ -99,12 +99,15 @@ fn flush_words(result: &SyncResult) -> String {
     }
 }
 
-/// Application beside storage. Columns that do not fit are left out, the least telling first.
+/// Application beside storage, by the loads of a check.
 pub(super) fn sides(io: &[IoResult], style: Style) -> String {
-    let without: [&[&str]; 4] = [&[], &["p50"], &["p50", "flushes"], &["p50", "flushes", "p99"]];
-    let tables = without.map(|columns| sides_without(io, columns));
-    let fitting = tables.iter().find(|table| table.width() <= style.columns());
-    let mut out = fitting.or(tables.last()).map_or_else(String::new, |table| table.show(style));
+    let groups: Vec<Group> = io
+        .iter()
+        .filter(|io| io.application.is_some())
+        .map(|io| (printable(&io.name), side_rows(io.application.as_ref(), io.storage.as_ref())))
+        .collect();
+    let columns = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "flushes"];
+    let mut out = side_table(&groups, &columns, &["p50", "flushes", "p99"], style);
     for io in io.iter().filter(|io| io.application.is_none() || io.failed_because.is_some()) {
         let why = io.failed_because.as_deref().unwrap_or("no figures were kept");
         let text = format!("{}: not measured: {}", printable(&io.name), headline::sentence(&printable(why)));
@@ -123,28 +126,51 @@ pub(super) fn sides(io: &[IoResult], style: Style) -> String {
     out
 }
 
-fn sides_without(io: &[IoResult], without: &[&str]) -> Table {
-    let all = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "flushes"];
-    let shown: Vec<&str> = all.into_iter().filter(|name| !without.contains(name)).collect();
+/// What is measured together, with its name and its rows.
+pub(super) type Group = (String, Vec<SideRow>);
+
+/// The table of `groups`. While it is too wide, the columns of `dispensable` are left out, one after the other.
+pub(super) fn side_table(groups: &[Group], columns: &[&str], dispensable: &[&str], style: Style) -> String {
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut table = side_table_without(groups, columns, &[]);
+    for left_out in 1..=dispensable.len() {
+        if table.width() <= style.columns() {
+            break;
+        }
+        table = side_table_without(groups, columns, &dispensable[..left_out]);
+    }
+    table.show(style)
+}
+
+fn side_table_without(groups: &[Group], columns: &[&str], without: &[&str]) -> Table {
+    let shown: Vec<&str> = columns.iter().copied().filter(|name| !without.contains(name)).collect();
     let mut head = vec![("", Side::Left), ("", Side::Left)];
     head.extend(shown.iter().map(|name| (*name, Side::Right)));
     let mut table = Table::new(&head);
-    for io in io.iter().filter(|io| io.application.is_some()) {
-        for (number, side) in side_rows(io.application.as_ref(), io.storage.as_ref()).into_iter().enumerate()
-        {
-            let name = if number == 0 { printable(&io.name) } else { String::new() };
+    for (name, rows) in groups {
+        for (number, side) in rows.iter().enumerate() {
+            let name = if number == 0 { name.clone() } else { String::new() };
             let short = if !without.is_empty() && side.side == "application" { "app" } else { side.side };
             let mut row = vec![Cell::inked(Ink::Bold, name), Cell::plain(short)];
-            row.extend(shown.iter().map(|column| match *column {
-                "IOPS" => Cell::inked(if side.zero { Ink::Red } else { Ink::Plain }, side.iops.clone()),
-                "MiB/s" => Cell::plain(side.mib.clone()),
-                "mean I/O" => Cell::plain(side.size.clone()),
-                "p50" => Cell::plain(side.p50.clone()),
-                "p99" => Cell::plain(side.p99.clone()),
-                _ => Cell::plain(side.flushes.clone()),
-            }));
+            row.extend(shown.iter().map(|column| cell(side, column)));
             table.row(row);
         }
     }
     table
+}
+
+fn cell(side: &SideRow, column: &str) -> Cell {
+    let text = match column {
+        "IOPS" => return Cell::inked(if side.zero { Ink::Red } else { Ink::Plain }, side.iops.clone()),
+        "MiB/s" => &side.mib,
+        "mean I/O" => &side.size,
+        "p50" => &side.p50,
+        "p99" => &side.p99,
+        "p99.9" => &side.p999,
+        "max" => &side.max,
+        _ => &side.flushes,
+    };
+    Cell::plain(text.clone())
 }

@@ -3,20 +3,19 @@
 use plumb_path::{Finding, Severity};
 
 use super::Verdict;
-use crate::document::CheckDocument;
+use super::evidence::Evidence;
 use crate::quantity::percent;
-use crate::wording;
 
 /// A range counts as written from this share on: a file system may keep a last partial block apart.
 const WRITTEN_FROM: f64 = 0.999;
 
 /// `unwritten-extents`: part of what was read had never been written; such reads come from nothing.
-pub(super) fn unwritten(document: &CheckDocument) -> Option<Finding> {
-    let unwritten: Vec<(&str, f64)> = document
-        .io
+pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Finding> {
+    let unwritten: Vec<(&str, f64)> = evidence
+        .phases
         .iter()
-        .filter(|io| !wording::is_write(io) && io.application.is_some())
-        .filter_map(|io| Some((io.name.as_str(), io.quality.written_share?)))
+        .filter(|phase| phase.reads)
+        .filter_map(|phase| Some((phase.name.as_str(), phase.quality.written_share?)))
         .filter(|(_, share)| *share < WRITTEN_FROM)
         .collect();
     let (name, share) = *unwritten.first()?;
@@ -43,10 +42,10 @@ mod tests {
     #[test]
     fn unwritten_ranges_are_found_and_unknown_ones_are_not() {
         let mut document = fixture::virtual_machine();
-        assert!(unwritten(&document).is_none());
+        assert!(unwritten(&Evidence::of_check(&document)).is_none());
         document.io[1].quality.written_share = Some(0.4);
-        assert!(unwritten(&document).unwrap().sentence.starts_with("Only 40%"));
+        assert!(unwritten(&Evidence::of_check(&document)).unwrap().sentence.starts_with("Only 40%"));
         document.io[1].quality.written_share = None;
-        assert!(unwritten(&document).is_none());
+        assert!(unwritten(&Evidence::of_check(&document)).is_none());
     }
 }

@@ -10,9 +10,9 @@ use crate::quantity::count;
 use crate::wording;
 
 /// Fewer durable writes than this prove nothing about flushes.
-const SYNCS_MIN: u64 = 10;
+pub(super) const SYNCS_MIN: u64 = 10;
 /// Fewer flushes than this for each durable write means that some are missing; the rest is the slack of two readings.
-const COMPLETE_FROM: f64 = 0.95;
+pub(super) const COMPLETE_FROM: f64 = 0.95;
 
 /// `flush-dropped`: durable writes, a volatile cache beneath, and no flush. Also if only some of the devices were
 /// handed none.
@@ -57,7 +57,7 @@ pub(super) fn dropped(document: &CheckDocument) -> Option<Finding> {
     )
 }
 
-const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a write cache shown as write through, a mount \
+pub(super) const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a write cache shown as write through, a mount \
                       without barriers, a driver that swallows it) and correct it, or turn the volatile cache off. A \
                       power cut with a witness would prove it.";
 
@@ -222,14 +222,19 @@ fn is_bottom(layer: &Layer) -> bool {
 /// like) count none of their own, and the heads of NVMe multipath count a flush as an empty read (`bdev_start_io_acct`
 /// in `block/blk-core.c`).
 fn counts_flushes(result: &SyncResult) -> bool {
-    let devices = result.storage.as_ref().map_or(&[][..], |storage| &storage.devices);
+    can_count_flushes(result.storage.as_ref(), result.operations)
+}
+
+/// The same for so many durable writes over these devices.
+pub(super) fn can_count_flushes(storage: Option<&StorageSide>, durable_writes: u64) -> bool {
+    let devices = storage.map_or(&[][..], |storage| &storage.devices);
     let bio_based = |device: &DeviceCounters| {
         ["dm-", "md", "zram", "ram", "pmem", "nullb", "bcache"]
             .iter()
             .any(|prefix| device.name.starts_with(prefix))
     };
     let as_reads = |device: &DeviceCounters| {
-        device.reads as f64 >= COMPLETE_FROM * result.operations as f64
+        device.reads as f64 >= COMPLETE_FROM * durable_writes as f64
             && device.read_bytes.0 < device.reads.saturating_mul(512)
     };
     devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))

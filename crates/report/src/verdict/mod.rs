@@ -22,10 +22,30 @@
 //! | `steal` | info | the hypervisor took over 2% of the processor time | the neighbours' doing |
 //! | `not-steady`, `noisy`, `ramp` | info | slope of 10%; variation of 30%; no settling in the first third | a short run on a live system wavers |
 //! | `too-short` | info | fewer than 30 operations, 100 for p99, 1,000 for p99.9 | says which figures rest on few |
+//!
+//! For loads alone, beside `flush-dropped`, `no-flush-seen`, `flushes-missing`, `faster-than-the-platter` and
+//! `waiting-on-flushes`, whose evidence there is the load's own syncs:
+//!
+//! | id | severity | fires when | why this severity |
+//! |---|---|---|---|
+//! | `data-not-as-written` | danger | a block that was read is lost, torn, misdirected or stale | data is damaged |
+//! | `load-failed` | danger | the load ended because a device or a flush failed | what was written since the last good flush may be lost |
+//! | `operations-failed` | danger, warning | flushes, or other operations, failed and the load went on | as above; figures are of the rest |
+//! | `flushes-merged` | info | fewer than 95 flushes for 100 syncs of several workers | syncs at the same time may share a flush |
+//! | `backlog` | warning | 1% of a schedule never started, or 10% started late and 100 ms behind | its latencies measure the length of the run |
+//! | `depth-not-reached` | info | in flight on average under 70% of what was asked | the figures are of another depth |
+//! | `depth-not-reached` | warning | the same, because the engine makes one call at a time | what was asked for was not done |
+//! | `latency-target-missed` | warning | no depth kept the latency | what was asked for was not found |
+//! | `no-steady-state` | warning | the rounds that were asked for did not become steady | the figures depend on when one looks |
+//! | `not-settled` | info | measuring began while the rate changed | part of the ramp is in the mean |
+//! | `compressible` | info | what was written compresses or repeats | a path that reduces data had less to write |
+//! | `range-is-not-durable` | info | the flush was sync_file_range | explains, condemns nothing |
 
+mod evidence;
 mod extents;
 mod failure;
 mod flushes;
+mod load;
 mod memory;
 mod neighbours;
 mod page_cache;
@@ -34,27 +54,36 @@ mod samples;
 mod steadiness;
 mod waiting;
 
-use plumb_measure::{Quality, SyncResult};
+use plumb_measure::SyncResult;
 use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
 
+use self::evidence::Evidence;
 use crate::document::CheckDocument;
+use crate::load::LoadDocument;
 use crate::wording;
 
-/// A rule: what it finds in a document, if anything.
-type Rule = fn(&CheckDocument) -> Option<Finding>;
+/// A rule for checks alone: what it finds in a document, if anything.
+type CheckRule = fn(&CheckDocument) -> Option<Finding>;
 
-/// All rules, in the order in which equals are reported.
-const RULES: [Rule; 17] = [
+/// A rule for checks and loads alike.
+type Rule = fn(&Evidence<'_>) -> Option<Finding>;
+
+/// The rules for checks alone, in the order in which equals are reported.
+const CHECK_RULES: [CheckRule; 7] = [
     failure::check_failed,
     flushes::dropped,
     flushes::none_seen,
     flushes::missing,
     memory::memory,
-    extents::unwritten,
     platter::faster_than_the_platter,
+    waiting::waiting_on_flushes,
+];
+
+/// The rules for both, which are reported after the others.
+const RULES: [Rule; 10] = [
+    extents::unwritten,
     page_cache::page_cache,
     page_cache::cached_below,
-    waiting::waiting_on_flushes,
     waiting::generator_bound,
     neighbours::device_shared,
     neighbours::steal,
@@ -69,13 +98,25 @@ const RULES: [Rule; 17] = [
 /// nothing.
 pub fn judge(document: &CheckDocument) -> Vec<Finding> {
     let mut all = document.path.findings.clone();
-    for verdict in RULES.iter().filter_map(|rule| rule(document)) {
+    let evidence = Evidence::of_check(document);
+    let own = CHECK_RULES.iter().filter_map(|rule| rule(document));
+    for verdict in own.chain(RULES.iter().filter_map(|rule| rule(&evidence))) {
         let known = all.iter_mut().find(|finding| same(finding, &verdict, &document.path));
         match known {
             Some(finding) => add_evidence(finding, verdict),
             None => all.push(verdict),
         }
     }
+    all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    all
+}
+
+/// All that is wrong or worth knowing about a load, worst first, each once. The document's own `verdicts` are not
+/// read.
+pub fn judge_load(document: &LoadDocument) -> Vec<Finding> {
+    let evidence = Evidence::of_load(document);
+    let own = load::RULES.iter().filter_map(|rule| rule(document));
+    let mut all: Vec<Finding> = own.chain(RULES.iter().filter_map(|rule| rule(&evidence))).collect();
     all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     all
 }
@@ -130,20 +171,6 @@ fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
 /// The devices whose counters were read. Below them there may be an adapter, a hypervisor or a server.
 fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| path.is_lowest_device(layer))
-}
-
-/// Every phase that was measured, with its name, its length in seconds and its surroundings.
-fn phases(document: &CheckDocument) -> impl Iterator<Item = (&str, f64, &Quality)> {
-    let sync = document
-        .sync
-        .iter()
-        .filter(|result| result.operations > 0)
-        .map(|result| (wording::method(result.method), result.seconds, &result.quality));
-    let io = document.io.iter().filter_map(|io| {
-        let side = io.application.as_ref().filter(|side| side.operations > 0)?;
-        Some((io.name.as_str(), side.seconds, &io.quality))
-    });
-    sync.chain(io)
 }
 
 /// The methods that made at least one write durable.

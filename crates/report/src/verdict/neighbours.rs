@@ -2,10 +2,9 @@
 
 use plumb_path::{Finding, Severity};
 
-use super::{Verdict, phases};
-use crate::document::CheckDocument;
+use super::Verdict;
+use super::evidence::Evidence;
 use crate::quantity::{bytes, percent};
-use crate::wording;
 
 /// Others moved more than this share of all bytes.
 const FOREIGN_ABOVE: f64 = 0.05;
@@ -15,20 +14,15 @@ const FOREIGN_MIN: u64 = 1 << 20;
 const STEAL_ABOVE: f64 = 0.02;
 
 /// `device-shared-with-others`: other programs used the devices during a phase.
-pub(super) fn device_shared(document: &CheckDocument) -> Option<Finding> {
-    let moved = document
-        .io
+pub(super) fn device_shared(evidence: &Evidence<'_>) -> Option<Finding> {
+    let shared: Vec<(&str, u64, f64)> = evidence
+        .phases
         .iter()
-        .filter_map(|io| Some((io.name.as_str(), io.storage.as_ref()?, &io.quality)))
-        .chain(document.sync.iter().filter_map(|result| {
-            Some((wording::method(result.method), result.storage.as_ref()?, &result.quality))
-        }));
-    let shared: Vec<(&str, u64, f64)> = moved
-        .filter_map(|(name, storage, quality)| {
-            let foreign = quality.foreign_bytes?;
+        .filter_map(|phase| {
+            let (storage, foreign) = (phase.storage?, phase.quality.foreign_bytes?);
             let all = storage.read_bytes.saturating_add(storage.write_bytes).max(foreign);
             let share = foreign as f64 / all.max(1) as f64;
-            (foreign >= FOREIGN_MIN && share > FOREIGN_ABOVE).then_some((name, foreign, share))
+            (foreign >= FOREIGN_MIN && share > FOREIGN_ABOVE).then_some((phase.name.as_str(), foreign, share))
         })
         .collect();
     let (name, foreign, share) = shared.iter().copied().max_by(|a, b| a.2.total_cmp(&b.2))?;
@@ -52,9 +46,11 @@ pub(super) fn device_shared(document: &CheckDocument) -> Option<Finding> {
 }
 
 /// `steal`: the hypervisor gave processor time to others.
-pub(super) fn steal(document: &CheckDocument) -> Option<Finding> {
-    let stolen: Vec<(&str, f64)> = phases(document)
-        .filter_map(|(name, _, quality)| Some((name, quality.steal?)))
+pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Finding> {
+    let stolen: Vec<(&str, f64)> = evidence
+        .phases
+        .iter()
+        .filter_map(|phase| Some((phase.name.as_str(), phase.quality.steal?)))
         .filter(|(_, steal)| *steal > STEAL_ABOVE)
         .collect();
     let (name, worst) = stolen.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -77,18 +73,18 @@ mod tests {
 
     #[test]
     fn a_shared_device_is_noticed_and_a_journal_is_not() {
-        let finding = device_shared(&fixture::document("raid-eight-disks")).unwrap();
+        let finding = device_shared(&Evidence::of_check(&fixture::document("raid-eight-disks"))).unwrap();
         assert!(finding.sentence.contains("read-direct"), "{}", finding.sentence);
         let mut document = fixture::virtual_machine();
         document.io[1].quality.foreign_bytes = Some(500_000);
-        assert!(device_shared(&document).is_none());
+        assert!(device_shared(&Evidence::of_check(&document)).is_none());
     }
 
     #[test]
     fn steal_is_noticed_above_two_hundredths() {
         let mut document = fixture::virtual_machine();
-        assert!(steal(&document).is_none());
+        assert!(steal(&Evidence::of_check(&document)).is_none());
         document.sync[0].quality.steal = Some(0.12);
-        assert!(steal(&document).unwrap().sentence.contains("12%"));
+        assert!(steal(&Evidence::of_check(&document)).unwrap().sentence.contains("12%"));
     }
 }

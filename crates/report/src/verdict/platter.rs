@@ -8,9 +8,14 @@ use crate::quantity::duration;
 use crate::wording;
 
 /// With the head over the right track, half of all rewrites wait for more than this part of a turn.
-const TURN_PART: f64 = 0.25;
+pub(super) const TURN_PART: f64 = 0.25;
 /// Fewer durable writes than this have no median worth the name.
-const OPERATIONS_MIN: u64 = 30;
+pub(super) const OPERATIONS_MIN: u64 = 30;
+
+/// What to do about it.
+pub(super) const REMEDY: &str =
+    "This is consistent with a non-volatile cache in the drive, and with a drive that does not do what it is told. Its \
+     data sheet may tell; a power cut with a witness proves it.";
 
 /// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache, and half
 /// of the durable writes took less than a quarter turn.
@@ -52,8 +57,7 @@ pub(super) fn faster_than_the_platter(document: &CheckDocument) -> Option<Findin
                 duration(slowest)
             ),
             evidence,
-            remedy: "This is consistent with a non-volatile cache in the drive, and with a drive that does not do what it \
-                     is told. Its data sheet may tell; a power cut with a witness proves it.",
+            remedy: REMEDY,
         }
         .into(),
     )

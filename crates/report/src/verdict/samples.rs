@@ -4,9 +4,8 @@ use plumb_measure::Latency;
 use plumb_path::{Finding, Severity};
 
 use super::Verdict;
-use crate::document::CheckDocument;
+use super::evidence::Evidence;
 use crate::quantity::count;
-use crate::wording;
 
 /// Below this no figure means much.
 const ANY_FROM: u64 = 30;
@@ -16,17 +15,12 @@ const P99_FROM: u64 = 100;
 const P999_FROM: u64 = 1000;
 
 /// `too-short`: some percentiles rest on few operations.
-pub(super) fn too_short(document: &CheckDocument) -> Option<Finding> {
-    let sync = document
-        .sync
-        .iter()
-        .filter_map(|result| Some((wording::method(result.method), result.latency.as_ref()?)));
-    let io = document
-        .io
-        .iter()
-        .filter_map(|io| Some((io.name.as_str(), io.application.as_ref()?.latency.as_ref()?)));
-    let few: Vec<(&str, &Latency)> =
-        sync.chain(io).filter(|(_, latency)| latency.count < P999_FROM).collect();
+pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<Finding> {
+    let timed = evidence.phases.iter().flat_map(|phase| &phase.timed);
+    let few: Vec<(&str, &Latency)> = timed
+        .filter(|(_, latency)| latency.count < P999_FROM)
+        .map(|(name, latency)| (name.as_str(), *latency))
+        .collect();
     let (name, least) = few.iter().min_by_key(|(_, latency)| latency.count)?;
     Some(
         Verdict {
@@ -65,10 +59,10 @@ mod tests {
     #[test]
     fn few_operations_are_named_with_what_they_cannot_show() {
         let mut document = fixture::virtual_machine();
-        assert!(too_short(&document).is_none());
+        assert!(too_short(&Evidence::of_check(&document)).is_none());
         for (operations, words) in [(999, "for p99.9"), (99, "for p99 and"), (29, "for any")] {
             document.sync[0].latency.as_mut().unwrap().count = operations;
-            let finding = too_short(&document).unwrap();
+            let finding = too_short(&Evidence::of_check(&document)).unwrap();
             assert!(finding.sentence.contains(words), "{}", finding.sentence);
         }
     }

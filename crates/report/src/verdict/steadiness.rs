@@ -3,8 +3,8 @@
 use plumb_measure::Quality;
 use plumb_path::{Finding, Severity};
 
-use super::{Verdict, phases};
-use crate::document::CheckDocument;
+use super::Verdict;
+use super::evidence::Evidence;
 use crate::quantity::{duration, percent};
 
 /// SNIA PTS 2.0.2 asks that the fitted line stays within this share of the mean.
@@ -17,8 +17,8 @@ const RAMP_SHARE: f64 = 1.0 / 3.0;
 const SECONDS_MIN: f64 = 1.0;
 
 /// `not-steady`: the rate drifted over the window.
-pub(super) fn not_steady(document: &CheckDocument) -> Option<Finding> {
-    let drifting = list(document, |_, quality| quality.rate_slope.filter(|slope| slope.abs() >= SLOPE_FROM));
+pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<Finding> {
+    let drifting = list(evidence, |_, quality| quality.rate_slope.filter(|slope| slope.abs() >= SLOPE_FROM));
     let (name, slope) = worst(&drifting)?;
     let direction = if slope < 0.0 { "fell" } else { "rose" };
     Some(
@@ -34,9 +34,9 @@ pub(super) fn not_steady(document: &CheckDocument) -> Option<Finding> {
 }
 
 /// `noisy`: the rate varied much from one tenth of a second to the next.
-pub(super) fn noisy(document: &CheckDocument) -> Option<Finding> {
+pub(super) fn noisy(evidence: &Evidence<'_>) -> Option<Finding> {
     let varying =
-        list(document, |_, quality| quality.rate_variation.filter(|variation| *variation > VARIATION_ABOVE));
+        list(evidence, |_, quality| quality.rate_variation.filter(|variation| *variation > VARIATION_ABOVE));
     let (name, variation) = worst(&varying)?;
     Some(
         Verdict {
@@ -51,8 +51,8 @@ pub(super) fn noisy(document: &CheckDocument) -> Option<Finding> {
 }
 
 /// `ramp`: the rate took long to settle, or never did.
-pub(super) fn ramp(document: &CheckDocument) -> Option<Finding> {
-    let settling = list(document, |seconds, quality| match (quality.ramp_seconds, quality.rate_variation) {
+pub(super) fn ramp(evidence: &Evidence<'_>) -> Option<Finding> {
+    let settling = list(evidence, |seconds, quality| match (quality.ramp_seconds, quality.rate_variation) {
         (Some(ramp), _) if ramp > RAMP_SHARE * seconds => Some(ramp),
         (None, Some(_)) => Some(f64::INFINITY),
         _ => None,
@@ -75,10 +75,9 @@ pub(super) fn ramp(document: &CheckDocument) -> Option<Finding> {
 }
 
 /// The phases of some length for which `of` gives a figure.
-fn list(document: &CheckDocument, of: impl Fn(f64, &Quality) -> Option<f64>) -> Vec<(&str, f64)> {
-    phases(document)
-        .filter(|(_, seconds, _)| *seconds >= SECONDS_MIN)
-        .filter_map(|(name, seconds, quality)| Some((name, of(seconds, quality)?)))
+fn list<'a>(evidence: &'a Evidence<'_>, of: impl Fn(f64, &Quality) -> Option<f64>) -> Vec<(&'a str, f64)> {
+    let long = evidence.phases.iter().filter(|phase| phase.seconds >= SECONDS_MIN);
+    long.filter_map(|phase| Some((phase.name.as_str(), of(phase.seconds, phase.quality)?)))
         .collect()
 }
 
@@ -94,20 +93,20 @@ mod tests {
     #[test]
     fn a_steady_run_has_no_remark() {
         let document = fixture::virtual_machine();
-        assert!(not_steady(&document).is_none() && noisy(&document).is_none() && ramp(&document).is_none());
+        assert!(not_steady(&Evidence::of_check(&document)).is_none() && noisy(&Evidence::of_check(&document)).is_none() && ramp(&Evidence::of_check(&document)).is_none());
     }
 
     #[test]
     fn drift_noise_and_ramps_are_notes() {
         let document = fixture::document("raid-eight-disks");
-        assert!(not_steady(&document).unwrap().sentence.contains("write-direct fell by 31%"));
-        assert!(noisy(&document).unwrap().sentence.contains("61%"));
+        assert!(not_steady(&Evidence::of_check(&document)).unwrap().sentence.contains("write-direct fell by 31%"));
+        assert!(noisy(&Evidence::of_check(&document)).unwrap().sentence.contains("61%"));
         let mut document = fixture::virtual_machine();
         document.io[3].quality.ramp_seconds = Some(2.0);
-        assert_eq!(ramp(&document).unwrap().severity, Severity::Info);
+        assert_eq!(ramp(&Evidence::of_check(&document)).unwrap().severity, Severity::Info);
         document.io[3].quality.ramp_seconds = None;
-        assert!(ramp(&document).is_some(), "never settled");
+        assert!(ramp(&Evidence::of_check(&document)).is_some(), "never settled");
         document.io[3].quality.rate_variation = None;
-        assert!(ramp(&document).is_none(), "cannot be read");
+        assert!(ramp(&Evidence::of_check(&document)).is_none(), "cannot be read");
     }
 }

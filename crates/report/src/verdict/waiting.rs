@@ -2,6 +2,7 @@
 
 use plumb_path::{Finding, Severity};
 
+use super::evidence::Evidence;
 use super::{Verdict, measured};
 use crate::document::CheckDocument;
 use crate::quantity::{duration, percent};
@@ -10,11 +11,16 @@ use crate::wording;
 /// The sync is at least this share of a durable write.
 const SYNC_SHARE: f64 = 0.8;
 /// The processor counts as idle below this.
-const IDLE_BELOW: f64 = 0.5;
+pub(super) const IDLE_BELOW: f64 = 0.5;
 /// Durable writes that are faster than this are nobody's bottleneck.
-const MEAN_FROM: f64 = 1e-3;
+pub(super) const MEAN_FROM: f64 = 1e-3;
 /// A worker that is busier than this cannot ask for more.
 const BUSY_ABOVE: f64 = 0.95;
+
+/// What helps against waiting for flushes.
+pub(super) const FEWER_FLUSHES: &str =
+    "The price is the number of flushes times the cost of one: commit several records with one sync, or make a flush \
+     cheaper (a drive with power-loss protection, or another setting of its cache).";
 
 /// `waiting-on-flushes`: the processor idles while one sync after the other is waited for.
 pub(super) fn waiting_on_flushes(document: &CheckDocument) -> Option<Finding> {
@@ -44,20 +50,19 @@ pub(super) fn waiting_on_flushes(document: &CheckDocument) -> Option<Finding> {
                     format!("{method}: mean {}, of which the sync {}", duration(*whole), percent(share.min(1.0)))
                 })
                 .collect(),
-            remedy: "The price is the number of flushes times the cost of one: commit several records with one sync, or \
-                     make a flush cheaper (a drive with power-loss protection, or another setting of its cache).",
+            remedy: FEWER_FLUSHES,
         }
         .into(),
     )
 }
 
 /// `generator-bound`: a direct load was limited by the worker, not by the storage. Cached loads always are.
-pub(super) fn generator_bound(document: &CheckDocument) -> Option<Finding> {
-    let bound: Vec<(&str, f64)> = document
-        .io
+pub(super) fn generator_bound(evidence: &Evidence<'_>) -> Option<Finding> {
+    let bound: Vec<(&str, f64)> = evidence
+        .phases
         .iter()
-        .filter(|io| !wording::is_cached(io) && io.application.is_some())
-        .filter_map(|io| Some((io.name.as_str(), io.quality.worker_busy?)))
+        .filter(|phase| phase.direct_load)
+        .filter_map(|phase| Some((phase.name.as_str(), phase.quality.worker_busy?)))
         .filter(|(_, busy)| *busy > BUSY_ABOVE)
         .collect();
     let (name, busy) = *bound.first()?;
@@ -95,8 +100,8 @@ mod tests {
     #[test]
     fn busy_workers_bound_direct_loads_only() {
         let mut document = fixture::virtual_machine();
-        assert!(generator_bound(&document).is_none(), "a cached load is always bound by its worker");
+        assert!(generator_bound(&Evidence::of_check(&document)).is_none(), "a cached load is always bound by its worker");
         document.io[1].quality.worker_busy = Some(0.99);
-        assert!(generator_bound(&document).unwrap().sentence.contains("read-direct was 99% busy"));
+        assert!(generator_bound(&Evidence::of_check(&document)).unwrap().sentence.contains("read-direct was 99% busy"));
     }
 }

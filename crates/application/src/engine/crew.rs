@@ -1,0 +1,201 @@
+//! The threads of a run: prepared, started, watched, and brought together.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use plumb_block::{Clock, FileStore, Nanos};
+use plumb_load::{Ending, Progress};
+
+use super::halt::{Halt, Halts, Step};
+use super::hand::{Bench, Hand, Preparation};
+use super::program::{Actor, Program};
+use super::recording::{Recording, lock};
+use crate::error::Error;
+use crate::limits::Moment;
+use crate::measured::Measured;
+
+/// How a run goes, apart from its program.
+pub(crate) struct Conduct<'a> {
+    /// What times are read from.
+    pub(crate) clock: &'a dyn Clock,
+    /// Becomes true when the run shall end early.
+    pub(crate) stop: &'a AtomicBool,
+    /// No transaction starts after this time.
+    pub(crate) duration: Option<Nanos>,
+    /// So many transactions over all threads.
+    pub(crate) count: Option<u64>,
+    /// What all choices follow from.
+    pub(crate) seed: u64,
+}
+
+/// How often whoever looks on is told.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Prepares and runs a program in `store`. Stopped early, it returns what it measured until then.
+///
+/// # Errors
+/// The first call that failed.
+pub(crate) fn perform(
+    program: &dyn Program,
+    store: &dyn FileStore,
+    conduct: &Conduct<'_>,
+    tell: &mut dyn FnMut(&Moment<'_>),
+) -> Result<Measured, Error> {
+    let halts = Halts::new(conduct.stop);
+    let notes = Mutex::new(Vec::new());
+    let bench = Bench { store, clock: conduct.clock, halts: &halts, notes: &notes, seed: conduct.seed };
+    let threads = program.threads();
+    let expected = conduct.duration.unwrap_or(Nanos::ZERO);
+    let recording = Recording::starting_at(conduct.clock.now(), expected, threads);
+    let paused = match prepare(program, bench, &recording, tell) {
+        Ok(players) => {
+            let start = conduct.clock.now();
+            recording.restart(start, expected);
+            Crew { conduct, recording: &recording, halts: &halts, start }.play(players, tell)
+        }
+        Err(halt) => Err(halt),
+    };
+    let (paused, ending) = match paused {
+        Ok(paused) if !halts.is_stopped() => (paused, Ending::Complete),
+        Ok(paused) => (paused, Ending::Interrupted),
+        Err(Halt::Stopped) => (Nanos::ZERO, Ending::Interrupted),
+        Err(Halt::Failed(error)) => return Err(error),
+    };
+    let end = conduct.clock.now().since(paused);
+    let mut measured = recording.into_book().finish(end, ending, threads);
+    measured.notes = lock(&notes).drain(..).collect();
+    let more = program.notes(&measured);
+    measured.notes.extend(more);
+    Ok(measured)
+}
+
+/// A thread that is ready.
+struct Player<'a> {
+    hand: Hand<'a>,
+    actor: Box<dyn Actor + 'a>,
+}
+
+/// Makes the files that are there before, makes them durable, so that their write-back does not go on below what is
+/// measured, and lets every thread open what is its own.
+fn prepare<'a>(
+    program: &'a dyn Program,
+    bench: Bench<'a>,
+    recording: &'a Recording,
+    tell: &mut dyn FnMut(&Moment<'_>),
+) -> Step<Vec<Player<'a>>> {
+    let mut hand = Hand::preparing(bench);
+    program.prepare(&mut hand, &mut Preparation::new(tell))?;
+    hand.syncfs()?;
+    let player = |number| {
+        let mut hand = Hand::of(bench, number, recording.of(number));
+        let actor = hand.unmeasured(|hand| program.actor(number, hand))?;
+        hand.starts();
+        Ok(Player { hand, actor })
+    };
+    (0..program.threads()).map(player).collect()
+}
+
+/// The threads while they run.
+struct Crew<'a> {
+    conduct: &'a Conduct<'a>,
+    recording: &'a Recording,
+    halts: &'a Halts<'a>,
+    start: Nanos,
+}
+
+impl Crew<'_> {
+    /// Runs one thread for each player; how much time the one that paused longest took out of the measurement.
+    fn play(&self, players: Vec<Player<'_>>, tell: &mut dyn FnMut(&Moment<'_>)) -> Step<Nanos> {
+        let threads = players.len() as u64;
+        let mut ended = Vec::new();
+        std::thread::scope(|scope| {
+            let (sender, receiver) = channel();
+            for (number, player) in players.into_iter().enumerate() {
+                let sender = sender.clone();
+                let quota = self.quota(number as u64, threads);
+                scope.spawn(move || {
+                    let end = self.turns(player, quota);
+                    // The receiver lives until all senders are gone.
+                    sender.send(end).expect("the crew waits for every thread");
+                });
+            }
+            drop(sender);
+            loop {
+                match receiver.recv_timeout(TELL_EVERY) {
+                    Ok(end) => ended.push(end),
+                    Err(RecvTimeoutError::Timeout) => self.tell_progress(tell),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        });
+        self.tell_progress(tell);
+        together(ended)
+    }
+
+    fn turns(&self, player: Player<'_>, mut quota: Quota) -> Step<Nanos> {
+        let Player { mut hand, mut actor } = player;
+        let mut all = || {
+            while quota.take(self.conduct.clock) {
+                hand.check()?;
+                actor.turn(&mut hand)?;
+            }
+            actor.finish(&mut hand)
+        };
+        let result = all();
+        if matches!(result, Err(Halt::Failed(_))) {
+            self.halts.fail();
+        }
+        result.map(|()| hand.paused())
+    }
+
+    fn quota(&self, thread: u64, threads: u64) -> Quota {
+        Quota {
+            left: self.conduct.count.map(|count| share_of(count, thread, threads)),
+            until: self.conduct.duration.map(|duration| self.start.saturating_add(duration)),
+        }
+    }
+
+    fn tell_progress(&self, tell: &mut dyn FnMut(&Moment<'_>)) {
+        let elapsed = self.conduct.clock.now().since(self.start);
+        tell(&Moment::Running(&Progress { elapsed, total: self.recording.totals(), teams: Vec::new() }));
+    }
+}
+
+/// The failure if there is one, else the stop if there was one, else the longest pause.
+fn together(ended: Vec<Step<Nanos>>) -> Step<Nanos> {
+    let mut longest = Ok(Nanos::ZERO);
+    for end in ended {
+        longest = match (longest, end) {
+            (Err(Halt::Failed(error)), _) | (_, Err(Halt::Failed(error))) => Err(Halt::Failed(error)),
+            (Err(Halt::Stopped), _) | (_, Err(Halt::Stopped)) => Err(Halt::Stopped),
+            (Ok(longest), Ok(pause)) => Ok(longest.max(pause)),
+        };
+    }
+    longest
+}
+
+/// When a thread begins no more transactions.
+#[derive(Debug, Clone, Copy)]
+struct Quota {
+    left: Option<u64>,
+    until: Option<Nanos>,
+}
+
+impl Quota {
+    /// Whether one more may begin now.
+    fn take(&mut self, clock: &dyn Clock) -> bool {
+        if self.until.is_some_and(|until| clock.now() >= until) || self.left == Some(0) {
+            return false;
+        }
+        self.left = self.left.map(|left| left - 1);
+        true
+    }
+}
+
+/// How many of `total` transactions are a thread's: the shares differ by at most one and add up.
+fn share_of(total: u64, thread: u64, threads: u64) -> u64 {
+    total / threads + u64::from(thread < total % threads)
+}
+

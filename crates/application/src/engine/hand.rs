@@ -1,0 +1,295 @@
+//! What a program may do: the calls of a file store. Every call is timed and recorded, and fails the run if it fails;
+//! none is made once the run was told to stop.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use plumb_block::{Bytes, Clock, ErrorKind, FileId, FileStore, Nanos, OpenOptions};
+
+use super::halt::{Halts, Step};
+use super::program::LOOK_EVERY;
+use super::recording::{Book, Call, Took, lock};
+use crate::chance::Chance;
+use crate::error::Error;
+use crate::limits::Moment;
+use crate::noise::{Aligned, Noise};
+
+/// What all hands of a run share.
+#[derive(Clone, Copy)]
+pub(crate) struct Bench<'a> {
+    pub(crate) store: &'a dyn FileStore,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) halts: &'a Halts<'a>,
+    pub(crate) notes: &'a Mutex<Vec<String>>,
+    pub(crate) seed: u64,
+}
+
+/// One thread's calls.
+pub(crate) struct Hand<'a> {
+    meter: Meter<'a>,
+    /// The thread's own choices.
+    pub(crate) chance: Chance,
+    noise: Noise,
+    into: Aligned,
+    notes: &'a Mutex<Vec<String>>,
+}
+
+/// Makes a call and records it.
+#[derive(Clone, Copy)]
+struct Meter<'a> {
+    store: &'a dyn FileStore,
+    clock: &'a dyn Clock,
+    halts: &'a Halts<'a>,
+    /// `None`: nothing is recorded.
+    book: Option<&'a Mutex<Book>>,
+    /// How much time is taken out of the measurement.
+    paused: Nanos,
+}
+
+impl Meter<'_> {
+    /// The time, without that which is not measured.
+    fn now(&self) -> Nanos {
+        self.clock.now().since(self.paused)
+    }
+
+    fn call<T>(
+        &self,
+        call: Call,
+        bytes: usize,
+        make: impl FnOnce(&dyn FileStore) -> plumb_block::Result<T>,
+    ) -> Step<T> {
+        self.halts.check()?;
+        let from = self.now();
+        let answer = make(self.store);
+        let took = Took { from, until: self.now() };
+        match answer {
+            Ok(answer) => {
+                if let Some(book) = self.book {
+                    lock(book).done(call, took, Bytes(bytes as u64));
+                }
+                Ok(answer)
+            }
+            Err(error) => {
+                if let Some(book) = self.book {
+                    lock(book).failed(call, &error);
+                }
+                Err(Error::of_call(error, call.is_sync()).into())
+            }
+        }
+    }
+}
+
+impl<'a> Hand<'a> {
+    /// The hand that prepares the files.
+    pub(crate) fn preparing(bench: Bench<'a>) -> Self {
+        Self::new(bench, None, u64::from(u32::MAX))
+    }
+
+    /// The hand of a thread, that records into `book`.
+    pub(crate) fn of(bench: Bench<'a>, thread: u32, book: &'a Mutex<Book>) -> Self {
+        Self::new(bench, Some(book), u64::from(thread))
+    }
+
+    fn new(bench: Bench<'a>, book: Option<&'a Mutex<Book>>, stream: u64) -> Self {
+        let Bench { store, clock, halts, notes, seed } = bench;
+        let mut chance = Chance::of(seed, stream);
+        let noise = Noise::new(chance.below(u64::MAX));
+        let meter = Meter { store, clock, halts, book, paused: Nanos::ZERO };
+        Self { meter, chance, noise, into: Aligned::default(), notes }
+    }
+
+    /// Goes on only if nothing ends the run.
+    pub(crate) fn check(&self) -> Step<()> {
+        self.meter.halts.check()
+    }
+
+    /// The start of a transaction, or of what will be durable.
+    pub(crate) fn begin(&self) -> Nanos {
+        self.meter.now()
+    }
+
+    /// A transaction is done; nothing is said of its durability.
+    pub(crate) fn end(&mut self, began: Nanos) {
+        let took = Took { from: began, until: self.meter.now() };
+        if let Some(book) = self.meter.book {
+            lock(book).transaction(took);
+        }
+    }
+
+    /// A transaction is done, and a sync just made all of it durable.
+    pub(crate) fn end_durable(&mut self, began: Nanos) {
+        let took = Took { from: began, until: self.meter.now() };
+        if let Some(book) = self.meter.book {
+            let mut book = lock(book);
+            book.transaction(took);
+            book.durable(took);
+        }
+    }
+
+    /// A sync just made durable what was begun then.
+    pub(crate) fn durable_since(&mut self, began: Nanos) {
+        let took = Took { from: began, until: self.meter.now() };
+        if let Some(book) = self.meter.book {
+            lock(book).durable(took);
+        }
+    }
+
+    /// Does something that belongs to no transaction and is not measured; the time it takes is taken out.
+    pub(crate) fn unmeasured<T>(&mut self, work: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        let began = self.meter.clock.now();
+        let book = self.meter.book.take();
+        let done = work(self);
+        self.meter.book = book;
+        self.meter.paused += self.meter.clock.now().since(began);
+        done
+    }
+
+    /// What was not measured so far does not count as taken out: measuring begins only now.
+    pub(crate) fn starts(&mut self) {
+        self.meter.paused = Nanos::ZERO;
+    }
+
+    /// How much time was taken out.
+    pub(crate) fn paused(&self) -> Nanos {
+        self.meter.paused
+    }
+
+    /// Sleeps, as an application that computes or waits for a user.
+    pub(crate) fn think(&self, time: Nanos) -> Step<()> {
+        let until = self.meter.clock.now().saturating_add(time);
+        loop {
+            self.check()?;
+            let left = until.since(self.meter.clock.now());
+            if left == Nanos::ZERO {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK_EVERY).into());
+        }
+    }
+
+    /// Says something to the reader of the figures, once.
+    fn note(&self, note: String) {
+        let mut notes = lock(self.notes);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// Opens a file that exists.
+    pub(crate) fn open(&mut self, path: &Path) -> Step<FileId> {
+        self.meter.call(Call::Open, 0, |store| store.open(path, OpenOptions::default()))
+    }
+
+    /// Opens a file that exists for direct I/O; through the page cache where the file system cannot, and says so.
+    pub(crate) fn open_direct(&mut self, path: &Path) -> Step<FileId> {
+        let options = OpenOptions { direct: true, ..OpenOptions::default() };
+        let opened = self.meter.call(Call::Open, 0, |store| match store.open(path, options) {
+            Err(error) if error.kind == ErrorKind::Unsupported => Ok(None),
+            opened => opened.map(Some),
+        })?;
+        match opened {
+            Some(file) => Ok(file),
+            None => {
+                self.note("the file system refused direct I/O: reads and writes went through the page cache".into());
+                self.open(path)
+            }
+        }
+    }
+
+    /// Makes a file.
+    pub(crate) fn create(&mut self, path: &Path) -> Step<FileId> {
+        let options = OpenOptions { create: true, ..OpenOptions::default() };
+        self.meter.call(Call::Create, 0, |store| store.open(path, options))
+    }
+
+    /// Closes a file.
+    pub(crate) fn close(&mut self, file: FileId) -> Step<()> {
+        self.meter.call(Call::Close, 0, |store| store.close(file))
+    }
+
+    /// Reads so much of a file from `offset`; the bytes are thrown away.
+    pub(crate) fn read(&mut self, file: FileId, offset: u64, length: u64) -> Step<()> {
+        let (into, _) = self.into.first(length as usize);
+        self.meter.call(Call::Read, into.len(), |store| store.read_at(file, Bytes(offset), into))
+    }
+
+    /// Writes so much noise at `offset`.
+    pub(crate) fn write(&mut self, file: FileId, offset: u64, length: u64) -> Step<()> {
+        let bytes = self.noise.next(length as usize);
+        self.meter.call(Call::Write, bytes.len(), |store| store.write_at(file, Bytes(offset), bytes))
+    }
+
+    /// Appends so much noise.
+    pub(crate) fn append(&mut self, file: FileId, length: u64) -> Step<()> {
+        let bytes = self.noise.next(length as usize);
+        self.meter.call(Call::Append, bytes.len(), |store| store.append(file, bytes).map(|_at| ()))
+    }
+
+    /// Makes a file durable with all metadata.
+    pub(crate) fn fsync(&mut self, file: FileId) -> Step<()> {
+        self.meter.call(Call::Fsync, 0, |store| store.fsync(file))
+    }
+
+    /// Makes the data of a file durable.
+    pub(crate) fn fdatasync(&mut self, file: FileId) -> Step<()> {
+        self.meter.call(Call::Fdatasync, 0, |store| store.fdatasync(file))
+    }
+
+    /// Makes the whole file system durable.
+    pub(crate) fn syncfs(&mut self) -> Step<()> {
+        self.meter.call(Call::Syncfs, 0, FileStore::syncfs)
+    }
+
+    /// Makes the names of a directory durable.
+    pub(crate) fn fsync_directory(&mut self, directory: &Path) -> Step<()> {
+        self.meter.call(Call::FsyncDirectory, 0, |store| store.fsync_directory(directory))
+    }
+
+    /// Gives a file another name.
+    pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Step<()> {
+        self.meter.call(Call::Rename, 0, |store| store.rename(from, to))
+    }
+
+    /// Removes a name.
+    pub(crate) fn unlink(&mut self, path: &Path) -> Step<()> {
+        self.meter.call(Call::Unlink, 0, |store| store.unlink(path))
+    }
+
+    /// Makes a directory.
+    pub(crate) fn create_directory(&mut self, directory: &Path) -> Step<()> {
+        self.meter.call(Call::CreateDirectory, 0, |store| store.create_directory(directory))
+    }
+}
+
+/// How far the preparation has come.
+pub(crate) struct Preparation<'a> {
+    done: u64,
+    of: u64,
+    tell: &'a mut dyn FnMut(&Moment<'_>),
+}
+
+impl<'a> Preparation<'a> {
+    /// One that tells `tell`.
+    pub(crate) fn new(tell: &'a mut dyn FnMut(&Moment<'_>)) -> Self {
+        Self { done: 0, of: 0, tell }
+    }
+
+    /// About so many bytes will be written.
+    pub(crate) fn expect(&mut self, bytes: u64) {
+        self.of += bytes;
+    }
+
+    /// Makes a file of `length` bytes of noise, written in pieces, and closes it.
+    pub(crate) fn file(&mut self, hand: &mut Hand<'_>, path: &Path, length: u64) -> Step<()> {
+        const PIECE: u64 = 1 << 20;
+        let file = hand.create(path)?;
+        for offset in (0..length).step_by(PIECE as usize) {
+            let piece = PIECE.min(length - offset);
+            hand.write(file, offset, piece)?;
+            self.done += piece;
+            let of = Bytes(self.of.max(self.done));
+            (self.tell)(&Moment::Preparing { done: Bytes(self.done), of });
+        }
+        hand.close(file)
+    }
+}

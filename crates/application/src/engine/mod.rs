@@ -1,0 +1,28 @@
+//! Runs a program over a file store: threads in real time, each call and each transaction timed.
+//!
+//! - `program`: what a profile's program is.
+//! - `hand`: the calls that it may make; every one is timed, recorded and may end the run.
+//! - `recording`: what was recorded, and what becomes of it.
+//! - `crew`: the threads.
+//! - `scratch`: the directory that is made for a run and removed after it.
+//! - `group_commit`: how clients share one flusher.
+
+mod crew;
+pub(crate) mod group_commit;
+mod hand;
+mod halt;
+mod program;
+mod recording;
+mod scratch;
+
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use crew::{Conduct, perform};
+pub(crate) use halt::{Halt, Halts, Step};
+pub(crate) use hand::{Hand, Preparation};
+pub(crate) use program::{Actor, Program, Setting};
+pub(crate) use recording::{Book, Call, Took};
+pub(crate) use scratch::Scratch;

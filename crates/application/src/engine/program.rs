@@ -1,0 +1,66 @@
+//! What a program is: files that are prepared, and threads that turn transaction after transaction.
+
+use plumb_block::Nanos;
+
+use super::halt::Step;
+use super::hand::{Hand, Preparation};
+use crate::measured::Measured;
+
+/// What a profile does to files.
+///
+/// What each thread does follows from the seed and from its own number alone, never from another thread: so the
+/// threads' files are their own, or they are shared in a way that does not change which calls are made.
+pub(crate) trait Program: Send + Sync {
+    /// How many threads it has.
+    fn threads(&self) -> u32;
+
+    /// Makes the files that are there before. Not measured, on one thread; made durable by the engine afterwards.
+    fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()>;
+
+    /// The thread of that number. Not measured.
+    fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
+
+    /// What a reader of these figures must know.
+    fn notes(&self, _measured: &Measured) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// One thread of a program.
+pub(crate) trait Actor: Send {
+    /// One transaction, from [`Hand::begin`] to [`Hand::end`], and what comes between it and the next.
+    fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()>;
+
+    /// What is due when there are no more transactions: the flush at the end.
+    fn finish(&mut self, _hand: &mut Hand<'_>) -> Step<()> {
+        Ok(())
+    }
+}
+
+/// How a program is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    /// The name of the variant.
+    pub(crate) variant: &'static str,
+    /// So large a part of the files, above 0, at most 1.
+    pub(crate) scale: f64,
+    /// So many threads, rather than the profile's own number.
+    pub(crate) threads: Option<u32>,
+    /// What all choices follow from.
+    pub(crate) seed: u64,
+}
+
+impl Setting {
+    /// `count` things at this scale, at least `least`.
+    pub(crate) fn scaled(&self, count: u64, least: u64) -> u64 {
+        ((count as f64 * self.scale).round() as u64).max(least)
+    }
+
+    /// The threads asked for, or the profile's own number.
+    pub(crate) fn threads_or(&self, own: u32) -> u32 {
+        self.threads.unwrap_or(own)
+    }
+}
+
+/// How long a waiting thread sleeps at most before it looks whether the run has ended.
+pub(crate) const LOOK_EVERY: Nanos = Nanos::millis(20);

@@ -1,0 +1,233 @@
+//! What was recorded: calls by kind, and transactions. Recording allocates only on the first call of a kind.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{Bytes, Nanos};
+use plumb_load::{Direction, Ending, Failure, LoadOutcome, Totals};
+use plumb_measure::{Histogram, Series, SeriesEvent};
+
+use crate::measured::Measured;
+
+/// A kind of call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Open,
+    Create,
+    Close,
+    Read,
+    Write,
+    Append,
+    Fsync,
+    Fdatasync,
+    Syncfs,
+    FsyncDirectory,
+    Rename,
+    Unlink,
+    CreateDirectory,
+    /// SQLite: BEGIN and INSERT.
+    Insert,
+    /// SQLite: COMMIT.
+    Commit,
+}
+
+/// A call's time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Took {
+    pub(crate) from: Nanos,
+    pub(crate) until: Nanos,
+}
+
+/// All kinds, by their place, and how they are called in reports.
+const NAMES: [(Call, &str); 15] = [
+    (Call::Open, "open"),
+    (Call::Create, "create"),
+    (Call::Close, "close"),
+    (Call::Read, "read"),
+    (Call::Write, "write"),
+    (Call::Append, "append"),
+    (Call::Fsync, "fsync"),
+    (Call::Fdatasync, "fdatasync"),
+    (Call::Syncfs, "syncfs"),
+    (Call::FsyncDirectory, "fsync-directory"),
+    (Call::Rename, "rename"),
+    (Call::Unlink, "unlink"),
+    (Call::CreateDirectory, "create-directory"),
+    (Call::Insert, "insert"),
+    (Call::Commit, "commit"),
+];
+
+impl Call {
+    /// Whether its success makes something durable.
+    pub(crate) const fn is_sync(self) -> bool {
+        matches!(self, Self::Fsync | Self::Fdatasync | Self::Syncfs | Self::FsyncDirectory)
+    }
+}
+
+impl Took {
+    pub(crate) fn latency(self) -> Nanos {
+        self.until.since(self.from)
+    }
+}
+
+/// What some threads recorded.
+#[derive(Debug)]
+pub(crate) struct Book {
+    outcome: LoadOutcome,
+    calls: [Option<Box<Histogram>>; NAMES.len()],
+    transactions: Histogram,
+    start: Nanos,
+}
+
+impl Book {
+    /// An empty one. `expected` is how long the run takes, as far as that is known.
+    pub(crate) fn starting_at(start: Nanos, expected: Nanos) -> Self {
+        let mut outcome = LoadOutcome::empty();
+        for direction in [&mut outcome.read, &mut outcome.write, &mut outcome.trim, &mut outcome.flush] {
+            direction.series = Series::starting_at(start, expected);
+        }
+        Self { outcome, calls: [const { None }; NAMES.len()], transactions: Histogram::new(), start }
+    }
+
+    /// A call that succeeded and moved `bytes`.
+    pub(crate) fn done(&mut self, call: Call, took: Took, bytes: Bytes) {
+        self.calls[call as usize].get_or_insert_default().record(took.latency());
+        if let Some(direction) = self.direction(call) {
+            direction.latency.record(took.latency());
+            direction.bytes += bytes;
+            let event = SeriesEvent { at: took.until, bytes: bytes.0, latency: took.latency() };
+            direction.series.record(event);
+        }
+    }
+
+    /// A call that failed.
+    pub(crate) fn failed(&mut self, call: Call, error: &plumb_block::Error) {
+        let failure = error.errno().map_or(Failure::Unknown, Failure::Errno);
+        if let Some(direction) = self.direction(call) {
+            direction.errors.push((failure, 1));
+        }
+    }
+
+    /// A whole transaction.
+    pub(crate) fn transaction(&mut self, took: Took) {
+        self.transactions.record(took.latency());
+    }
+
+    /// Something became durable this long after it was begun.
+    pub(crate) fn durable(&mut self, took: Took) {
+        self.outcome.durable.record(took.latency());
+    }
+
+    fn direction(&mut self, call: Call) -> Option<&mut Direction> {
+        match call {
+            Call::Read => Some(&mut self.outcome.read),
+            Call::Write | Call::Append => Some(&mut self.outcome.write),
+            call if call.is_sync() => Some(&mut self.outcome.flush),
+            _ => None,
+        }
+    }
+
+    /// What completed so far.
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            reads: self.outcome.read.operations(),
+            writes: self.outcome.write.operations(),
+            trims: 0,
+            flushes: self.outcome.flush.operations(),
+            read_bytes: self.outcome.read.bytes,
+            write_bytes: self.outcome.write.bytes,
+            latency: plumb_load::LiveLatency::default(),
+        }
+    }
+
+    /// How many transactions completed so far.
+    pub(crate) fn transactions(&self) -> u64 {
+        self.transactions.count()
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.outcome.merge(&other.outcome);
+        self.transactions.merge(&other.transactions);
+        for (mine, theirs) in self.calls.iter_mut().zip(&other.calls) {
+            if let Some(theirs) = theirs {
+                mine.get_or_insert_default().merge(theirs);
+            }
+        }
+    }
+
+    /// What it comes to, of a run that ended at `end` and had up to `threads` calls in flight.
+    pub(crate) fn finish(mut self, end: Nanos, ending: Ending, threads: u32) -> Measured {
+        self.outcome.length = end.since(self.start);
+        self.outcome.ending = ending;
+        self.outcome.in_flight_max = u64::from(threads);
+        let calls = NAMES.iter().zip(self.calls);
+        let operations =
+            calls.filter_map(|((_, name), histogram)| Some(((*name).to_owned(), *histogram?))).collect();
+        Measured { outcome: self.outcome, operations, transactions: self.transactions, notes: Vec::new() }
+    }
+}
+
+/// The books of all threads. A histogram is large, so several threads share a book.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    books: Vec<Mutex<Book>>,
+}
+
+impl Recording {
+    /// More than so many threads share books.
+    const BOOKS_MAX: u32 = 8;
+
+    /// Books for `threads`.
+    pub(crate) fn starting_at(start: Nanos, expected: Nanos, threads: u32) -> Self {
+        let books = (0..threads.clamp(1, Self::BOOKS_MAX)).map(|_| Mutex::new(Book::starting_at(start, expected)));
+        Self { books: books.collect() }
+    }
+
+    /// Begins anew at `start`.
+    pub(crate) fn restart(&self, start: Nanos, expected: Nanos) {
+        for book in &self.books {
+            *lock(book) = Book::starting_at(start, expected);
+        }
+    }
+
+    /// The book of a thread.
+    pub(crate) fn of(&self, thread: u32) -> &Mutex<Book> {
+        &self.books[thread as usize % self.books.len()]
+    }
+
+    /// What completed so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for book in &self.books {
+            totals.add(&lock(book).totals());
+        }
+        totals
+    }
+
+    /// All of it in one book.
+    pub(crate) fn into_book(self) -> Book {
+        let books = self.books.into_iter().map(|book| book.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let together = books.reduce(|mut together, book| {
+            together.merge(&book);
+            together
+        });
+        // There is always one: see `starting_at`.
+        together.unwrap_or_else(|| Book::starting_at(Nanos::ZERO, Nanos::ZERO))
+    }
+}
+
+/// A panic elsewhere cannot leave a book so that reading it would be unsound, and the panic itself ends the run.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_stands_at_its_own_place() {
+        for (place, (call, name)) in NAMES.iter().enumerate() {
+            assert_eq!(*call as usize, place, "{name}");
+        }
+    }
+}

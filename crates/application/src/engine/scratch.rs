@@ -1,0 +1,72 @@
+//! The directory that is made for a run and removed after it, whatever happens.
+//!
+//! Only what this process made is removed: the directory's name is new, it is made with a call that fails if the name
+//! exists, and removal follows no symbolic links.
+
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::chance::Chance;
+use crate::error::Error;
+
+/// A directory that is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    path: PathBuf,
+    removed: bool,
+}
+
+/// How many names are tried before giving up.
+const TRIES: u64 = 100;
+
+impl Scratch {
+    /// What the names of all such directories begin with.
+    pub(crate) const PREFIX: &'static str = "plumb-load-";
+
+    /// Makes one beneath `parent`, for this user alone.
+    pub(crate) fn beneath(parent: &Path) -> Result<Self, Error> {
+        let failed = |path, source| Error::Directory { operation: "create", path, source };
+        // Only the name depends on the time: two runs side by side have the same seed more often than not.
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+        let mut chance = Chance::of(time, u64::from(std::process::id()));
+        for _ in 0..TRIES {
+            let path = parent.join(format!("{}{:08x}", Self::PREFIX, chance.below(1 << 32)));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self { path, removed: false }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(path, error)),
+            }
+        }
+        Err(failed(parent.to_owned(), ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it and passes `result` on. If it cannot be removed, that is an error, too.
+    pub(crate) fn remove_after<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
+        self.removed = true;
+        let path = self.path.clone();
+        match (std::fs::remove_dir_all(&path), result) {
+            (Ok(()), result) => result,
+            (Err(source), Ok(_)) => Err(Error::Directory { operation: "remove", path, source }),
+            (Err(removal), Err(source)) => {
+                Err(Error::LeftBehind { path, removal: removal.to_string(), source: Box::new(source) })
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.removed && let Err(error) = std::fs::remove_dir_all(&self.path) {
+            // Only a panic gets here, and it cannot be told otherwise.
+            eprintln!("plumb: cannot remove {}: {error}", self.path.display());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Why a profile could not be run, or had to stop.
+
+use std::path::PathBuf;
+
+use plumb_block::{Bytes, ErrorKind};
+
+/// A profile that could not be run, or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such profile.
+    #[error("there is no profile `{typed}`: expected one of {known}{hint}")]
+    UnknownProfile {
+        /// What was typed.
+        typed: String,
+        /// Those that there are.
+        known: String,
+        /// More in words, or empty.
+        hint: &'static str,
+    },
+    /// No such variant.
+    #[error("profile {profile} has no variant `{typed}`: expected one of {known}")]
+    UnknownVariant {
+        /// Of which profile.
+        profile: &'static str,
+        /// What was typed.
+        typed: String,
+        /// Those that it has.
+        known: String,
+    },
+    /// The profile works on files, and a device was named.
+    #[error("profile {profile} works on files: name a directory instead of {place}")]
+    NeedsDirectory {
+        /// Which profile.
+        profile: &'static str,
+        /// What was named.
+        place: String,
+    },
+    /// The profile is a block workload: its scenario is for the ordinary engine.
+    #[error("profile {profile} is a block workload and does not run by calls on files: run its scenario")]
+    IsBlocks {
+        /// Which profile.
+        profile: &'static str,
+    },
+    /// The profile is not a block workload: there is no scenario of it.
+    #[error("profile {profile} works on files and cannot be written down as a block workload: run it in a directory")]
+    IsNotBlocks {
+        /// Which profile.
+        profile: &'static str,
+    },
+    /// A limit makes no sense.
+    #[error("{field} is {value}: expected {expected}")]
+    Limit {
+        /// Which limit.
+        field: &'static str,
+        /// What it holds.
+        value: String,
+        /// What would have been accepted.
+        expected: &'static str,
+    },
+    /// The profile's own directory could not be made or removed.
+    #[error("cannot {operation} {}", path.display())]
+    Directory {
+        /// What was being done.
+        operation: &'static str,
+        /// To which directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The run failed, and its directory is still there.
+    #[error("the run failed, and its directory {} could not be removed ({removal}): remove it by hand", path.display())]
+    LeftBehind {
+        /// The directory.
+        path: PathBuf,
+        /// Why it could not be removed.
+        removal: String,
+        /// Why the run failed.
+        #[source]
+        source: Box<Error>,
+    },
+    /// Too little room even for a small version.
+    #[error(
+        "profile {profile} takes {room} and only {free} are free; half of that would be used, and less than 1 % of \
+         the profile says nothing: free some space or name another place"
+    )]
+    NoRoom {
+        /// Which profile.
+        profile: &'static str,
+        /// What it takes at full size.
+        room: Bytes,
+        /// What is free.
+        free: Bytes,
+    },
+    /// The file system became full.
+    #[error("the file system is full: free some space, name another place, or run a smaller scale; stopped")]
+    Full {
+        /// The call that failed.
+        #[source]
+        source: Cause,
+    },
+    /// A sync failed.
+    #[error(
+        "a sync failed: what was written since the last good one may be lost, and no later sync there can be \
+         trusted; stopped"
+    )]
+    SyncFailed {
+        /// The call that failed.
+        #[source]
+        source: Cause,
+    },
+    /// Another call failed.
+    #[error("a call failed; stopped")]
+    Call {
+        /// Which.
+        #[source]
+        source: Cause,
+    },
+}
+
+/// The call that failed, of a file system or of SQLite.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// On a file.
+    #[error(transparent)]
+    Store(#[from] plumb_block::Error),
+    /// In SQLite.
+    #[error("SQLite cannot {doing}")]
+    Sqlite {
+        /// What was being done.
+        doing: &'static str,
+        /// Why not.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+impl Error {
+    /// Of a call on files that failed; `is_sync` if it was to make something durable.
+    pub(crate) fn of_call(source: plumb_block::Error, is_sync: bool) -> Self {
+        let full = source.errno().is_some_and(plumb_block::Errno::is_full);
+        let latched = source.kind == ErrorKind::FlushLatched;
+        let source = Cause::Store(source);
+        match (is_sync || latched, full) {
+            // A sync that fails for want of space has lost data, too.
+            (true, _) => Self::SyncFailed { source },
+            (false, true) => Self::Full { source },
+            (false, false) => Self::Call { source },
+        }
+    }
+
+    /// Of something that SQLite could not do.
+    pub(crate) fn of_sqlite(source: rusqlite::Error, doing: &'static str) -> Self {
+        let code = source.sqlite_extended_error_code();
+        let cause = Cause::Sqlite { doing, source };
+        match code {
+            Some(rusqlite::ffi::SQLITE_FULL) => Self::Full { source: cause },
+            Some(rusqlite::ffi::SQLITE_IOERR_FSYNC | rusqlite::ffi::SQLITE_IOERR_DIR_FSYNC) => {
+                Self::SyncFailed { source: cause }
+            }
+            _ => Self::Call { source: cause },
+        }
+    }
+}

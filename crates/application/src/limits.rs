@@ -1,0 +1,82 @@
+//! Where a profile runs, how long, and who looks on.
+
+use std::path::{Path, PathBuf};
+
+use plumb_block::{Bytes, FileStore, Nanos};
+use plumb_load::Progress;
+
+use crate::error::Error;
+
+/// Opens a directory as a store.
+pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileStore>>;
+
+/// Where a profile runs.
+#[derive(Clone)]
+pub enum Place<'a> {
+    /// In a directory of its own beneath this one.
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// How much the file system has free, if that is known: less is prepared where it is short.
+        free: Option<Bytes>,
+        /// How the directory that is made there is opened.
+        open: OpenStore<'a>,
+    },
+    /// On a device: only block workloads can.
+    Device(String),
+}
+
+/// How long a profile runs, and how.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Limits {
+    /// No transaction starts after this time; `None` with no count either: as long as the profile says.
+    pub duration: Option<Nanos>,
+    /// So many transactions, over all threads together; in a block workload so many operations of each job.
+    pub count: Option<u64>,
+    /// So many threads, rather than as many as the profile says.
+    pub threads: Option<u32>,
+    /// So large a part of the files, above 0, at most 1; `None`: all, or as much as there is room for.
+    pub scale: Option<f64>,
+    /// What all sizes, places and choices follow from.
+    pub seed: u64,
+}
+
+/// What whoever looks on is told about ten times a second, on the thread that called.
+#[derive(Debug)]
+pub enum Moment<'a> {
+    /// Files are prepared. Nothing of that is measured.
+    Preparing {
+        /// How many bytes are written.
+        done: Bytes,
+        /// Of how many, about.
+        of: Bytes,
+    },
+    /// The load runs.
+    Running(&'a Progress),
+}
+
+impl Limits {
+    /// The most threads that can be asked for.
+    pub const THREADS_MAX: u32 = 1024;
+
+    /// Checks each limit.
+    ///
+    /// # Errors
+    /// The first that makes no sense.
+    pub fn validate(&self) -> Result<(), Error> {
+        let wrong = |field, value: String, expected| Err(Error::Limit { field, value, expected });
+        if self.duration == Some(Nanos::ZERO) {
+            return wrong("duration", Nanos::ZERO.to_string(), "a time above zero");
+        }
+        if self.count == Some(0) {
+            return wrong("count", "0".to_owned(), "at least 1");
+        }
+        if let Some(threads) = self.threads.filter(|threads| !(1..=Self::THREADS_MAX).contains(threads)) {
+            return wrong("threads", threads.to_string(), "1 to 1024");
+        }
+        if let Some(scale) = self.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1.0)) {
+            return wrong("scale", scale.to_string(), "above 0, at most 1");
+        }
+        Ok(())
+    }
+}

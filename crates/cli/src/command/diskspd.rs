@@ -1,0 +1,32 @@
+//! `plumb diskspd`: DiskSpd's command line, and its text and XML results.
+
+use plumb_dialect::diskspd::{self, Command};
+use plumb_load::SpanResult;
+
+use crate::command::running::{Running, read_file, usage};
+use crate::exit::Exit;
+use crate::{own, terminal};
+
+/// Runs what was typed.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
+    let (own, arguments) = own::take(arguments)?;
+    let running = Running::begin("diskspd", own);
+    let command = diskspd::parse(&arguments, &running.machine, &read_file).map_err(usage)?;
+    let invocation = match command {
+        Command::Usage => {
+            terminal::print(diskspd::USAGE)?;
+            return Ok(Exit::Done);
+        }
+        Command::Run(invocation) => invocation,
+    };
+    let machine = running.machine.clone();
+    if invocation.profile_only {
+        terminal::print(&invocation.profile_output(&machine))?;
+        return Ok(Exit::Done);
+    }
+    let meaning = invocation.meaning(&machine).map_err(usage)?;
+    running.run(meaning, &|trial| {
+        let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
+        terminal::print(&invocation.output(&results, &machine))
+    })
+}

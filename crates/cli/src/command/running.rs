@@ -1,0 +1,128 @@
+//! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::{Clock, RealClock};
+use plumb_dialect::{Machine, Meaning, native};
+use plumb_measure::Out;
+use plumb_path::Severity;
+use plumb_report::{Format, render};
+use plumb_target::Permission;
+use plumb_trial::{FailureKind, Request, Trial, TrialEnded, Watcher};
+
+use crate::arguments::OwnArguments;
+use crate::exit::{Exit, Refusal};
+use crate::load_progress::Bar;
+use crate::surroundings::{machine, parents, time_of_day};
+use crate::{stop, terminal};
+
+/// A command that runs a workload.
+pub(crate) struct Running {
+    /// Its name.
+    pub(crate) command: &'static str,
+    /// plumb's own options.
+    pub(crate) own: OwnArguments,
+    /// What dialects must know of the machine.
+    pub(crate) machine: Machine,
+}
+
+impl Running {
+    /// A run of `command` that begins now.
+    pub(crate) fn begin(command: &'static str, own: OwnArguments) -> Self {
+        Self { command, own, machine: machine(&time_of_day()) }
+    }
+
+    /// Runs what is meant and prints it: plumb's own document with `--json`, otherwise what `print` makes of it. With
+    /// `--show-workload` it is only said in plumb's own words.
+    pub(crate) fn run(
+        self,
+        meaning: Meaning,
+        print: &dyn Fn(&Trial) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Exit> {
+        let words = native::write(&meaning.scenario);
+        if self.own.show_workload {
+            meaning.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
+            terminal::print(&words)?;
+            return Ok(Exit::Done);
+        }
+        let trial = self.trial(meaning, words)?;
+        if self.own.json {
+            terminal::print(&render(&trial.recording, Format::Json, terminal::style())?)?;
+        } else {
+            print(&trial)?;
+        }
+        say_end(&trial);
+        Ok(exit_of(&trial))
+    }
+
+    fn trial(&self, meaning: Meaning, words: String) -> anyhow::Result<Trial> {
+        let stop = stop::on_signals()?;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let started_at = self.machine.started_at.clone();
+        let stem = format!("plumb-{}-{}", self.command, started_at.replace(['-', ':'], ""));
+        let out = self.own.out.clone();
+        let request = Request {
+            scenario: meaning.scenario,
+            words,
+            permission: Permission { overwrite: self.own.overwrite, destroy: self.own.destroy.clone() },
+            notes: meaning.notes,
+            command: self.command.to_owned(),
+            argv: self.machine.argv.clone(),
+            started_at,
+            out: out.map_or_else(|| Out::Within { parents: parents(), stem }, Out::At),
+        };
+        let mut watcher = self.watcher(&request, &stop);
+        let trial = plumb_trial::run(&request, &clock, &mut *watcher, &stop, &time_of_day);
+        drop(watcher);
+        Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
+    }
+
+    fn watcher(&self, request: &Request, _stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
+        Box::new(Bar::on_stderr(&request.scenario))
+    }
+}
+
+/// A command line that cannot be taken.
+pub(crate) fn usage(error: plumb_dialect::Error) -> Refusal {
+    Refusal::because(Exit::Usage, error)
+}
+
+/// Reads a file that a command line names.
+pub(crate) fn read_file(path: &str) -> std::io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
+/// What is said after the results: where the page is, and why the run is not whole.
+fn say_end(trial: &Trial) {
+    match &trial.ended {
+        TrialEnded::Complete => {}
+        TrialEnded::Interrupted => terminal::say("plumb: interrupted; what was measured until then is kept"),
+        TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
+            terminal::say(&format!("plumb: {reason}"));
+        }
+    }
+    if let Some(directory) = &trial.run_directory {
+        terminal::say(&format!("plumb: report: {}", directory.join(Format::Html.file_name()).display()));
+    }
+}
+
+fn exit_of(trial: &Trial) -> Exit {
+    let verdicts = &trial.recording.document.verdicts;
+    let found = verdicts.iter().any(|verdict| verdict.severity >= Severity::Danger);
+    let ended = match &trial.ended {
+        TrialEnded::Complete => Exit::Done,
+        TrialEnded::Interrupted => Exit::NotMeasured,
+        TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
+    };
+    if found { ended.and(Exit::Finding) } else { ended }
+}
+
+fn exit_of_kind(kind: FailureKind) -> Exit {
+    match kind {
+        FailureKind::Usage => Exit::Usage,
+        FailureKind::NotMeasured => Exit::NotMeasured,
+        FailureKind::Refused => Exit::Refused,
+        FailureKind::Failed => Exit::Failed,
+    }
+}

@@ -1,0 +1,20 @@
+//! `plumb sqlio`: SQLIO's command line, parameter file and text.
+
+use plumb_dialect::sqlio;
+
+use crate::command::running::{Running, read_file, usage};
+use crate::exit::Exit;
+use crate::{own, terminal};
+
+/// Runs what was typed.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
+    let (own, arguments) = own::take(arguments)?;
+    let running = Running::begin("sqlio", own);
+    let machine = running.machine.clone();
+    let invocation = sqlio::parse(&arguments, &machine, &read_file).map_err(usage)?;
+    let meaning = invocation.meaning().map_err(usage)?;
+    running.run(meaning, &|trial| match trial.spans.first() {
+        Some(span) => terminal::print(&sqlio::text(&invocation, &span.ran.result, &machine)),
+        None => Ok(()),
+    })
+}

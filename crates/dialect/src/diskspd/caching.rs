@@ -1,0 +1,86 @@
+//! `-S`, `-h` and `-N`: the flags add up over the whole command line, and those that exclude one another are refused.
+
+use super::profile::{CacheMode, MappedFlush, Target};
+
+/// What has been said of caches so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Caching {
+    cache: Option<CacheMode>,
+    write_through: bool,
+    mapped: bool,
+    flush: Option<MappedFlush>,
+}
+
+impl Caching {
+    /// Adds the flags after `-S`; none is `u`.
+    ///
+    /// # Errors
+    /// The flag that is unknown or excluded by an earlier one.
+    pub(super) fn add_flags(&mut self, flags: &str) -> Result<(), String> {
+        if flags.is_empty() {
+            return self.add_flag('u');
+        }
+        flags.chars().try_for_each(|flag| self.add_flag(flag))
+    }
+
+    fn add_flag(&mut self, flag: char) -> Result<(), String> {
+        match flag {
+            'b' => self.set_cache(CacheMode::Cached, flag),
+            'r' => self.set_cache(CacheMode::LocalOff, flag),
+            'u' => self.set_cache(CacheMode::Off, flag),
+            'w' if self.write_through => Err("'w' conflicts with an earlier write-through".to_owned()),
+            'w' => {
+                self.write_through = true;
+                Ok(())
+            }
+            'h' if self.write_through => Err("'h' conflicts with an earlier write-through".to_owned()),
+            'h' => {
+                self.set_cache(CacheMode::Off, flag)?;
+                self.write_through = true;
+                Ok(())
+            }
+            'm' if self.mapped => Err("'m' was given before".to_owned()),
+            'm' if self.cache == Some(CacheMode::Off) => {
+                Err("'m' (memory mapped) conflicts with an earlier u or h (no system cache)".to_owned())
+            }
+            'm' => {
+                self.mapped = true;
+                Ok(())
+            }
+            _ => Err(format!("'{flag}' is no cache flag: expected b, h, m, r, u or w")),
+        }
+    }
+
+    fn set_cache(&mut self, mode: CacheMode, flag: char) -> Result<(), String> {
+        if self.cache.is_some() {
+            return Err(format!("'{flag}' conflicts with an earlier cache mode"));
+        }
+        if self.mapped && mode == CacheMode::Off {
+            return Err(format!("'{flag}' (no system cache) conflicts with an earlier m (memory mapped)"));
+        }
+        self.cache = Some(mode);
+        Ok(())
+    }
+
+    /// Adds what follows `-N`.
+    ///
+    /// # Errors
+    /// If it is no way to flush.
+    pub(super) fn set_flush(&mut self, value: &str) -> Result<(), String> {
+        self.flush = Some(match value {
+            "v" | "V" => MappedFlush::ViewOfFile,
+            "n" | "N" => MappedFlush::NonVolatileMemory,
+            "i" | "I" => MappedFlush::NonVolatileMemoryNoDrain,
+            _ => return Err(format!("'{value}' is no way to flush a mapping: expected v, n or i")),
+        });
+        Ok(())
+    }
+
+    /// Puts it all into a target.
+    pub(super) fn apply_to(self, target: &mut Target) {
+        target.cache = self.cache.unwrap_or_default();
+        target.write_through = self.write_through;
+        target.mapped = self.mapped;
+        target.flush = self.flush;
+    }
+}

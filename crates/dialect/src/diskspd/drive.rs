@@ -1,0 +1,141 @@
+//! What is done to one target of a profile: how it is opened, and its workload.
+
+use std::num::NonZeroU32;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::{
+    Access, Amount, Arrival, BlockSizes, Burst, ByteRange, Caching, Content, Distribution, Division,
+    Durability, Engine, Opening, Priority, Random, Rate, Runs, Sequential, Stop, Walk, Workload, Zone,
+    ZoneLength,
+};
+
+use super::distribution::Unit;
+use super::meaning::{seed, threads};
+use super::profile::{CacheMode, IoPriority, Target, Throughput, TimeSpan, WriteContent};
+
+pub(super) const fn priority(priority: IoPriority) -> Priority {
+    match priority {
+        IoPriority::VeryLow => Priority::Idle,
+        IoPriority::Low => Priority::Low,
+        IoPriority::Normal => Priority::Normal,
+    }
+}
+
+pub(super) fn opening(span: &TimeSpan, target: &Target) -> Opening {
+    let caching = match target.cache {
+        _ if target.mapped => Caching::Mapped,
+        _ if target.is_drive() => Caching::Direct,
+        CacheMode::Cached => Caching::Cached,
+        CacheMode::Off | CacheMode::LocalOff => Caching::Direct,
+    };
+    let one_at_a_time = match (span.thread_count, span.request_count) {
+        (0, _) => target.requests == 1,
+        (1, 0) => target.requests == 1 && span.targets.len() == 1,
+        (_, requests) => requests == 1,
+    };
+    let engine = if one_at_a_time && !target.mapped { Engine::Synchronous } else { Engine::Auto };
+    Opening { caching, engine, ..Opening::CACHED }
+}
+
+pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize) -> Workload {
+    let block = Bytes(u64::from(target.block));
+    let threads = threads(span, target);
+    Workload {
+        blocks: BlockSizes::one(block),
+        access: access(target),
+        write_percent: target.write_percent,
+        depth: if span.requests_are_shared() { span.request_count } else { target.requests },
+        stop: Stop::after(Nanos::secs(u64::from(span.duration))),
+        durability: durability(target),
+        rate: rate(target, threads),
+        burst: burst(target, threads),
+        seed: seed(span, place),
+        division: match target.thread_stride {
+            0 => Division::Overlap,
+            stride => Division::Offset(Bytes(stride)),
+        },
+        content: content(span, target),
+        ..Workload::over(range(target), block)
+    }
+}
+
+fn range(target: &Target) -> ByteRange {
+    let length = match target.max_size {
+        0 => Bytes(u64::MAX),
+        end => Bytes(end.saturating_sub(target.base)),
+    };
+    ByteRange { offset: Bytes(target.base), length }
+}
+
+fn access(target: &Target) -> Access {
+    let block = u64::from(target.block);
+    let aligned = Some(Bytes(target.alignment)).filter(|align| align.0 != block);
+    if target.random_percent == 0 {
+        let walk = match (target.parallel, target.interlocked) {
+            (true, _) => Walk::Parallel,
+            (false, true) => Walk::Interlocked,
+            (false, false) => Walk::Each,
+        };
+        return Access::Sequential(Sequential { stride: aligned, walk });
+    }
+    let runs = match target.random_percent {
+        100 => Runs::Single,
+        random_percent => Runs::Geometric { random_percent },
+    };
+    Access::Random(Random { align: aligned, distribution: distribution(target), runs })
+}
+
+fn distribution(target: &Target) -> Distribution {
+    let Some(shares) = &target.distribution else { return Distribution::Uniform };
+    // The open end takes what is left, which the last zone leaves over.
+    let parts = shares.parts.iter().filter(|part| part.length > 0);
+    let zones = parts.map(|part| Zone {
+        io_percent: f64::from(part.io_percent),
+        length: match shares.unit {
+            Unit::Percent => ZoneLength::Percent(part.length as f64),
+            Unit::Absolute => ZoneLength::Bytes(Bytes(part.length)),
+        },
+    });
+    Distribution::Zoned(zones.collect())
+}
+
+fn durability(target: &Target) -> Durability {
+    if target.write_percent == 0 {
+        return Durability::default();
+    }
+    match (target.mapped, target.write_through, target.flush) {
+        (true, true, _) | (true, _, Some(_)) => Durability::flush_every(NonZeroU32::MIN),
+        (false, true, _) => Durability::EACH_WRITE,
+        _ => Durability::default(),
+    }
+}
+
+/// DiskSpd limits each thread; a workload all of them together.
+fn rate(target: &Target, threads: u32) -> Rate {
+    let all = |each: u32| f64::from(each) * f64::from(threads);
+    let amount = match target.throughput {
+        None => return Rate::Unlimited,
+        Some(Throughput::Iops(iops)) => Amount::Iops(all(iops)),
+        Some(Throughput::BytesPerMillisecond(bytes)) => Amount::BytesPerSecond(all(bytes) * 1000.0),
+    };
+    Rate::Scheduled { amount, arrival: Arrival::Fixed }
+}
+
+/// DiskSpd divides a burst among the threads.
+fn burst(target: &Target, threads: u32) -> Option<Burst> {
+    let operations = (target.burst / threads.max(1)).max(1);
+    (target.burst > 0).then(|| Burst { operations, pause: Nanos::millis(u64::from(target.think_ms)) })
+}
+
+fn content(span: &TimeSpan, target: &Target) -> Content {
+    match &target.content {
+        WriteContent::Counting if span.random_write_data => Content::Pattern,
+        WriteContent::Counting => Content::Counting,
+        WriteContent::Zero => Content::Zeroes,
+        WriteContent::Random => Content::Pattern,
+        WriteContent::Buffer { size, file: None } => Content::Buffer(Bytes(*size)),
+        WriteContent::Buffer { size, file: Some(path) } => {
+            Content::File { size: Bytes(*size), path: path.clone() }
+        }
+    }
+}

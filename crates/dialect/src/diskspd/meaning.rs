@@ -1,0 +1,190 @@
+//! What a profile means on Linux: a scenario, and what has to be said of it.
+//!
+//! | DiskSpd | here |
+//! |---|---|
+//! | `-Su`, `#N` | O_DIRECT |
+//! | `-Sw`, `-Sh` | each write with RWF_DSYNC; on a mapping, msync after each |
+//! | `-Sm` | a shared mapping |
+//! | `-o1` | pread and pwrite, one after the other |
+//! | threads of a target | one job, one seed for each job |
+//! | `-F` | one job of all targets, or one for each set of ThreadTargets |
+//! | `-I1`, `-I2` | I/O class idle; best effort, lowest |
+
+use std::collections::BTreeMap;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::{Affinity, Job, Scenario, Span, TargetUse, Warmup, Workload};
+
+use super::drive::{opening, priority, workload};
+use super::notes::Notes;
+use super::profile::{Precreate, Profile, Target, TimeSpan};
+use crate::Meaning;
+use crate::error::Error;
+use crate::machine::Machine;
+
+/// The most threads, each counted for each of its targets. A machine runs out of memory long before.
+const THREADS_MAX: u64 = 65_536;
+
+impl Profile {
+    /// What it means on this machine.
+    ///
+    /// # Errors
+    /// What cannot be run here, and why.
+    pub fn meaning(&self, machine: &Machine) -> Result<Meaning, Error> {
+        let mut notes = Notes::default();
+        notes.of_profile(self);
+        let mut spans = Vec::new();
+        let largest = self.largest_sizes();
+        for span in &self.time_spans {
+            check_number(span)?;
+            notes.of_span(span);
+            let jobs = jobs(span, &largest, machine)?;
+            let warmup = Warmup::For(Nanos::secs(u64::from(span.warmup)));
+            let cooldown = Nanos::secs(u64::from(span.cooldown));
+            spans.push(Span { warmup, cooldown, ..Span::of(jobs) });
+        }
+        Ok(Meaning { scenario: Scenario { spans }, notes: notes.said() })
+    }
+
+    /// How large files are made that get the largest size that any span gives them.
+    fn largest_sizes(&self) -> BTreeMap<&str, u64> {
+        let mut sizes = BTreeMap::new();
+        let targets = self.time_spans.iter().flat_map(|span| &span.targets);
+        for target in targets.filter(|_| self.precreate == Precreate::UseMaxSize) {
+            if let Some(size) = target.file_size {
+                let largest = sizes.entry(target.path.as_str()).or_insert(size);
+                *largest = size.max(*largest);
+            }
+        }
+        sizes
+    }
+}
+
+/// Refuses more threads than can be meant.
+fn check_number(span: &TimeSpan) -> Result<(), Error> {
+    let number: u64 = span.targets.iter().map(|target| u64::from(threads(span, target))).sum();
+    if number <= THREADS_MAX {
+        return Ok(());
+    }
+    let problem =
+        format!("{number} threads, each counted for each of its targets: at most {THREADS_MAX} are run");
+    Err(Error::new("-t or -F (ThreadsPerFile, ThreadCount)", problem))
+}
+
+fn jobs(span: &TimeSpan, largest: &BTreeMap<&str, u64>, machine: &Machine) -> Result<Vec<Job>, Error> {
+    let processors = processors(span, machine)?;
+    let mut jobs = Vec::new();
+    let mut threads_before = 0;
+    for (place, target) in span.targets.iter().enumerate() {
+        let job = Job {
+            name: target.path.clone(),
+            targets: vec![TargetUse { name: target.path.clone(), weight: target.weight }],
+            threads: threads(span, target),
+            threads_shared: span.thread_count > 0,
+            depth_shared: span.requests_are_shared(),
+            size: largest.get(target.path.as_str()).copied().or(target.file_size).map(Bytes),
+            opening: opening(span, target),
+            affinity: turned(processors.as_ref(), threads_before),
+            priority: priority(target.priority),
+            continue_on_error: false,
+            start_delay: Nanos::ZERO,
+            workload: workload(span, target, place),
+        };
+        threads_before += job.threads as usize;
+        job.workload.validate().map_err(|invalid| Error::new(&target.path, invalid.to_string()))?;
+        jobs.push(job);
+    }
+    if span.thread_count > 0 { shared(jobs, span) } else { Ok(jobs) }
+}
+
+/// Jobs whose threads are the same: one job of all targets, or one for each choice of targets that threads make.
+fn shared(jobs: Vec<Job>, span: &TimeSpan) -> Result<Vec<Job>, Error> {
+    let mut others = jobs.into_iter();
+    let Some(first) = others.next() else { return Ok(Vec::new()) };
+    for (job, target) in others.zip(&span.targets[1..]) {
+        let seed = first.workload.seed;
+        let same = Workload { seed, ..job.workload } == first.workload
+            && (job.opening, job.priority, job.size) == (first.opening, first.priority, first.size);
+        if !same {
+            let problem = format!("'{}' is driven otherwise than '{}'", target.path, first.name);
+            return Err(Error::new("-F (ThreadCount)", problem).remedy(
+                "threads in all do the same to all targets: give each target threads of its own, ThreadsPerFile",
+            ));
+        }
+    }
+    let mut threads_before = 0;
+    let crews = crews(span).into_iter().enumerate().map(|(place, (targets, threads))| {
+        let workload = Workload { seed: seed(span, place), ..first.workload.clone() };
+        let affinity = match &first.affinity {
+            Affinity::Each(processors) => turned(Some(processors), threads_before),
+            other => other.clone(),
+        };
+        threads_before += threads as usize;
+        Job { name: format!("{threads} threads"), targets, threads, affinity, workload, ..first.clone() }
+    });
+    Ok(crews.collect())
+}
+
+/// The threads of a span by the targets that they work on. Those without any do nothing.
+fn crews(span: &TimeSpan) -> Vec<(Vec<TargetUse>, u32)> {
+    let mut crews: Vec<(Vec<TargetUse>, u32)> = Vec::new();
+    for thread in 0..span.thread_count {
+        let targets: Vec<TargetUse> =
+            span.targets.iter().filter_map(|target| used_by(target, thread)).collect();
+        match crews.iter_mut().find(|(known, _)| *known == targets) {
+            Some((_, threads)) => *threads += 1,
+            None if targets.is_empty() => {}
+            None => crews.push((targets, 1)),
+        }
+    }
+    crews
+}
+
+/// How `thread` uses `target`, if it does.
+fn used_by(target: &Target, thread: u32) -> Option<TargetUse> {
+    let own = target.thread_targets.iter().find(|each| each.thread == thread);
+    let weight = match own {
+        Some(each) if each.weight > 0 => each.weight,
+        None if !target.thread_targets.is_empty() => return None,
+        _ => target.weight,
+    };
+    Some(TargetUse { name: target.path.clone(), weight })
+}
+
+/// How many threads work on `target`.
+pub(super) const fn threads(span: &TimeSpan, target: &Target) -> u32 {
+    if span.thread_count > 0 { span.thread_count } else { target.threads }
+}
+
+/// The processors that threads are put on in turn; `None`: wherever the scheduler does.
+fn processors(span: &TimeSpan, machine: &Machine) -> Result<Option<Vec<u32>>, Error> {
+    if span.affinity_disabled {
+        return Ok(None);
+    }
+    if span.affinity.is_empty() {
+        return Ok(Some(machine.processors.clone()));
+    }
+    let numbers = span.affinity.iter().map(|processor| {
+        let typed = format!("-ag{},{}", processor.group, processor.number);
+        processor.on(machine).map_err(|problem| Error::new(typed, problem))
+    });
+    numbers.collect::<Result<_, _>>().map(Some)
+}
+
+/// The round goes on from target to target.
+fn turned(processors: Option<&Vec<u32>>, threads_before: usize) -> Affinity {
+    match processors {
+        None => Affinity::Any,
+        Some(processors) if processors.is_empty() => Affinity::Any,
+        Some(processors) => {
+            let mut turned = processors.clone();
+            turned.rotate_left(threads_before % processors.len());
+            Affinity::Each(turned)
+        }
+    }
+}
+
+/// The seed of the job at `place`: DiskSpd's have 32 bits, so no two jobs draw the same.
+pub(super) fn seed(span: &TimeSpan, place: usize) -> u64 {
+    u64::from(span.seed) + ((place as u64) << 32)
+}

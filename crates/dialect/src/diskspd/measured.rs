@@ -1,0 +1,230 @@
+//! Figures of a result that both outputs print: rates, percentiles, I/Os per interval, shares of processors.
+
+use plumb_block::Nanos;
+use plumb_load::{Direction, LoadOutcome, Part, ProcessorUse, SpanResult};
+use plumb_measure::{Histogram, Series};
+
+use super::distribution::{Distribution, Unit};
+use super::profile::{Target, TimeSpan};
+
+/// Which operations a table is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Reads and writes.
+    Total,
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+}
+
+impl Side {
+    /// What `outcome` counted of it.
+    pub(super) fn of(self, outcome: &LoadOutcome) -> Direction {
+        match self {
+            Self::Read => outcome.read.clone(),
+            Self::Write => outcome.write.clone(),
+            Self::Total => {
+                let mut both = outcome.read.clone();
+                both.merge(&outcome.write);
+                both
+            }
+        }
+    }
+}
+
+/// The parts of all threads, each with the number of its thread.
+pub(super) fn parts(result: &SpanResult) -> impl Iterator<Item = (usize, &Part)> {
+    result
+        .threads
+        .iter()
+        .enumerate()
+        .flat_map(|(number, thread)| thread.parts.iter().map(move |part| (number, part)))
+}
+
+/// Whether so little was measured that there are no rates. DiskSpd's limit.
+pub(super) fn is_interrupted(result: &SpanResult) -> bool {
+    result.window < Nanos(100)
+}
+
+/// So much per second of `window`.
+pub(super) fn per_second(amount: u64, window: Nanos) -> f64 {
+    let seconds = window.as_secs_f64();
+    if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
+}
+
+/// MiB per second of `window`.
+pub(super) fn mib_per_second(bytes: u64, window: Nanos) -> f64 {
+    per_second(bytes, window) / f64::from(1 << 20)
+}
+
+/// Seconds as milliseconds.
+pub(super) fn ms(seconds: f64) -> f64 {
+    seconds * 1e3
+}
+
+/// The durations of a histogram by rank.
+pub(super) struct Ranks<'a> {
+    histogram: &'a Histogram,
+    bins: Vec<(Nanos, u64)>,
+}
+
+impl<'a> Ranks<'a> {
+    /// Of `histogram`.
+    pub(super) fn of(histogram: &'a Histogram) -> Self {
+        let mut seen = 0;
+        let bins = histogram.bins().map(|(value, count)| {
+            seen += count;
+            (value, seen)
+        });
+        Self { histogram, bins: bins.collect() }
+    }
+
+    /// The milliseconds that `parts` of 1,000,000,000 operations did not exceed; `None` if there were none. 0 is the
+    /// shortest, 1,000,000,000 the longest.
+    pub(super) fn at(&self, parts: u64) -> Option<f64> {
+        let count = self.histogram.count();
+        let rank = (u128::from(count) * u128::from(parts)).div_ceil(1_000_000_000) as u64;
+        let value = match rank {
+            0 | 1 => self.histogram.min(),
+            _ if rank == count => self.histogram.max(),
+            _ => {
+                let place = self.bins.partition_point(|(_, seen)| *seen < rank);
+                self.bins.get(place).map(|(value, _)| *value)
+            }
+        };
+        value.map(|value| ms(value.as_secs_f64()))
+    }
+}
+
+/// I/Os in intervals of equal length, the whole ones of a window.
+#[derive(Debug)]
+pub(super) struct Intervals {
+    /// How long each is.
+    pub(super) length: Nanos,
+    /// One after the other.
+    pub(super) buckets: Vec<Bucket>,
+}
+
+/// I/Os of an interval.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bucket {
+    /// How many.
+    pub(super) operations: u64,
+    /// How long they took together.
+    pub(super) latency_sum: Nanos,
+    /// How long the longest took.
+    pub(super) latency_max: Nanos,
+}
+
+impl Intervals {
+    /// Of `series` over `window`, in intervals of `asked_ms` or the next length that is whole buckets of all
+    /// `series_width`s.
+    pub(super) fn of(series: &Series, window: Nanos, asked_ms: u32, series_width: Nanos) -> Self {
+        let length = Self::length_of(asked_ms, series_width.max(series.width()));
+        let mut buckets = vec![Bucket::default(); (window.0 / length.0.max(1)) as usize];
+        let joined = length.0 / series.width().0.max(1);
+        for (place, point) in series.points().iter().enumerate() {
+            let place = place as u64 / joined.max(1);
+            let Some(bucket) = buckets.get_mut(place as usize) else { break };
+            bucket.operations += point.operations;
+            bucket.latency_sum = bucket.latency_sum.saturating_add(point.latency_sum);
+            bucket.latency_max = bucket.latency_max.max(point.latency_max);
+        }
+        Self { length, buckets }
+    }
+
+    fn length_of(asked_ms: u32, width: Nanos) -> Nanos {
+        let asked = Nanos::millis(u64::from(asked_ms));
+        Nanos(width.0.max(1) * asked.0.div_ceil(width.0.max(1)).max(1))
+    }
+
+    /// The standard deviation of I/Os per second from interval to interval.
+    pub(super) fn deviation(&self) -> f64 {
+        if self.buckets.is_empty() {
+            return 0.0;
+        }
+        let count = self.buckets.len() as f64;
+        let mean = self.buckets.iter().map(|bucket| bucket.operations as f64).sum::<f64>() / count;
+        let squares =
+            self.buckets.iter().map(|bucket| (bucket.operations as f64 - mean).powi(2)).sum::<f64>();
+        (squares / count).sqrt() / self.length.as_secs_f64()
+    }
+}
+
+/// Percent of a processor's time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    pub(super) used: f64,
+    pub(super) user: f64,
+    pub(super) kernel: f64,
+    pub(super) idle: f64,
+}
+
+impl Usage {
+    /// Of one processor.
+    pub(super) fn of(processor: &ProcessorUse) -> Self {
+        let all = (processor.user + processor.kernel + processor.idle).as_secs_f64();
+        let percent = |time: Nanos| if all > 0.0 { 100.0 * time.as_secs_f64() / all } else { 0.0 };
+        let (user, kernel) = (percent(processor.user), percent(processor.kernel));
+        Self { used: user + kernel, user, kernel, idle: percent(processor.idle) }
+    }
+
+    /// The mean of all processors.
+    pub(super) fn mean(processors: &[ProcessorUse]) -> Self {
+        let count = processors.len().max(1) as f64;
+        processors.iter().map(Self::of).fold(Self::default(), |sum, each| Self {
+            used: sum.used + each.used / count,
+            user: sum.user + each.user / count,
+            kernel: sum.kernel + each.kernel / count,
+            idle: sum.idle + each.idle / count,
+        })
+    }
+}
+
+/// What was asked for the target at `place` of `result`. Threads that choose their targets make several jobs of one
+/// span, and then a target comes in several places.
+pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -> Option<&'a Target> {
+    let name = &result.targets.get(place)?.name;
+    let there = span.targets.get(place).filter(|target| target.path == *name);
+    there.or_else(|| span.targets.iter().find(|target| target.path == *name))
+}
+
+/// A part of a target and the share of I/Os that went there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EffectivePart {
+    pub(super) io_percent: u8,
+    /// Bytes from the start of the range.
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Where I/Os went on a target of `size`, holes left out; `None` without a distribution. A target that is shorter
+/// than the distribution cuts it off: the shares then do not add up to 100.
+pub(super) fn effective(target: &Target, size: u64) -> Option<Vec<EffectivePart>> {
+    let Distribution { unit, parts } = target.distribution.as_ref()?;
+    let end = if target.max_size > 0 { target.max_size.min(size) } else { size };
+    let length = end.saturating_sub(target.base);
+    let bytes = |part: u64| match unit {
+        Unit::Percent => (u128::from(length) * u128::from(part) / 100) as u64,
+        Unit::Absolute => part,
+    };
+    let mut covered = 0_u64;
+    let mut effective = Vec::new();
+    for part in parts {
+        let from = bytes(covered).min(length);
+        covered = if part.length == 0 { length } else { covered.saturating_add(part.length) };
+        let to = bytes(covered).min(length);
+        if part.io_percent > 0 && from < to {
+            effective.push(EffectivePart { io_percent: part.io_percent, from, to });
+        }
+    }
+    Some(effective)
+}
+
+/// When a run began, as DiskSpd prints it: `2024/01/31 12:00:00 UTC` from RFC 3339.
+pub(super) fn start_time(rfc3339: &str) -> String {
+    let (date, time) = rfc3339.split_once('T').unwrap_or((rfc3339, ""));
+    let seconds = time.split(['.', 'Z', '+']).next().unwrap_or_default();
+    format!("{} {seconds} UTC", date.replace('-', "/"))
+}

@@ -1,0 +1,101 @@
+//! DiskSpd 2.2: its command line, profiles and outputs.
+//!
+//! ```text
+//! arguments ──► overrides ─┐
+//!     │                    ▼
+//!     ├──► switch ──► Profile ──► meaning ──► Scenario ──► (it runs) ──► SpanResult
+//!     └──► xml_read ──►   │                                                  │
+//!                         └──► xml_write, text (input parameters)    text, result_xml
+//! ```
+//!
+//! What is accepted follows DiskSpd, but numbers are read strictly (`-d10s` is an error, not 10) and nothing is
+//! accepted that would silently do nothing. What differs on Linux is said once, in [`Meaning::notes`].
+//!
+//! Limitations: the wait statistics of `-vs` are those that are kept here; buckets of `-D` are whole tenths of a
+//! second, and have no shortest latency and no deviation of latencies.
+
+mod access;
+mod affinity;
+mod arguments;
+mod caching;
+mod conflicts;
+pub mod distribution;
+mod drive;
+mod etw;
+mod meaning;
+mod measured;
+mod notes;
+mod overrides;
+pub mod profile;
+mod result_xml;
+mod size;
+mod switch;
+mod target;
+mod templates;
+mod text;
+mod usage;
+mod xml_read;
+mod xml_read_target;
+mod xml_tree;
+mod xml_write;
+
+pub use arguments::parse;
+pub use profile::{Profile, ResultFormat};
+pub use result_xml::xml;
+pub(crate) use templates::check_name;
+pub use text::text;
+pub use usage::USAGE;
+pub use xml_read::profile as read_profile;
+pub use xml_write::profile as write_profile;
+
+use plumb_load::SpanResult;
+
+use crate::Meaning;
+use crate::error::Error;
+use crate::machine::Machine;
+
+/// What a command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// How to use it: [`USAGE`].
+    Usage,
+    /// A run, or to print its profile.
+    Run(Invocation),
+}
+
+/// A run that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// What to run and what to print.
+    pub profile: Profile,
+    /// Print the profile and run nothing (`-Rp`).
+    pub profile_only: bool,
+}
+
+impl Invocation {
+    /// What it means here.
+    ///
+    /// # Errors
+    /// What cannot be run here, and why.
+    pub fn meaning(&self, machine: &Machine) -> Result<Meaning, Error> {
+        self.profile.meaning(machine)
+    }
+
+    /// What `-Rp` prints: the profile as text, XML or both.
+    pub fn profile_output(&self, machine: &Machine) -> String {
+        self.printed(|| text::profile(&self.profile, machine), || xml_write::profile(&self.profile))
+    }
+
+    /// What a run prints: the results of its time spans, in order, as text, XML or both.
+    pub fn output(&self, results: &[SpanResult], machine: &Machine) -> String {
+        self.printed(|| text(self, results, machine), || xml(self, results, machine))
+    }
+
+    fn printed(&self, text: impl FnOnce() -> String, xml: impl FnOnce() -> String) -> String {
+        match self.profile.result_format {
+            ResultFormat::Text => text(),
+            ResultFormat::Xml => xml(),
+            ResultFormat::Both => format!("{}\n{}", text(), xml()),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the user should be told once: what is different on Linux, or means nothing here.
+
+use plumb_measure::SERIES_BUCKET;
+
+use super::profile::{CacheMode, MappedFlush, Precreate, Profile, Target, TimeSpan};
+
+/// Notes, each once.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    said: Vec<String>,
+}
+
+impl Notes {
+    /// All of them, in order.
+    pub(super) fn said(self) -> Vec<String> {
+        self.said
+    }
+
+    /// What is to be said of the run as a whole.
+    pub(super) fn of_profile(&mut self, profile: &Profile) {
+        self.when(profile.etw.is_some(), "-e (ETW): there is no Windows event tracing; nothing is traced");
+        self.when(
+            profile.experiment_flags > 0,
+            "-: (ExperimentFlags): DiskSpd's experiments concern its own way to wait; they change nothing here",
+        );
+        self.when(
+            profile.verbose_stats,
+            "-vs (VerboseStats): threads wait otherwise than DiskSpd's; what is kept of it here is printed",
+        );
+        self.when(
+            !matches!(profile.precreate, Precreate::None | Precreate::UseMaxSize),
+            "PrecreateFiles: each file is made before the first time span that names it",
+        );
+    }
+
+    /// What is to be said of a time span and its targets.
+    pub(super) fn of_span(&mut self, span: &TimeSpan) {
+        self.when(
+            span.completion_routines,
+            "-x (CompletionRoutines): Linux has one way to complete I/O; the requests are the same",
+        );
+        let tenth = (SERIES_BUCKET.0 / 1_000_000) as u32;
+        if span.iops_deviation && !span.bucket_ms.is_multiple_of(tenth) {
+            let whole = span.bucket_ms.div_ceil(tenth) * tenth;
+            self.say(format!(
+                "-D{} (IoBucketDuration): I/Os are counted in whole {tenth} ms, so intervals are {whole} ms",
+                span.bucket_ms
+            ));
+        }
+        for target in &span.targets {
+            self.of_caches(target);
+            self.of_hints(target);
+            self.of_offsets(span, target);
+        }
+    }
+
+    fn of_caches(&mut self, target: &Target) {
+        self.when(
+            target.cache == CacheMode::LocalOff && !target.mapped,
+            "-Sr (DisableLocalCache): on a local file this is O_DIRECT",
+        );
+        self.when(
+            target.is_drive() && target.cache == CacheMode::Cached,
+            "#N is always opened past the page cache (O_DIRECT)",
+        );
+        self.when(
+            target.mapped && target.write_through && target.flush.is_none() && target.write_percent > 0,
+            "-Smw: write-through on a mapping is msync after each write",
+        );
+        self.when(
+            target.mapped && target.cache == CacheMode::LocalOff,
+            "-Smr: a mapping always goes through the page cache",
+        );
+        match target.flush {
+            Some(MappedFlush::NonVolatileMemory) => {
+                self.say("-Nn (FlushType): flushed by msync, whatever the medium".to_owned());
+            }
+            Some(MappedFlush::NonVolatileMemoryNoDrain) => {
+                self.say("-Ni (FlushType): flushed by msync, which waits for the drain".to_owned());
+            }
+            Some(MappedFlush::ViewOfFile) | None => {}
+        }
+        self.when(
+            target.flush.is_some() && target.write_percent == 0,
+            "-N (FlushType): nothing is written, so nothing is flushed",
+        );
+    }
+
+    fn of_hints(&mut self, target: &Target) {
+        let hints = target.hints;
+        self.when(
+            hints.random || hints.sequential,
+            "-fr, -fs (RandomAccess, SequentialScan): no hint is given; the kernel's readahead finds the pattern itself",
+        );
+        self.when(
+            hints.temporary,
+            "-ft (TemporaryFile): Linux has no temporary files that are written back later",
+        );
+        self.when(
+            target.large_pages,
+            "-l (UseLargePages): buffers are of the usual pages; the requests are the same",
+        );
+    }
+
+    fn of_offsets(&mut self, span: &TimeSpan, target: &Target) {
+        let threads = if span.thread_count > 0 { span.thread_count } else { target.threads };
+        let sequential = target.random_percent == 0;
+        self.when(
+            target.parallel && target.requests == 1,
+            "-p (ParallelAsyncIO): with one outstanding I/O, -o1, nothing is parallel",
+        );
+        self.when(
+            target.interlocked && threads == 1,
+            "-si (InterlockedSequential): with one thread, its offset is shared with nobody",
+        );
+        self.when(
+            sequential && !target.interlocked && threads > 1 && target.thread_stride == 0,
+            "threads that start at one offset do not make the target's I/O sequential; -si shares the offset, -T sets them apart",
+        );
+        self.when(
+            target.weight != 1 && !span.requests_are_shared(),
+            "Weight: counts only with ThreadCount and RequestCount",
+        );
+    }
+
+    fn when(&mut self, holds: bool, note: &str) {
+        if holds {
+            self.say(note.to_owned());
+        }
+    }
+
+    fn say(&mut self, note: String) {
+        if !self.said.contains(&note) {
+            self.said.push(note);
+        }
+    }
+}

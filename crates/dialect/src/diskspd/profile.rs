@@ -1,0 +1,144 @@
+//! DiskSpd's own description of a run: time spans, their targets, and what is printed.
+//!
+//! A command line and a profile file are two ways to write it; [`xml`](super::xml_write) is a third, and reading back
+//! what was written gives the same profile. Sizes are in bytes with all defaults filled in, so nothing here depends
+//! on how it was typed.
+
+use std::collections::BTreeSet;
+
+pub use super::etw::EtwSetting;
+pub use super::target::{
+    CacheMode, Hints, IoPriority, MappedFlush, Target, ThreadTarget, Throughput, WriteContent,
+};
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// A dot of progress for every so many I/Os of a thread; 0: none.
+    pub progress: u32,
+    /// DiskSpd's experiment flags. They have no meaning here.
+    pub experiment_flags: u32,
+    /// What is printed.
+    pub result_format: ResultFormat,
+    /// More words while it runs.
+    pub verbose: bool,
+    /// How threads waited, after the results.
+    pub verbose_stats: bool,
+    /// Which files are made before the first span.
+    pub precreate: Precreate,
+    /// What of Windows event tracing was asked for; it has no meaning here.
+    pub etw: Option<BTreeSet<EtwSetting>>,
+    /// One after the other; at least one.
+    pub time_spans: Vec<TimeSpan>,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResultFormat {
+    /// Tables.
+    #[default]
+    Text,
+    /// XML.
+    Xml,
+    /// First the tables, then XML: DiskSpd itself knows only one of both. In a profile it is `both`.
+    Both,
+}
+
+/// Which files of later spans are made before the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Precreate {
+    /// None: each is made before the span that names it.
+    #[default]
+    None,
+    /// All, as large as the largest size any span gives them.
+    UseMaxSize,
+    /// Those that every span gives the same size.
+    ConstantSizes,
+    /// Those that every span gives the same size or none.
+    ConstantOrZeroSizes,
+}
+
+/// Targets that are driven at the same time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeSpan {
+    /// Completion routines instead of completion ports.
+    pub completion_routines: bool,
+    /// Print latencies.
+    pub measure_latency: bool,
+    /// Print how I/Os per second varied.
+    pub iops_deviation: bool,
+    /// Threads run where the scheduler puts them.
+    pub affinity_disabled: bool,
+    /// Measured seconds.
+    pub duration: u32,
+    /// Seconds before.
+    pub warmup: u32,
+    /// Seconds after.
+    pub cooldown: u32,
+    /// Threads in all, each on every target; 0: each target has threads of its own.
+    pub thread_count: u32,
+    /// With threads in all: outstanding I/Os of each over all targets; 0: each target has its own count.
+    pub request_count: u32,
+    /// Milliseconds of the intervals in which I/Os per second are counted.
+    pub bucket_ms: u32,
+    /// The seed.
+    pub seed: u32,
+    /// New random bytes for each write.
+    pub random_write_data: bool,
+    /// Processors for threads in turn; empty: all.
+    pub affinity: Vec<Processor>,
+    /// At least one.
+    pub targets: Vec<Target>,
+}
+
+/// A processor as Windows counts them: in groups of at most 64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Processor {
+    /// Group.
+    pub group: u32,
+    /// Number in the group.
+    pub number: u32,
+}
+
+impl Profile {
+    /// A profile of these spans that prints text.
+    pub const fn of(time_spans: Vec<TimeSpan>) -> Self {
+        Self {
+            progress: 0,
+            experiment_flags: 0,
+            result_format: ResultFormat::Text,
+            verbose: false,
+            verbose_stats: false,
+            precreate: Precreate::None,
+            etw: None,
+            time_spans,
+        }
+    }
+}
+
+impl TimeSpan {
+    /// DiskSpd's defaults: 5 s of warm-up, 10 s measured.
+    pub const fn of(targets: Vec<Target>) -> Self {
+        Self {
+            completion_routines: false,
+            measure_latency: false,
+            iops_deviation: false,
+            affinity_disabled: false,
+            duration: 10,
+            warmup: 5,
+            cooldown: 0,
+            thread_count: 0,
+            request_count: 0,
+            bucket_ms: 1000,
+            seed: 0,
+            random_write_data: false,
+            affinity: Vec::new(),
+            targets,
+        }
+    }
+
+    /// Whether outstanding I/Os are those of a thread over all its targets.
+    pub const fn requests_are_shared(&self) -> bool {
+        self.thread_count > 0 && self.request_count > 0
+    }
+}

@@ -1,0 +1,89 @@
+//! Results as XML, in DiskSpd's structure, with one element more at the end of each time span: `Storage`, what the
+//! devices beneath were handed.
+//!
+//! What is not known is left out rather than made up: the shortest latency of an interval, its deviation, sockets and
+//! nodes of processors.
+
+mod latency;
+mod storage;
+mod system;
+mod threads;
+
+use plumb_load::SpanResult;
+
+use super::Invocation;
+use super::measured::{Usage, is_interrupted};
+use super::profile::TimeSpan;
+use super::xml_write::{self, XmlWriter};
+use crate::machine::Machine;
+
+/// The results of the time spans of `invocation`, in order. Spans that did not run are left out.
+pub fn xml(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
+    let mut writer = XmlWriter::default();
+    writer.open("Results");
+    system::write(machine, &mut writer);
+    xml_write::write_into(&invocation.profile, &mut writer);
+    for (span, result) in invocation.profile.time_spans.iter().zip(results) {
+        writer.open("TimeSpan");
+        if is_interrupted(result) {
+            let reason = "The test was interrupted before the measurements began. No results are displayed.";
+            writer.value("Error", reason);
+        } else {
+            time_span(span, result, machine, &mut writer);
+        }
+        writer.close("TimeSpan");
+    }
+    writer.close("Results");
+    writer.finish()
+}
+
+fn time_span(span: &TimeSpan, result: &SpanResult, machine: &Machine, writer: &mut XmlWriter) {
+    writer.value("TestTimeSeconds", format!("{:.2}", result.window.as_secs_f64()));
+    writer.value("ThreadCount", result.threads.len());
+    writer.value("RequestCount", span.request_count);
+    writer.value("ProcCount", machine.processors.len());
+    processors(result, writer);
+    if span.measure_latency {
+        latency::percentiles(&result.total(), writer);
+    }
+    if span.iops_deviation {
+        threads::iops(span, result, &result.total(), writer);
+    }
+    threads::write(span, result, writer);
+    storage::write(result, writer);
+}
+
+fn processors(result: &SpanResult, writer: &mut XmlWriter) {
+    if result.processors.is_empty() {
+        return;
+    }
+    writer.open("CpuUtilization");
+    for processor in &result.processors {
+        writer.open("CPU");
+        writer.value("Group", processor.number / 64);
+        writer.value("Id", processor.number % 64);
+        usage(Usage::of(processor), writer);
+        writer.close("CPU");
+    }
+    writer.open("Average");
+    usage(Usage::mean(&result.processors), writer);
+    writer.close("Average");
+    writer.close("CpuUtilization");
+}
+
+fn usage(usage: Usage, writer: &mut XmlWriter) {
+    let percents = [
+        ("UsagePercent", usage.used),
+        ("UserPercent", usage.user),
+        ("KernelPercent", usage.kernel),
+        ("IdlePercent", usage.idle),
+    ];
+    for (name, percent) in percents {
+        writer.value(name, format!("{percent:.2}"));
+    }
+}
+
+/// Milliseconds as DiskSpd writes them.
+fn three_decimals(ms: f64) -> String {
+    format!("{ms:.3}")
+}

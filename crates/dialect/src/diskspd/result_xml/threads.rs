@@ -1,0 +1,104 @@
+//! What each thread did to each of its targets, and I/Os over time.
+
+use plumb_block::Nanos;
+use plumb_load::{LoadOutcome, SpanResult};
+
+use super::super::measured::{Bucket, Intervals, asked, effective, ms, parts};
+use super::super::profile::{Target, TimeSpan};
+use super::super::xml_write::XmlWriter;
+use super::{latency, three_decimals};
+
+pub(super) fn write(span: &TimeSpan, result: &SpanResult, writer: &mut XmlWriter) {
+    for number in 0..result.threads.len() {
+        writer.open("Thread");
+        writer.value("Id", number);
+        for (_, part) in parts(result).filter(|(owner, _)| *owner == number) {
+            writer.open("Target");
+            target(span, result, part.target, &part.outcome, writer);
+            writer.close("Target");
+        }
+        writer.close("Thread");
+    }
+}
+
+fn target(span: &TimeSpan, result: &SpanResult, place: usize, outcome: &LoadOutcome, writer: &mut XmlWriter) {
+    let Some(target) = result.targets.get(place) else { return };
+    let (read, write) = (&outcome.read, &outcome.write);
+    writer.value("Path", &target.name);
+    writer.value("BytesCount", read.bytes.0 + write.bytes.0);
+    writer.value("FileSize", target.size.0);
+    writer.value("IOCount", read.operations() + write.operations());
+    writer.value("ReadBytes", read.bytes.0);
+    writer.value("ReadCount", read.operations());
+    writer.value("WriteBytes", write.bytes.0);
+    writer.value("WriteCount", write.operations());
+    if let Some(asked) = asked(span, result, place) {
+        distribution(asked, target.size.0, writer);
+    }
+    if span.measure_latency {
+        latency::of_target(outcome, writer);
+    }
+    if span.iops_deviation {
+        iops(span, result, outcome, writer);
+    }
+}
+
+fn distribution(target: &Target, size: u64, writer: &mut XmlWriter) {
+    let Some(parts) = effective(target, size).filter(|parts| !parts.is_empty()) else { return };
+    writer.open("Distribution");
+    writer.open("Absolute");
+    let mut range = |io: u8, length: u64| writer.line(&format!("<Range IO=\"{io}\">{length}</Range>"));
+    let mut covered = 0;
+    for part in parts {
+        if part.from > covered {
+            range(0, part.from - covered);
+        }
+        range(part.io_percent, part.to - part.from);
+        covered = part.to;
+    }
+    writer.close("Absolute");
+    writer.close("Distribution");
+}
+
+/// I/Os per second over time, and how they varied.
+pub(super) fn iops(span: &TimeSpan, result: &SpanResult, outcome: &LoadOutcome, writer: &mut XmlWriter) {
+    let width = outcome.read.series.width().max(outcome.write.series.width());
+    let of = |series| Intervals::of(series, result.window, span.bucket_ms, width);
+    let (reads, writes) = (of(&outcome.read.series), of(&outcome.write.series));
+    let mut both = outcome.read.series.clone();
+    both.merge(&outcome.write.series);
+    writer.open("Iops");
+    if outcome.read.operations() > 0 {
+        writer.value("ReadIopsStdDev", three_decimals(reads.deviation()));
+    }
+    if outcome.write.operations() > 0 {
+        writer.value("WriteIopsStdDev", three_decimals(writes.deviation()));
+    }
+    writer.value("IopsStdDev", three_decimals(of(&both).deviation()));
+    for (place, (read, write)) in reads.buckets.iter().zip(&writes.buckets).enumerate() {
+        bucket(reads.length, place as u64 + 1, *read, *write, writer);
+    }
+    writer.close("Iops");
+}
+
+fn bucket(length: Nanos, number: u64, read: Bucket, write: Bucket, writer: &mut XmlWriter) {
+    let per_second = |operations: u64| operations as f64 / length.as_secs_f64();
+    let longest = |bucket: Bucket| three_decimals(ms(bucket.latency_max.as_secs_f64()));
+    let mean = |bucket: Bucket| match bucket.operations {
+        0 => three_decimals(0.0),
+        operations => three_decimals(ms(bucket.latency_sum.as_secs_f64()) / operations as f64),
+    };
+    writer.line(&format!(
+        "<Bucket SampleMillisecond=\"{}\" Read=\"{:.0}\" Write=\"{:.0}\" Total=\"{:.0}\" \
+         ReadMaxLatencyMilliseconds=\"{}\" ReadAvgLatencyMilliseconds=\"{}\" \
+         WriteMaxLatencyMilliseconds=\"{}\" WriteAvgLatencyMilliseconds=\"{}\"/>",
+        length.0 / 1_000_000 * number,
+        per_second(read.operations),
+        per_second(write.operations),
+        per_second(read.operations + write.operations),
+        longest(read),
+        mean(read),
+        longest(write),
+        mean(write),
+    ));
+}

@@ -1,0 +1,300 @@
+//! One switch after the other: what each says, before it is known whether they go together.
+
+use std::collections::BTreeSet;
+
+use super::access::Access;
+use super::affinity;
+use super::caching::Caching;
+use super::profile::{EtwSetting, IoPriority, Profile, Target, Throughput, TimeSpan, WriteContent};
+use super::size::{number, number_within, size, size_before};
+use crate::error::Error;
+
+/// What the switches of a command line say.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// With its only time span; the targets are not in it yet.
+    pub(super) profile: Profile,
+    /// What every target is like.
+    pub(super) target: Target,
+    access: Access,
+    caching: Caching,
+    /// The argument that gave the end of the range.
+    end_given: Option<String>,
+    base_given: Option<String>,
+}
+
+impl Draft {
+    /// Nothing said but the block, which sizes in `b` refer to.
+    pub(super) fn new(block: u32) -> Self {
+        let profile = Profile::of(vec![TimeSpan::of(Vec::new())]);
+        let target = Target { block, alignment: u64::from(block), ..Target::at("") };
+        Self {
+            profile,
+            target,
+            access: Access::default(),
+            caching: Caching::default(),
+            end_given: None,
+            base_given: None,
+        }
+    }
+
+    /// The profile for these targets.
+    ///
+    /// # Errors
+    /// If switches that were given do not go together.
+    pub(super) fn finish(mut self, targets: &[String]) -> Result<Profile, Error> {
+        std::mem::take(&mut self.access).apply_to(&mut self.target)?;
+        self.caching.apply_to(&mut self.target);
+        let target = &self.target;
+        let targets = targets.iter().map(|path| Target { path: path.clone(), ..target.clone() }).collect();
+        self.span().targets = targets;
+        Ok(self.profile)
+    }
+
+    /// Takes a switch that is about more than what a profile may be changed in (those are
+    /// [`Overrides`](super::overrides::Overrides)).
+    ///
+    /// # Errors
+    /// If it is unknown or its value makes no sense.
+    pub(super) fn take(&mut self, typed: &str) -> Result<(), Error> {
+        let mut characters = typed.chars();
+        characters.next();
+        let letter = characters.next();
+        let value = characters.as_str();
+        let wrong = |problem: String| Error::new(typed, problem);
+        let block = u64::from(self.target.block);
+        match letter {
+            // Read before all others.
+            Some('b') => Ok(()),
+            Some('r') => self.access.add_random(typed, value, block),
+            Some('s') => self.access.add_stride(typed, value, block),
+            Some('S') => self.caching.add_flags(value).map_err(wrong),
+            Some('N') => self.caching.set_flush(value).map_err(wrong),
+            Some('h') => nothing(value).and_then(|()| self.caching.add_flags("h")).map_err(wrong),
+            Some('B') => self.take_base(typed, value).map_err(wrong),
+            Some('f') => self.take_end_or_hints(typed, value).map_err(wrong),
+            Some('Z') => self.take_content(value).map_err(wrong),
+            Some('y') => Err(event(typed, value)),
+            Some(letter) => {
+                match self.take_of_span(letter, value).or_else(|| self.take_of_target(letter, value)) {
+                    Some(taken) => taken.map_err(wrong),
+                    None => Err(unknown(typed)),
+                }
+            }
+            None => Err(unknown(typed)),
+        }
+    }
+
+    /// Switches of the run and its time span; `None`: not one of them.
+    fn take_of_span(&mut self, letter: char, value: &str) -> Option<Result<(), String>> {
+        let span = self.profile.time_spans.first_mut()?;
+        Some(match letter {
+            'a' => affinity::parse(value).map(|processors| span.affinity.extend(processors)),
+            'D' => default_or_count(value, 1000).map(|ms| {
+                span.iops_deviation = true;
+                span.bucket_ms = ms;
+            }),
+            'e' => self.profile.add_etw(value),
+            'F' => count(value).map(|threads| span.thread_count = threads),
+            'L' => nothing(value).map(|()| span.measure_latency = true),
+            'n' => nothing(value).map(|()| span.affinity_disabled = true),
+            'O' => count(value).map(|requests| span.request_count = requests),
+            'P' => default_or_count(value, 65_536).map(|every| self.profile.progress = every),
+            'x' => nothing(value).map(|()| span.completion_routines = true),
+            _ => return None,
+        })
+    }
+
+    /// Switches of all targets; `None`: not one of them.
+    fn take_of_target(&mut self, letter: char, value: &str) -> Option<Result<(), String>> {
+        let target = &mut self.target;
+        let block = u64::from(target.block);
+        Some(match letter {
+            'c' => above_zero(value, block).map(|size| target.file_size = Some(size)),
+            'g' => throughput(value).map(|throughput| target.throughput = Some(throughput)),
+            'i' => count(value).map(|burst| target.burst = burst),
+            'I' => number_within(value, 1, 3).map(|level| target.priority = priority(level)),
+            'j' => count(value).map(|ms| target.think_ms = ms),
+            'l' => nothing(value).map(|()| target.large_pages = true),
+            'o' => count(value).map(|requests| target.requests = requests),
+            'p' => nothing(value).map(|()| target.parallel = true),
+            't' => count(value).map(|threads| target.threads = threads),
+            'T' => above_zero(value, block).map(|stride| target.thread_stride = stride),
+            'w' => number_within(value, 0, 100).map(|percent| target.write_percent = percent as u8),
+            _ => return None,
+        })
+    }
+
+    /// `-Bbase[:length]`.
+    fn take_base(&mut self, typed: &str, value: &str) -> Result<(), String> {
+        if let Some(earlier) = &self.base_given {
+            return Err(format!("the base was given before, by {earlier}"));
+        }
+        let block = u64::from(self.target.block);
+        let (base, rest) = size_before(value, block)?;
+        match rest.strip_prefix(':') {
+            Some("") => return Err(format!("'{value}': no length after ':'")),
+            Some(length) => {
+                let end = base.checked_add(size(length, block)?);
+                self.set_end(typed, end.ok_or_else(|| format!("'{value}' ends above 16 EiB"))?)?;
+            }
+            None if rest.is_empty() => {}
+            None => return Err(format!("'{value}': expected a size, and ':' and a length if wanted")),
+        }
+        self.target.base = base;
+        self.base_given = Some(typed.to_owned());
+        Ok(())
+    }
+
+    /// `-f<size>` or hints `-f{r,s,t}`.
+    fn take_end_or_hints(&mut self, typed: &str, value: &str) -> Result<(), String> {
+        if value.starts_with(|first: char| first.is_ascii_digit()) {
+            let end = above_zero(value, u64::from(self.target.block))?;
+            return self.set_end(typed, end);
+        }
+        if value.is_empty() {
+            return Err("expected a size, or hints of r, s and t".to_owned());
+        }
+        for hint in value.chars() {
+            match hint {
+                'r' => self.target.hints.random = true,
+                's' => self.target.hints.sequential = true,
+                't' => self.target.hints.temporary = true,
+                _ => return Err(format!("'{value}' is neither a size nor hints of r, s and t")),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_end(&mut self, typed: &str, end: u64) -> Result<(), String> {
+        if let Some(earlier) = &self.end_given {
+            return Err(format!("the end of the range was given before, by {earlier}"));
+        }
+        self.end_given = Some(typed.to_owned());
+        self.target.max_size = end;
+        Ok(())
+    }
+
+    /// `-Z`, `-Zr`, `-Z<size>[,file]`.
+    fn take_content(&mut self, value: &str) -> Result<(), String> {
+        let content = match value {
+            "" => WriteContent::Zero,
+            "r" => {
+                self.span().random_write_data = true;
+                return self.one_content();
+            }
+            _ => {
+                let (size, file) = match value.split_once(',') {
+                    Some((_, "")) => return Err(format!("'{value}': no file after ','")),
+                    Some((size, file)) => (size, Some(file.to_owned())),
+                    None => (value, None),
+                };
+                WriteContent::Buffer { size: above_zero(size, u64::from(self.target.block))?, file }
+            }
+        };
+        self.target.content = content;
+        self.one_content()
+    }
+
+    fn one_content(&mut self) -> Result<(), String> {
+        let fixed = self.target.content != WriteContent::Counting;
+        if fixed && self.span().random_write_data {
+            return Err("writes have one content: -Zr conflicts with -Z and -Z<size>".to_owned());
+        }
+        Ok(())
+    }
+
+    fn span(&mut self) -> &mut TimeSpan {
+        &mut self.profile.time_spans[0]
+    }
+}
+
+impl Profile {
+    fn add_etw(&mut self, value: &str) -> Result<(), String> {
+        let setting = EtwSetting::typed(value).ok_or_else(|| {
+            format!(
+                "'{value}' is no tracing setting: expected q, c, s, p, PROCESS, THREAD, IMAGE_LOAD, DISK_IO, \
+                 MEMORY_PAGE_FAULTS, MEMORY_HARD_FAULTS, NETWORK or REGISTRY"
+            )
+        })?;
+        self.etw.get_or_insert_with(BTreeSet::new).insert(setting);
+        Ok(())
+    }
+}
+
+/// `-b<size>`.
+///
+/// # Errors
+/// If it is no size from 1 byte to less than 4 GiB.
+pub(super) fn block(typed: &str, value: &str) -> Result<u32, Error> {
+    let wrong = |problem: String| {
+        Error::new(typed, problem).remedy("a switch and its value are one argument: -b4k, not -b 4k")
+    };
+    if value.ends_with(['b', 'B']) {
+        return Err(wrong(format!("'{value}': the block cannot be given in blocks")));
+    }
+    let bytes = size(value, 1).map_err(wrong)?;
+    let fits = u32::try_from(bytes).ok().filter(|bytes| (1..u32::MAX).contains(bytes));
+    fits.ok_or_else(|| wrong(format!("'{value}' is no block size: expected 1 byte to less than 4 GiB")))
+}
+
+/// An argument that is no switch of DiskSpd.
+pub(super) fn unknown(typed: &str) -> Error {
+    Error::new(typed, format!("'{typed}' is no switch of DiskSpd")).remedy("-? lists them")
+}
+
+fn event(typed: &str, value: &str) -> Error {
+    match value.chars().next() {
+        Some('s' | 'f' | 'r' | 'p' | 'e') => {
+            let problem = format!("'{value}' names a Windows event, and Linux has none");
+            Error::new(typed, problem).remedy("the run starts at once, and Ctrl-C or SIGTERM ends it early")
+        }
+        _ => unknown(typed),
+    }
+}
+
+fn throughput(value: &str) -> Result<Throughput, String> {
+    Ok(match value.strip_suffix('i') {
+        Some(iops) => Throughput::Iops(count(iops)?),
+        None => Throughput::BytesPerMillisecond(count(value)?),
+    })
+}
+
+fn priority(level: u32) -> IoPriority {
+    match level {
+        1 => IoPriority::VeryLow,
+        2 => IoPriority::Low,
+        _ => IoPriority::Normal,
+    }
+}
+
+/// A count from 1.
+fn count(value: &str) -> Result<u32, String> {
+    number_within(value, 1, i32::MAX as u32)
+}
+
+fn default_or_count(value: &str, default: u32) -> Result<u32, String> {
+    if value.is_empty() { Ok(default) } else { count(value) }
+}
+
+fn above_zero(value: &str, block: u64) -> Result<u64, String> {
+    match size(value, block)? {
+        0 => Err(format!("'{value}': expected a size above 0")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn nothing(value: &str) -> Result<(), String> {
+    if value.is_empty() { Ok(()) } else { Err(format!("takes no value, but '{value}' follows")) }
+}
+
+/// Whole seconds.
+///
+/// # Errors
+/// If it is no number that fits.
+pub(super) fn seconds(value: &str) -> Result<u32, String> {
+    number(value)
+        .ok()
+        .and_then(|value| u32::try_from(value).ok())
+        .ok_or_else(|| format!("'{value}': expected whole seconds"))
+}

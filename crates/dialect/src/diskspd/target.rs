@@ -1,0 +1,195 @@
+//! A target of a profile: where it is, and what is done to it.
+//!
+//! All defaults are filled in: `alignment`, for one, is the block where nothing else was said.
+
+use super::distribution::Distribution;
+
+/// A target and what is done to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// A path, `#N`, a scheme, or the template `*N`.
+    pub path: String,
+    /// Bytes of an I/O.
+    pub block: u32,
+    /// Where the range begins.
+    pub base: u64,
+    /// Where the range ends; 0: with the target.
+    pub max_size: u64,
+    /// Access hints.
+    pub hints: Hints,
+    /// Large memory pages for buffers.
+    pub large_pages: bool,
+    /// Whether caches of the system stand between.
+    pub cache: CacheMode,
+    /// Writes reach the medium before they complete.
+    pub write_through: bool,
+    /// Loads and stores to a mapping.
+    pub mapped: bool,
+    /// How stores to a mapping are flushed.
+    pub flush: Option<MappedFlush>,
+    /// What writes consist of.
+    pub content: WriteContent,
+    /// All outstanding I/Os walk from the same offset.
+    pub parallel: bool,
+    /// I/Os of a burst, over all threads of the target; 0: no bursts.
+    pub burst: u32,
+    /// Milliseconds between bursts; 0: no bursts.
+    pub think_ms: u32,
+    /// Make the file this large.
+    pub file_size: Option<u64>,
+    /// How many of 100 I/Os go to a random place: 0 is sequential, 100 random.
+    pub random_percent: u8,
+    /// Random: what offsets are multiples of. Sequential: the stride.
+    pub alignment: u64,
+    /// How random I/Os are spread over the range.
+    pub distribution: Option<Distribution>,
+    /// All threads take the next offset from one position.
+    pub interlocked: bool,
+    /// The n-th thread starts n times so far from the base.
+    pub thread_stride: u64,
+    /// Outstanding I/Os of each thread.
+    pub requests: u32,
+    /// How many of 100 I/Os are writes.
+    pub write_percent: u8,
+    /// A limit of each thread.
+    pub throughput: Option<Throughput>,
+    /// Threads of this target.
+    pub threads: u32,
+    /// I/O priority.
+    pub priority: IoPriority,
+    /// How often it is chosen where threads have outstanding I/Os over all targets.
+    pub weight: u32,
+    /// The only threads that work on it, where threads have outstanding I/Os over all targets.
+    pub thread_targets: Vec<ThreadTarget>,
+}
+
+/// Hints with which a file is opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Random access.
+    pub random: bool,
+    /// Sequential scan.
+    pub sequential: bool,
+    /// A temporary file.
+    pub temporary: bool,
+}
+
+/// Whether caches of the system stand between.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Yes.
+    #[default]
+    Cached,
+    /// Not this machine's; a file server's may.
+    LocalOff,
+    /// No.
+    Off,
+}
+
+/// How stores to a mapping are flushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MappedFlush {
+    /// FlushViewOfFile.
+    ViewOfFile,
+    /// RtlFlushNonVolatileMemory.
+    NonVolatileMemory,
+    /// The same, without waiting for it to drain.
+    NonVolatileMemoryNoDrain,
+}
+
+/// What writes consist of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum WriteContent {
+    /// The bytes 0 to 255 over and over.
+    #[default]
+    Counting,
+    /// Zeroes.
+    Zero,
+    /// Random bytes; a profile may say so without the size of a buffer.
+    Random,
+    /// From a buffer, each write from another place in it.
+    Buffer {
+        /// Its size.
+        size: u64,
+        /// What it is filled from; `None`: random bytes.
+        file: Option<String>,
+    },
+}
+
+/// A limit on the throughput of a thread on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Throughput {
+    /// Bytes per millisecond.
+    BytesPerMillisecond(u32),
+    /// I/Os per second.
+    Iops(u32),
+}
+
+/// I/O priority.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IoPriority {
+    /// 1.
+    VeryLow,
+    /// 2.
+    Low,
+    /// 3.
+    #[default]
+    Normal,
+}
+
+/// A thread that works on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadTarget {
+    /// Its number.
+    pub thread: u32,
+    /// The weight of the target for this thread; 0: that of the target.
+    pub weight: u32,
+}
+
+impl Target {
+    /// DiskSpd's default block.
+    pub const BLOCK: u32 = 64 << 10;
+
+    /// DiskSpd's defaults: 64 KiB reads one after the other, two outstanding.
+    pub fn at(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            block: Self::BLOCK,
+            base: 0,
+            max_size: 0,
+            hints: Hints::default(),
+            large_pages: false,
+            cache: CacheMode::Cached,
+            write_through: false,
+            mapped: false,
+            flush: None,
+            content: WriteContent::Counting,
+            parallel: false,
+            burst: 0,
+            think_ms: 0,
+            file_size: None,
+            random_percent: 0,
+            alignment: u64::from(Self::BLOCK),
+            distribution: None,
+            interlocked: false,
+            thread_stride: 0,
+            requests: 2,
+            write_percent: 0,
+            throughput: None,
+            threads: 1,
+            priority: IoPriority::Normal,
+            weight: 1,
+            thread_targets: Vec::new(),
+        }
+    }
+
+    /// Whether it is a whole drive, `#N`.
+    pub fn is_drive(&self) -> bool {
+        self.path.starts_with('#')
+    }
+
+    /// Whether it stands for a target that is named later, `*N`.
+    pub fn is_template(&self) -> bool {
+        self.path.starts_with('*')
+    }
+}

@@ -1,0 +1,99 @@
+//! Results as text, in DiskSpd's layout: headings and columns are those that existing parsers look for.
+//!
+//! Behind all of it stands a section that DiskSpd does not have: what the devices beneath were handed, beside what
+//! the application did.
+
+mod cpu;
+mod distributions;
+mod input;
+mod percentiles;
+mod storage;
+mod tables;
+mod waits;
+
+use std::fmt::Write as _;
+
+use plumb_load::SpanResult;
+
+use super::Invocation;
+use super::measured::{is_interrupted, start_time};
+use super::profile::{Profile, TimeSpan};
+use crate::machine::Machine;
+
+/// A line of stars.
+const STARS: &str = "*******************************************************************************";
+
+/// The profile alone.
+pub(super) fn profile(profile: &Profile, machine: &Machine) -> String {
+    let mut page = Page::default();
+    input::profile(profile, machine, &mut page);
+    page.finish()
+}
+
+/// The results of the time spans of `invocation`, in order. Spans that did not run are left out.
+pub fn text(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
+    let profile = &invocation.profile;
+    let mut page = Page::default();
+    input::profile(profile, machine, &mut page);
+    system(machine, &mut page);
+    for (number, (span, result)) in profile.time_spans.iter().zip(results).enumerate() {
+        page.line(&format!("\nResults for timespan {}:", number + 1));
+        page.line(STARS);
+        if is_interrupted(result) {
+            page.line("The test was interrupted before the measurements began. No results are displayed.");
+            continue;
+        }
+        time_span(profile, span, result, &mut page);
+    }
+    if results.len() > 1 {
+        tables::totals(results, &mut page);
+    }
+    storage::section(results, &mut page);
+    page.finish()
+}
+
+fn system(machine: &Machine, page: &mut Page) {
+    page.line("System information:\n");
+    page.line(&format!("\tcomputer name: {}", machine.host));
+    page.line(&format!("\tstart time: {}\n", start_time(&machine.started_at)));
+    page.line(&format!("\tcpu count:\t\t{}", machine.processors.len()));
+    page.line(&format!("\tpage size:\t\t{}", machine.page_bytes));
+    page.line(&format!("\tmemory:\t\t\t{}", super::size::shown(machine.memory_bytes)));
+    page.line(&format!("\tkernel:\t\t\t{}", machine.kernel));
+    page.line(&format!("\tplumb:\t\t\t{}", machine.version));
+}
+
+fn time_span(profile: &Profile, span: &TimeSpan, result: &SpanResult, page: &mut Page) {
+    page.line(&format!("\nactual test time:\t{:.2}s", result.window.as_secs_f64()));
+    page.line(&format!("thread count:\t\t{}", result.threads.len()));
+    if span.requests_are_shared() {
+        page.line(&format!("request count:\t\t{}", span.request_count));
+    }
+    cpu::table(result, page);
+    distributions::section(span, result, page);
+    tables::sections(span, result, page);
+    if span.measure_latency {
+        percentiles::charts(result, page);
+    }
+    if profile.verbose_stats {
+        waits::table(result, page);
+    }
+}
+
+/// Lines of text.
+#[derive(Debug, Default)]
+struct Page {
+    written: String,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        // Writing to a string cannot fail.
+        let written = writeln!(self.written, "{line}");
+        debug_assert!(written.is_ok(), "a string refused to be written to");
+    }
+
+    fn finish(self) -> String {
+        self.written
+    }
+}

@@ -1,0 +1,39 @@
+//! A command line or file that cannot be taken.
+
+use std::fmt;
+
+/// What cannot be taken, where, and what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The argument as typed, or `file:line`.
+    pub place: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to do, if that is known.
+    pub remedy: Option<String>,
+}
+
+impl Error {
+    /// `problem` at `place`.
+    pub fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { place: place.into(), problem: problem.into(), remedy: None }
+    }
+
+    /// With what to do instead.
+    #[must_use]
+    pub fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.problem)?;
+        match &self.remedy {
+            Some(remedy) => write!(f, "; {remedy}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

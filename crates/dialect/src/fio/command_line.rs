@@ -1,0 +1,242 @@
+//! The command line: fio's own options, job options, and job files.
+//!
+//! `--name` begins a job; options before the first `--name`, or after `--name=global`, hold for all that follow,
+//! those in job files too. An option's value is in the same argument or in the next one.
+
+use super::edit;
+use super::invocation::{Format, Output};
+use super::job_file;
+use super::section::{Section, Sections, Setting};
+use super::surroundings::Surroundings;
+use crate::{Error, Machine};
+
+/// What was typed.
+#[derive(Debug)]
+pub(super) struct Typed {
+    /// How to print.
+    pub(super) output: Output,
+    /// Nothing may be written.
+    pub(super) read_only: bool,
+    /// What holds for all.
+    pub(super) global: Vec<Setting>,
+    /// The jobs.
+    pub(super) sections: Vec<Section>,
+    /// What to tell the user.
+    pub(super) notes: Vec<String>,
+}
+
+/// What becomes of an option of fio that is not one of jobs.
+enum Own {
+    /// It does something here.
+    Works { with_value: bool },
+    /// It has no meaning here, and why.
+    Said { with_value: bool, why: &'static str },
+    /// It cannot be taken, and what to do instead.
+    Refused { remedy: &'static str },
+}
+
+const FORMATS: &str = "use --output-format=normal, json or json+";
+const FLEET: &str = "run plumb on each host";
+
+/// fio's options that are not those of jobs.
+const OWN: [(&str, Own); 34] = [
+    ("output", Own::Works { with_value: true }),
+    ("output-format", Own::Works { with_value: true }),
+    ("section", Own::Works { with_value: true }),
+    ("eta", Own::Works { with_value: true }),
+    ("parse-only", Own::Works { with_value: false }),
+    ("showcmd", Own::Works { with_value: false }),
+    ("readonly", Own::Works { with_value: false }),
+    ("eta-newline", Own::Said { with_value: true, why: "progress is one line that is drawn again" }),
+    ("eta-interval", Own::Said { with_value: true, why: "progress is drawn at its own pace" }),
+    ("max-jobs", Own::Said { with_value: true, why: "there is no such limit" }),
+    ("alloc-size", Own::Said { with_value: true, why: "there is no shared memory pool" }),
+    ("warnings-fatal", Own::Said { with_value: false, why: "whatever is not understood is an error" }),
+    ("aux-path", Own::Said { with_value: true, why: "no state files are written" }),
+    ("minimal", Own::Refused { remedy: FORMATS }),
+    ("append-terse", Own::Refused { remedy: FORMATS }),
+    ("terse-version", Own::Refused { remedy: FORMATS }),
+    ("client", Own::Refused { remedy: FLEET }),
+    ("server", Own::Refused { remedy: FLEET }),
+    ("daemonize", Own::Refused { remedy: FLEET }),
+    ("remote-config", Own::Refused { remedy: FLEET }),
+    ("debug", Own::Refused { remedy: "leave it out" }),
+    ("bandwidth-log", Own::Refused { remedy: "use write_bw_log with log_avg_msec" }),
+    ("idle-prof", Own::Refused { remedy: "leave it out: processor use is always reported" }),
+    ("status-interval", Own::Refused { remedy: "use write_bw_log, write_iops_log and write_lat_log" }),
+    ("trigger-file", Own::Refused { remedy: "leave it out" }),
+    ("trigger-timeout", Own::Refused { remedy: "leave it out" }),
+    ("trigger", Own::Refused { remedy: "leave it out" }),
+    ("trigger-remote", Own::Refused { remedy: "leave it out" }),
+    ("merge-blktrace-only", Own::Refused { remedy: "use fio itself to merge traces" }),
+    ("inflate-log", Own::Refused { remedy: "logs are not compressed here" }),
+    ("cpuclock-test", Own::Refused { remedy: "leave it out" }),
+    ("crctest", Own::Refused { remedy: "leave it out" }),
+    ("cmdhelp", Own::Refused { remedy: "see fio(1)" }),
+    ("enghelp", Own::Refused { remedy: "see fio(1)" }),
+];
+
+/// Reads the command line and the job files that it names.
+///
+/// # Errors
+/// Names the argument or line.
+pub(super) fn read(
+    arguments: &[String],
+    machine: &Machine,
+    surroundings: &Surroundings<'_>,
+) -> Result<Typed, Error> {
+    let mut reader = Reader::new(asked_sections(arguments));
+    let mut rest = arguments.iter();
+    let mut files = Vec::new();
+    while let Some(argument) = rest.next() {
+        match argument.strip_prefix("--").or_else(|| argument.strip_prefix('-').filter(|a| !a.is_empty())) {
+            Some("") => files.extend(rest.by_ref()),
+            Some(option) => reader.option(argument, option, &mut rest)?,
+            None => files.push(argument),
+        }
+    }
+    for file in files {
+        job_file::read(file, &mut reader.sections, machine, surroundings)?;
+    }
+    reader.finish()
+}
+
+/// The sections asked for, wherever on the command line.
+fn asked_sections(arguments: &[String]) -> Vec<String> {
+    let mut asked = Vec::new();
+    for (index, argument) in arguments.iter().enumerate() {
+        match argument.strip_prefix("--section") {
+            Some("") => asked.extend(arguments.get(index + 1).cloned()),
+            Some(value) => asked.extend(value.strip_prefix('=').map(str::to_owned)),
+            None => {}
+        }
+    }
+    asked
+}
+
+struct Reader {
+    output: Output,
+    read_only: bool,
+    sections: Sections,
+    notes: Vec<String>,
+}
+
+impl Reader {
+    fn new(only: Vec<String>) -> Self {
+        let formats = vec![Format::Normal];
+        let output = Output { formats, file: None, parse_only: false, show_command: false, progress: None };
+        Self { output, read_only: false, sections: Sections::only(only), notes: Vec::new() }
+    }
+
+    fn option<'a>(
+        &mut self,
+        argument: &str,
+        option: &str,
+        rest: &mut impl Iterator<Item = &'a String>,
+    ) -> Result<(), Error> {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (option, None),
+        };
+        if let Some((name, own)) = OWN.iter().find(|(own, _)| *own == name) {
+            return self.own(name, own, value, argument, rest);
+        }
+        if name == "name" {
+            let value = value.or_else(|| rest.next().cloned()).filter(|value| !value.is_empty());
+            let value =
+                value.ok_or_else(|| Error::new(argument, "name needs a value").remedy("--name=job"))?;
+            self.sections.begin(&value, format!("--name={value}"));
+            return Ok(());
+        }
+        let known = super::vocabulary::find(name, argument).map_err(|error| like_own(name, error))?;
+        let value = match value {
+            None if !known.stands_alone => rest.next().cloned(),
+            value => value,
+        };
+        let place = value.as_ref().map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}"));
+        self.sections.set(job_file::setting(name, value, place)?);
+        Ok(())
+    }
+
+    fn own<'a>(
+        &mut self,
+        name: &str,
+        own: &Own,
+        value: Option<String>,
+        argument: &str,
+        rest: &mut impl Iterator<Item = &'a String>,
+    ) -> Result<(), Error> {
+        match own {
+            Own::Works { with_value } => {
+                let value = if *with_value { value.or_else(|| rest.next().cloned()) } else { value };
+                if *with_value && value.is_none() {
+                    return Err(Error::new(argument, format!("--{name} needs a value")));
+                }
+                self.works(name, &value.unwrap_or_default(), argument)
+            }
+            Own::Said { with_value, why } => {
+                if *with_value && value.is_none() {
+                    rest.next();
+                }
+                self.notes.push(format!("--{name} has no effect: {why}"));
+                Ok(())
+            }
+            Own::Refused { remedy } => {
+                Err(Error::new(argument, format!("--{name} is not supported")).remedy(*remedy))
+            }
+        }
+    }
+
+    fn works(&mut self, name: &str, value: &str, argument: &str) -> Result<(), Error> {
+        match name {
+            "output" => self.output.file = Some(value.to_owned()),
+            "output-format" => self.output.formats = formats(value, argument)?,
+            "eta" => {
+                self.output.progress = match value {
+                    "always" => Some(true),
+                    "never" => Some(false),
+                    "auto" => None,
+                    _ => {
+                        return Err(Error::new(argument, "--eta is neither always, never nor auto"));
+                    }
+                }
+            }
+            "parse-only" => self.output.parse_only = true,
+            "showcmd" => self.output.show_command = true,
+            "readonly" => self.read_only = true,
+            // The sections were collected before.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Typed, Error> {
+        let (global, sections) = self.sections.finish();
+        if sections.is_empty() {
+            return Err(Error::new("the command line", "no job is defined")
+                .remedy("name a job file, or begin with --name=job --rw=randread --size=1g"));
+        }
+        let Self { output, read_only, notes, .. } = Self { sections: Sections::default(), ..self };
+        Ok(Typed { output, read_only, global, sections, notes })
+    }
+}
+
+/// The error of an unknown option, if one of fio's own is nearer.
+fn like_own(name: &str, error: Error) -> Error {
+    match edit::nearest(name, OWN.iter().map(|(own, _)| *own)) {
+        Some(near) => error.remedy(format!("did you mean `--{near}`?")),
+        None => error,
+    }
+}
+
+fn formats(value: &str, argument: &str) -> Result<Vec<Format>, Error> {
+    let format = |name: &str| match name.trim() {
+        "normal" => Ok(Format::Normal),
+        "json" => Ok(Format::Json),
+        "json+" => Ok(Format::JsonPlus),
+        name => {
+            Err(Error::new(argument, format!("the output format `{name}` is not supported")).remedy(FORMATS))
+        }
+    };
+    value.split(',').map(format).collect()
+}

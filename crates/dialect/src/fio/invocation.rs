@@ -1,0 +1,164 @@
+//! What a fio command line means: the scenario, and how it is to be reported.
+
+use std::ops::Range;
+
+use plumb_block::Nanos;
+
+use super::trace::{Skip, Trace};
+use crate::Meaning;
+
+/// A fio command line, understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Invocation {
+    /// What is to be run, and what the user should be told.
+    pub meaning: Meaning,
+    /// How the result is to be printed.
+    pub output: Output,
+    /// How each section of the job files is to be reported, in order.
+    pub reported: Vec<ReportedJob>,
+    /// The options of the global sections, as typed, without those that stand alone.
+    pub global_options: Vec<(String, String)>,
+    /// The same as arguments: `--bs=4k`.
+    pub global_command: Vec<String>,
+    /// A trace to be replayed by the only job, whose list of targets is empty until the trace is read.
+    pub replay: Option<Replay>,
+    /// Files to remove when all is over (`unlink=1`): only those that the run itself made may be.
+    pub remove_after: Vec<String>,
+}
+
+/// How the result is to be printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// In which forms, one after the other.
+    pub formats: Vec<Format>,
+    /// Into which file; `None`: standard output.
+    pub file: Option<String>,
+    /// Stop after parsing.
+    pub parse_only: bool,
+    /// Print the [command line](super::command) that job files stand for, and stop.
+    pub show_command: bool,
+    /// Whether progress is shown: `None` is where a terminal looks at it.
+    pub progress: Option<bool>,
+}
+
+/// A form of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    Normal,
+    /// JSON.
+    Json,
+    /// JSON with all bins of the histograms.
+    JsonPlus,
+}
+
+/// How a section of a job file is to be reported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportedJob {
+    /// The section.
+    pub name: String,
+    /// `description`.
+    pub description: Option<String>,
+    /// Its span.
+    pub span: usize,
+    /// Its reporting group.
+    pub group: u32,
+    /// Its jobs in the span: one for all clones, or one for each.
+    pub jobs: Range<usize>,
+    /// Its options as typed, without the global ones and those that stand alone.
+    pub options: Vec<(String, String)>,
+    /// Which settings stood alone, or all, in the form of a command line: `--name=x --rw=read`.
+    pub command: Vec<String>,
+    /// All clones, and all jobs of the group that say the same, as one (`group_reporting`).
+    pub grouped: bool,
+    /// The kind of access as typed: `randrw`.
+    pub rw: String,
+    /// The engine as typed.
+    pub engine: String,
+    /// The percentiles to print.
+    pub percentiles: Vec<f64>,
+    /// Print those of completion latencies.
+    pub clat_percentiles: bool,
+    /// Print those of total latencies.
+    pub lat_percentiles: bool,
+    /// Over which time bandwidths are averaged for their extremes.
+    pub bandwidth_window: Nanos,
+    /// Over which time rates of operations are averaged for their extremes.
+    pub iops_window: Nanos,
+    /// `latency_target` and its percentile, if one is looked for.
+    pub latency_target: Option<(Nanos, f64)>,
+    /// The steady state criterion as typed, and over which time.
+    pub steady: Option<(String, Nanos)>,
+    /// Failures are counted rather than final.
+    pub continue_on_error: bool,
+    /// Which logs to write.
+    pub logs: Logs,
+}
+
+/// The logs of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// The kinds, each with the start of the file's name.
+    pub files: Vec<(LogKind, String)>,
+    /// One line for so much time.
+    pub interval: Nanos,
+    /// Lines hold the longest latency of their interval rather than the mean.
+    pub maximum: bool,
+    /// Each clone has files of its own.
+    pub per_job: bool,
+    /// Times are those since 1970.
+    pub unix_epoch: bool,
+}
+
+/// What a log shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKind {
+    /// KiB per second.
+    Bandwidth,
+    /// Nanoseconds.
+    Latency,
+    /// Operations per second.
+    Iops,
+}
+
+/// How a trace is to be replayed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// The file of the trace.
+    pub path: String,
+    /// As fast as the depth allows, rather than at the times of the trace.
+    pub without_pauses: bool,
+    /// All of it on this target.
+    pub redirect: Option<String>,
+    /// Offsets are divided by this, and rounded down to `align`.
+    pub scale: u64,
+    /// Offsets are multiples of this.
+    pub align: u64,
+    /// Times are so many percent of those of the trace: 50 is twice as fast.
+    pub time_percent: u64,
+    /// What is left out.
+    pub skip: Skip,
+}
+
+impl Replay {
+    /// The trace as it is to be replayed.
+    pub fn apply(&self, trace: &Trace) -> Trace {
+        let mut trace = trace.clone();
+        if let Some(target) = &self.redirect {
+            trace.targets = vec![target.clone()];
+        }
+        trace.events.retain(|event| !self.skip.leaves_out(event.op));
+        for event in &mut trace.events {
+            if self.redirect.is_some() {
+                event.target = 0;
+            }
+            event.offset.0 = event.offset.0 / self.scale / self.align * self.align;
+            let scaled = u128::from(event.at.0) * u128::from(self.time_percent) / 100;
+            event.at = match self.without_pauses {
+                true => Nanos::ZERO,
+                false => Nanos(u64::try_from(scaled).unwrap_or(u64::MAX)),
+            };
+        }
+        trace
+    }
+}

@@ -1,0 +1,116 @@
+//! The text of job files.
+//!
+//! A line is a section's head in brackets, a setting, or `include FILE`; what follows `;` or `#` is a comment, even
+//! in the middle of a line, as fio has it.
+
+use super::section::{Sections, Setting};
+use super::surroundings::Surroundings;
+use super::vocabulary;
+use crate::{Error, Machine};
+
+/// How deep files may include each other.
+const INCLUDES_MAX: u32 = 16;
+
+/// Reads the job file `name` into `sections`.
+///
+/// # Errors
+/// Names the line.
+pub(super) fn read(
+    name: &str,
+    sections: &mut Sections,
+    machine: &Machine,
+    surroundings: &Surroundings<'_>,
+) -> Result<(), Error> {
+    sections.leave();
+    let mut reader = Reader { sections, machine, surroundings, begun: false };
+    reader.file(name, name, 0)
+}
+
+struct Reader<'a, 's> {
+    sections: &'a mut Sections,
+    machine: &'a Machine,
+    surroundings: &'a Surroundings<'s>,
+    begun: bool,
+}
+
+impl Reader<'_, '_> {
+    fn file(&mut self, name: &str, place: &str, depth: u32) -> Result<(), Error> {
+        let text = (self.surroundings.read_file)(name)
+            .map_err(|error| Error::new(place, format!("the job file {name} cannot be read: {error}")))?;
+        for (index, line) in text.lines().enumerate() {
+            let place = format!("{name}:{}", index + 1);
+            let line = line.split([';', '#']).next().unwrap_or_default().trim();
+            match line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
+                Some(_) if depth >= INCLUDES_MAX => {
+                    return Err(Error::new(place, format!("files include each other {INCLUDES_MAX} deep")));
+                }
+                Some(included) => self.file(included.trim(), &place, depth + 1)?,
+                None if line.is_empty() => {}
+                None => self.line(line, place)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, place: String) -> Result<(), Error> {
+        if let Some(head) = line.strip_prefix('[') {
+            let name = head.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
+            let Some(name) = name else {
+                return Err(Error::new(place, format!("`{line}` is no section: expected [name]")));
+            };
+            self.sections.begin(name, place);
+            self.begun = true;
+            return Ok(());
+        }
+        if !self.begun {
+            return Err(Error::new(place, format!("`{line}` stands before the first section"))
+                .remedy("begin the file with [global] or [name]"));
+        }
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (line, None),
+        };
+        let value = value.map(|value| self.filled_in(value, &place)).transpose()?;
+        self.sections.set(setting(name, value, place)?);
+        Ok(())
+    }
+
+    /// `value` with `${NAME}` and fio's own variables replaced.
+    fn filled_in(&self, value: &str, place: &str) -> Result<String, Error> {
+        let mut filled = String::with_capacity(value.len());
+        let mut rest = value;
+        while let Some(start) = rest.find("${") {
+            filled.push_str(&rest[..start]);
+            let after = &rest[start + 2..];
+            let Some(end) = after.find('}') else {
+                return Err(Error::new(place, format!("`{value}` has a ${{ without a }}")));
+            };
+            let name = &after[..end];
+            let found = (self.surroundings.environment)(name).ok_or_else(|| {
+                Error::new(place, format!("the variable {name} is not set"))
+                    .remedy(format!("{name}=... before the command"))
+            })?;
+            filled.push_str(&found);
+            rest = &after[end + 1..];
+        }
+        filled.push_str(rest);
+        let own = [
+            ("$pagesize", self.machine.page_bytes),
+            ("$mb_memory", self.machine.memory_bytes >> 20),
+            ("$ncpus", self.machine.processors.len() as u64),
+        ];
+        Ok(own.iter().fold(filled, |filled, (name, value)| filled.replace(name, &value.to_string())))
+    }
+}
+
+/// The setting of `name`.
+///
+/// # Errors
+/// If fio knows no such option, or it needs a value and has none.
+pub(super) fn setting(name: &str, value: Option<String>, place: String) -> Result<Setting, Error> {
+    let known = vocabulary::find(name, &place)?;
+    if value.is_none() && !known.stands_alone {
+        return Err(Error::new(place, format!("{name} needs a value")).remedy(format!("{name}=...")));
+    }
+    Ok(Setting { name: known.name, value, place })
+}

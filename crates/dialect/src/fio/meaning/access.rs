@@ -1,0 +1,176 @@
+//! Where operations go: sequential with a stride, or random with a distribution.
+
+use plumb_block::Bytes;
+use plumb_workload::{Access, BlockSizes, Distribution, Random, Runs, Sequential, Walk, Zone};
+
+use super::rw::Rw;
+use crate::Error;
+use crate::fio::options::Options;
+use crate::fio::split;
+use crate::fio::value;
+
+/// fio's theta.
+const ZIPF: f64 = 1.1;
+/// fio's power.
+const PARETO: f64 = 0.2;
+
+/// What `options` say.
+pub(super) fn of(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
+    if options.choice("rw_sequencer", &["sequential", "identical"])? == Some("identical") {
+        let error = options.error("rw_sequencer", "several operations at the same place are not supported");
+        return Err(error.remedy("leave it out: they go on from the drawn place"));
+    }
+    if let Some(name) = options.choice("random_generator", &["tausworthe", "lfsr", "tausworthe64"])? {
+        options.note(format!("random_generator={name} has no effect: all draws come from xoshiro256++"));
+    }
+    let align = align(options, rw)?;
+    if !rw.random {
+        return sequential(options, rw, blocks);
+    }
+    let runs = runs(options, rw)?;
+    if runs == Some(Runs::Fixed(0)) {
+        options.note("percentage_random=0: nothing is drawn, operations are sequential");
+        return Ok(Access::SEQUENTIAL);
+    }
+    let runs = runs.unwrap_or(Runs::Single);
+    let distribution = distribution(options, runs)?;
+    Ok(Access::Random(Random { align, distribution, runs }))
+}
+
+fn align(options: &Options<'_>, rw: &Rw) -> Result<Option<Bytes>, Error> {
+    let Some(align) = options.bytes_three("ba")? else { return Ok(None) };
+    if !rw.random {
+        options.note("blockalign has no effect: only random offsets are aligned");
+        return Ok(None);
+    }
+    let used: Vec<u64> = [(rw.reads, align.read), (rw.writes, align.write), (rw.trims, align.trim)]
+        .into_iter()
+        .filter_map(|(used, align)| align.filter(|_| used))
+        .collect();
+    match used[..] {
+        [] => Ok(None),
+        [0, ..] => Err(options.error("ba", "is 0: expected at least 1")),
+        [first, ref rest @ ..] if rest.iter().all(|other| *other == first) => Ok(Some(Bytes(first))),
+        _ => Err(options.error("ba", "reads and writes cannot be aligned differently")),
+    }
+}
+
+fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
+    for name in ["random_distribution", "percentage_random", "norandommap", "softrandommap"] {
+        if options.get(name).is_some() {
+            options.note(format!("{name} has no effect: the access is sequential"));
+        }
+    }
+    if rw.is_mixed() {
+        options.note(
+            "reads and writes of one job take turns on one walk through the range, where fio has a walk \
+                      for each",
+        );
+    }
+    let Some(modifier) = &rw.modifier else { return Ok(Access::SEQUENTIAL) };
+    let skip = value::bytes(modifier, options.base());
+    let skip = skip.map_err(|problem| options.error("rw", format!("has the stride {problem}")))?;
+    let used = [(rw.reads, &blocks.read), (rw.writes, &blocks.write), (rw.trims, &blocks.trim)];
+    let mut lengths = used.iter().filter(|(used, _)| *used).map(|(_, split)| split.only());
+    let first = lengths.next().flatten();
+    match first.filter(|first| lengths.all(|length| length == Some(*first))) {
+        Some(block) => {
+            let stride =
+                block.0.checked_add(skip).ok_or_else(|| options.error("rw", "has too long a stride"))?;
+            Ok(Access::Sequential(Sequential { stride: Some(Bytes(stride)), walk: Walk::Each }))
+        }
+        None => {
+            Err(options.error("rw", "skips a distance, which needs one block size").remedy("give one bs"))
+        }
+    }
+}
+
+/// `None` is every operation draws; fixed runs of 0 are that none does.
+fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
+    let percent = options.parsed("percentage_random", |text| value::three(text, value::whole))?;
+    let percent = percent.unwrap_or(value::Three::all(100));
+    let used = [(rw.reads, percent.read), (rw.writes, percent.write), (rw.trims, percent.trim)];
+    let mut used = used.into_iter().filter(|(used, _)| *used).map(|(_, percent)| percent.unwrap_or(100));
+    let percent = used.next().unwrap_or(100);
+    if used.any(|other| other != percent) {
+        return Err(options.error("percentage_random", "cannot differ between reads and writes"));
+    }
+    let fixed = match &rw.modifier {
+        None => None,
+        Some(count) => match count.parse::<u32>() {
+            Ok(count @ 1..) => Some(count).filter(|count| *count > 1),
+            _ => return Err(options.error("rw", format!("`{count}` is not a number of operations from 1"))),
+        },
+    };
+    match (percent, fixed) {
+        (100, None) => Ok(None),
+        (100, Some(count)) => Ok(Some(Runs::Fixed(count))),
+        (_, Some(_)) => Err(options.error("percentage_random", "cannot be combined with a run length in rw")),
+        (0, None) => Ok(Some(Runs::Fixed(0))),
+        (1..=99, None) => {
+            if rw.is_mixed() {
+                options.note("percentage_random: a sequential run is all reads or all writes");
+            }
+            Ok(Some(Runs::Geometric { random_percent: percent as u8 }))
+        }
+        _ => Err(options.error("percentage_random", format!("is {percent}: expected 0 to 100"))),
+    }
+}
+
+fn distribution(options: &Options<'_>, runs: Runs) -> Result<Distribution, Error> {
+    let no_map = options.truth("norandommap", false)?;
+    if options.truth("softrandommap", false)? {
+        options.note("softrandommap has no effect: visiting every block once takes no memory here");
+    }
+    let text = options.text("random_distribution")?.unwrap_or("random");
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let wrong = |problem: String| options.error("random_distribution", format!("is {text}: {problem}"));
+    let distribution = match name {
+        "random" if no_map => Distribution::Uniform,
+        "random" if runs != Runs::Single => {
+            options.note(
+                "operations that go on from a drawn place may come twice to a block before others are \
+                          touched: there is no map of random blocks for them",
+            );
+            Distribution::Uniform
+        }
+        "random" => Distribution::EachOnce,
+        "zipf" => Distribution::Zipf { theta: parameter(value, ZIPF).map_err(wrong)? },
+        "pareto" => Distribution::Pareto { power: parameter(value, PARETO).map_err(wrong)? },
+        "normal" | "gauss" => {
+            let value = value.trim_end_matches('%');
+            if value.is_empty() {
+                return Err(wrong("it needs a deviation".into()).remedy("random_distribution=normal:20"));
+            }
+            Distribution::Normal { deviation_percent: parameter(value, 0.0).map_err(wrong)? }
+        }
+        "zoned" => Distribution::Zoned(zones(value, split::zones_in_percent).map_err(wrong)?),
+        "zoned_abs" => {
+            let in_bytes = |text: &str| split::zones_in_bytes(text, options.base());
+            Distribution::Zoned(zones(value, in_bytes).map_err(wrong)?)
+        }
+        _ => return Err(wrong("expected random, zipf, pareto, normal, zoned or zoned_abs".into())),
+    };
+    Ok(distribution)
+}
+
+fn parameter(text: &str, default: f64) -> Result<f64, String> {
+    match text {
+        "" => Ok(default),
+        text if text.contains(':') => {
+            Err("a centre cannot be given: the likely places are spread over the range".into())
+        }
+        text => value::decimal(text),
+    }
+}
+
+/// Zones, the same for every direction.
+fn zones(text: &str, parse: impl Fn(&str) -> Result<Vec<Zone>, String>) -> Result<Vec<Zone>, String> {
+    let zones = value::three(text, parse)?;
+    let mut given = [zones.read, zones.write, zones.trim].into_iter().flatten();
+    let first = given.next().unwrap_or_default();
+    if given.any(|other| other != first) {
+        return Err("the zones cannot differ between reads and writes".into());
+    }
+    Ok(first)
+}

@@ -1,0 +1,102 @@
+//! What writes consist of, and whether they are verified.
+
+use plumb_workload::Content;
+
+use super::rw::Rw;
+use crate::Error;
+use crate::fio::options::Options;
+
+/// The checks that fio offers, beside 0 and null.
+const CHECKS: [&str; 21] = [
+    "md5",
+    "crc64",
+    "crc32",
+    "crc32c-intel",
+    "crc32c",
+    "crc16",
+    "crc7",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "xxhash",
+    "meta",
+    "pattern",
+    "null",
+    "0",
+    "none",
+    "pattern_hdr",
+];
+
+/// What `options` say.
+pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
+    let zeroes = options.truth("zero_buffers", false)?;
+    let refill = options.truth("refill_buffers", false)?;
+    let scramble = options.truth("scramble_buffers", true)?;
+    let compress = options.whole("buffer_compress_percentage", 0..=100)?.unwrap_or(0) as u8;
+    let dedup = options.whole("dedupe_percentage", 0..=100)?.unwrap_or(0) as u8;
+    if options.choice("dedupe_mode", &["repeat", "working_set"])? == Some("working_set") {
+        let error = options.error("dedupe_mode", "copies of blocks that were written before are not made");
+        return Err(error.remedy("use dedupe_mode=repeat"));
+    }
+    if options.get("buffer_compress_chunk").is_some() {
+        options.note("buffer_compress_chunk has no effect: each block compresses by its share");
+    }
+    if let Some(pattern) = options.text("buffer_pattern")? {
+        return constant(options, pattern, rw);
+    }
+    Ok(match (zeroes, compress, dedup) {
+        (true, ..) | (_, 100, _) => Content::Zeroes,
+        (_, _, 100) => Content::Repeated,
+        (_, 0, 0) if refill || scramble => Content::Pattern,
+        (_, 0, 0) => Content::Repeated,
+        (_, compress_percent, dedup_percent) => Content::Reducible { compress_percent, dedup_percent },
+    })
+}
+
+/// Of patterns, zeroes alone can be had.
+fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Error> {
+    let digits = pattern.strip_prefix("0x").unwrap_or(pattern);
+    if !digits.is_empty() && digits.chars().all(|digit| digit == '0') {
+        return Ok(Content::Zeroes);
+    }
+    if !rw.writes {
+        options.note("buffer_pattern has no effect: the job never writes");
+        return Ok(Content::Pattern);
+    }
+    let error =
+        options.error("buffer_pattern", "writes of a given pattern are not supported, except of zeroes");
+    Err(error.remedy("leave it out for noise, or use buffer_compress_percentage"))
+}
+
+/// Whether the job is verified.
+pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Result<bool, Error> {
+    let check = options.choice("verify", &CHECKS)?.unwrap_or("0");
+    let wanted = options.truth("do_verify", true)?;
+    if ["0", "none", "null"].contains(&check) {
+        return Ok(false);
+    }
+    if !rw.writes {
+        let error = options.error("verify", "there is nothing to compare with: this job never writes");
+        return Err(error.remedy("verify in the job that writes; headers of fio's are not read"));
+    }
+    if !wanted {
+        options.note("do_verify=0: writes carry their stamps, and nothing reads them back");
+        return Ok(false);
+    }
+    if shares_file {
+        let error =
+            options.error("verify", "several clones write to the same file, so nobody knows which came last");
+        return Err(
+            error.remedy("use numjobs=1, or leave filename out so that each clone has a file of its own")
+        );
+    }
+    options.note(format!(
+        "verify={check}: every block carries plumb's own stamp (place, version, checksum) instead, and lost, torn, \
+         stale and misdirected blocks are told apart"
+    ));
+    Ok(true)
+}

@@ -1,0 +1,80 @@
+//! `fsync`, `fdatasync`, `sync` and their kin: when writes are made durable.
+
+use std::num::NonZeroU32;
+
+use plumb_workload::{Durability, DurableWrite, FlushCall};
+
+use super::rw::Rw;
+use crate::Error;
+use crate::fio::options::Options;
+use crate::fio::value;
+
+/// What is made durable, and by which calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sync {
+    /// When.
+    pub(super) durability: Durability,
+    /// What a flush is.
+    pub(super) flush: FlushCall,
+    /// What a durable write is.
+    pub(super) durable_write: DurableWrite,
+}
+
+/// What `options` say.
+pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Sync, Error> {
+    let every = [
+        ("fsync", FlushCall::Fsync, options.whole("fsync", 0..=u64::from(u32::MAX))?),
+        ("fdatasync", FlushCall::Fdatasync, options.whole("fdatasync", 0..=u64::from(u32::MAX))?),
+        ("sync_file_range", FlushCall::Range, options.parsed("sync_file_range", range_every)?),
+    ];
+    let given: Vec<_> = every
+        .into_iter()
+        .filter_map(|(name, call, every)| Some((name, call, NonZeroU32::new(every? as u32)?)))
+        .collect();
+    if let [(first, ..), (second, ..), ..] = given[..] {
+        let error = options.error(second, format!("a flush is one call, and {first} is given too"));
+        return Err(error.remedy("keep one of them"));
+    }
+    let at_end = options.truth("end_fsync", false)? | options.truth("fsync_on_close", false)?;
+    let (fua, durable_write) = durable_writes(options)?;
+    let (flush_every, mut flush) = match given[..] {
+        [(_, call, every), ..] => (Some(every), call),
+        [] => (None, FlushCall::Fdatasync),
+    };
+    if at_end && flush_every.is_none() {
+        flush = FlushCall::Fsync;
+    } else if at_end && flush == FlushCall::Range {
+        let error = options.error("sync_file_range", "a flush is one call, and the end asks for fsync");
+        return Err(error.remedy("leave out end_fsync and fsync_on_close, or use fsync=N"));
+    } else if at_end && flush == FlushCall::Fdatasync {
+        options.note("the flush at the end is fdatasync like the others, which makes the same bytes durable");
+    }
+    let durability = Durability { flush_every, flush_at_end: at_end, fua_every: fua };
+    if !rw.writes && durability.is_any() {
+        options.note("fsync, fdatasync and sync have no effect: the job never writes");
+        return Ok(Sync { durability: Durability::default(), flush, durable_write });
+    }
+    Ok(Sync { durability, flush, durable_write })
+}
+
+fn durable_writes(options: &Options<'_>) -> Result<(Option<NonZeroU32>, DurableWrite), Error> {
+    Ok(match options.choice("sync", &["none", "0", "sync", "1", "dsync"])? {
+        Some("sync" | "1") => (Some(NonZeroU32::MIN), DurableWrite::Sync),
+        Some("dsync") => (Some(NonZeroU32::MIN), DurableWrite::Dsync),
+        _ => (None, DurableWrite::Dsync),
+    })
+}
+
+/// `wait_before,write,wait_after:8`: after every 8 writes.
+fn range_every(text: &str) -> Result<u64, String> {
+    let (flags, every) = text.split_once(':').ok_or("expected write:N")?;
+    for flag in flags.split(',') {
+        if !["wait_before", "write", "wait_after"].contains(&flag.trim()) {
+            return Err(format!("`{flag}` is neither wait_before, write nor wait_after"));
+        }
+    }
+    match value::whole(every)? {
+        every @ 0..=0xffff_ffff => Ok(every),
+        every => Err(format!("{every} writes are too many")),
+    }
+}

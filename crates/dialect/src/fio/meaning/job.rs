@@ -1,0 +1,291 @@
+//! One section of a job file: its jobs, and what it asks of its span.
+
+use plumb_block::Nanos;
+use plumb_workload::{Access, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, Workload};
+
+use super::rw::Rw;
+use super::targets::{Extent, Files};
+use super::window::Window;
+use super::{
+    access, blocks, content, durability, opening, pace, placement, replay, reporting, rw, targets, window,
+};
+use crate::fio::invocation::{Replay, ReportedJob};
+use crate::fio::options::Options;
+use crate::fio::section::Section;
+use crate::fio::surroundings::Surroundings;
+use crate::fio::{refused, said};
+use crate::{Error, Machine};
+
+/// The seed unless one is given: the same on every run, as with fio's `randrepeat`.
+const SEED: u64 = 0x0066_696f;
+
+/// A section, understood.
+pub(super) struct Meant {
+    /// Its jobs: one for all clones, or one for each.
+    pub(super) jobs: Vec<Job>,
+    /// How it is reported.
+    pub(super) reported: ReportedJob,
+    /// It waits for all before it.
+    pub(super) begins_span: bool,
+    /// It begins a reporting group.
+    pub(super) begins_group: bool,
+    /// Its end ends the jobs beside it.
+    pub(super) exits_all: bool,
+    /// What it asks of its span.
+    pub(super) window: Window,
+    /// The trace it replays.
+    pub(super) replay: Option<Replay>,
+    /// Its files are removed when all is over.
+    pub(super) unlink: bool,
+    /// What to tell the user.
+    pub(super) notes: Vec<String>,
+}
+
+/// What `section` means, being the `first_job`th job and those after it.
+pub(super) fn of(
+    section: &Section,
+    first_job: u64,
+    machine: &Machine,
+    surroundings: &Surroundings<'_>,
+) -> Result<Meant, Error> {
+    let options = Options::of(section)?;
+    let mut reported = reporting::of(&options)?;
+    let window = window::of(&options)?;
+    let replay = replay::of(&options)?;
+    let maker = Maker::new(&options, machine, surroundings, &window)?;
+    reported.rw.clone_from(&maker.rw.name);
+    reported.engine.clone_from(&maker.queueing.name);
+    reported.continue_on_error = maker.base.continue_on_error;
+    reported.latency_target = window.latency_target.map(|target| (target.latency, target.percentile));
+    let criterion = options.text("steadystate")?;
+    let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
+    reported.steady = window.steady.and(criterion).map(|criterion| (criterion.to_owned(), duration));
+    let jobs = match &replay {
+        Some(_) => vec![maker.replaying()?],
+        None => maker.jobs(first_job)?,
+    };
+    let begins_span = options.truth("stonewall", false)?;
+    let begins_group = options.truth("new_group", false)? || begins_span;
+    let exits_all = options.truth("exitall", false)?;
+    let unlink = options.truth("unlink", false)?;
+    let notes = settle(options)?;
+    Ok(Meant { jobs, reported, begins_span, begins_group, exits_all, window, replay, unlink, notes })
+}
+
+/// The notes, after those on options that have no meaning; or the error of one that cannot be taken.
+fn settle(options: Options<'_>) -> Result<Vec<String>, Error> {
+    let (mut notes, left) = options.finish();
+    for setting in left {
+        match (said::of(setting.name), refused::of(setting)) {
+            (Some(note), _) => notes.push(note),
+            (None, Some(answer)) => answer?,
+            (None, None) => return Err(refused::unsupported(setting)),
+        }
+    }
+    Ok(notes)
+}
+
+/// What all clones of a section have in common.
+struct Maker<'a> {
+    options: &'a Options<'a>,
+    surroundings: &'a Surroundings<'a>,
+    rw: Rw,
+    queueing: opening::Queueing,
+    window: Window,
+    clones: u32,
+    seed: u64,
+    base: Job,
+}
+
+impl<'a> Maker<'a> {
+    fn new(
+        options: &'a Options<'a>,
+        machine: &Machine,
+        surroundings: &'a Surroundings<'a>,
+        window: &Window,
+    ) -> Result<Self, Error> {
+        let rw = rw::of(options)?;
+        let queueing = opening::of(options)?;
+        let most = u64::from(Scenario::THREADS_MAX);
+        let clones = options.whole("numjobs", 1..=most)?.unwrap_or(1) as u32;
+        let base = base(options, machine, &rw, &queueing)?;
+        let seed = seed(options, machine)?;
+        Ok(Self { options, surroundings, rw, queueing, window: *window, clones, seed, base })
+    }
+
+    /// The jobs: one where all clones do the same to the same files, else one for each.
+    fn jobs(&self, first_job: u64) -> Result<Vec<Job>, Error> {
+        let files = targets::files(self.options, self.clones)?;
+        let apart = self.clones > 1 && (!files.together() || self.options.get("offset_increment").is_some());
+        let seed = |nth: u64| self.seed.wrapping_add(first_job + nth);
+        if !apart {
+            let names = &files.of_clone[0];
+            return Ok(vec![self.job(names, 0, self.clones, seed(0), &files)?]);
+        }
+        let clone = |clone: u32| {
+            let names = &files.of_clone[clone as usize % files.of_clone.len()];
+            self.job(names, clone, 1, seed(u64::from(clone)), &files)
+        };
+        (0..self.clones).map(clone).collect()
+    }
+
+    fn job(
+        &self,
+        names: &[String],
+        clone: u32,
+        sharing: u32,
+        seed: u64,
+        files: &Files,
+    ) -> Result<Job, Error> {
+        let (options, rw) = (self.options, &self.rw);
+        let extent = self.one_pass(targets::extent(options, names, clone, self.surroundings)?);
+        let shares_file = self.clones > 1 && files.together();
+        let verify = content::verify(options, rw, shares_file)?;
+        if names.len() > 1 && self.base.workload.durability.flush_every.is_some() {
+            options.note(
+                "each file is flushed after so many writes to it, where fio counts the writes to all files",
+            );
+        }
+        if sharing > 1 && !rw.random {
+            options.note("the clones of a sequential job all begin at the same place; offset_increment sets them apart");
+        }
+        let stop = self.stop(&extent, sharing, names.len())?;
+        let base = &self.base.workload;
+        let workload = Workload {
+            stop,
+            rate: pace::together(base.rate, sharing, names.len()),
+            burst: pace::burst(options, names.len())?,
+            seed,
+            range: extent.range,
+            verify,
+            ..base.clone()
+        };
+        let targets = names.iter().map(|name| TargetUse { name: name.clone(), weight: 1 }).collect();
+        Ok(Job { targets, threads: sharing, size: extent.file_size, workload, ..self.base.clone() })
+    }
+
+    /// A walk that skips is over when it reaches the end, as fio has it: it moves less than the size.
+    fn one_pass(&self, extent: Extent) -> Extent {
+        let workload = &self.base.workload;
+        let stride = match workload.access {
+            Access::Sequential(Sequential { stride: Some(stride), .. }) if stride.0 > 0 => stride.0,
+            _ => return extent,
+        };
+        if self.options.get("io_size").is_some() {
+            return extent;
+        }
+        let block = workload.block_max().0;
+        let passed = |bytes: u64| bytes.div_ceil(stride).saturating_mul(block);
+        Extent { io_bytes: extent.io_bytes.map(passed), ..extent }
+    }
+
+    fn stop(&self, extent: &Extent, sharing: u32, targets: usize) -> Result<Stop, Error> {
+        if !self.window.has_rounds() {
+            return pace::stop(self.options, extent, sharing, targets);
+        }
+        self.options.get("time_based");
+        for name in ["number_ios", "io_size", "loops"] {
+            if self.options.get(name).is_some() {
+                self.options.note(format!("{name} has no effect: the job runs in rounds of equal time"));
+            }
+        }
+        let runtime = self.options.time("runtime", Nanos::secs(1))?;
+        match self.window.round().or(runtime) {
+            Some(round) => Ok(Stop::after(round)),
+            None => {
+                let error = self.options.error("latency_target", "how long each depth is tried is not known");
+                Err(error.remedy("give latency_window or runtime"))
+            }
+        }
+    }
+
+    /// The job of a trace: its targets are for the trace to name.
+    fn replaying(&self) -> Result<Job, Error> {
+        if self.clones > 1 {
+            return Err(self.options.error("numjobs", "one job replays a trace").remedy("leave it out"));
+        }
+        for name in ["filename", "directory", "time_based", "runtime", "numjobs", "thinktime", "verify"] {
+            if self.options.get(name).is_some() {
+                self.options.note(format!("{name} has no effect: the trace says what is done"));
+            }
+        }
+        let workload = Workload { seed: self.seed, ..self.base.workload.clone() };
+        Ok(Job { workload, targets: Vec::new(), ..self.base.clone() })
+    }
+}
+
+/// The job without what differs between clones.
+fn base(
+    options: &Options<'_>,
+    machine: &Machine,
+    rw: &Rw,
+    queueing: &opening::Queueing,
+) -> Result<Job, Error> {
+    let blocks = blocks::of(options)?;
+    let access = access::of(options, rw, &blocks)?;
+    let sync = durability::of(options, rw)?;
+    let (rate, mix) = pace::rate(options, rw, &blocks)?;
+    if let Some(writes) = mix.filter(|writes| *writes != rw.write_percent) {
+        options.note(format!("the rates make {writes} % of operations writes, not {} %", rw.write_percent));
+    }
+    let workload = Workload {
+        blocks,
+        access,
+        write_percent: mix.unwrap_or(rw.write_percent),
+        trim_percent: rw.trim_percent(),
+        depth: queueing.depth,
+        durability: sync.durability,
+        rate,
+        division: Division::Overlap,
+        content: content::of(options, rw)?,
+        ..Workload::over(plumb_workload::ByteRange::ALL, plumb_block::Bytes::kib(4))
+    };
+    Ok(Job {
+        name: options.section().name.clone(),
+        targets: Vec::new(),
+        threads: 1,
+        threads_shared: true,
+        depth_shared: true,
+        size: None,
+        opening: Opening {
+            caching: queueing.caching,
+            engine: queueing.engine,
+            flush: sync.flush,
+            durable_write: sync.durable_write,
+        },
+        affinity: placement::affinity(options, machine)?,
+        priority: placement::priority(options)?,
+        continue_on_error: continues(options, rw)?,
+        start_delay: options.time("startdelay", Nanos::secs(1))?.unwrap_or_default(),
+        workload,
+    })
+}
+
+fn seed(options: &Options<'_>, machine: &Machine) -> Result<u64, Error> {
+    let given = options.whole("randseed", 0..=u64::MAX)?;
+    let repeat = options.truth("randrepeat", true)?;
+    Ok(match (given, repeat) {
+        (Some(seed), _) => seed,
+        (None, true) => SEED,
+        (None, false) => SEED ^ machine.started_unix.rotate_left(32) ^ machine.uptime_ms,
+    })
+}
+
+fn continues(options: &Options<'_>, rw: &Rw) -> Result<bool, Error> {
+    let choices = ["none", "0", "read", "write", "io", "verify", "all", "1"];
+    let choice = options.choice("continue_on_error", &choices)?.unwrap_or("none");
+    match choice {
+        "io" | "all" | "1" => Ok(true),
+        "read" if !rw.writes => Ok(true),
+        "write" if !rw.reads => Ok(true),
+        "read" | "write" => {
+            let error = options.error("continue_on_error", format!("is {choice}, and the job does both"));
+            Err(error.remedy("use continue_on_error=io"))
+        }
+        "verify" => {
+            options.note("continue_on_error=verify has no effect: mismatches never end a run before its end");
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,183 @@
+//! From sections of settings to a scenario.
+//!
+//! A section becomes one job, all clones of which work on the same files, or a job for each clone where they do not.
+//! `stonewall` begins a span. What holds for a span as a whole (warm-up, steady state, a latency to keep) must be said
+//! alike by all its jobs.
+
+mod access;
+mod blocks;
+mod content;
+mod durability;
+mod job;
+mod opening;
+mod pace;
+mod placement;
+mod replay;
+mod reporting;
+mod rw;
+mod targets;
+mod window;
+
+use plumb_block::Nanos;
+use plumb_workload::{Scenario, Span};
+
+use self::job::Meant;
+use self::window::Window;
+use super::command_line::Typed;
+use super::invocation::Invocation;
+use super::section::Section;
+use super::surroundings::Surroundings;
+use crate::{Error, Machine, Meaning};
+
+/// What `typed` means.
+pub(super) fn invocation(
+    typed: &Typed,
+    machine: &Machine,
+    surroundings: &Surroundings<'_>,
+) -> Result<Invocation, Error> {
+    let mut assembly = Assembly::default();
+    for section in &typed.sections {
+        let meant = job::of(section, assembly.jobs, machine, surroundings)?;
+        if typed.read_only && meant.jobs.iter().any(|job| job.workload.changes()) {
+            return Err(Error::new(
+                &section.place,
+                format!("{} writes, and --readonly is given", section.name),
+            )
+            .remedy("leave out one of them"));
+        }
+        assembly.add(section, meant)?;
+    }
+    let mut invocation = assembly.finish(typed)?;
+    check(&invocation, typed)?;
+    let mut notes = typed.notes.clone();
+    notes.append(&mut invocation.meaning.notes);
+    invocation.meaning.notes = notes;
+    Ok(invocation)
+}
+
+/// Spans and reports in the making.
+#[derive(Default)]
+struct Assembly {
+    spans: Vec<Span>,
+    window: Window,
+    group: u32,
+    jobs: u64,
+    /// Whether a job of the last span ends the others.
+    exits_all: Option<String>,
+    reported: Vec<super::invocation::ReportedJob>,
+    replay: Option<super::invocation::Replay>,
+    remove_after: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Assembly {
+    fn add(&mut self, section: &Section, meant: Meant) -> Result<(), Error> {
+        let first = self.spans.is_empty();
+        if meant.begins_group && !first {
+            self.group += 1;
+        }
+        if meant.begins_span || first {
+            self.end_span()?;
+            let mut span = Span::of(Vec::new());
+            meant.window.put_into(&mut span);
+            self.spans.push(span);
+            self.window = meant.window;
+        } else if meant.window != self.window {
+            let problem = "ramp_time, steadystate and latency_target hold for all jobs that run at the same time, and \
+                           those before it say otherwise";
+            return Err(Error::new(&section.place, format!("{}: {problem}", section.name))
+                .remedy("say them in [global], or begin with stonewall"));
+        }
+        self.put(section, meant)
+    }
+
+    fn put(&mut self, section: &Section, meant: Meant) -> Result<(), Error> {
+        let span = self.spans.len().saturating_sub(1);
+        let Some(last) = self.spans.last_mut() else { return Ok(()) };
+        let begin = last.jobs.len();
+        self.jobs += meant.jobs.len() as u64;
+        if meant.unlink {
+            let names = meant.jobs.iter().flat_map(|job| &job.targets).map(|target| target.name.clone());
+            self.remove_after.extend(names);
+        }
+        if meant.exits_all {
+            self.exits_all = Some(section.place.clone());
+        }
+        last.jobs.extend(meant.jobs);
+        let mut reported = meant.reported;
+        (reported.span, reported.group, reported.jobs) = (span, self.group, begin..last.jobs.len());
+        self.reported.push(reported);
+        for note in meant.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.replay = self.replay.take().or(meant.replay);
+        if self.replay.is_some() && self.reported.len() > 1 {
+            return Err(Error::new(&section.place, "a trace is replayed by a job that runs alone")
+                .remedy("use --section to run one of them"));
+        }
+        Ok(())
+    }
+
+    /// `exitall`: the shortest of the jobs ends the others.
+    fn end_span(&mut self) -> Result<(), Error> {
+        let Some(place) = self.exits_all.take() else { return Ok(()) };
+        let Some(span) = self.spans.last_mut() else { return Ok(()) };
+        if span.jobs.len() < 2 {
+            return Ok(());
+        }
+        let timed = |job: &plumb_workload::Job| {
+            let stop = job.workload.stop;
+            let duration = stop.duration.filter(|_| stop.bytes.is_none() && stop.operations.is_none())?;
+            Some(job.start_delay.saturating_add(duration))
+        };
+        let ends: Option<Vec<Nanos>> = span.jobs.iter().map(timed).collect();
+        let Some(first) = ends.and_then(|ends| ends.into_iter().min()) else {
+            let error =
+                Error::new(place, "exitall: which job ends first is known only of jobs that end by time");
+            return Err(error.remedy("give runtime and time_based to all of them"));
+        };
+        for job in &mut span.jobs {
+            job.workload.stop.duration = Some(first.since(job.start_delay));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, typed: &Typed) -> Result<Invocation, Error> {
+        self.end_span()?;
+        let scenario = Scenario { spans: self.spans };
+        Ok(Invocation {
+            meaning: Meaning { scenario, notes: self.notes },
+            output: typed.output.clone(),
+            reported: self.reported,
+            global_options: reporting::typed(&typed.global, None),
+            global_command: reporting::arguments(&typed.global).collect(),
+            replay: self.replay,
+            remove_after: self.remove_after,
+        })
+    }
+}
+
+/// Whether the scenario makes sense as a whole; the error names the section.
+fn check(invocation: &Invocation, typed: &Typed) -> Result<(), Error> {
+    if invocation.replay.is_some() {
+        return Ok(());
+    }
+    let Err(invalid) = invocation.meaning.scenario.validate() else { return Ok(()) };
+    let job = |reported: &super::invocation::ReportedJob| {
+        reported
+            .jobs
+            .clone()
+            .any(|job| invalid.to_string().starts_with(&format!("spans[{}].jobs[{job}].", reported.span)))
+    };
+    let guilty = invocation.reported.iter().position(job);
+    let section = guilty.and_then(|index| typed.sections.get(index));
+    let place = section.map_or_else(|| "the job files".to_owned(), |section| section.place.clone());
+    let text = invalid.to_string();
+    let text =
+        text.split_once("].").filter(|_| section.is_some()).and_then(|(_, rest)| rest.split_once("]."));
+    let problem = text.map_or_else(|| invalid.to_string(), |(_, rest)| rest.to_owned());
+    let name = section.map_or_else(String::new, |section| format!("{}: ", section.name));
+    Err(Error::new(place, format!("{name}{problem}")))
+}

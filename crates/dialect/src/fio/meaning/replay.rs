@@ -1,0 +1,47 @@
+//! `read_iolog`: a trace instead of a workload.
+
+use crate::Error;
+use crate::fio::invocation::Replay;
+use crate::fio::options::Options;
+use crate::fio::trace::Skip;
+
+/// What `options` say; `None` if no trace is named.
+pub(super) fn of(options: &Options<'_>) -> Result<Option<Replay>, Error> {
+    let path = options.text("read_iolog")?;
+    let scale = options.whole("replay_scale", 1..=u64::MAX)?.unwrap_or(1);
+    let align = options.bytes("replay_align")?.unwrap_or(1).max(1);
+    let time_percent = options.whole("replay_time_scale", 1..=100_000)?.unwrap_or(100);
+    let without_pauses = options.truth("replay_no_stall", false)?;
+    let redirect = options.text("replay_redirect")?.map(str::to_owned);
+    let skip = options.parsed("replay_skip", skip)?.unwrap_or_default();
+    let Some(path) = path else {
+        if redirect.is_some() || options.get("replay_no_stall").is_some() {
+            options.note("the replay options have no effect: no read_iolog is given");
+        }
+        return Ok(None);
+    };
+    if path.contains(':') {
+        let error = options.error("read_iolog", "one trace is replayed at a time");
+        return Err(error.remedy("merge them with fio --merge-blktrace-only"));
+    }
+    for name in ["rw", "bs", "size", "rate", "rate_iops"] {
+        if options.get(name).is_some() {
+            options.note(format!("{name} has no effect: the trace says what is done"));
+        }
+    }
+    Ok(Some(Replay { path: path.to_owned(), without_pauses, redirect, scale, align, time_percent, skip }))
+}
+
+fn skip(text: &str) -> Result<Skip, String> {
+    let mut skip = Skip::default();
+    for kind in text.split(',') {
+        match kind.trim() {
+            "read" => skip.reads = true,
+            "write" => skip.writes = true,
+            "trim" => skip.trims = true,
+            "sync" | "flush" => skip.flushes = true,
+            other => return Err(format!("`{other}` is neither read, write, trim nor sync")),
+        }
+    }
+    Ok(skip)
+}

@@ -1,0 +1,117 @@
+//! How a job is to be reported: percentiles, averaging windows, logs.
+
+use plumb_block::Nanos;
+
+use crate::Error;
+use crate::fio::invocation::{LogKind, Logs, ReportedJob};
+use crate::fio::options::Options;
+use crate::fio::section::{Section, Setting};
+use crate::fio::value;
+
+/// What fio prints unless asked otherwise.
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// The buckets of a recording.
+const BUCKET: Nanos = plumb_measure::SERIES_BUCKET;
+
+/// What `options` say; place, access and engine are for the caller to fill in.
+pub(super) fn of(options: &Options<'_>) -> Result<ReportedJob, Error> {
+    let section = options.section();
+    let percentiles = options.parsed("percentile_list", percentiles)?.unwrap_or_else(|| PERCENTILES.to_vec());
+    if options.truth("slat_percentiles", false)? {
+        options
+            .note("slat_percentiles has no effect: a batch is submitted at once, which is not timed apart");
+    }
+    let clat_percentiles = options.truth("clat_percentiles", true)?;
+    let lat_percentiles = options.truth("lat_percentiles", false)?;
+    Ok(ReportedJob {
+        name: section.name.clone(),
+        description: options.text("description")?.map(str::to_owned),
+        span: 0,
+        group: 0,
+        jobs: 0..0,
+        options: typed(&section.own, Some(&section.name).filter(|_| section.place.starts_with("--name"))),
+        command: command(section),
+        grouped: options.truth("group_reporting", false)?,
+        rw: String::new(),
+        engine: String::new(),
+        percentiles,
+        clat_percentiles,
+        lat_percentiles,
+        bandwidth_window: averaging(options, "bwavgtime")?,
+        iops_window: averaging(options, "iopsavgtime")?,
+        latency_target: None,
+        steady: None,
+        continue_on_error: false,
+        logs: logs(options)?,
+    })
+}
+
+/// Settings as `job options` shows them: those that stand alone are left out, as fio does.
+pub(super) fn typed(settings: &[Setting], name: Option<&String>) -> Vec<(String, String)> {
+    let name = name.map(|name| ("name".to_owned(), name.clone()));
+    let with_value =
+        settings.iter().filter_map(|setting| Some((setting.name.to_owned(), setting.value.clone()?)));
+    name.into_iter().chain(with_value).collect()
+}
+
+/// A section as a command line.
+fn command(section: &Section) -> Vec<String> {
+    std::iter::once(format!("--name={}", section.name)).chain(arguments(&section.own)).collect()
+}
+
+/// Settings as arguments.
+pub(super) fn arguments(settings: &[Setting]) -> impl Iterator<Item = String> {
+    settings.iter().map(|setting| match &setting.value {
+        Some(value) => format!("--{}={value}", setting.name),
+        None => format!("--{}", setting.name),
+    })
+}
+
+fn percentiles(text: &str) -> Result<Vec<f64>, String> {
+    let mut list: Vec<f64> = text.split(':').map(value::decimal).collect::<Result<_, _>>()?;
+    if list.iter().any(|percentile| *percentile > 100.0) {
+        return Err(format!("`{text}` is no list of percentiles: expected 0 to 100 each"));
+    }
+    list.sort_by(f64::total_cmp);
+    Ok(list)
+}
+
+/// A window in milliseconds, of whole buckets of the recording.
+fn averaging(options: &Options<'_>, name: &'static str) -> Result<Nanos, Error> {
+    Ok(match options.whole(name, 1..=86_400_000)? {
+        None => Nanos::millis(500),
+        Some(typed) => {
+            let typed = Nanos::millis(typed);
+            let whole = Nanos((typed.0 / BUCKET.0).max(1) * BUCKET.0);
+            if whole != typed {
+                options.note(format!("{name}: {whole} instead of {typed}, whole buckets of {BUCKET}"));
+            }
+            whole
+        }
+    })
+}
+
+fn logs(options: &Options<'_>) -> Result<Logs, Error> {
+    let interval = Nanos::millis(options.whole("log_avg_msec", 0..=86_400_000)?.unwrap_or(0));
+    let maximum = options.truth("log_max_value", false)?;
+    let per_job = options.truth("per_job_logs", true)?;
+    let unix_epoch = options.truth("log_unix_epoch", false)?;
+    let mut files = Vec::new();
+    for (name, kind) in [
+        ("write_bw_log", LogKind::Bandwidth),
+        ("write_lat_log", LogKind::Latency),
+        ("write_iops_log", LogKind::Iops),
+    ] {
+        let Some(setting) = options.get(name) else { continue };
+        let prefix = setting.value.clone().filter(|prefix| !prefix.is_empty());
+        files.push((kind, prefix.unwrap_or_else(|| options.section().name.clone())));
+        if interval == Nanos::ZERO || !interval.0.is_multiple_of(BUCKET.0) {
+            let error =
+                options.error(name, format!("a line holds whole buckets of {BUCKET}, not one operation"));
+            return Err(error.remedy("give log_avg_msec, a multiple of 100"));
+        }
+    }
+    Ok(Logs { files, interval, maximum, per_job, unix_epoch })
+}

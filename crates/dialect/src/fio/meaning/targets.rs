@@ -1,0 +1,171 @@
+//! On which files, and on which part of them.
+
+use plumb_block::Bytes;
+use plumb_workload::ByteRange;
+
+use crate::Error;
+use crate::fio::options::Options;
+use crate::fio::surroundings::Surroundings;
+use crate::fio::value::Size;
+
+/// How many files a job may have.
+const FILES_MAX: u64 = 1024;
+
+/// The files of the clones of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Files {
+    /// Those of each clone; of all clones, if they work on the same ones.
+    pub(super) of_clone: Vec<Vec<String>>,
+}
+
+impl Files {
+    /// Whether all clones work on the same files.
+    pub(super) fn together(&self) -> bool {
+        self.of_clone.len() == 1
+    }
+}
+
+/// Which files `options` name, for so many clones.
+pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> {
+    let directories = options.text("directory")?.map(unescaped_list).unwrap_or_default();
+    let number = options.whole("nrfiles", 1..=FILES_MAX)?.unwrap_or(1);
+    let in_directory =
+        |clone: u32, name: &str| match directories.get(clone as usize % directories.len().max(1)) {
+            Some(directory) => format!("{}/{name}", directory.trim_end_matches('/')),
+            None => name.to_owned(),
+        };
+    let (names, apart): (Box<dyn Fn(u32) -> Vec<String>>, bool) = match options.text("filename")? {
+        Some("-") => return Err(options.error("filename", "standard input is no target")),
+        Some(list) => {
+            unused_with_filename(options);
+            let list = unescaped_list(list);
+            (Box::new(move |_| list.clone()), directories.len() > 1)
+        }
+        None => {
+            let format = options.text("filename_format")?.unwrap_or("$jobname.$jobnum.$filenum").to_owned();
+            let name = options.section().name.clone();
+            let apart = format.contains("$jobnum") || directories.len() > 1;
+            let made = move |clone: u32| {
+                let numbered = |file: u64| {
+                    let name = format.replace("$jobname", &name).replace("$jobnum", &clone.to_string());
+                    name.replace("$filenum", &file.to_string())
+                };
+                (0..number).map(numbered).collect()
+            };
+            (Box::new(made), apart)
+        }
+    };
+    let of_clone = |clone| names(clone).iter().map(|name| in_directory(clone, name)).collect();
+    let of_clone: Vec<Vec<String>> = (0..if apart { clones } else { 1 }).map(of_clone).collect();
+    if of_clone.iter().flatten().any(String::is_empty) {
+        return Err(options.error("filename", "one of the names is empty"));
+    }
+    Ok(Files { of_clone })
+}
+
+fn unused_with_filename(options: &Options<'_>) {
+    for name in ["filename_format", "nrfiles"] {
+        if options.get(name).is_some() {
+            options.note(format!("{name} has no effect: filename says which files"));
+        }
+    }
+}
+
+/// A list with colons; `\:` is a colon in a name.
+fn unescaped_list(text: &str) -> Vec<String> {
+    let mut list = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let last = list.last_mut();
+        match (letter, letters.peek(), last) {
+            ('\\', Some(':' | '\\'), Some(last)) => last.extend(letters.next()),
+            (':', ..) => list.push(String::new()),
+            (letter, _, Some(last)) => last.push(letter),
+            (_, _, None) => {}
+        }
+    }
+    list
+}
+
+/// The part of each file that is touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// The part.
+    pub(super) range: ByteRange,
+    /// How much is moved on each file by one clone, if that is known.
+    pub(super) io_bytes: Option<u64>,
+    /// How large missing files are made.
+    pub(super) file_size: Option<Bytes>,
+}
+
+/// The part of each of `files` that clone number `clone` touches.
+pub(super) fn extent(
+    options: &Options<'_>,
+    files: &[String],
+    clone: u32,
+    surroundings: &Surroundings<'_>,
+) -> Result<Extent, Error> {
+    let count = files.len().max(1) as u64;
+    let file_size = options.bytes("filesize")?;
+    let known = known_size(files, surroundings);
+    let whole = file_size.or(known);
+    let share_of_whole = |name: &'static str, percent: f64| match whole {
+        Some(whole) => Ok((whole as f64 * percent / 100.0) as u64),
+        None => {
+            let error = options.error(name, "is a share of the file's size, which is not known");
+            Err(error.remedy("give bytes, or filesize"))
+        }
+    };
+    let offset = offset(options, clone, &share_of_whole)?;
+    let size = match options.size("size")? {
+        None => None,
+        Some(Size::Percent(100.0)) => whole.map(|whole| whole.saturating_sub(offset)),
+        Some(Size::Percent(percent)) => Some(share_of_whole("size", percent)?),
+        Some(Size::Bytes(bytes)) => Some(bytes / count),
+    };
+    let left = whole.map(|whole| whole.saturating_sub(offset));
+    let length = match (size, file_size) {
+        (Some(size), Some(_)) => Some(left.map_or(size, |left| left.min(size))),
+        (size, None) => size,
+        (None, Some(_)) => left,
+    };
+    let io_bytes = match options.size("io_size")? {
+        Some(Size::Bytes(bytes)) => Some(bytes / count),
+        Some(Size::Percent(percent)) => {
+            length.or(left).map(|length| (length as f64 * percent / 100.0) as u64)
+        }
+        None => size.or(left),
+    };
+    let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
+    let end = length.map(|length| offset.saturating_add(length));
+    Ok(Extent {
+        range: ByteRange { offset: Bytes(offset), length: Bytes(length.unwrap_or(u64::MAX)) },
+        io_bytes: io_bytes.map(|bytes| bytes.saturating_mul(loops)),
+        file_size: file_size.or(end).map(Bytes),
+    })
+}
+
+fn offset(
+    options: &Options<'_>,
+    clone: u32,
+    share_of_whole: &dyn Fn(&'static str, f64) -> Result<u64, Error>,
+) -> Result<u64, Error> {
+    let align = options.bytes("offset_align")?.unwrap_or(0);
+    let bytes = |name: &'static str| match options.size(name)? {
+        None => Ok(0),
+        Some(Size::Bytes(bytes)) => Ok(bytes),
+        Some(Size::Percent(percent)) => {
+            let bytes = share_of_whole(name, percent)?;
+            Ok(if align > 0 { bytes.div_ceil(align).saturating_mul(align) } else { bytes })
+        }
+    };
+    let increment = bytes("offset_increment")?;
+    Ok(bytes("offset")?.saturating_add(increment.saturating_mul(u64::from(clone))))
+}
+
+/// The size that all of `files` have now.
+fn known_size(files: &[String], surroundings: &Surroundings<'_>) -> Option<u64> {
+    let mut sizes = files.iter().map(|file| (surroundings.target_size)(file));
+    let first = sizes.next()??;
+    sizes.all(|size| size == Some(first)).then_some(first.0)
+}

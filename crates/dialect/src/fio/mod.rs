@@ -1,0 +1,49 @@
+//! fio: its command line and job files in; JSON, json+, text and logs out; its traces.
+//!
+//! The way of a job file: [`command_line`] and [`job_file`] turn what was typed into sections of settings, each with
+//! the place where it stands; [`meaning`] turns the sections into a [`Scenario`](plumb_workload::Scenario). An option
+//! either changes the scenario or the output, or is said to have no meaning here and why, or is refused: nothing is
+//! dropped in silence. Names come from [`vocabulary`], so that a misspelt option is told apart from one that fio knows
+//! and plumb does not.
+//!
+//! Differences from fio that are meant: values that fio cuts short without a word (`1.5k` is 1 byte to it, `7min` is
+//! 7 us) are refused; a fixed or Poisson rate is a schedule that does not wait for the device, and `lat_ns` counts
+//! from it; writes carry stamped noise.
+
+mod command_line;
+mod edit;
+mod invocation;
+mod job_file;
+mod meaning;
+mod options;
+mod output;
+mod refused;
+mod said;
+mod section;
+mod split;
+mod surroundings;
+pub mod trace;
+mod value;
+mod vocabulary;
+
+pub use invocation::{Format, Invocation, LogKind, Logs, Output, Replay, ReportedJob};
+pub use output::{LogFile, command, json, json_text, logs, normal};
+pub use surroundings::Surroundings;
+
+use crate::{Error, Machine};
+
+/// What a fio command line means: `arguments` are those after `plumb fio`.
+///
+/// # Errors
+/// Names the argument or `file:line` that cannot be taken, why, and what to do instead.
+pub fn parse(
+    arguments: &[String],
+    machine: &Machine,
+    surroundings: &Surroundings<'_>,
+) -> Result<Invocation, Error> {
+    let typed = command_line::read(arguments, machine, surroundings)?;
+    meaning::invocation(&typed, machine, surroundings)
+}
+
+#[cfg(test)]
+mod tests;

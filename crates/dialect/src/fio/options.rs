@@ -1,0 +1,210 @@
+//! The settings of one section as they hold: later ones over earlier ones, and which of them had a use.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use plumb_block::Nanos;
+
+use super::section::{Section, Setting};
+use super::value::{self, KbBase, Size, Three};
+use crate::Error;
+
+/// The settings of a section.
+pub(super) struct Options<'a> {
+    section: &'a Section,
+    /// Each with its place in the order of typing.
+    settings: BTreeMap<&'static str, (usize, &'a Setting)>,
+    used: RefCell<BTreeSet<&'static str>>,
+    notes: RefCell<Vec<String>>,
+    base: KbBase,
+}
+
+impl<'a> Options<'a> {
+    /// Of `section`.
+    ///
+    /// # Errors
+    /// If `kb_base` is wrong.
+    pub(super) fn of(section: &'a Section) -> Result<Self, Error> {
+        let settings = section.inherited.iter().chain(&section.own).enumerate();
+        let settings = settings.map(|(order, setting)| (setting.name, (order, setting))).collect();
+        let (used, notes) = Default::default();
+        let mut this = Self { section, settings, used, notes, base: KbBase::Compatible };
+        this.base = match this.choice("kb_base", &["1024", "1000"])? {
+            Some("1000") => KbBase::Standard,
+            _ => KbBase::Compatible,
+        };
+        Ok(this)
+    }
+
+    /// The section.
+    pub(super) fn section(&self) -> &'a Section {
+        self.section
+    }
+
+    /// What k means.
+    pub(super) fn base(&self) -> KbBase {
+        self.base
+    }
+
+    /// Says something to the user, once.
+    pub(super) fn note(&self, note: impl Into<String>) {
+        let note = note.into();
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// What was said, and the settings that nothing has asked for.
+    pub(super) fn finish(self) -> (Vec<String>, Vec<&'a Setting>) {
+        let used = self.used.into_inner();
+        let left = self.settings.values().filter(|(_, setting)| !used.contains(setting.name));
+        (self.notes.into_inner(), left.map(|(_, setting)| *setting).collect())
+    }
+
+    /// The setting of `name`, which counts as used.
+    pub(super) fn get(&self, name: &'static str) -> Option<&'a Setting> {
+        self.used.borrow_mut().insert(name);
+        self.settings.get(name).map(|(_, setting)| *setting)
+    }
+
+    /// Whether `first` was typed after `second`; false if it was not typed.
+    pub(super) fn is_after(&self, first: &'static str, second: &'static str) -> bool {
+        let order = |name| self.settings.get(name).map(|(order, _)| *order);
+        order(first) > order(second)
+    }
+
+    /// The error that `name` has this problem.
+    pub(super) fn error(&self, name: &'static str, problem: impl Into<String>) -> Error {
+        let place = self.settings.get(name).map_or(&self.section.place, |(_, setting)| &setting.place);
+        let problem = problem.into();
+        let named = if problem.starts_with(name) { problem } else { format!("{name}: {problem}") };
+        Error::new(place.clone(), named)
+    }
+
+    /// The text of `name`.
+    ///
+    /// # Errors
+    /// If it stands without a value.
+    pub(super) fn text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
+        let Some(setting) = self.get(name) else { return Ok(None) };
+        match setting.value.as_deref() {
+            Some(value) if !value.is_empty() => Ok(Some(value)),
+            _ => Err(self.error(name, "needs a value").remedy(format!("{name}=..."))),
+        }
+    }
+
+    /// The value of `name` through `parse`.
+    ///
+    /// # Errors
+    /// That of `parse`, with name and place.
+    pub(super) fn parsed<T>(
+        &self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        parse(text).map(Some).map_err(|problem| self.error(name, problem))
+    }
+
+    /// 0 or 1; 1 where it may stand alone and does; `otherwise` if it was not typed.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub(super) fn truth(&self, name: &'static str, otherwise: bool) -> Result<bool, Error> {
+        match self.get(name) {
+            None => Ok(otherwise),
+            Some(Setting { value: None, .. }) => Ok(true),
+            Some(_) => Ok(self.parsed(name, value::truth)?.unwrap_or(otherwise)),
+        }
+    }
+
+    /// A whole number within `range`.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(super) fn whole(
+        &self,
+        name: &'static str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Error> {
+        let Some(number) = self.parsed(name, value::whole)? else { return Ok(None) };
+        if range.contains(&number) {
+            return Ok(Some(number));
+        }
+        let expected = match *range.end() {
+            u64::MAX => format!("at least {}", range.start()),
+            end => format!("{} to {end}", range.start()),
+        };
+        Err(self.error(name, format!("is {number}: expected {expected}")))
+    }
+
+    /// A number with a fraction.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(super) fn decimal(&self, name: &'static str) -> Result<Option<f64>, Error> {
+        self.parsed(name, value::decimal)
+    }
+
+    /// A time; without a unit, `unit` is meant.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(super) fn time(&self, name: &'static str, unit: Nanos) -> Result<Option<Nanos>, Error> {
+        self.parsed(name, |text| value::time(text, unit))
+    }
+
+    /// Bytes.
+    ///
+    /// # Errors
+    /// If they are none.
+    pub(super) fn bytes(&self, name: &'static str) -> Result<Option<u64>, Error> {
+        self.tell_units(name);
+        self.parsed(name, |text| value::bytes(text, self.base))
+    }
+
+    /// Bytes or percent.
+    ///
+    /// # Errors
+    /// If they are neither.
+    pub(super) fn size(&self, name: &'static str) -> Result<Option<Size>, Error> {
+        self.tell_units(name);
+        self.parsed(name, |text| value::size(text, self.base))
+    }
+
+    /// Bytes for each direction.
+    ///
+    /// # Errors
+    /// If they are none.
+    pub(super) fn bytes_three(&self, name: &'static str) -> Result<Option<Three<u64>>, Error> {
+        self.tell_units(name);
+        self.parsed(name, |text| value::three(text, |part| value::bytes(part, self.base)))
+    }
+
+    /// One of `choices`.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub(super) fn choice<'c>(
+        &self,
+        name: &'static str,
+        choices: &[&'c str],
+    ) -> Result<Option<&'c str>, Error> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match choices.iter().find(|choice| **choice == text) {
+            Some(choice) => Ok(Some(choice)),
+            None => Err(self.error(name, format!("is `{text}`: expected {}", choices.join(", ")))),
+        }
+    }
+
+    /// Units of this kind surprise.
+    fn tell_units(&self, name: &'static str) {
+        let text = self.settings.get(name).and_then(|(_, setting)| setting.value.as_deref());
+        if self.base == KbBase::Compatible
+            && text.is_some_and(|text| text.to_ascii_lowercase().contains("ib"))
+        {
+            self.note("KiB, MiB and so on are powers of 1000 here, as in fio, unless kb_base=1000 is given");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What is reported as one job: a clone, or a group.
+
+use std::collections::BTreeMap;
+
+use plumb_block::{DeviceCounters, Nanos};
+use plumb_load::LoadOutcome;
+use plumb_load::span::{CpuUse, SpanResult};
+
+use crate::fio::{Invocation, ReportedJob};
+
+/// One job of a report.
+pub(super) struct Entry<'a> {
+    /// How it is reported: that of the first of a group.
+    pub(super) reported: &'a ReportedJob,
+    /// What was measured.
+    pub(super) outcome: LoadOutcome,
+    /// Processor time.
+    pub(super) cpu: CpuUse,
+    /// How many clones it stands for.
+    pub(super) clones: usize,
+    /// How many requests each clone keeps in flight.
+    pub(super) depth: u32,
+    /// The length of its window.
+    pub(super) window: Nanos,
+}
+
+impl Entry<'_> {
+    /// How long it was measured.
+    pub(super) fn seconds(&self) -> f64 {
+        self.outcome.length.as_secs_f64()
+    }
+}
+
+/// The entries of a run, in order. Spans that were not run have none.
+pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    for reported in &invocation.reported {
+        let Some(result) = results.get(reported.span) else { continue };
+        let jobs = invocation.meaning.scenario.spans.get(reported.span).map(|span| &span.jobs);
+        let depth = jobs.and_then(|jobs| jobs.get(reported.jobs.start)).map_or(1, |job| job.workload.depth);
+        for thread in result.threads.iter().filter(|thread| reported.jobs.contains(&thread.job)) {
+            let mut outcome: Option<LoadOutcome> = None;
+            for part in &thread.parts {
+                match &mut outcome {
+                    Some(whole) => whole.merge(&part.outcome),
+                    None => outcome = Some(part.outcome.clone()),
+                }
+            }
+            let outcome = outcome.unwrap_or_else(LoadOutcome::empty);
+            let cpu = thread.cpu.unwrap_or_default();
+            let same = |entry: &&mut Entry<'_>| {
+                entry.reported.grouped && reported.grouped && entry.reported.group == reported.group
+            };
+            match entries.iter_mut().find(same) {
+                Some(group) => {
+                    group.outcome.merge(&outcome);
+                    group.cpu.user += cpu.user;
+                    group.cpu.system += cpu.system;
+                    group.clones += 1;
+                }
+                None => {
+                    entries.push(Entry { reported, outcome, cpu, clones: 1, depth, window: result.window })
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// What the devices beneath did over all spans, by name, and how long they were watched.
+pub(super) fn devices(results: &[SpanResult]) -> BTreeMap<String, (DeviceCounters, Nanos)> {
+    let mut devices: BTreeMap<String, (DeviceCounters, Nanos)> = BTreeMap::new();
+    for result in results {
+        // Jobs on one device share what is known of it.
+        let sides = result.targets.iter().filter_map(|target| target.storage.as_ref().ok());
+        let of_span: BTreeMap<&str, &DeviceCounters> =
+            sides.flat_map(|side| &side.devices).map(|device| (device.name.as_str(), device)).collect();
+        for (name, device) in of_span {
+            match devices.get_mut(name) {
+                Some((sum, window)) => {
+                    add(sum, device);
+                    *window += result.window;
+                }
+                None => {
+                    devices.insert(name.to_owned(), (device.clone(), result.window));
+                }
+            }
+        }
+    }
+    devices
+}
+
+fn add(sum: &mut DeviceCounters, more: &DeviceCounters) {
+    sum.reads += more.reads;
+    sum.writes += more.writes;
+    sum.read_merges += more.read_merges;
+    sum.write_merges += more.write_merges;
+    sum.read_time += more.read_time;
+    sum.write_time += more.write_time;
+    sum.flush_time += more.flush_time;
+    sum.busy_time += more.busy_time;
+}

@@ -1,0 +1,179 @@
+//! fio's JSON and json+.
+//!
+//! `clat_ns` is the service time; `lat_ns` counts from the intended start where there is a rate, and is the same
+//! otherwise; `slat_ns` is not measured. What is not known to plumb and is a number to every reader (context switches,
+//! page faults) is 0.
+
+use plumb_block::Nanos;
+use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
+use serde_json::{Map, Value, json};
+
+use super::entry::{self, Entry};
+use super::{direction, latency, time};
+use crate::Machine;
+use crate::fio::Invocation;
+
+/// The names of depths, and from which depth each counts.
+pub(super) const DEPTHS: [(&str, u32); 7] =
+    [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
+
+/// The result in fio's JSON; with `plus` also all bins of the histograms (json+).
+pub fn json(invocation: &Invocation, results: &[SpanResult], machine: &Machine, plus: bool) -> Value {
+    let entries = entry::entries(invocation, results);
+    let jobs: Vec<Value> = entries.iter().map(|entry| job(entry, &entries, results, machine, plus)).collect();
+    let mut root = json!({
+        "fio version": format!("plumb-{}", machine.version),
+        "timestamp": machine.started_unix,
+        "timestamp_ms": machine.started_unix * 1000,
+        "time": time::date(machine.started_unix),
+        "jobs": jobs,
+        "disk_util": devices(results),
+    });
+    if !invocation.global_options.is_empty() {
+        root["global options"] = options(&invocation.global_options);
+    }
+    root
+}
+
+/// The same as text that ends with a line break.
+///
+/// # Errors
+/// If a figure cannot be written as JSON.
+pub fn json_text(
+    invocation: &Invocation,
+    results: &[SpanResult],
+    machine: &Machine,
+    plus: bool,
+) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(&json(invocation, results, machine, plus))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn job(
+    entry: &Entry<'_>,
+    entries: &[Entry<'_>],
+    results: &[SpanResult],
+    machine: &Machine,
+    plus: bool,
+) -> Value {
+    let (reported, outcome) = (entry.reported, &entry.outcome);
+    let before: u64 =
+        results.iter().take(reported.span).map(|result| (result.warmup + result.window).0).sum();
+    let mut value = json!({
+        "jobname": reported.name,
+        "groupid": reported.group,
+        "job_start": machine.started_unix * 1000 + before / 1_000_000,
+        "error": first_error(outcome),
+        "eta": 0,
+        "elapsed": entry.seconds().ceil() as u64,
+        "job options": options(&reported.options),
+        "job_runtime": outcome.length.0 / 1_000_000 * entry.clones as u64,
+        "usr_cpu": percent_of(entry.cpu.user, entry),
+        "sys_cpu": percent_of(entry.cpu.system, entry),
+        "ctx": 0,
+        "majf": 0,
+        "minf": 0,
+        "iodepth_level": depths(entry.depth),
+        "iodepth_submit": batches(entry.depth),
+        "iodepth_complete": batches(entry.depth),
+        "latency_depth": entry.depth,
+        "latency_target": reported.latency_target.map_or(0, |(latency, _)| latency.0 / 1000),
+        "latency_percentile": reported.latency_target.map_or(100.0, |(_, percentile)| percentile),
+        "latency_window": 0,
+    });
+    if let Some(description) = &reported.description {
+        value["desc"] = json!(description);
+    }
+    for (name, of) in DIRECTIONS {
+        let group: f64 = entries
+            .iter()
+            .filter(|other| other.reported.group == reported.group)
+            .map(|other| direction::mean_rates(of(&other.outcome), other.outcome.length).0)
+            .sum();
+        value[name] = direction::object(of(outcome), outcome.length, reported, group, plus);
+    }
+    let flushes = &outcome.flush.latency;
+    let list = Some(reported.percentiles.as_slice());
+    value["sync"] =
+        json!({ "total_ios": flushes.count(), "lat_ns": latency::object(Some(flushes), list, plus) });
+    let bins = latency::bins(&outcome.operations().latency);
+    for (buckets, name) in latency::BUCKETS.iter().zip(["latency_ns", "latency_us", "latency_ms"]) {
+        let shares = buckets.shares(&bins).into_iter();
+        value[name] = Value::Object(shares.map(|(name, share)| (name, json!(share))).collect());
+    }
+    if let Some((criterion, duration)) = &reported.steady {
+        value["steadystate"] = json!({ "ss": criterion, "duration": duration.0 / 1_000_000_000 });
+    }
+    if reported.continue_on_error {
+        let all = outcome.operations();
+        value["total_err"] = json!(all.failures());
+        value["first_error"] = json!(first_error(outcome));
+    }
+    value
+}
+
+/// A direction of an outcome.
+pub(super) type Of = fn(&LoadOutcome) -> &Direction;
+
+/// Directions in fio's order.
+pub(super) const DIRECTIONS: [(&str, Of); 3] = [
+    ("read", |outcome| &outcome.read),
+    ("write", |outcome| &outcome.write),
+    ("trim", |outcome| &outcome.trim),
+];
+
+fn options(typed: &[(String, String)]) -> Value {
+    Value::Object(typed.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
+}
+
+/// The number of the first kind of failure; 5 (EIO) for one without a number, 0 for none.
+pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
+    const EIO: i32 = 5;
+    let all = outcome.operations().errors.into_iter().chain(outcome.flush.errors.iter().copied());
+    all.into_iter().next().map_or(0, |(failure, _)| match failure {
+        Failure::Errno(errno) => errno.0,
+        Failure::Unknown | Failure::PowerLost => EIO,
+    })
+}
+
+/// Of the time of all clones together.
+pub(super) fn percent_of(time: Nanos, entry: &Entry<'_>) -> f64 {
+    let all = entry.window.as_secs_f64() * entry.clones as f64;
+    if all > 0.0 { time.as_secs_f64() * 100.0 / all } else { 0.0 }
+}
+
+/// All operations are at the depth that was asked for: how many there were less is not kept.
+pub(super) fn depths(depth: u32) -> Map<String, Value> {
+    let next = |level: u32| if level >= 64 { u32::MAX } else { level * 2 };
+    let at = |level: u32| if (level..next(level)).contains(&depth) { 100.0 } else { 0.0 };
+    DEPTHS.iter().map(|(name, level)| ((*name).to_owned(), json!(at(*level)))).collect()
+}
+
+/// How many were submitted or completed at once is known of a depth that fits the first bucket alone.
+pub(super) fn batches(depth: u32) -> Map<String, Value> {
+    let names = ["0", "4", "8", "16", "32", "64", ">=64"];
+    let at = |name: &str| if name == "4" && depth <= 4 { 100.0 } else { 0.0 };
+    names.iter().map(|name| ((*name).to_owned(), json!(at(name)))).collect()
+}
+
+fn devices(results: &[SpanResult]) -> Vec<Value> {
+    let devices = entry::devices(results).into_iter();
+    let value = devices.map(|(name, (device, window))| {
+        let milliseconds = |time: Nanos| time.0 / 1_000_000;
+        let seconds = window.as_secs_f64();
+        let busy = if seconds > 0.0 { device.busy_time.as_secs_f64() * 100.0 / seconds } else { 0.0 };
+        json!({
+            "name": name,
+            "read_ios": device.reads,
+            "write_ios": device.writes,
+            "read_merges": device.read_merges,
+            "write_merges": device.write_merges,
+            "read_ticks": milliseconds(device.read_time),
+            "write_ticks": milliseconds(device.write_time),
+            "in_queue": milliseconds(device.read_time + device.write_time + device.flush_time),
+            "util": busy.min(100.0),
+        })
+    });
+    value.collect()
+}

@@ -1,0 +1,103 @@
+//! fio's logs: `ms, value, direction, block size, offset, priority`, one line for an interval.
+
+use std::fmt::Write;
+
+use plumb_block::Nanos;
+use plumb_load::{Direction, SpanResult};
+
+use super::entry::{self, Entry};
+use super::json::DIRECTIONS;
+use crate::Machine;
+use crate::fio::{Invocation, LogKind};
+
+/// A log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// The file's name: `prefix_bw.1.log`.
+    pub name: String,
+    /// Its lines.
+    pub text: String,
+}
+
+/// The logs that were asked for. A latency log is written as `_lat` and, being the same here, as `_clat`. The block
+/// size of a line is 0, as fio has it for lines that stand for many operations.
+pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> Vec<LogFile> {
+    let mut files: Vec<LogFile> = Vec::new();
+    for (index, entry) in entry::entries(invocation, results).iter().enumerate() {
+        let logs = &entry.reported.logs;
+        let epoch = if logs.unix_epoch { machine.started_unix * 1000 } else { 0 };
+        for (kind, prefix) in &logs.files {
+            let text = lines(entry, *kind, epoch);
+            for ending in endings(*kind) {
+                let name = match logs.per_job {
+                    true => format!("{prefix}_{ending}.{}.log", index + 1),
+                    false => format!("{prefix}_{ending}.log"),
+                };
+                match files.iter_mut().find(|file| file.name == name) {
+                    Some(file) => file.text.push_str(&text),
+                    None => files.push(LogFile { name, text: text.clone() }),
+                }
+            }
+        }
+    }
+    files
+}
+
+fn endings(kind: LogKind) -> &'static [&'static str] {
+    match kind {
+        LogKind::Bandwidth => &["bw"],
+        LogKind::Latency => &["lat", "clat"],
+        LogKind::Iops => &["iops"],
+    }
+}
+
+fn lines(entry: &Entry<'_>, kind: LogKind, epoch: u64) -> String {
+    let (length, interval) = (entry.outcome.length, entry.reported.logs.interval);
+    let mut lines = Vec::new();
+    for (number, (_, of)) in DIRECTIONS.iter().enumerate() {
+        let direction = of(&entry.outcome);
+        if direction.operations() > 0 {
+            let values = values(direction, length, interval, kind, entry.reported.logs.maximum);
+            lines.extend(values.into_iter().map(|(at, value)| (at, number, value)));
+        }
+    }
+    lines.sort_unstable();
+    lines.into_iter().fold(String::new(), |mut text, (at, direction, value)| {
+        // Writing to a string cannot fail.
+        writeln!(text, "{}, {value}, {direction}, 0, 0, 0", epoch + at / 1_000_000).ok();
+        text
+    })
+}
+
+/// The end of each interval in nanoseconds, and the value. An interval without operations has no latency.
+fn values(
+    direction: &Direction,
+    length: Nanos,
+    interval: Nanos,
+    kind: LogKind,
+    maximum: bool,
+) -> Vec<(u64, u64)> {
+    let bucket = direction.series.width();
+    let together = usize::try_from(interval.0.div_ceil(bucket.0)).unwrap_or(usize::MAX).max(1);
+    let points = direction.series.whole_points(length);
+    let value = |(index, chunk): (usize, &[plumb_measure::SeriesPoint])| {
+        let end = bucket.0 * (index * together + chunk.len()) as u64;
+        let seconds = (bucket * chunk.len() as u64).as_secs_f64();
+        let operations: u64 = chunk.iter().map(|point| point.operations).sum();
+        let value = match kind {
+            LogKind::Bandwidth => {
+                chunk.iter().map(|point| point.bytes).sum::<u64>() as f64 / 1024.0 / seconds
+            }
+            LogKind::Iops => operations as f64 / seconds,
+            LogKind::Latency if operations == 0 => return None,
+            LogKind::Latency if maximum => {
+                chunk.iter().map(|point| point.latency_max.0).max().unwrap_or(0) as f64
+            }
+            LogKind::Latency => {
+                chunk.iter().map(|point| point.latency_sum.0).sum::<u64>() as f64 / operations as f64
+            }
+        };
+        Some((end, value.round() as u64))
+    };
+    points.chunks(together).enumerate().filter_map(value).collect()
+}

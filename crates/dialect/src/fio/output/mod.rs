@@ -1,0 +1,16 @@
+//! What a fio command line prints: JSON and json+, text for people, logs; and the command line itself.
+
+mod command;
+mod direction;
+mod entry;
+mod figure;
+mod json;
+mod latency;
+mod logs;
+mod normal;
+mod time;
+
+pub use command::command;
+pub use json::{json, json_text};
+pub use logs::{LogFile, logs};
+pub use normal::normal;

@@ -1,0 +1,23 @@
+//! What translations ask of the world: passed in, so that they stay pure.
+
+use std::io;
+
+use plumb_block::Bytes;
+
+/// Where job files, variables and the sizes of targets come from.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The text of a job file or of an included one; a name of `-` is standard input.
+    pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
+    /// What `${NAME}` stands for; `None` if it is not set.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// How large a target is now; `None` if it is missing or of no known size. Percents of a size need it.
+    pub target_size: &'a dyn Fn(&str) -> Option<Bytes>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// With files alone: no variable is set, no target exists.
+    pub fn of_files(read_file: &'a dyn Fn(&str) -> io::Result<String>) -> Self {
+        Self { read_file, environment: &|_| None, target_size: &|_| None }
+    }
+}

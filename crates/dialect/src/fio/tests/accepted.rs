@@ -1,0 +1,279 @@
+//! Each option changes the scenario as it promises.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::*;
+
+fn random(access: &Access) -> &Random {
+    match access {
+        Access::Random(random) => random,
+        Access::Sequential(_) => panic!("sequential"),
+    }
+}
+
+#[test]
+fn nothing_but_a_size_is_what_it_is_to_fio() {
+    let job = only_job(&file("[x]\nsize=1g\n").unwrap()).clone();
+    let workload = &job.workload;
+    assert_eq!(job.targets, [TargetUse { name: "x.0.0".into(), weight: 1 }]);
+    assert_eq!((job.threads, job.threads_shared, job.depth_shared), (1, true, true));
+    assert_eq!(job.opening.caching, Caching::Cached);
+    assert_eq!(job.opening.engine, Engine::Synchronous, "fio's engine is psync");
+    assert_eq!(job.size, Some(Bytes::gib(1)));
+    assert_eq!(workload.access, Access::SEQUENTIAL);
+    assert_eq!(workload.blocks, BlockSizes::one(Bytes::kib(4)));
+    assert_eq!((workload.write_percent, workload.trim_percent, workload.depth), (0, 0, 1));
+    assert_eq!(workload.stop, Stop { duration: None, operations: None, bytes: Some(1 << 30) });
+    assert_eq!(workload.division, Division::Overlap);
+    assert_eq!(workload.content, Content::Pattern);
+}
+
+#[test]
+fn rw() {
+    for (rw, writes, trims, is_random) in [
+        ("read", 0, 0, false),
+        ("write", 100, 0, false),
+        ("rw", 50, 0, false),
+        ("readwrite", 50, 0, false),
+        ("trim", 0, 100, false),
+        ("randread", 0, 0, true),
+        ("randwrite", 100, 0, true),
+        ("randrw", 50, 0, true),
+        ("randtrim", 0, 100, true),
+    ] {
+        let workload = workload(&format!("rw={rw}"));
+        assert_eq!((workload.write_percent, workload.trim_percent), (writes, trims), "{rw}");
+        assert_eq!(workload.access.is_random(), is_random, "{rw}");
+    }
+    assert_eq!(workload("rw=randrw|rwmixread=70").write_percent, 30);
+    assert_eq!(workload("readwrite=randrw|rwmixwrite=70").write_percent, 70);
+    assert_eq!(workload("rw=randrw|rwmixwrite=70|rwmixread=60").write_percent, 40, "the later one holds");
+    assert_eq!(random(&workload("rw=randread:8").access).runs, Runs::Fixed(8));
+    let stride = Access::Sequential(Sequential { stride: Some(Bytes::kib(8)), walk: Walk::Each });
+    assert_eq!(workload("rw=read:4k").access, stride);
+    assert_eq!(
+        workload("rw=read:4k").stop.bytes,
+        Some(32 << 20),
+        "a walk that skips moves less than the size"
+    );
+    assert_eq!(workload("rw=read:4k|io_size=1g").stop.bytes, Some(1 << 30));
+    assert!(notes("rw=read|numjobs=2").contains("offset_increment"));
+    assert!(notes("rw=randread|rwmixread=10").contains("rwmixread has no effect"));
+}
+
+#[test]
+fn block_sizes() {
+    let blocks = |lines: &str| workload(lines).blocks;
+    assert_eq!(blocks("bs=8k"), BlockSizes::one(Bytes::kib(8)));
+    let three = blocks("bs=4k,8k,16k");
+    assert_eq!(
+        [three.read.only(), three.write.only(), three.trim.only()],
+        [4, 8, 16].map(|k| Some(Bytes::kib(k)))
+    );
+    let two = blocks("bs=,8k");
+    assert_eq!([two.read.only(), two.write.only(), two.trim.only()], [4, 8, 8].map(|k| Some(Bytes::kib(k))));
+    let split = blocks("bssplit=4k/60:64k/40,8k/100");
+    assert_eq!(split.read.0, [(Bytes::kib(4), 60), (Bytes::kib(64), 40)]);
+    assert_eq!(split.write.only(), Some(Bytes::kib(8)));
+    assert_eq!(blocks("bsrange=4k-8k").read.0, [(Bytes::kib(4), 50), (Bytes::kib(8), 50)]);
+    assert_eq!(random(&workload("ba=512").access).align, Some(Bytes(512)));
+    assert!(notes("rw=read|blockalign=512").contains("blockalign has no effect"));
+}
+
+#[test]
+fn distributions() {
+    let of = |lines: &str| random(&workload(lines).access).distribution.clone();
+    assert_eq!(of("bs=4k"), Distribution::EachOnce, "fio's random map");
+    assert_eq!(of("norandommap"), Distribution::Uniform);
+    assert_eq!(of("norandommap=1"), Distribution::Uniform);
+    assert_eq!(of("random_distribution=zipf"), Distribution::Zipf { theta: 1.1 });
+    assert_eq!(of("random_distribution=zipf:0.8"), Distribution::Zipf { theta: 0.8 });
+    assert_eq!(of("random_distribution=pareto:0.3"), Distribution::Pareto { power: 0.3 });
+    assert_eq!(of("random_distribution=normal:20"), Distribution::Normal { deviation_percent: 20.0 });
+    let zone = |io_percent, length| Zone { io_percent, length };
+    let percents = vec![zone(60.0, ZoneLength::Percent(10.0)), zone(40.0, ZoneLength::Percent(90.0))];
+    assert_eq!(of("random_distribution=zoned:60/10:40/90"), Distribution::Zoned(percents));
+    let bytes =
+        vec![zone(60.0, ZoneLength::Bytes(Bytes::mib(4))), zone(40.0, ZoneLength::Bytes(Bytes::mib(60)))];
+    assert_eq!(of("random_distribution=zoned_abs:60/4m:40/60m"), Distribution::Zoned(bytes));
+    let percent = random(&workload("percentage_random=30").access).clone();
+    assert_eq!(percent.runs, Runs::Geometric { random_percent: 30 });
+    assert_eq!(workload("percentage_random=0").access, Access::SEQUENTIAL);
+    assert!(notes("random_generator=lfsr").contains("xoshiro"));
+}
+
+#[test]
+fn seeds() {
+    assert_eq!(workload("randseed=42").seed, 42);
+    assert_eq!(workload("bs=4k").seed, workload("bs=8k").seed, "a run repeats unless told otherwise");
+    assert_ne!(workload("bs=4k").seed, workload("randrepeat=0").seed);
+    let two = file("[global]\nsize=1m\nrandseed=7\n[a]\nrw=randread\n[b]\nrw=randread\n").unwrap();
+    let seeds: Vec<u64> = two.meaning.scenario.spans[0].jobs.iter().map(|job| job.workload.seed).collect();
+    assert_eq!(seeds, [7, 8], "jobs have streams of their own");
+}
+
+#[test]
+fn opening_and_depth() {
+    let opening = |lines: &str| job(lines).opening;
+    assert_eq!(opening("direct=1").caching, Caching::Direct);
+    assert_eq!(opening("buffered=0").caching, Caching::Direct);
+    assert_eq!(opening("direct=1|buffered=1").caching, Caching::Cached, "the later one holds");
+    assert_eq!(opening("ioengine=mmap").caching, Caching::Mapped);
+    assert_eq!(opening("ioengine=io_uring|uncached=1").caching, Caching::DropBehind);
+    assert_eq!(opening("ioengine=io_uring").engine, Engine::IoUring);
+    assert_eq!(opening("ioengine=libaio|direct=1").engine, Engine::Auto);
+    for engine in ["sync", "psync", "pvsync", "pvsync2"] {
+        assert_eq!(opening(&format!("ioengine={engine}")).engine, Engine::Synchronous);
+    }
+    assert_eq!(workload("ioengine=libaio|iodepth=32|direct=1").depth, 32);
+    assert_eq!(workload("ioengine=psync|iodepth=32").depth, 1);
+    assert!(notes("ioengine=psync|iodepth=32").contains("so the depth is 1"));
+    assert!(notes("ioengine=posixaio").contains("io_uring"));
+}
+
+#[test]
+fn sizes_and_places() {
+    let range = |lines: &str| workload(lines).range;
+    assert_eq!(range("offset=1m").offset, Bytes::mib(1));
+    assert_eq!(job("offset=1m").size, Some(Bytes::mib(65)), "the range lies behind the offset");
+    assert_eq!(range("filename=/dev/vdb|size=50%").length, Bytes::mib(512));
+    assert_eq!(range("filename=/dev/vdb|size=100%").length, Bytes::gib(1));
+    assert_eq!(range("filename=/dev/vdb|size=25%|offset=50%").offset, Bytes::mib(512));
+    assert_eq!(range("filename=/dev/vdb|size=1m|offset=10%|offset_align=1m").offset, Bytes::mib(103));
+    assert_eq!(workload("io_size=128m").stop.bytes, Some(128 << 20));
+    assert_eq!(workload("io_size=50%").stop.bytes, Some(32 << 20));
+    assert_eq!(workload("loops=3").stop.bytes, Some(192 << 20));
+    assert_eq!(job("filesize=16m").workload.range.length, Bytes::mib(16));
+    assert_eq!(workload("number_ios=100").stop.operations, Some(100));
+    let two = job("filename=/a:/b\\:c");
+    assert_eq!(two.targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(), ["/a", "/b:c"]);
+    assert_eq!((two.workload.range.length, two.workload.stop.bytes), (Bytes::mib(32), Some(32 << 20)));
+    assert_eq!(job("filename=f|directory=/d/").targets[0].name, "/d/f");
+}
+
+#[test]
+fn without_a_size_the_target_ends_it() {
+    let invocation = file("[x]\nfilename=${DISK}\nrw=read\n").unwrap();
+    let workload = &only_job(&invocation).workload;
+    assert!(workload.range.is_open_ended());
+    assert_eq!(workload.stop.bytes, Some(1 << 30));
+    let error = file("[x]\nfilename=/f\nrw=read\n").unwrap_err();
+    assert!(error.to_string().contains("give size"), "{error}");
+    let invocation = file("[x]\nfilename=/f\nrw=read\nruntime=5\n").unwrap();
+    assert_eq!(only_job(&invocation).workload.stop, Stop::after(Nanos::secs(5)));
+}
+
+#[test]
+fn clones() {
+    let shared = job("numjobs=4");
+    assert_eq!((shared.threads, shared.threads_shared), (4, true));
+    assert_eq!(shared.workload.stop.bytes, Some(256 << 20), "each clone does it all");
+    assert_eq!(shared.workload.division, Division::Overlap);
+    let own = file("[x]\nsize=1m\nrw=write\nnumjobs=3\nnrfiles=2\ndirectory=/d\n").unwrap();
+    let jobs = &own.meaning.scenario.spans[0].jobs;
+    let names: Vec<Vec<&str>> =
+        jobs.iter().map(|job| job.targets.iter().map(|target| target.name.as_str()).collect()).collect();
+    assert_eq!(names, [["/d/x.0.0", "/d/x.0.1"], ["/d/x.1.0", "/d/x.1.1"], ["/d/x.2.0", "/d/x.2.1"]]);
+    assert_eq!(own.reported[0].jobs, 0..3);
+    let apart = section("numjobs=3|offset_increment=64m").unwrap();
+    let offsets: Vec<Bytes> =
+        apart.meaning.scenario.spans[0].jobs.iter().map(|job| job.workload.range.offset).collect();
+    assert_eq!(offsets, [0, 64, 128].map(Bytes::mib));
+    let formatted = file("[x]\nsize=1m\nfilename_format=$jobname-$jobnum-$filenum\n").unwrap();
+    assert_eq!(only_job(&formatted).targets[0].name, "x-0-0");
+}
+
+#[test]
+fn times() {
+    assert_eq!(workload("runtime=10|time_based").stop, Stop::after(Nanos::secs(10)));
+    assert_eq!(workload("timeout=500ms|time_based=1").stop, Stop::after(Nanos::millis(500)));
+    let both = Stop { duration: Some(Nanos::secs(60)), operations: None, bytes: Some(64 << 20) };
+    assert_eq!(workload("runtime=1m").stop, both, "whichever comes first");
+    assert_eq!(job("startdelay=5").start_delay, Nanos::secs(5));
+}
+
+#[test]
+fn rates() {
+    let rate = |lines: &str| workload(lines).rate;
+    let scheduled = |amount, arrival| Rate::Scheduled { amount, arrival };
+    assert_eq!(rate("rate_iops=100"), Rate::iops(100.0));
+    assert_eq!(rate("rate=1m"), scheduled(Amount::BytesPerSecond(1048576.0), Arrival::Fixed));
+    assert_eq!(rate("rate_iops=100|numjobs=4"), Rate::iops(400.0), "a rate is that of a clone");
+    assert_eq!(rate("rate_iops=100|filename=/a:/b"), Rate::iops(50.0));
+    let poisson = scheduled(Amount::Iops(100.0), Arrival::Poisson);
+    assert_eq!(rate("rate_iops=100|rate_process=poisson"), poisson, "and not twice as many");
+    assert_eq!(rate("rate_iops=100,300"), Rate::iops(100.0), "reads only");
+    let mixed = workload("rw=randrw|rate_iops=100,300");
+    assert_eq!((mixed.rate, mixed.write_percent), (Rate::iops(400.0), 75));
+    assert!(notes("rw=randrw|rate_iops=100,300").contains("75 %"));
+    let bytes = workload("rw=randrw|bs=4k,8k|rate=1m,2m");
+    assert_eq!(bytes.write_percent, 50, "the rates are bytes");
+    let burst = Burst { operations: 8, pause: Nanos::millis(2) };
+    assert_eq!(workload("thinktime=2ms|thinktime_blocks=8").burst, Some(burst));
+    assert_eq!(workload("thinktime=500").burst.unwrap().pause, Nanos::micros(500));
+}
+
+#[test]
+fn durability() {
+    let of = |lines: &str| {
+        let job = job(&format!("rw=randwrite|{lines}"));
+        (job.workload.durability, job.opening.flush, job.opening.durable_write)
+    };
+    let every = |count| Durability::flush_every(NonZeroU32::new(count).unwrap());
+    assert_eq!(of("fsync=1").0, every(1));
+    assert_eq!(of("fsync=1").1, FlushCall::Fsync);
+    assert_eq!(of("fdatasync=32"), (every(32), FlushCall::Fdatasync, DurableWrite::Dsync));
+    assert_eq!(of("sync_file_range=write:8").1, FlushCall::Range);
+    assert_eq!(of("sync_file_range=wait_before,write,wait_after:8").0, every(8));
+    assert_eq!(of("sync=dsync"), (Durability::EACH_WRITE, FlushCall::Fdatasync, DurableWrite::Dsync));
+    assert_eq!(of("sync=1").2, DurableWrite::Sync);
+    assert_eq!(of("sync=0").0, Durability::default());
+    assert!(of("end_fsync=1").0.flush_at_end && of("fsync_on_close=1").0.flush_at_end);
+    assert_eq!(of("end_fsync=1").1, FlushCall::Fsync);
+    assert!(notes("fsync=1").contains("never writes"));
+    assert_eq!(workload("fsync=1").durability, Durability::default());
+}
+
+#[test]
+fn content() {
+    let of = |lines: &str| workload(&format!("rw=write|{lines}")).content;
+    assert_eq!(of("zero_buffers"), Content::Zeroes);
+    assert_eq!(of("refill_buffers"), Content::Pattern);
+    assert_eq!(of("scramble_buffers=0"), Content::Repeated);
+    assert_eq!(of("scramble_buffers=0|refill_buffers=1"), Content::Pattern);
+    let reducible = Content::Reducible { compress_percent: 40, dedup_percent: 10 };
+    assert_eq!(of("buffer_compress_percentage=40|dedupe_percentage=10"), reducible);
+    assert_eq!(of("dedupe_percentage=100"), Content::Repeated);
+    assert_eq!(of("buffer_pattern=0x00"), Content::Zeroes);
+    assert!(workload("rw=write|verify=crc32c").verify);
+    assert!(notes("rw=write|verify=crc32c").contains("plumb's own stamp"));
+    assert!(!workload("rw=write|verify=crc32c|do_verify=0").verify);
+    assert!(!workload("rw=write|verify=null").verify);
+}
+
+#[test]
+fn placement_and_failures() {
+    assert_eq!(job("cpus_allowed=0-1,3").affinity, Affinity::Shared(vec![0, 1, 3]));
+    assert_eq!(job("cpus_allowed=0-1|cpus_allowed_policy=split").affinity, Affinity::Each(vec![0, 1]));
+    assert_eq!(job("cpumask=5").affinity, Affinity::Shared(vec![0, 2]));
+    assert_eq!(job("prioclass=3").priority, Priority::Idle);
+    assert_eq!(job("prio=7").priority, Priority::Low);
+    assert!(job("continue_on_error=all").continue_on_error);
+    assert!(job("continue_on_error=read").continue_on_error);
+    assert!(!job("continue_on_error=none").continue_on_error);
+}
+
+#[test]
+fn what_has_no_meaning_is_said() {
+    for option in
+        ["thread", "gtod_reduce=1", "invalidate=0", "fallocate=none", "clocksource=cpu", "iodepth_batch=8"]
+    {
+        let name = option.split('=').next().unwrap();
+        let said = notes(option);
+        assert!(said.contains(&format!("{name} has no effect: ")), "{option}: {said}");
+    }
+    let twice = file("[global]\nthread\nsize=1m\n[a]\n[b]\n").unwrap().meaning.notes;
+    assert_eq!(twice.iter().filter(|note| note.contains("thread has no effect")).count(), 1, "once");
+}

@@ -1,0 +1,79 @@
+//! Job files and command lines against what they must mean.
+
+mod accepted;
+mod command_lines;
+mod fuzzed;
+mod outputs;
+mod refusals;
+mod spans;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use plumb_block::Bytes;
+use plumb_workload::{Job, Workload};
+
+use super::{Invocation, Surroundings, parse};
+use crate::{Error, Machine};
+
+pub(super) fn machine() -> Machine {
+    Machine {
+        host: "host".into(),
+        processors: vec![0, 1, 2, 3],
+        page_bytes: 4096,
+        memory_bytes: 8 << 30,
+        kernel: "6.1".into(),
+        uptime_ms: 12_345,
+        started_at: "2026-11-21T23:27:02Z".into(),
+        started_unix: 1_795_303_622,
+        version: "0.1.0".into(),
+        argv: vec!["plumb".into(), "fio".into()],
+    }
+}
+
+/// A world of these files, with one variable and one device of 1 GiB.
+pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Invocation, Error> {
+    let files: BTreeMap<&str, &str> = files.iter().copied().collect();
+    let read_file = |name: &str| {
+        files.get(name).map(|text| (*text).to_owned()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    };
+    let surroundings = Surroundings {
+        read_file: &read_file,
+        environment: &|name| (name == "DISK").then(|| "/dev/vdb".to_owned()),
+        target_size: &|name| (name == "/dev/vdb").then_some(Bytes::gib(1)),
+    };
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    parse(&arguments, &machine(), &surroundings)
+}
+
+/// A job file.
+pub(super) fn file(text: &str) -> Result<Invocation, Error> {
+    parse_in(&["job.fio"], &[("job.fio", text)])
+}
+
+/// A section of these lines beside a filename, a size and a time, random reads if nothing else is said.
+pub(super) fn section(lines: &str) -> Result<Invocation, Error> {
+    let lines: Vec<&str> = lines.split('|').collect();
+    file(&format!("[x]\nfilename=/f\nsize=64m\nrw=randread\n{}\n", lines.join("\n")))
+}
+
+pub(super) fn only_job(invocation: &Invocation) -> &Job {
+    let [span] = &invocation.meaning.scenario.spans[..] else { panic!("not one span") };
+    let [job] = &span.jobs[..] else { panic!("not one job: {:?}", span.jobs) };
+    job
+}
+
+pub(super) fn job(lines: &str) -> Job {
+    match section(lines) {
+        Ok(invocation) => only_job(&invocation).clone(),
+        Err(error) => panic!("{lines}: {error}"),
+    }
+}
+
+pub(super) fn workload(lines: &str) -> Workload {
+    job(lines).workload
+}
+
+pub(super) fn notes(lines: &str) -> String {
+    section(lines).unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.notes.join("\n")
+}

@@ -1,0 +1,143 @@
+//! What is printed follows from what was measured.
+
+use super::*;
+use crate::fio::{json, logs, normal};
+use plumb_block::Nanos;
+use plumb_load::LoadOutcome;
+use plumb_load::span::{CpuUse, Part, SpanResult, ThreadResult};
+use plumb_measure::SeriesEvent;
+use serde_json::Value;
+
+/// A result in which each thread of each job did the same: reads of 4 KiB for two seconds, and a flush.
+pub(crate) fn results(invocation: &Invocation) -> Vec<SpanResult> {
+    let spans = invocation.meaning.scenario.spans.iter();
+    let thread = |job: usize| {
+        let mut outcome = LoadOutcome::empty();
+        outcome.length = Nanos::secs(2);
+        for nth in 1..=1000_u64 {
+            let latency = Nanos::micros(nth);
+            let at = Nanos::millis(2 * nth - 1);
+            for direction in [&mut outcome.read, &mut outcome.write] {
+                direction.latency.record(latency);
+                direction.bytes += Bytes(4096);
+                direction.series.record(SeriesEvent { at, bytes: 4096, latency });
+            }
+        }
+        outcome.flush.latency.record(Nanos::millis(3));
+        let cpu = Some(CpuUse { user: Nanos::millis(200), system: Nanos::millis(400) });
+        ThreadResult { job, cpu, parts: vec![Part { target: 0, outcome }] }
+    };
+    spans
+        .map(|span| SpanResult {
+            warmup: Nanos::ZERO,
+            window: Nanos::secs(2),
+            threads: span
+                .jobs
+                .iter()
+                .enumerate()
+                .flat_map(|(job, meant)| (0..meant.threads).map(move |_| job))
+                .map(thread)
+                .collect(),
+            targets: Vec::new(),
+            processors: Vec::new(),
+        })
+        .collect()
+}
+
+fn json_of(text: &str, plus: bool) -> Value {
+    let invocation = file(text).unwrap();
+    json(&invocation, &results(&invocation), &machine(), plus)
+}
+
+const JOBS: &str = "[global]\nsize=1m\nrw=randrw\n[a]\nfilename=/a\nfdatasync=1\nnumjobs=2\n[b]\nfilename=/b\nstonewall\niodepth=8\nioengine=io_uring\n";
+
+#[test]
+fn figures_are_those_measured() {
+    let value = json_of(JOBS, false);
+    let jobs = value["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 3, "clones are reported apart");
+    let read = &jobs[0]["read"];
+    assert_eq!(read["total_ios"], 1000);
+    assert_eq!(read["iops"], 500.0);
+    assert_eq!(read["bw"], 2000);
+    assert_eq!(read["io_kbytes"], 4000);
+    assert_eq!(read["runtime"], 2000);
+    assert_eq!(read["clat_ns"]["min"], 1000);
+    assert_eq!(read["clat_ns"]["max"], 1_000_000);
+    let median = read["clat_ns"]["percentile"]["50.000000"].as_f64().unwrap();
+    assert!((median - 500_000.0).abs() < 1000.0, "{median}");
+    assert_eq!(read["clat_ns"]["bins"], Value::Null, "bins are those of json+");
+    assert_eq!((&read["bw_samples"], &read["bw_mean"]), (&Value::from(4), &Value::from(2000.0)));
+    assert_eq!(jobs[0]["sync"]["total_ios"], 1);
+    assert_eq!(jobs[0]["usr_cpu"], 10.0);
+    assert_eq!(jobs[0]["job options"]["fdatasync"], "1");
+    assert_eq!(value["global options"]["rw"], "randrw");
+    assert_eq!((&jobs[2]["groupid"], &jobs[2]["iodepth_level"]["8"]), (&Value::from(1), &Value::from(100.0)));
+    assert_eq!(value["time"], "Sat Nov 21 23:27:02 2026");
+}
+
+#[test]
+fn a_group_is_one() {
+    let value = json_of(&JOBS.replace("size=1m", "size=1m\ngroup_reporting"), true);
+    let jobs = value["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 2);
+    assert_eq!(jobs[0]["read"]["total_ios"], 2000);
+    assert_eq!(jobs[0]["usr_cpu"], 10.0, "of the time of both");
+    let bins = jobs[0]["read"]["clat_ns"]["bins"].as_object().unwrap();
+    assert_eq!(bins.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 2000);
+}
+
+#[test]
+fn percentiles_are_those_asked_for() {
+    let value =
+        json_of("[a]\nsize=1m\npercentile_list=99.9:50\nlat_percentiles=1\nclat_percentiles=0\n", false);
+    let read = &value["jobs"][0]["read"];
+    assert_eq!(read["clat_ns"]["percentile"], Value::Null);
+    let list: Vec<&String> = read["lat_ns"]["percentile"].as_object().unwrap().keys().collect();
+    assert_eq!(list, ["50.000000", "99.900000"]);
+}
+
+#[test]
+fn what_was_not_run_is_not_reported() {
+    let invocation = file(JOBS).unwrap();
+    let value = json(&invocation, &results(&invocation)[..1], &machine(), false);
+    assert_eq!(value["jobs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn text_for_people() {
+    let invocation = file(&JOBS.replace("size=1m", "size=1m\ngroup_reporting")).unwrap();
+    let text = normal(&invocation, &results(&invocation), &machine());
+    for line in [
+        "a: (g=0): rw=randrw, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=psync, iodepth=1",
+        "Starting 3 threads",
+        "a: (groupid=0, jobs=2): err= 0: pid=0: Sat Nov 21 23:27:02 2026",
+        "  read: IOPS=1000, BW=4000KiB/s (4096kB/s)(8000KiB/2000msec)",
+        "    clat (nsec): min=1000, max=1000.0k, avg=500500.00, stdev=288674.99",
+        "  fsync/fdatasync/sync_file_range:",
+        "  cpu          : usr=10.00%, sys=20.00%, ctx=0, majf=0, minf=0",
+        "  IO depths    : 1=100.0%, 2=0.0%, 4=0.0%, 8=0.0%, 16=0.0%, 32=0.0%, >=64=0.0%",
+        "     issued rwts: total=2000,2000,0,2 short=0,0,0,0 dropped=0,0,0,0",
+        "Run status group 1 (all jobs):",
+        "   READ: bw=4000KiB/s (4096kB/s), 4000KiB/s-4000KiB/s (4096kB/s-4096kB/s), io=8000KiB (8192kB), run=2000-2000msec",
+    ] {
+        assert!(text.lines().any(|printed| printed == line), "`{line}` is missing in\n{text}");
+    }
+}
+
+#[test]
+fn logs_have_a_line_for_an_interval() {
+    let text = "[a]\nsize=1m\nwrite_bw_log=run\nwrite_lat_log=run\nwrite_iops_log=run\nlog_avg_msec=500\n";
+    let invocation = file(text).unwrap();
+    let files = logs(&invocation, &results(&invocation), &machine());
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["run_bw.1.log", "run_lat.1.log", "run_clat.1.log", "run_iops.1.log"]);
+    assert_eq!(files[0].text.lines().next(), Some("500, 2000, 0, 0, 0, 0"));
+    assert_eq!(files[0].text.lines().nth(1), Some("500, 2000, 1, 0, 0, 0"), "writes");
+    assert_eq!(files[1].text.lines().next(), Some("500, 125500, 0, 0, 0, 0"));
+    assert_eq!(files[3].text.lines().count(), 8);
+    let epoch = file(&format!("{text}log_unix_epoch=1\nper_job_logs=0\n")).unwrap();
+    let files = logs(&epoch, &results(&epoch), &machine());
+    assert_eq!(files[0].name, "run_bw.log");
+    assert!(files[0].text.starts_with("1795303622500, 2000, 0,"));
+}

@@ -1,0 +1,247 @@
+//! fio's values: sizes, times, truth values, and lists of one value for each direction.
+
+use plumb_block::Nanos;
+
+/// What k, m, g mean (`kb_base`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum KbBase {
+    /// `4k` is 4096 and `4kib` is 4000: what fio does unless told otherwise.
+    #[default]
+    Compatible,
+    /// `4k` is 4000 and `4kib` is 4096: `kb_base=1000`.
+    Standard,
+}
+
+/// A size, or a share of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent.
+    Percent(f64),
+}
+
+/// Bytes: a whole number, decimal or `0x`, and a unit.
+///
+/// # Errors
+/// What was expected. fio itself reads as far as it understands and drops the rest.
+pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
+    let (number, unit) = number_and_unit(text)?;
+    let unit = unit.to_ascii_lowercase();
+    let prefix = unit.strip_suffix('b').unwrap_or(&unit);
+    let iec = unit.ends_with("ib");
+    let power = match prefix.strip_suffix('i').unwrap_or(prefix) {
+        "" if prefix.is_empty() => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return Err(format!("`{text}` is not a size: expected a whole number and k, m, g, t or p")),
+    };
+    let factor: u64 = if (base == KbBase::Compatible) == iec { 1000 } else { 1024 };
+    number.checked_mul(factor.pow(power)).ok_or_else(|| format!("`{text}` is more than 16 EiB"))
+}
+
+/// Bytes or a percentage.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn size(text: &str, base: KbBase) -> Result<Size, String> {
+    let Some(percent) = text.strip_suffix('%') else { return bytes(text, base).map(Size::Bytes) };
+    match decimal(percent) {
+        Ok(percent) if percent <= 100.0 => Ok(Size::Percent(percent)),
+        _ => Err(format!("`{text}` is not a share: expected 0% to 100%")),
+    }
+}
+
+/// A time; without a unit, `unit` is meant.
+///
+/// # Errors
+/// What was expected. fio itself reads `7sec` as 7 us and `1.5s` as 1 s.
+pub(super) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
+    let (number, typed) = number_and_unit(text)?;
+    let unit = match typed.to_ascii_lowercase().as_str() {
+        "" => unit.0,
+        "us" | "usec" => 1_000,
+        "ms" | "msec" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => {
+            return Err(format!("`{text}` is not a time: expected a whole number and us, ms, s, m, h or d"));
+        }
+    };
+    number.checked_mul(unit).map(Nanos).ok_or_else(|| format!("`{text}` is longer than 584 years"))
+}
+
+/// A whole number.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn whole(text: &str) -> Result<u64, String> {
+    match number_and_unit(text)? {
+        (number, "") => Ok(number),
+        _ => Err(format!("`{text}` is not a whole number")),
+    }
+}
+
+/// A number with or without a fraction, not negative.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn decimal(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| format!("`{text}` is not a number from 0"))
+}
+
+/// 0 or 1.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn truth(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(format!("`{text}` is neither 0 nor 1")),
+    }
+}
+
+/// Numbers and ranges of them: `0-3,8`.
+///
+/// # Errors
+/// What was expected. At most 65,536 numbers.
+pub(super) fn numbers(text: &str) -> Result<Vec<u32>, String> {
+    let wrong = || format!("`{text}` is not a list of numbers such as 0-3,8");
+    let mut numbers = Vec::new();
+    for part in text.split([',', ':']) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: u32 = first.trim().parse().map_err(|_| wrong())?;
+        let last: u32 = last.trim().parse().map_err(|_| wrong())?;
+        if last < first || last - first > 65_535 || numbers.len() > 65_536 {
+            return Err(wrong());
+        }
+        numbers.extend(first..=last);
+    }
+    Ok(numbers)
+}
+
+/// One value for each direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Three<T> {
+    /// Of reads.
+    pub(super) read: Option<T>,
+    /// Of writes.
+    pub(super) write: Option<T>,
+    /// Of trims.
+    pub(super) trim: Option<T>,
+}
+
+impl<T> Default for Three<T> {
+    /// None given.
+    fn default() -> Self {
+        Self { read: None, write: None, trim: None }
+    }
+}
+
+impl<T: Copy> Three<T> {
+    /// The same for all.
+    pub(super) fn all(value: T) -> Self {
+        Self { read: Some(value), write: Some(value), trim: Some(value) }
+    }
+}
+
+/// `all`, `read,write-and-trim` or `read,write,trim`; an empty one is not given.
+///
+/// # Errors
+/// Those of `parse`, or that there are more than three.
+pub(super) fn three<T: Clone>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Three<T>, String> {
+    let parts = text.split(',').map(|part| match part.trim() {
+        "" => Ok(None),
+        part => parse(part).map(Some),
+    });
+    match parts.collect::<Result<Vec<_>, _>>()?.as_slice() {
+        [None] => Err("it has no value".into()),
+        [all] => Ok(Three { read: all.clone(), write: all.clone(), trim: all.clone() }),
+        [read, rest] => Ok(Three { read: read.clone(), write: rest.clone(), trim: rest.clone() }),
+        [read, write, trim] => Ok(Three { read: read.clone(), write: write.clone(), trim: trim.clone() }),
+        _ => Err(format!("`{text}` has more than three values: read, write, trim")),
+    }
+}
+
+fn number_and_unit(text: &str) -> Result<(u64, &str), String> {
+    let text = text.trim();
+    let wrong = || format!("`{text}` does not begin with a whole number");
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u64::from_str_radix(hex, 16).map(|number| (number, "")).map_err(|_| wrong());
+    }
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    Ok((number.parse().map_err(|_| wrong())?, unit.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_mean_what_they_mean_to_fio() {
+        // As fio 3.33 says with --debug=parse.
+        for (text, compatible, standard) in [
+            ("4k", 4096, 4000),
+            ("4ki", 4096, 4000),
+            ("4kb", 4096, 4000),
+            ("4kib", 4000, 4096),
+            ("4KiB", 4000, 4096),
+            ("4b", 4, 4),
+            ("0x10", 16, 16),
+            ("2t", 2 << 40, 2_000_000_000_000),
+        ] {
+            assert_eq!(bytes(text, KbBase::Compatible), Ok(compatible), "{text}");
+            assert_eq!(bytes(text, KbBase::Standard), Ok(standard), "{text}");
+        }
+        for text in ["1.5k", "k", "-1", "4kk", "1e3", "", "4i", "99999999999999999999", "16777216t"] {
+            assert!(bytes(text, KbBase::Compatible).is_err(), "{text}");
+        }
+        assert_eq!(size("50%", KbBase::Compatible), Ok(Size::Percent(50.0)));
+        assert!(size("101%", KbBase::Compatible).is_err());
+    }
+
+    #[test]
+    fn times_have_the_unit_of_their_option() {
+        for (text, expected) in [
+            ("10", Nanos::secs(10)),
+            ("5m", Nanos::secs(300)),
+            ("500us", Nanos::micros(500)),
+            ("3msec", Nanos::millis(3)),
+            ("1d", Nanos::secs(86_400)),
+        ] {
+            assert_eq!(time(text, Nanos::secs(1)), Ok(expected), "{text}");
+        }
+        assert_eq!(time("10", Nanos::micros(1)), Ok(Nanos::micros(10)));
+        for text in ["7min", "7sec", "1.5s", "", "10x", "99999999999d"] {
+            assert!(time(text, Nanos::secs(1)).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_empty_direction_is_not_given() {
+        let three = |text| three(text, whole).map(|three| [three.read, three.write, three.trim]);
+        assert_eq!(three("1"), Ok([Some(1), Some(1), Some(1)]));
+        assert_eq!(three("1,2"), Ok([Some(1), Some(2), Some(2)]));
+        assert_eq!(three("1,2,3"), Ok([Some(1), Some(2), Some(3)]));
+        assert_eq!(three(",2"), Ok([None, Some(2), Some(2)]));
+        assert_eq!(three("1,"), Ok([Some(1), None, None]));
+        assert!(three("1,2,3,4").is_err() && three("").is_err() && three("a").is_err());
+    }
+
+    #[test]
+    fn lists_of_numbers() {
+        assert_eq!(numbers("0-2,7"), Ok(vec![0, 1, 2, 7]));
+        assert!(numbers("3-1").is_err() && numbers("0-4000000000").is_err() && numbers("a").is_err());
+    }
+}

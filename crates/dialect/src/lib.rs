@@ -1,0 +1,27 @@
+//! The command lines, files and outputs that people already know, and our own: each a way to say a
+//! [`Scenario`](plumb_workload::Scenario) and to print what it measured.
+//!
+//! A dialect is two pure translations. In: arguments or a file become a scenario, or an error that names the argument
+//! or the line. Out: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become the text, XML or JSON that
+//! existing parsers read. Nothing here opens a device.
+
+pub mod diskspd;
+pub mod error;
+pub mod fio;
+pub mod machine;
+pub mod native;
+pub mod sqlio;
+
+pub use error::Error;
+pub use machine::Machine;
+
+use plumb_workload::Scenario;
+
+/// What a command line or file means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Meaning {
+    /// What is to be run.
+    pub scenario: Scenario,
+    /// What the user should be told once: what is different here, or has no meaning here.
+    pub notes: Vec<String>,
+}

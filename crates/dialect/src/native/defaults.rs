@@ -1,0 +1,19 @@
+//! What holds where a word is not said.
+
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::{Access, Division, Opening, Sequential, Stop, Walk};
+
+/// The block of most file systems and databases.
+pub(super) const BLOCK: Bytes = Bytes::kib(4);
+/// Long enough that a second of trouble does not decide, short enough to wait for.
+pub(super) const STOP: Stop = Stop::after(Nanos::secs(30));
+/// Past the page cache: the target is what is measured, not memory.
+pub(super) const OPENING: Opening = Opening::DIRECT;
+
+/// Each worker on a part of its own, unless they are to walk together.
+pub(super) const fn division(access: &Access) -> Division {
+    match access {
+        Access::Sequential(Sequential { walk: Walk::Interlocked, .. }) => Division::Overlap,
+        Access::Sequential(_) | Access::Random(_) => Division::Parts,
+    }
+}

@@ -1,0 +1,63 @@
+//! What is wrong with a word, before it is known where the word stands.
+
+use crate::Error;
+
+/// What is wrong with a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The word, as files spell it.
+    pub(super) word: &'static str,
+    /// What is wrong.
+    problem: Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Problem {
+    Contradicts(&'static str),
+    Needs(&'static [&'static str]),
+    Unexpected { found: String, expected: String },
+}
+
+impl Fault {
+    /// Both words cannot hold.
+    pub(super) fn contradiction(word: &'static str, other: &'static str) -> Self {
+        Self { word, problem: Problem::Contradicts(other) }
+    }
+
+    /// The word means nothing without one of the others.
+    pub(super) fn need(word: &'static str, others: &'static [&'static str]) -> Self {
+        Self { word, problem: Problem::Needs(others) }
+    }
+
+    /// The value makes no sense.
+    pub(super) fn unexpected(
+        word: &'static str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        let problem = Problem::Unexpected { found: found.into(), expected: expected.into() };
+        Self { word, problem }
+    }
+
+    /// On the command line, where words have dashes.
+    pub(super) fn typed(&self) -> Error {
+        let place = if self.word == "targets" { "TARGET".to_owned() } else { format!("--{}", self.word) };
+        Error::new(place, self.problem("--"))
+    }
+
+    /// In a file, at `place`.
+    pub(super) fn written(&self, place: String) -> Error {
+        Error::new(place, format!("{}: {}", self.word, self.problem("")))
+    }
+
+    fn problem(&self, dashes: &str) -> String {
+        match &self.problem {
+            Problem::Contradicts(other) => format!("contradicts {dashes}{other}: say one of the two"),
+            Problem::Needs(others) => {
+                let others: Vec<String> = others.iter().map(|other| format!("{dashes}{other}")).collect();
+                format!("means nothing without {}", others.join(" or "))
+            }
+            Problem::Unexpected { found, expected } => format!("found {found}, expected {expected}"),
+        }
+    }
+}

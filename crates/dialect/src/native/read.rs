@@ -1,0 +1,103 @@
+//! A scenario from a TOML file.
+
+use plumb_workload::{Job, Scenario, Span};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::blame::Blamed;
+use super::layer::{Layer, Scope};
+use super::lines::Lines;
+use crate::Error;
+
+/// What `text` describes; `file` is its name in errors. Jobs that say no seed have `default_seed`.
+///
+/// # Errors
+/// Names `file:line`, the word, its value and what was expected.
+pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error> {
+    let lines = Lines::new(file, text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        Error::new(lines.place(at), error.message().trim()).remedy("the file must be valid TOML")
+    })?;
+    let reader = Reader { lines, default_seed };
+    let (spans, layers): (Vec<Span>, Vec<Vec<Layer>>) = reader.spans(table.get_ref())?.into_iter().unzip();
+    let scenario = Scenario { spans };
+    scenario.validate().map_err(|invalid| reader.blame(Blamed::of(invalid), &layers))?;
+    Ok(scenario)
+}
+
+struct Reader<'a> {
+    lines: Lines<'a>,
+    default_seed: u64,
+}
+
+/// A span, and the words of each of its jobs.
+type Placed = (Span, Vec<Layer>);
+
+impl Reader<'_> {
+    fn spans(&self, table: &DeTable<'_>) -> Result<Vec<Placed>, Error> {
+        let file = Layer::of_table(table, self.lines.place(0), Scope::Span, &["span", "job"], &self.lines)?;
+        let Some(spans) = self.tables(table, "span")? else {
+            return Ok(vec![self.span(table, &file)?]);
+        };
+        if let Some((key, _)) = table.get_key_value("job") {
+            let problem = "job: beside [[span]] tables it is not clear which span it is in";
+            return Err(Error::new(self.lines.place(key.span().start), problem).remedy("write [[span.job]]"));
+        }
+        let read = |(place, table): (String, &DeTable<'_>)| {
+            let words = Layer::of_table(table, place, Scope::Span, &["job"], &self.lines)?;
+            self.span(table, &words.within(&file))
+        };
+        spans.into_iter().map(read).collect()
+    }
+
+    /// The span of a table with `words`, those around it included.
+    fn span(&self, table: &DeTable<'_>, words: &Layer) -> Result<Placed, Error> {
+        let layers = match self.tables(table, "job")? {
+            None => vec![words.clone()],
+            Some(jobs) => {
+                let read = |(place, table): (String, &DeTable<'_>)| {
+                    Ok(Layer::of_table(table, place, Scope::Job, &[], &self.lines)?.within(words))
+                };
+                jobs.into_iter().map(read).collect::<Result<_, Error>>()?
+            }
+        };
+        let jobs = layers.iter().map(|layer| self.job(layer)).collect::<Result<_, _>>()?;
+        Ok((words.words.span(jobs), layers))
+    }
+
+    fn job(&self, layer: &Layer) -> Result<Job, Error> {
+        layer.words.job(self.default_seed).map_err(|fault| fault.written(layer.place_of(fault.word)))
+    }
+
+    /// The `[[key]]` tables in `table` with their places; `None` if there is no such key.
+    fn tables<'t, 'i>(
+        &self,
+        table: &'t DeTable<'i>,
+        key: &str,
+    ) -> Result<Option<Vec<(String, &'t DeTable<'i>)>>, Error> {
+        let Some((key, value)) = table.get_key_value(key) else { return Ok(None) };
+        let place = self.lines.place(key.span().start);
+        let found = self.lines.quote(value.span());
+        let wrong = || {
+            Error::new(place, format!("{key}: found {found}, expected [[{key}]] tables", key = key.get_ref()))
+        };
+        let elements: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
+            DeValue::Array(elements) if !elements.is_empty() => elements.iter().collect(),
+            _ => return Err(wrong()),
+        };
+        let tables = elements.iter().map(|element| {
+            let table = element.get_ref().as_table()?;
+            Some((self.lines.place(element.span().start), table))
+        });
+        tables.collect::<Option<Vec<_>>>().map(Some).ok_or_else(wrong)
+    }
+
+    fn blame(&self, blamed: Blamed, layers: &[Vec<Layer>]) -> Error {
+        let Some(layer) = layers.get(blamed.span).and_then(|jobs| jobs.get(blamed.job)) else {
+            return Error::new(self.lines.place(0), "no job: expected at least one");
+        };
+        let fault = blamed.fault(&layer.words.said());
+        fault.written(layer.place_of(fault.word))
+    }
+}

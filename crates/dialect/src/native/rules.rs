@@ -1,0 +1,55 @@
+//! Which words contradict each other, and which mean nothing without another.
+
+use std::collections::BTreeSet;
+
+use super::fault::Fault;
+
+/// Any of the first with any of the second.
+const CONTRADICTIONS: [(&[&str], &[&str]); 7] = [
+    (&["random"], &["sequential", "stride", "walk"]),
+    (&["align", "distribution", "random-percent", "run-length"], &["sequential", "stride", "walk"]),
+    (&["random-percent"], &["run-length"]),
+    (&["direct"], &["cached", "drop-behind", "mapped"]),
+    (&["cached"], &["drop-behind", "mapped"]),
+    (&["drop-behind"], &["mapped"]),
+    (&["dsync"], &["dsync-every"]),
+];
+
+/// The first means nothing without one of the others.
+const NEEDS: [(&str, &[&str]); 6] = [
+    ("weights", &["depth-shared"]),
+    ("sync-kind", &["sync-every", "sync-at-end"]),
+    ("durable-write", &["dsync", "dsync-every", "sync-kind"]),
+    ("arrival", &["rate"]),
+    ("burst", &["pause"]),
+    ("pause", &["burst"]),
+];
+
+/// Whether `inherited`, a default, gives way to one of the words that are said nearer by.
+pub(super) fn gives_way(inherited: &str, said: &BTreeSet<String>) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(*word));
+    CONTRADICTIONS.iter().any(|(left, right)| {
+        (left.contains(&inherited) && has(right)) || (right.contains(&inherited) && has(left))
+    })
+}
+
+/// Words said in one breath must not contradict each other.
+pub(super) fn check_agreement(said: &BTreeSet<String>) -> Result<(), Fault> {
+    let find = |words: &[&'static str]| words.iter().copied().find(|word| said.contains(*word));
+    for (left, right) in CONTRADICTIONS {
+        if let (Some(one), Some(other)) = (find(left), find(right)) {
+            return Err(Fault::contradiction(one, other));
+        }
+    }
+    Ok(())
+}
+
+/// All words of a job together must make sense.
+pub(super) fn check_completeness(said: &BTreeSet<String>) -> Result<(), Fault> {
+    for (word, needed) in NEEDS {
+        if said.contains(word) && !needed.iter().any(|word| said.contains(*word)) {
+            return Err(Fault::need(word, needed));
+        }
+    }
+    Ok(())
+}

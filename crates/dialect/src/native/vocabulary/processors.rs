@@ -1,0 +1,59 @@
+//! Where threads run: `each:0,2`, `shared:0-3`, `any`.
+
+use plumb_workload::Affinity;
+
+use crate::native::typed::Vocabulary;
+
+/// More processors than any machine has: a range is written out, and must not fill the memory.
+const PROCESSORS_MAX: u64 = 1 << 16;
+
+impl Vocabulary for Affinity {
+    const EXPECTED: &'static str =
+        "any, each:PROCESSORS or shared:PROCESSORS, with numbers and ranges, such as shared:0-3,8";
+
+    fn parse(text: &str) -> Option<Self> {
+        if text == "any" {
+            return Some(Self::Any);
+        }
+        let (kind, processors) = text.split_once(':')?;
+        let processors = parse_processors(processors)?;
+        match kind {
+            "each" => Some(Self::Each(processors)),
+            "shared" => Some(Self::Shared(processors)),
+            _ => None,
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Any => "any".to_owned(),
+            Self::Each(processors) => format!("each:{}", show_processors(processors)),
+            Self::Shared(processors) => format!("shared:{}", show_processors(processors)),
+        }
+    }
+}
+
+fn parse_processors(text: &str) -> Option<Vec<u32>> {
+    let mut processors = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
+        let count = u64::from(last.checked_sub(first)?) + 1;
+        if processors.len() as u64 + count > PROCESSORS_MAX {
+            return None;
+        }
+        processors.extend(first..=last);
+    }
+    Some(processors)
+}
+
+/// In the order given, rising runs as ranges.
+fn show_processors(processors: &[u32]) -> String {
+    let runs = processors.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+    let show = |run: &[u32]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    };
+    runs.map(show).collect::<Vec<_>>().join(",")
+}

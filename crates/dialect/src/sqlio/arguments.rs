@@ -1,0 +1,216 @@
+//! SQLIO's command line. Recalled defaults: `-kR -t1 -s30 -f64 -b2 -BN`, one I/O at a time.
+
+use std::io;
+
+use super::{Buffering, File, Invocation, Pattern, Placement, mask, param_file};
+use crate::diskspd;
+use crate::error::Error;
+use crate::machine::Machine;
+
+/// Reads a whole command line, without the program's name. `read_file` gives the text of a parameter file.
+///
+/// # Errors
+/// The argument that makes no sense or goes with no other, and why.
+pub fn parse(
+    arguments: &[String],
+    machine: &Machine,
+    read_file: &dyn Fn(&str) -> io::Result<String>,
+) -> Result<Invocation, Error> {
+    let mut draft = Draft::default();
+    for typed in arguments {
+        match typed.strip_prefix('-') {
+            Some(switch) => draft.take(typed, switch, read_file)?,
+            None => {
+                diskspd::check_name(typed)?;
+                draft.names.push(typed.clone());
+            }
+        }
+    }
+    let invocation = draft.finish()?;
+    for file in &invocation.files {
+        let (Placement::Each(processors) | Placement::Shared(processors)) = &file.placement else { continue };
+        if let Some(missing) = processors.iter().find(|number| !machine.processors.contains(number)) {
+            let problem =
+                format!("processor {missing} for '{}' does not exist or is not for this process", file.name);
+            return Err(Error::new("affinity", problem).remedy(format!("there are {:?}", machine.processors)));
+        }
+    }
+    Ok(invocation)
+}
+
+struct Draft {
+    run: Invocation,
+    names: Vec<String>,
+    threads: u32,
+    placement: Placement,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        let run = Invocation {
+            writes: false,
+            seconds: 30,
+            block: 2 << 10,
+            pattern: Pattern::Stripe(64),
+            outstanding: 0,
+            start_block: 0,
+            buffering: Buffering::None,
+            latency: false,
+            ios_per_run: None,
+            param_file: None,
+            files: Vec::new(),
+        };
+        Self { run, names: Vec::new(), threads: 1, placement: Placement::Any }
+    }
+}
+
+impl Draft {
+    fn take(
+        &mut self,
+        typed: &str,
+        switch: &str,
+        read_file: &dyn Fn(&str) -> io::Result<String>,
+    ) -> Result<(), Error> {
+        let wrong = |problem: String| Error::new(typed, problem);
+        let mut characters = switch.chars();
+        let letter = characters.next();
+        let value = characters.as_str();
+        let run = &mut self.run;
+        match letter {
+            Some('k') => run.writes = one_of(value, &[("R", false), ("W", true)]).map_err(wrong)?,
+            Some('s') => run.seconds = within(value, 1, u32::MAX).map_err(wrong)?,
+            Some('t') => self.threads = within(value, 1, 1024).map_err(wrong)?,
+            Some('o') => run.outstanding = within(value, 0, 32_768).map_err(wrong)?,
+            Some('b') => run.block = u64::from(within(value, 1, 1 << 20).map_err(wrong)?) << 10,
+            Some('S') => run.start_block = u64::from(within(value, 0, u32::MAX).map_err(wrong)?),
+            Some('f') => run.pattern = pattern(value).map_err(wrong)?,
+            Some('B') => run.buffering = buffering(value).map_err(wrong)?,
+            Some('L') => {
+                run.latency =
+                    one_of(value, &[("S", true), ("P", true), ("Si", true), ("Pi", true)]).map_err(wrong)?;
+            }
+            Some('p') => {
+                let number = within(value.strip_prefix('I').unwrap_or(value), 0, 4095).map_err(wrong)?;
+                self.placement = Placement::Each(vec![number]);
+            }
+            Some('a') => self.placement = placement(value).map_err(wrong)?,
+            Some('R') => self.names.extend(drives(value).map_err(wrong)?),
+            Some('F') => self.take_param_file(typed, value, read_file)?,
+            Some('d') => {
+                return Err(wrong(format!("'{value}': drive letters mean nothing on Linux"))
+                    .remedy("name paths, or disks as #N or /dev/NAME"));
+            }
+            Some('i') => run.ios_per_run = Some(within(value, 1, u32::MAX).map_err(wrong)?),
+            Some('m') => {
+                return Err(wrong(format!(
+                    "'{value}': I/O of several blocks at once (copy, scatter) is not known here"
+                ))
+                .remedy("-b sets the size of an I/O"));
+            }
+            _ => return Err(wrong(format!("'{typed}' is no switch of SQLIO"))),
+        }
+        Ok(())
+    }
+
+    fn take_param_file(
+        &mut self,
+        typed: &str,
+        path: &str,
+        read_file: &dyn Fn(&str) -> io::Result<String>,
+    ) -> Result<(), Error> {
+        if path.is_empty() {
+            return Err(
+                Error::new(typed, "no file given").remedy("-F and the file are one argument: -Fparam.txt")
+            );
+        }
+        if self.run.param_file.is_some() {
+            return Err(Error::new(typed, format!("'{path}' is a second parameter file")));
+        }
+        let unreadable = |error| Error::new(typed, format!("'{path}' cannot be read: {error}"));
+        self.run.files = param_file::parse(&read_file(path).map_err(unreadable)?, path)?;
+        self.run.param_file = Some(path.to_owned());
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Invocation, Error> {
+        let Self { mut run, names, threads, placement } = self;
+        if let (Some(file), Some(name)) = (&run.param_file, names.first()) {
+            return Err(Error::new(name, format!("the parameter file '{file}' names the files")));
+        }
+        run.files.extend(names.into_iter().map(|name| File {
+            name,
+            threads,
+            placement: placement.clone(),
+            size: None,
+        }));
+        if let (Some(count), Pattern::Stripe(_)) = (run.ios_per_run, run.pattern) {
+            return Err(Error::new(
+                format!("-i{count}"),
+                format!("runs of '{count}' I/Os over stripes are not known here"),
+            )
+            .remedy("choose -frandom or -fsequential, where runs make no difference"));
+        }
+        if run.files.is_empty() {
+            return Err(
+                Error::new("targets", "none named").remedy("end with a file, or give a parameter file, -F")
+            );
+        }
+        Ok(run)
+    }
+}
+
+fn pattern(value: &str) -> Result<Pattern, String> {
+    match value {
+        "random" => Ok(Pattern::Random),
+        "sequential" => Ok(Pattern::Sequential),
+        "stripe" => Ok(Pattern::Stripe(64)),
+        _ => within(value, 1, u32::MAX).map(Pattern::Stripe).map_err(|_| {
+            format!("'{value}': expected random, sequential, or blocks from one I/O to the next")
+        }),
+    }
+}
+
+fn buffering(value: &str) -> Result<Buffering, String> {
+    one_of(
+        value,
+        &[
+            ("N", Buffering::None),
+            ("Y", Buffering::All),
+            ("H", Buffering::Hardware),
+            ("S", Buffering::Software),
+        ],
+    )
+}
+
+/// `-a[R[I]]<mask>`: R is each thread on one of them.
+fn placement(value: &str) -> Result<Placement, String> {
+    let (each, digits) = match value.strip_prefix('R') {
+        Some(digits) => (true, digits.strip_prefix('I').unwrap_or(digits)),
+        None => (false, value),
+    };
+    let processors = mask::parse(digits)?;
+    if processors.is_empty() {
+        return Ok(Placement::Any);
+    }
+    Ok(if each { Placement::Each(processors) } else { Placement::Shared(processors) })
+}
+
+fn drives(value: &str) -> Result<Vec<String>, String> {
+    let number = |part: &str| match within(part, 0, u32::MAX) {
+        Ok(number) => Ok(format!("#{number}")),
+        Err(_) => Err(format!("'{part}' is no number of a drive; letters mean nothing on Linux")),
+    };
+    value.split(',').map(number).collect()
+}
+
+fn one_of<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    let found = choices.iter().find(|(choice, _)| *choice == value);
+    let expected = || choices.iter().map(|(choice, _)| *choice).collect::<Vec<_>>().join(", ");
+    found.map(|(_, meant)| *meant).ok_or_else(|| format!("'{value}': expected {}", expected()))
+}
+
+fn within(value: &str, least: u32, most: u32) -> Result<u32, String> {
+    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| digits && (least..=most).contains(number));
+    number.ok_or_else(|| format!("'{value}': expected a whole number from {least} to {most}"))
+}

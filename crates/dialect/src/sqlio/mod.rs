@@ -1,0 +1,89 @@
+//! SQLIO: its command line, parameter file and output.
+//!
+//! SQLIO was retired in 2015. What its switches mean is recalled from its readme and from command lines in articles,
+//! and could not be checked against the program; what is not certain is refused rather than guessed. The layout of
+//! the output follows runs of v1.5.SG that were published.
+
+mod arguments;
+mod mask;
+mod meaning;
+mod param_file;
+mod text;
+
+pub use arguments::parse;
+pub use text::text;
+
+/// A run that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// Writes instead of reads (`-kW`).
+    pub writes: bool,
+    /// Measured seconds (`-s`); there is no warm-up.
+    pub seconds: u32,
+    /// Bytes of an I/O (`-b`, in KiB).
+    pub block: u64,
+    /// Where I/Os go (`-f`).
+    pub pattern: Pattern,
+    /// Outstanding I/Os of each thread (`-o`); 0: one at a time.
+    pub outstanding: u32,
+    /// Blocks that are left out at the start of each file (`-S`).
+    pub start_block: u64,
+    /// What stands between (`-B`).
+    pub buffering: Buffering,
+    /// Print latencies (`-L`).
+    pub latency: bool,
+    /// I/Os of a run (`-i`): makes no difference where it is taken.
+    pub ios_per_run: Option<u32>,
+    /// The parameter file, if there is one (`-F`).
+    pub param_file: Option<String>,
+    /// On what.
+    pub files: Vec<File>,
+}
+
+/// Where I/Os go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pattern {
+    /// One after the other.
+    Sequential,
+    /// To random places.
+    Random,
+    /// So many blocks from one to the next.
+    Stripe(u32),
+}
+
+/// What stands between the program and the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffering {
+    /// Nothing: past the page cache, durable writes (`-BN`).
+    None,
+    /// All: page cache and the device's cache (`-BY`).
+    All,
+    /// The device's cache (`-BH`).
+    Hardware,
+    /// The page cache, but durable writes (`-BS`).
+    Software,
+}
+
+/// A file, or a drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// As typed; a drive is `#N`.
+    pub name: String,
+    /// How many threads work on it.
+    pub threads: u32,
+    /// Where they run.
+    pub placement: Placement,
+    /// How large it is made, in bytes; `None`: as it is.
+    pub size: Option<u64>,
+}
+
+/// Where threads run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// Where the scheduler puts them.
+    Any,
+    /// Each on one of these in turn.
+    Each(Vec<u32>),
+    /// All on any of these.
+    Shared(Vec<u32>),
+}

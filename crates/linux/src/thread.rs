@@ -1,0 +1,201 @@
+//! The calling thread: where it runs, how urgent its I/O is, and what it has cost.
+//!
+//! All of it is a thread's own, so each worker calls this on its own thread.
+
+#![expect(unsafe_code, reason = "ioprio_set and getrusage have no safe form")]
+
+use std::mem::MaybeUninit;
+
+use plumb_block::{Errno, Error, ErrorKind, Nanos, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// `IOPRIO_WHO_PROCESS` of include/uapi/linux/ioprio.h; with id 0 it is the calling thread.
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+/// `IOPRIO_CLASS_BE` and `IOPRIO_CLASS_IDLE`.
+const BEST_EFFORT: libc::c_int = 2;
+const IDLE: libc::c_int = 3;
+/// `IOPRIO_CLASS_SHIFT`: the class stands above the level.
+const CLASS_SHIFT: libc::c_int = 13;
+
+/// How urgent the I/O of a thread is, for schedulers that ask (BFQ, mq-deadline; `none` does not).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IoPriority {
+    /// Only when nobody else wants the device (the idle class).
+    Idle,
+    /// Best effort, last level (7).
+    Low,
+    /// Best effort, middle level (4): what every thread has that is not nice.
+    #[default]
+    Normal,
+}
+
+/// The processor time of a thread since it began. The kernel ticks or counts; either way all of it is in one of the
+/// two.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In the program.
+    pub user: Nanos,
+    /// In the kernel on its behalf.
+    pub system: Nanos,
+}
+
+impl CpuTimes {
+    /// What was used since `earlier`.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
+    }
+}
+
+/// Keeps the calling thread, and threads that it starts later, on `processors`, by the kernel's numbers.
+///
+/// # Errors
+/// [`Invalid`](ErrorKind::Invalid) if there are none, or one's number is larger than any; EINVAL if none of them is
+/// there or allowed (a cpuset). The thread then stays as it was.
+pub fn pin_to(processors: &[u32]) -> Result<()> {
+    let failed = |kind| Error::new(kind, "keep a thread on", format!("processors {processors:?}"));
+    let mut set = CpuSet::new();
+    for processor in processors {
+        let number = *processor as usize;
+        if number >= CpuSet::MAX_CPU {
+            let detail = format!("processor {number}: the largest number is {}", CpuSet::MAX_CPU - 1);
+            return Err(failed(ErrorKind::Invalid).because(detail));
+        }
+        set.set(number);
+    }
+    if processors.is_empty() {
+        return Err(failed(ErrorKind::Invalid).because("name at least one"));
+    }
+    sched_setaffinity(None, &set).map_err(|errno| {
+        let error = failed(ErrorKind::Os(Errno(errno.raw_os_error())));
+        match errno {
+            rustix::io::Errno::INVAL => error.because(format!("those allowed here are {:?}", allowed())),
+            _ => error,
+        }
+    })
+}
+
+/// The processors on which the calling thread may run, in ascending order; none if the kernel does not say, or
+/// numbers more than 1024.
+pub fn processors() -> Vec<u32> {
+    allowed()
+}
+
+fn allowed() -> Vec<u32> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU)
+        .filter(|number| set.is_set(*number))
+        .filter_map(|number| number.try_into().ok())
+        .collect()
+}
+
+/// Sets the urgency of the I/O that the calling thread submits from now on. What an io_uring hands to its own worker
+/// threads goes by the submitter's.
+///
+/// # Errors
+/// As ioprio_set(2); a seccomp filter may forbid it.
+pub fn set_io_priority(priority: IoPriority) -> Result<()> {
+    let value = match priority {
+        IoPriority::Idle => IDLE << CLASS_SHIFT,
+        IoPriority::Low => BEST_EFFORT << CLASS_SHIFT | 7,
+        IoPriority::Normal => BEST_EFFORT << CLASS_SHIFT | 4,
+    };
+    // SAFETY: takes numbers only.
+    let answer = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, value) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(Error::io(&std::io::Error::last_os_error(), "set the I/O priority of", "a thread"))
+}
+
+/// The processor time of the calling thread so far; zero if the kernel does not say.
+pub fn cpu_times() -> CpuTimes {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the structure is valid for writing, and all zeroes is a value of it, so it is one even on failure.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    CpuTimes { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
+}
+
+/// Both fields of a time that has passed are positive.
+fn nanos(time: libc::timeval) -> Nanos {
+    Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel has for the calling thread.
+    fn io_priority() -> libc::c_long {
+        // SAFETY: takes numbers only.
+        unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) }
+    }
+
+    #[test]
+    fn a_pinned_thread_runs_where_it_was_told_and_nowhere_else() {
+        std::thread::spawn(|| {
+            let all = processors();
+            let last = *all.last().unwrap();
+            pin_to(&[last]).unwrap();
+            assert_eq!(processors(), [last]);
+            assert_eq!(rustix::thread::sched_getcpu(), last as usize);
+            pin_to(&all).unwrap();
+            assert_eq!(processors(), all);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn processors_that_are_not_there_are_refused_and_nothing_changes() {
+        let before = processors();
+        assert_eq!(pin_to(&[]).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(pin_to(&[u32::MAX]).unwrap_err().kind, ErrorKind::Invalid);
+        if before.contains(&1023) {
+            return plumb_testkit::skip("this machine has every processor");
+        }
+        let error = pin_to(&[1023]).unwrap_err();
+        assert_eq!(error.errno(), Some(Errno::EINVAL));
+        assert!(error.to_string().contains(&format!("{before:?}")), "{error}");
+        assert_eq!(processors(), before);
+    }
+
+    #[test]
+    fn the_kernel_knows_the_priority_that_was_set() {
+        std::thread::spawn(|| {
+            for (priority, expected) in [
+                (IoPriority::Idle, 3 << 13),
+                (IoPriority::Low, 2 << 13 | 7),
+                (IoPriority::Normal, 2 << 13 | 4),
+            ] {
+                if let Err(error) = set_io_priority(priority) {
+                    return plumb_testkit::skip(&format!("{error}"));
+                }
+                assert_eq!(io_priority(), expected, "{priority:?}");
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn work_costs_this_thread_time_and_no_other() {
+        std::thread::spawn(|| {
+            let begin = cpu_times();
+            let mut sum = 0_u64;
+            // By the clock that is tested, so that a slow machine cannot fail it.
+            while cpu_times().since(begin).user < Nanos::millis(5) {
+                sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
+            }
+            let used = cpu_times().since(begin);
+            assert!(used.user >= Nanos::millis(5));
+            let idle = std::thread::spawn(cpu_times).join().unwrap();
+            assert!(idle.user < used.user, "another thread's time: {idle:?} of {used:?}");
+        })
+        .join()
+        .unwrap();
+    }
+}

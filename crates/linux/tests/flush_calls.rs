@@ -1,0 +1,102 @@
+//! What a flush becomes, seen from beneath the file system: how many writes and flushes a loop device gets. Guards
+//! against a flush that is another call than the one asked for.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::fs::{File, FileTimes};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use plumb_block::{
+    Bytes, Device as _, Lba, LbaRange, Pattern, Payload, Pool, PoolShape, QueueOptions, RealClock, Request,
+    StorageCounters as _, Tag, Wait,
+};
+use plumb_linux::{BlockCounters, DurableWrite, EngineChoice, FileOptions, FlushCall, TestFile};
+use support::{LoopDevice, Mount, run, test_file};
+
+const ROUNDS: u64 = 20;
+
+/// Flushes and bytes that the device has got so far.
+fn counted(device: &str) -> (u64, Bytes) {
+    let counters = BlockCounters::new(vec![device.to_owned()], Arc::new(RealClock::start()));
+    let snapshot = counters.read().unwrap();
+    (snapshot.devices[0].flushes.unwrap_or(0), snapshot.devices[0].write_bytes)
+}
+
+/// What ROUNDS overwrites of one block, each with a flush or durable itself, send to `device`.
+fn sent(file: &TestFile, device: &str, options: FileOptions, durable: bool) -> (u64, Bytes) {
+    let opened = file.open(options, Arc::new(RealClock::start())).unwrap();
+    let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 2, alignment: Bytes::kib(4) }).unwrap();
+    let mut queue = opened.open_queue(QueueOptions { depth: 1, pool }).unwrap();
+    let nlb = 4096 / opened.info().logical_block.0;
+    let mut one = |request: Request| {
+        queue.submit(request).unwrap();
+        let mut completions = Vec::new();
+        queue.poll(Wait::ONE, &mut completions).unwrap();
+        assert!(completions[0].outcome.is_done(), "{options:?}: {:?}", completions[0].outcome);
+    };
+    let times = File::from(file.as_fd().try_clone_to_owned().unwrap());
+    let before = counted(device);
+    for generation in 0..ROUNDS {
+        let pattern = Payload::Pattern(Pattern { seed: 1, lba: Lba(0), generation });
+        let range = LbaRange::new(Lba(0), nlb);
+        // The kernel's own times are too coarse to change with each write.
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(generation);
+        times.set_times(FileTimes::new().set_modified(time)).unwrap();
+        if durable {
+            one(Request::write_fua(Tag(0), range, pattern));
+        } else {
+            one(Request::write(Tag(0), range, pattern));
+            one(Request::flush(Tag(0)));
+        }
+    }
+    let after = counted(device);
+    (after.0 - before.0, Bytes(after.1.0 - before.1.0))
+}
+
+#[test]
+fn each_call_sends_to_the_device_what_it_is_known_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    // The times of a file are what fsync and O_SYNC write and the others do not; lazytime would keep them back.
+    let made = run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0", &image.display().to_string()])
+        .and_then(|_| LoopDevice::over(&image))
+        .and_then(|device| {
+            let mount = Mount::new(&["-t", "ext4", "-o", "nolazytime", &device.path.display().to_string()])?;
+            Ok((mount, device))
+        });
+    let (mount, device) = match made {
+        Ok(made) => made,
+        Err(why) => return plumb_testkit::skip(&format!("no file system of our own: {why}")),
+    };
+    let file = test_file(mount.directory.path());
+    let name = device.path.file_name().unwrap().to_string_lossy().into_owned();
+    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+        let options = FileOptions::write_buffered().engine(engine);
+        let mut all = Vec::new();
+        for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::SyncFileRange] {
+            let (flushes, bytes) = sent(&file, &name, options.flush(flush), false);
+            all.push((flushes, bytes));
+        }
+        let [fdatasync, fsync, range] = all[..] else { panic!("{all:?}") };
+        assert!(fdatasync.0 >= ROUNDS, "fdatasync flushes the device: {all:?}");
+        assert!(fsync.1.0 >= fdatasync.1.0 + ROUNDS * 2048, "fsync commits the inode, too: {all:?}");
+        assert!(range.0 < ROUNDS / 2 && range.1.0 >= ROUNDS * 4096, "written back, not flushed: {all:?}");
+        let dsync = sent(&file, &name, options, true);
+        let sync = sent(&file, &name, options.durable_write(DurableWrite::Sync), true);
+        assert!(dsync.0 >= ROUNDS, "O_DSYNC flushes the device: {dsync:?}");
+        assert!(sync.1.0 >= dsync.1.0 + ROUNDS * 2048, "O_SYNC commits the inode, too: {sync:?}, {dsync:?}");
+    }
+    let mapped = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+    for durable in [false, true] {
+        let (flushes, bytes) = sent(&file, &name, mapped, durable);
+        assert!(
+            flushes >= ROUNDS && bytes.0 >= ROUNDS * 4096,
+            "msync flushes the device: {flushes}, {bytes}"
+        );
+    }
+}

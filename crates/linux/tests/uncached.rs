@@ -1,0 +1,73 @@
+//! Requests that shall leave nothing in the page cache: guards against a flag that is dropped on the way to the kernel,
+//! and against going through the page cache where the flag is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Device as _, ErrorKind, Lba, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Request, Tag,
+    Wait,
+};
+use plumb_linux::pagecache::{drop_clean, residency};
+use plumb_linux::{Caching, EngineChoice, FileOptions, TestFile};
+use support::test_file;
+
+const PIECE: Bytes = Bytes::kib(64);
+
+/// Reads the whole file one piece after the other; how much of it is in memory then.
+fn resident_after_reading(file: &TestFile, options: FileOptions) -> plumb_block::Result<Bytes> {
+    drop_clean(file.as_fd(), Bytes(0), file.size(), "the file")?;
+    let device = file.open(options, Arc::new(RealClock::start()))?;
+    let pool = Pool::new(PoolShape { buffer: PIECE, count: 2, alignment: Bytes::kib(4) })?;
+    let mut queue = device.open_queue(QueueOptions { depth: 1, pool })?;
+    let block = device.info().logical_block;
+    for piece in 0..file.size().0 / PIECE.0 {
+        let range = LbaRange::new(Lba(piece * PIECE.0 / block.0), PIECE.0 / block.0);
+        queue.submit(Request::read(Tag(0), range)).unwrap();
+        let mut completions = Vec::new();
+        queue.poll(Wait::ONE, &mut completions)?;
+        assert!(completions[0].outcome.is_done(), "{options:?}: {:?}", completions[0].outcome);
+    }
+    Ok(residency(file.as_fd(), Bytes(0), file.size(), "the file")?.resident)
+}
+
+#[test]
+fn what_was_read_uncached_is_not_in_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = test_file(directory.path());
+    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+        let buffered = FileOptions::read_buffered().engine(engine);
+        let cached = resident_after_reading(&file, buffered).unwrap();
+        if cached < file.size() {
+            return plumb_testkit::skip(&format!("the page cache keeps only {cached} of {}", file.size()));
+        }
+        match resident_after_reading(&file, buffered.caching(Caching::Uncached)) {
+            // Read-ahead may leave a part, but not the pieces that requests have read.
+            Ok(left) => assert!(left.0 * 4 <= cached.0, "{left} of {cached} stayed with {engine:?}"),
+            Err(error) => plumb_testkit::skip(&format!("{error}")),
+        }
+    }
+}
+
+#[test]
+fn where_it_is_refused_opening_fails_and_names_the_flag() {
+    let directory = match tempfile::tempdir_in("/dev/shm") {
+        Ok(directory) => directory,
+        Err(error) => return plumb_testkit::skip(&format!("no tmpfs at /dev/shm: {error}")),
+    };
+    let file = test_file(directory.path());
+    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+        let options = FileOptions::write_buffered().caching(Caching::Uncached).engine(engine);
+        match file.open(options, Arc::new(RealClock::start())) {
+            Ok(_) => plumb_testkit::skip("tmpfs takes RWF_DONTCACHE here"),
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Unsupported);
+                assert!(error.to_string().contains("RWF_DONTCACHE"), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What writes consist of: from the description to payloads.
+
+use std::fs::File;
+use std::io::Read;
+
+use plumb_block::{Buffer, Bytes, Lba, Pattern, Payload, Pool, PoolShape};
+use plumb_workload::{Content, Workload};
+
+use crate::fault::Error;
+
+/// Buffers of noise are no larger than this, so that a typing error does not take all memory.
+const SOURCE_MAX: Bytes = Bytes::gib(1);
+/// How many different blocks the copies of a reducible content are copies of.
+const COPIES: u64 = 16;
+
+/// Makes the payload of each write.
+#[derive(Debug)]
+pub(crate) enum Maker {
+    /// Regenerates from (seed, LBA, generation).
+    Pattern { seed: u64 },
+    /// The same, made here since it is not all noise.
+    Reducible(Reducible),
+    /// The same bytes for every write, as many of them as the write is long.
+    Same(Buffer),
+    /// From another place of a buffer for each write.
+    Source { bytes: Vec<u8>, logical_block: u64 },
+}
+
+/// Noise with a part that compresses and blocks that are copies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reducible {
+    seed: u64,
+    logical_block: usize,
+    compress_percent: u8,
+    dedup_percent: u8,
+}
+
+impl Maker {
+    /// For the writes of `workload` on blocks of `logical_block` bytes.
+    pub(crate) fn new(workload: &Workload, logical_block: Bytes, alignment: Bytes) -> Result<Self, Error> {
+        let seed = workload.seed;
+        let size = workload.blocks.max();
+        let block = logical_block.0 as usize;
+        Ok(match &workload.content {
+            Content::Pattern => Self::Pattern { seed },
+            Content::Reducible { compress_percent, dedup_percent } => Self::Reducible(Reducible {
+                seed,
+                logical_block: block,
+                compress_percent: *compress_percent,
+                dedup_percent: *dedup_percent,
+            }),
+            Content::Repeated => same(size, alignment, |bytes| {
+                Pattern { seed, lba: Lba(0), generation: 0 }.fill(block, bytes);
+            })?,
+            Content::Zeroes => same(size, alignment, |bytes| bytes.fill(0))?,
+            Content::Counting => same(size, alignment, |bytes| {
+                for (index, byte) in bytes.iter_mut().enumerate() {
+                    *byte = index as u8;
+                }
+            })?,
+            Content::Buffer(source) => {
+                let mut bytes = source_of(*source, size)?;
+                let whole = bytes.len() - bytes.len() % block;
+                Pattern { seed, lba: Lba(0), generation: 0 }.fill(block, &mut bytes[..whole]);
+                Self::Source { bytes, logical_block: logical_block.0 }
+            }
+            Content::File { size: source, path } => {
+                let mut bytes = source_of(*source, size)?;
+                fill_from(path, &mut bytes)?;
+                Self::Source { bytes, logical_block: logical_block.0 }
+            }
+        })
+    }
+
+    /// The payload of a write of `length` bytes at `lba`. `None` if the pool has no buffer left for it.
+    #[inline]
+    pub(crate) fn payload(&self, lba: Lba, generation: u64, length: Bytes, pool: &Pool) -> Option<Payload> {
+        match self {
+            Self::Pattern { seed } => Some(Payload::Pattern(Pattern { seed: *seed, lba, generation })),
+            Self::Same(buffer) if buffer.len() as u64 == length.0 => Some(Payload::Bytes(buffer.clone())),
+            Self::Same(buffer) => made(pool, length, |into| into.copy_from_slice(&buffer[..into.len()])),
+            Self::Reducible(reducible) => made(pool, length, |into| reducible.fill(lba, generation, into)),
+            Self::Source { bytes, logical_block } => made(pool, length, |into| {
+                let places = (bytes.len() - into.len()) as u64 / logical_block + 1;
+                let start = (generation % places * logical_block) as usize;
+                into.copy_from_slice(&bytes[start..start + into.len()]);
+            }),
+        }
+    }
+
+    /// The bytes that a block must hold, into `into`; `false` if this content does not regenerate.
+    pub(crate) fn expect(&self, lba: Lba, generation: u64, into: &mut [u8]) -> bool {
+        match self {
+            Self::Pattern { seed } => Pattern { seed: *seed, lba, generation }.fill(into.len(), into),
+            Self::Reducible(reducible) => reducible.fill(lba, generation, into),
+            Self::Same(_) | Self::Source { .. } => return false,
+        }
+        true
+    }
+}
+
+impl Reducible {
+    fn fill(self, lba: Lba, generation: u64, into: &mut [u8]) {
+        for (index, block) in into.chunks_exact_mut(self.logical_block).enumerate() {
+            let lba = lba + index as u64;
+            let mixed = (lba.0 ^ generation.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            // Copies carry no stamp of their own: they are blocks of a generation that no write has.
+            let pattern = if mixed % 100 < u64::from(self.dedup_percent) {
+                Pattern { seed: self.seed, lba: Lba(mixed / 100 % COPIES), generation: u64::MAX }
+            } else {
+                Pattern { seed: self.seed, lba, generation }
+            };
+            pattern.fill(self.logical_block, block);
+            let noise = self.logical_block * usize::from(100 - self.compress_percent) / 100;
+            block[noise.max(32)..].fill(0);
+        }
+    }
+}
+
+fn made(pool: &Pool, length: Bytes, fill: impl FnOnce(&mut [u8])) -> Option<Payload> {
+    let mut buffer = pool.take(length)?;
+    fill(&mut buffer);
+    Some(Payload::Bytes(buffer.freeze()))
+}
+
+fn same(length: Bytes, alignment: Bytes, fill: impl FnOnce(&mut [u8])) -> Result<Maker, Error> {
+    let pool = Pool::new(PoolShape { buffer: length, count: 1, alignment })?;
+    let mut buffer = pool.take(length).ok_or(Error::Memory { wanted: length })?;
+    fill(&mut buffer);
+    Ok(Maker::Same(buffer.freeze()))
+}
+
+fn source_of(size: Bytes, block: Bytes) -> Result<Vec<u8>, Error> {
+    if size > SOURCE_MAX {
+        return Err(Error::Memory { wanted: size });
+    }
+    Ok(vec![0; size.max(block).0 as usize])
+}
+
+/// Fills `bytes` from a file, which is repeated if it is shorter.
+fn fill_from(path: &str, bytes: &mut [u8]) -> Result<(), Error> {
+    let failed = |source: std::io::Error| Error::Source { path: path.to_owned(), source };
+    let mut read = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(bytes.len() as u64).read_to_end(&mut read).map_err(failed)?;
+    if read.is_empty() {
+        return Err(failed(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)));
+    }
+    for chunk in bytes.chunks_mut(read.len()) {
+        chunk.copy_from_slice(&read[..chunk.len()]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_workload::ByteRange;
+
+    use super::*;
+
+    fn maker(content: Content) -> Maker {
+        let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
+        let workload = Workload { content, seed: 3, ..Workload::over(range, Bytes::kib(4)) };
+        Maker::new(&workload, Bytes(512), Bytes(4096)).unwrap()
+    }
+
+    fn bytes_of(maker: &Maker, lba: u64, generation: u64, length: usize) -> Vec<u8> {
+        let pool = Pool::new(PoolShape { buffer: Bytes::kib(8), count: 1, alignment: Bytes(4096) }).unwrap();
+        match maker.payload(Lba(lba), generation, Bytes(length as u64), &pool).unwrap() {
+            Payload::Bytes(buffer) => buffer.to_vec(),
+            Payload::Pattern(pattern) => {
+                let mut bytes = vec![0; length];
+                pattern.fill(512, &mut bytes);
+                bytes
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn shorter_writes_take_a_part_of_what_repeats() {
+        let counting = bytes_of(&maker(Content::Counting), 0, 1, 1024);
+        assert!(counting.iter().enumerate().all(|(index, byte)| *byte == index as u8));
+        assert_eq!(bytes_of(&maker(Content::Zeroes), 0, 1, 512), vec![0; 512]);
+        let repeated = maker(Content::Repeated);
+        assert_eq!(bytes_of(&repeated, 0, 1, 4096)[..512], bytes_of(&repeated, 80, 9, 512)[..]);
+    }
+
+    #[test]
+    fn reducible_content_reduces_by_what_was_asked_for_and_regenerates() {
+        let content = Content::Reducible { compress_percent: 50, dedup_percent: 25 };
+        let maker = maker(content);
+        let mut seen = std::collections::HashMap::new();
+        let mut zeroes = 0;
+        for lba in 0..4000 {
+            let block = bytes_of(&maker, lba, 7, 512);
+            let mut again = vec![1; 512];
+            assert!(maker.expect(Lba(lba), 7, &mut again));
+            assert_eq!(again, block);
+            zeroes += block[256..].iter().filter(|byte| **byte == 0).count();
+            *seen.entry(block).or_insert(0) += 1;
+        }
+        assert_eq!(zeroes, 4000 * 256, "half of each block compresses to nothing");
+        let copies: i32 = seen.values().filter(|count| **count > 1).sum();
+        assert!((900..1100).contains(&copies), "{copies} of 4000 are copies");
+    }
+
+    #[test]
+    fn a_source_gives_other_bytes_to_other_writes_and_a_short_file_repeats() {
+        let noise = maker(Content::Buffer(Bytes::mib(1)));
+        assert_ne!(bytes_of(&noise, 0, 1, 4096), bytes_of(&noise, 0, 2, 4096));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"abc").unwrap();
+        let path = file.path().display().to_string();
+        let from_file = maker(Content::File { size: Bytes::kib(8), path });
+        assert_eq!(&bytes_of(&from_file, 0, 0, 4096)[..7], b"abcabca");
+        let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
+        let content = Content::File { size: Bytes::kib(8), path: "/nonexistent/source".to_owned() };
+        let workload = Workload { content, ..Workload::over(range, Bytes::kib(4)) };
+        let error = Maker::new(&workload, Bytes(512), Bytes(4096)).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/source"), "{error}");
+    }
+}

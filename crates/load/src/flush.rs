@@ -1,0 +1,41 @@
+//! Flushes alone: to bring a device to rest, and to learn how a kernel counts them.
+
+use plumb_block::{Bytes, Device, Outcome, Pool, PoolShape, QueueOptions, Request, Tag, Wait};
+
+use crate::fault::{Error, Fault};
+
+/// Why flushes came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum FlushError {
+    /// The device has no queue for them.
+    #[error(transparent)]
+    Device(#[from] Error),
+    /// A flush failed: nothing written since the last good one can be trusted.
+    #[error(transparent)]
+    Failed(#[from] Fault),
+}
+
+/// Flushes `device` so many times, one after the other. Everything that was acknowledged before is durable then.
+///
+/// # Errors
+/// The first flush that fails, or has no answer.
+pub fn flush(device: &dyn Device, count: u64) -> Result<(), FlushError> {
+    let broken = |source| FlushError::Device(Error::Device(source));
+    let pool = Pool::new(PoolShape { buffer: Bytes(4096), count: 1, alignment: Bytes(4096) }).map_err(broken)?;
+    let mut queue = device.open_queue(QueueOptions { depth: 1, pool }).map_err(broken)?;
+    let mut completions = Vec::new();
+    for _ in 0..count {
+        if queue.submit(Request::flush(Tag(0))).is_err() {
+            let how = "it is full although nothing is in flight";
+            return Err(Fault::Contract { worker: 0, how }.into());
+        }
+        queue.poll(Wait::ONE, &mut completions).map_err(broken)?;
+        for completion in completions.drain(..) {
+            if completion.outcome != Outcome::Done {
+                let at = completion.service_time();
+                return Err(Fault::Flush { outcome: completion.outcome, at }.into());
+            }
+        }
+    }
+    Ok(())
+}

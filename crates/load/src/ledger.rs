@@ -1,0 +1,246 @@
+//! What every block of a worker's range must hold, and what is said of one that holds something else.
+//!
+//! The ledger knows for each grain of the range (the greatest length that divides all operations) which version was
+//! last acknowledged. While it is kept, a worker lets no two requests overlap of which one changes blocks, so that
+//! what a read must return is always one version and not a choice.
+//!
+//! A block that is not as it must be is one of:
+//!
+//! - *lost*: an acknowledged write is not there: zeroes, or bytes that nobody of this run wrote;
+//! - *stale*: an older version of this block;
+//! - *misdirected*: a block that was written for another address;
+//! - *torn*: stamped as this block, but not whole.
+//!
+//! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it must be
+//! whole and in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
+
+use plumb_block::{Bytes, Lba, LbaRange, Outcome, Stamp};
+
+use crate::content::Maker;
+
+/// Not written by this run.
+const UNTOUCHED: u32 = 0;
+/// Any version will do: a write or a trim of it failed, or it was trimmed.
+const ANY: u32 = u32::MAX;
+/// How many wrong blocks are kept one by one.
+const EXAMPLES_MAX: usize = 16;
+
+/// What verification found. Counts are logical blocks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Blocks that were read and compared.
+    pub blocks: u64,
+    /// Acknowledged writes that are not there.
+    pub lost: u64,
+    /// Blocks that are not whole.
+    pub torn: u64,
+    /// Blocks that were written for another address.
+    pub misdirected: u64,
+    /// Older versions.
+    pub stale: u64,
+    /// The first of them.
+    pub examples: Vec<Wrong>,
+}
+
+/// A block that is not as it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wrong {
+    /// Where.
+    pub lba: Lba,
+    /// How.
+    pub kind: WrongKind,
+    /// The version that was acknowledged; `None` if this run had not written the block.
+    pub expected: Option<u64>,
+    /// What the block says it is, if it says anything.
+    pub found: Option<Stamp>,
+}
+
+/// How a block is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WrongKind {
+    /// An acknowledged write is not there.
+    Lost,
+    /// It is not whole.
+    Torn,
+    /// It was written for another address.
+    Misdirected,
+    /// It is an older version.
+    Stale,
+}
+
+impl Verified {
+    /// How many blocks are wrong.
+    pub fn wrong(&self) -> u64 {
+        self.lost + self.torn + self.misdirected + self.stale
+    }
+
+    /// Adds what another worker found.
+    pub fn merge(&mut self, other: &Self) {
+        self.blocks += other.blocks;
+        self.lost += other.lost;
+        self.torn += other.torn;
+        self.misdirected += other.misdirected;
+        self.stale += other.stale;
+        let room = EXAMPLES_MAX - self.examples.len().min(EXAMPLES_MAX);
+        self.examples.extend(other.examples.iter().take(room));
+    }
+
+    fn count(&mut self, wrong: Wrong) {
+        let counter = match wrong.kind {
+            WrongKind::Lost => &mut self.lost,
+            WrongKind::Torn => &mut self.torn,
+            WrongKind::Misdirected => &mut self.misdirected,
+            WrongKind::Stale => &mut self.stale,
+        };
+        *counter += 1;
+        if self.examples.len() < EXAMPLES_MAX {
+            self.examples.push(wrong);
+        }
+    }
+}
+
+/// What each block of a worker's range must hold.
+#[derive(Debug)]
+pub struct Ledger {
+    range: LbaRange,
+    /// Logical blocks of each grain.
+    grain: u64,
+    versions: Vec<u32>,
+    maker: Maker,
+    seed: u64,
+    logical_block: usize,
+    /// The bytes that a block must hold.
+    expected: Vec<u8>,
+    verified: Verified,
+}
+
+impl Ledger {
+    /// A ledger of `range`, of which nothing is written yet, in grains of `grain` logical blocks.
+    pub(crate) fn new(range: LbaRange, grain: u64, seed: u64, logical_block: Bytes, maker: Maker) -> Self {
+        let grains = range.nlb.div_ceil(grain.max(1));
+        Self {
+            range,
+            grain: grain.max(1),
+            versions: vec![UNTOUCHED; grains as usize],
+            maker,
+            seed,
+            logical_block: logical_block.0 as usize,
+            expected: vec![0; logical_block.0 as usize],
+            verified: Verified::default(),
+        }
+    }
+
+    /// A write or a trim ended. A trim is given no version: what trimmed blocks hold is the device's choice.
+    pub(crate) fn changed(&mut self, range: LbaRange, version: Option<u64>, outcome: Outcome) {
+        let version = match (outcome, version.map(u32::try_from)) {
+            (Outcome::Done, Some(Ok(version))) if version != ANY => version,
+            _ => ANY,
+        };
+        let (first, end) = self.grains_of(range);
+        if let Some(versions) = self.versions.get_mut(first..end) {
+            versions.fill(version);
+        }
+    }
+
+    /// Compares what was read from `range` with what must be there.
+    pub(crate) fn check(&mut self, range: LbaRange, bytes: &[u8]) {
+        for (index, block) in bytes.chunks_exact(self.logical_block).enumerate() {
+            let lba = range.lba + index as u64;
+            self.verified.blocks += 1;
+            if let Some(wrong) = self.judge(lba, block) {
+                self.verified.count(wrong);
+            }
+        }
+    }
+
+    /// Blocks that were written cannot be read.
+    pub(crate) fn unreadable(&mut self, range: LbaRange) {
+        for index in 0..range.nlb {
+            self.verified.blocks += 1;
+            let lba = range.lba + index;
+            let expected = self.version_of(lba).map(u64::from);
+            self.verified.count(Wrong { lba, kind: WrongKind::Lost, expected, found: None });
+        }
+    }
+
+    /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical blocks, in
+    /// order.
+    pub(crate) fn written(&self, most: u64) -> impl Iterator<Item = LbaRange> + '_ {
+        let grains_max = (most / self.grain).max(1);
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let is_known = |version: &u32| *version != UNTOUCHED && *version != ANY;
+            let first = next + self.versions[next..].iter().position(is_known)?;
+            let run = self.versions[first..].iter().take(grains_max as usize).take_while(|v| is_known(v)).count();
+            next = first + run;
+            let lba = self.range.lba + first as u64 * self.grain;
+            let end = (lba.0 + run as u64 * self.grain).min(self.range.end().0);
+            Some(LbaRange::new(lba, end - lba.0))
+        })
+    }
+
+    /// What was found so far.
+    pub fn verified(&self) -> &Verified {
+        &self.verified
+    }
+
+    /// What was found.
+    pub fn into_verified(self) -> Verified {
+        self.verified
+    }
+
+    /// The version that a block must have, if that is known.
+    fn version_of(&self, lba: Lba) -> Option<u32> {
+        let grain = self.grains_of(LbaRange::new(lba, 1)).0;
+        self.versions.get(grain).copied().filter(|version| *version != UNTOUCHED && *version != ANY)
+    }
+
+    fn grains_of(&self, range: LbaRange) -> (usize, usize) {
+        let first = range.lba.0.saturating_sub(self.range.lba.0) / self.grain;
+        let end = range.end().0.saturating_sub(self.range.lba.0).div_ceil(self.grain);
+        (first as usize, end as usize)
+    }
+
+    fn judge(&mut self, lba: Lba, block: &[u8]) -> Option<Wrong> {
+        let found = Stamp::read(block);
+        let Some(version) = self.version_of(lba) else {
+            return self.judge_unknown(lba, block, found);
+        };
+        let expected = u64::from(version);
+        self.maker.expect(lba, expected, &mut self.expected);
+        if self.expected == block {
+            return None;
+        }
+        let kind = match found {
+            Some(stamp) if stamp.seed != self.seed => WrongKind::Stale,
+            Some(stamp) if stamp.lba != lba => WrongKind::Misdirected,
+            Some(stamp) if stamp.generation == expected => WrongKind::Torn,
+            Some(_) => WrongKind::Stale,
+            None => WrongKind::Lost,
+        };
+        Some(Wrong { lba, kind, expected: Some(expected), found })
+    }
+
+    /// A block whose version is not known can only be held against what it says of itself.
+    fn judge_unknown(&mut self, lba: Lba, block: &[u8], found: Option<Stamp>) -> Option<Wrong> {
+        // Another seed is another run, which may have counted in blocks of another length.
+        let stamp = found.filter(|stamp| stamp.seed == self.seed)?;
+        let kind = if stamp.lba != lba {
+            WrongKind::Misdirected
+        } else if !self.is_whole(stamp, block) {
+            WrongKind::Torn
+        } else {
+            return None;
+        };
+        Some(Wrong { lba, kind, expected: None, found })
+    }
+
+    /// Whether `block` is what its stamp says, made in this run's way or laid out as noise.
+    fn is_whole(&mut self, stamp: Stamp, block: &[u8]) -> bool {
+        self.maker.expect(stamp.lba, stamp.generation, &mut self.expected);
+        self.expected == block || stamp.is_whole(block)
+    }
+}
+
+#[cfg(test)]
+mod tests;

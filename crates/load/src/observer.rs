@@ -1,0 +1,27 @@
+//! Who looks on while a load runs.
+
+use plumb_block::Nanos;
+
+use crate::progress::Progress;
+
+/// Looks on, on the thread that called [`run_teams`](crate::run_teams).
+pub trait Observer {
+    /// About ten times a second, and once at the end.
+    fn look(&mut self, progress: &Progress);
+
+    /// Measuring begins now: the moment to read the counters of the storage side. `warmup` is how long it took to get
+    /// here; `settled` is false if the rate was to settle first and has not.
+    fn window_begins(&mut self, warmup: Nanos, settled: bool);
+
+    /// Measuring ends now.
+    fn window_ends(&mut self);
+}
+
+/// Nobody looks.
+impl Observer for () {
+    fn look(&mut self, _progress: &Progress) {}
+
+    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
+
+    fn window_ends(&mut self) {}
+}

@@ -1,0 +1,146 @@
+//! Reading back all that was written, when the load is over.
+//!
+//! While a load runs only those blocks are compared that it happens to read again. Whether the others are there is
+//! found out afterwards, through whatever device the caller thinks proves most: past the page cache, after a power
+//! cut, on another host.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{
+    Bytes, Completion, Device, LbaRange, Payload, Pool, PoolShape, Queue, QueueOptions, Request, Tag, Wait,
+};
+
+use crate::fault::Error;
+use crate::ledger::Ledger;
+
+/// How much is read at once.
+const CHUNK: Bytes = Bytes::kib(256);
+/// How many reads are in flight.
+const DEPTH: u32 = 16;
+
+/// Reads every block from `device` that `ledger` knows to have been written, and compares it. What cannot be read is
+/// lost. `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says whether it did not.
+///
+/// # Errors
+/// If the device has no queue, or its queue broke.
+pub fn read_back(
+    device: &dyn Device,
+    ledger: &mut Ledger,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Bytes),
+) -> Result<bool, Error> {
+    let info = device.info();
+    let chunk = CHUNK.min(info.transfer_max).max(info.logical_block).round_down(info.logical_block);
+    let alignment = Bytes(info.dma_alignment.0.max(4096));
+    let pool = Pool::new(PoolShape { buffer: chunk, count: 2 * DEPTH, alignment })?;
+    let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
+    let mut pass = Pass { queue, pool, logical_block: info.logical_block, in_flight: HashMap::new(), unreadable: Vec::new() };
+    let ranges: Vec<LbaRange> = ledger.written(chunk.0 / info.logical_block.0).collect();
+    let mut next = 0;
+    let mut read = Bytes(0);
+    while next < ranges.len() || !pass.in_flight.is_empty() {
+        if stop.load(Ordering::Relaxed) {
+            next = ranges.len();
+        }
+        while next < ranges.len() && pass.in_flight.len() < DEPTH as usize && pass.begin(next, ranges[next])? {
+            next += 1;
+        }
+        read += pass.reap(ledger)?;
+        progress(read);
+    }
+    let unreadable = std::mem::take(&mut pass.unreadable);
+    for range in unreadable {
+        pass.block_by_block(range, ledger)?;
+    }
+    Ok(!stop.load(Ordering::Relaxed))
+}
+
+struct Pass {
+    queue: Box<dyn Queue>,
+    pool: Pool,
+    logical_block: Bytes,
+    in_flight: HashMap<Tag, LbaRange>,
+    unreadable: Vec<LbaRange>,
+}
+
+impl Pass {
+    /// Begins to read `range`; `false` if there is no room for it now.
+    fn begin(&mut self, index: usize, range: LbaRange) -> Result<bool, Error> {
+        let Some(buffer) = self.pool.take(self.logical_block * range.nlb) else { return Ok(false) };
+        let tag = Tag(index as u64);
+        if self.queue.submit(Request::read_into(tag, range, buffer)).is_err() {
+            return Ok(false);
+        }
+        self.in_flight.insert(tag, range);
+        Ok(true)
+    }
+
+    /// Waits for reads, and compares what they brought.
+    fn reap(&mut self, ledger: &mut Ledger) -> Result<Bytes, Error> {
+        let mut completions: Vec<Completion> = Vec::new();
+        self.queue.poll(Wait::ONE, &mut completions)?;
+        let mut read = Bytes(0);
+        for completion in completions {
+            let Some(range) = self.in_flight.remove(&completion.tag) else { continue };
+            read += self.logical_block * range.nlb;
+            match &completion.payload {
+                Payload::Into(bytes) if completion.outcome.is_done() => ledger.check(range, bytes),
+                _ => self.unreadable.push(range),
+            }
+        }
+        Ok(read)
+    }
+
+    /// Finds out which blocks of a range cannot be read.
+    fn block_by_block(&mut self, range: LbaRange, ledger: &mut Ledger) -> Result<(), Error> {
+        for index in 0..range.nlb {
+            let block = LbaRange::new(range.lba + index, 1);
+            self.begin(0, block)?;
+            self.reap(ledger)?;
+            if let Some(unreadable) = self.unreadable.pop() {
+                ledger.unreadable(unreadable);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Lba, Outcome, Pattern};
+    use plumb_workload::{ByteRange, Content, Workload};
+
+    use super::*;
+    use crate::content::Maker;
+    use crate::scripted::Scripted;
+
+    #[test]
+    fn what_cannot_be_read_is_lost_block_by_block() {
+        // Blocks 8 to 15 are as written, 16 to 23 are zeroes, and 20 cannot be read at all.
+        let device = Scripted::reading(|range, bytes| {
+            for (index, block) in bytes.chunks_exact_mut(512).enumerate() {
+                let lba = range.lba + index as u64;
+                match lba.0 {
+                    0..16 => Pattern { seed: 5, lba, generation: 1 }.fill(512, block),
+                    _ => block.fill(0),
+                }
+            }
+            let bad = LbaRange::new(Lba(20), 1);
+            if range.overlaps(bad) { Outcome::Failed(plumb_block::Errno::EIO) } else { Outcome::Done }
+        });
+        let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
+        let workload = Workload { seed: 5, content: Content::Pattern, ..Workload::over(range, Bytes::kib(4)) };
+        let maker = Maker::new(&workload, Bytes(512), Bytes(4096)).unwrap();
+        let mut ledger = Ledger::new(LbaRange::new(Lba(0), 2048), 8, 5, Bytes(512), maker);
+        for lba in [8, 16] {
+            ledger.changed(LbaRange::new(Lba(lba), 8), Some(1), Outcome::Done);
+        }
+        let mut seen = Bytes(0);
+        let whole = read_back(&device, &mut ledger, &AtomicBool::new(false), &mut |read| seen = read).unwrap();
+        assert!(whole);
+        assert_eq!(seen, Bytes(16 * 512));
+        let verified = ledger.verified();
+        assert_eq!((verified.blocks, verified.lost, verified.wrong()), (16, 8, 8));
+    }
+}

@@ -1,0 +1,281 @@
+//! All threads, seen from the calling one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use plumb_block::Nanos;
+use plumb_workload::Warmup;
+
+use super::shift::{Report, Shift};
+use super::{Conduct, TeamOutcome, TeamsFailure};
+use crate::fault::Fault;
+use crate::observer::Observer;
+use crate::outcome::Ending;
+use crate::progress::{Board, Progress};
+use crate::settling::{Settling, WARMUP_MAX};
+use crate::team::Team;
+use crate::window::Window;
+use crate::worker::{POLL_MAX, Worker};
+
+/// How often the calling thread looks around.
+const TICK: Nanos = Nanos::millis(25);
+/// How often the observer is called.
+const OBSERVED_EVERY: Nanos = Nanos::millis(100);
+/// How long threads that have reported may take to let go of their queues before they are left behind.
+const LET_GO_WITHIN: Nanos = Nanos::secs(5);
+
+/// A team's thread, seen from the calling thread.
+struct Member {
+    thread: Option<JoinHandle<()>>,
+    go: Option<Sender<Nanos>>,
+    boards: Vec<Arc<Board>>,
+    seen_at: Arc<AtomicU64>,
+    answer_within: Nanos,
+    outcome: Option<TeamOutcome>,
+    /// It has reported, or nothing more is expected of it.
+    over: bool,
+}
+
+/// Where the window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before it.
+    Warming,
+    /// It begins at this time. Whether the rate had settled.
+    Beginning { at: Nanos, settled: bool },
+    /// In it, until this time if time ends it.
+    Measuring { until: Option<Nanos> },
+    /// After it.
+    Over,
+}
+
+/// All threads.
+pub(super) struct Crew<'a> {
+    conduct: &'a Conduct<'a>,
+    window: Arc<Window>,
+    stage: Stage,
+    settling: Settling,
+    start: Nanos,
+    stop: Arc<AtomicBool>,
+    members: Vec<Member>,
+    reports: Receiver<Report>,
+    fault: Option<Fault>,
+}
+
+impl<'a> Crew<'a> {
+    /// Makes the threads, which wait for their start.
+    pub(super) fn gather(teams: Vec<Team>, conduct: &'a Conduct<'a>) -> Self {
+        let (report, reports) = channel();
+        let mut crew = Self {
+            conduct,
+            window: Arc::new(Window::closed(conduct.cooldown)),
+            stage: Stage::Warming,
+            settling: Settling::default(),
+            start: Nanos::ZERO,
+            stop: Arc::new(AtomicBool::new(false)),
+            members: Vec::new(),
+            reports,
+            fault: None,
+        };
+        for (index, team) in teams.into_iter().enumerate() {
+            if !crew.hire(index, team, &report) {
+                break;
+            }
+        }
+        crew
+    }
+
+    /// Makes one thread. Says whether that was possible.
+    fn hire(&mut self, index: usize, team: Team, report: &Sender<Report>) -> bool {
+        let (go, start) = channel();
+        let boards = team.workers.iter().map(Worker::board).collect();
+        let answer_within = team.workers.iter().map(Worker::answer_within).max().unwrap_or(Nanos::ZERO);
+        let seen_at = Arc::new(AtomicU64::new(0));
+        let shift = Shift {
+            team: index,
+            clock: Arc::clone(&self.conduct.clock),
+            stop: Arc::clone(&self.stop),
+            window: Arc::clone(&self.window),
+            seen_at: Arc::clone(&seen_at),
+            report: report.clone(),
+        };
+        let thread =
+            thread::Builder::new().name(format!("load-{index}")).spawn(move || shift.work(team, &start));
+        let failed = thread.as_ref().err().map(ToString::to_string);
+        let over = failed.is_some();
+        let (thread, go) = (thread.ok(), Some(go));
+        self.members.push(Member { thread, go, boards, seen_at, answer_within, outcome: None, over });
+        if let Some(why) = failed {
+            self.fail(Fault::Thread { worker: index, why });
+        }
+        !over
+    }
+
+    /// Starts all of them.
+    pub(super) fn start(&mut self) {
+        self.start = self.conduct.clock.now();
+        if let Warmup::For(warmup) = self.conduct.warmup {
+            self.begin_at(self.start.saturating_add(warmup), true);
+        }
+        for worker in 0..self.members.len() {
+            let member = &mut self.members[worker];
+            member.seen_at.store(self.start.0, Ordering::Relaxed);
+            if member.go.take().is_some_and(|go| go.send(self.start).is_err()) {
+                member.over = true;
+                self.fail(Fault::Thread { worker, why: "it ended before the start".to_owned() });
+            }
+        }
+    }
+
+    /// Sees them through to the end.
+    pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
+        let mut next_view = self.start;
+        self.move_window(self.start, observer);
+        while self.members.iter().any(|member| !member.over) {
+            match self.reports.recv_timeout(self.patience()) {
+                Ok(report) => self.collect(report),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    self.look_after_the_silent();
+                }
+            }
+            if self.conduct.stop.load(Ordering::Relaxed) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            let now = self.conduct.clock.now();
+            self.move_window(now, observer);
+            if now >= next_view {
+                let progress = self.progress(now);
+                self.watch_the_rate(&progress, now);
+                observer.look(&progress);
+                next_view = now + OBSERVED_EVERY;
+            }
+        }
+        if matches!(self.stage, Stage::Measuring { .. }) {
+            observer.window_ends();
+        }
+        observer.look(&self.progress(self.conduct.clock.now()));
+    }
+
+    /// How long to wait for a report: until the window begins or ends, but not for long.
+    fn patience(&self) -> Duration {
+        let mark = match self.stage {
+            Stage::Beginning { at, .. } => Some(at),
+            Stage::Measuring { until } => until,
+            Stage::Warming | Stage::Over => None,
+        };
+        let left = mark.map_or(TICK, |mark| mark.since(self.conduct.clock.now()).min(TICK));
+        Duration::from_nanos(left.0.max(1000))
+    }
+
+    fn begin_at(&mut self, at: Nanos, settled: bool) {
+        self.window.begin_at(at);
+        self.stage = Stage::Beginning { at, settled };
+    }
+
+    /// Tells the observer when the window begins and ends.
+    fn move_window(&mut self, now: Nanos, observer: &mut dyn Observer) {
+        if let Stage::Beginning { at, settled } = self.stage
+            && now >= at
+        {
+            observer.window_begins(at.since(self.start), settled);
+            let until = self.conduct.duration.map(|duration| at.saturating_add(duration));
+            self.stage = Stage::Measuring { until };
+        }
+        if let Stage::Measuring { until: Some(until) } = self.stage
+            && now >= until
+            && self.conduct.cooldown > Nanos::ZERO
+        {
+            observer.window_ends();
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// Ends a warm-up without a length once the rate has settled, or has had its time.
+    fn watch_the_rate(&mut self, progress: &Progress, now: Nanos) {
+        if self.stage != Stage::Warming {
+            return;
+        }
+        let settled = self.settling.has_settled(progress.elapsed, progress.total.operations());
+        if settled || progress.elapsed >= WARMUP_MAX {
+            // So far ahead that every worker learns of it in time.
+            self.begin_at(now.saturating_add(POLL_MAX * 2), settled);
+        }
+    }
+
+    fn collect(&mut self, report: Report) {
+        let Some(member) = self.members.get_mut(report.team) else { return };
+        member.outcome = Some(report.outcome);
+        member.over = true;
+        if let Some(fault) = report.fault {
+            self.fail(fault);
+        }
+    }
+
+    /// Keeps the first fault and stops everybody.
+    fn fail(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives up threads that panicked, and those that do not come back from their queue.
+    fn look_after_the_silent(&mut self) {
+        let now = self.conduct.clock.now();
+        for worker in 0..self.members.len() {
+            let member = &self.members[worker];
+            if member.over {
+                continue;
+            }
+            let waited = now.since(Nanos(member.seen_at.load(Ordering::Relaxed)));
+            let fault = if member.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                // It may have reported between the last look and its end.
+                while let Ok(report) = self.reports.try_recv() {
+                    self.collect(report);
+                }
+                (!self.members[worker].over).then(|| Fault::Thread { worker, why: "it panicked".to_owned() })
+            } else {
+                // Twice the time, for the worker's own watch comes first wherever its queue returns at all.
+                (waited > member.answer_within.saturating_add(member.answer_within).saturating_add(POLL_MAX))
+                    .then_some(Fault::Hung { worker, waited })
+            };
+            if let Some(fault) = fault {
+                self.members[worker].over = true;
+                self.fail(fault);
+            }
+        }
+    }
+
+    fn progress(&self, now: Nanos) -> Progress {
+        let mut progress = Progress { elapsed: now.since(self.start), ..Progress::default() };
+        for member in &self.members {
+            let totals: Vec<_> = member.boards.iter().map(|board| board.totals()).collect();
+            totals.iter().for_each(|worker| progress.total.add(worker));
+            progress.teams.push(totals);
+        }
+        progress
+    }
+
+    /// Waits for the threads to let go of their queues, and puts together what they measured.
+    pub(super) fn dismiss(self) -> Result<Vec<TeamOutcome>, TeamsFailure> {
+        let deadline = self.conduct.clock.now() + LET_GO_WITHIN;
+        let mut teams = Vec::new();
+        for member in self.members {
+            if let (Some(thread), true) = (member.thread, member.outcome.is_some()) {
+                while !thread.is_finished() && self.conduct.clock.now() < deadline {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+            teams.push(member.outcome.unwrap_or(TeamOutcome { cpu: None, workers: Vec::new() }));
+        }
+        match self.fault {
+            None => Ok(teams),
+            Some(fault) => {
+                let workers = teams.iter_mut().flat_map(|team| &mut team.workers);
+                workers.for_each(|worker| worker.outcome.ending = Ending::Interrupted);
+                Err(TeamsFailure { fault, teams })
+            }
+        }
+    }
+}

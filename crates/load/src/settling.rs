@@ -1,0 +1,54 @@
+//! When the rate has settled: the end of a warm-up that is not given a length.
+
+use plumb_block::Nanos;
+use plumb_measure::Ramp;
+
+/// How wide the buckets are that the rate is looked at in.
+const BUCKET: Nanos = Nanos::millis(100);
+/// The rate must have been steady for so many buckets.
+const STEADY_BUCKETS: usize = 20;
+/// The longest that a warm-up takes; then measuring begins all the same, and that it had not settled is said.
+pub(crate) const WARMUP_MAX: Nanos = Nanos::secs(60);
+
+/// Watches the rate from the start.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    rates: Vec<f64>,
+    operations: u64,
+}
+
+impl Settling {
+    /// So many `operations` had completed `elapsed` after the start. Says whether the rate has settled.
+    pub(crate) fn has_settled(&mut self, elapsed: Nanos, operations: u64) -> bool {
+        let buckets = (elapsed.0 / BUCKET.0) as usize;
+        let Some(missing) = buckets.checked_sub(self.rates.len()).filter(|missing| *missing > 0) else {
+            return false;
+        };
+        // A look that came late stands for all buckets since the last.
+        let each = operations.saturating_sub(self.operations) as f64 / missing as f64;
+        self.operations = operations;
+        self.rates.resize(buckets, each);
+        matches!(Ramp::of(&self.rates), Ramp::SettledAt(bucket) if bucket + STEADY_BUCKETS <= buckets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ramp_is_waited_for_and_a_steady_rate_is_not() {
+        let settled_after = |rate: &dyn Fn(u64) -> u64| {
+            let mut settling = Settling::default();
+            let mut done = 0;
+            (1..600).find(|bucket| {
+                done += rate(*bucket);
+                settling.has_settled(BUCKET * *bucket, done)
+            })
+        };
+        let at_once = settled_after(&|_| 1000).unwrap();
+        assert!(at_once <= 30, "{at_once}");
+        let after_ramp = settled_after(&|bucket| if bucket < 50 { bucket * 20 } else { 1000 }).unwrap();
+        assert!((60..110).contains(&after_ramp), "{after_ramp}");
+    }
+}

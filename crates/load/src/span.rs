@@ -1,0 +1,151 @@
+//! All that a span measured: threads, targets, processors.
+//!
+//! Reports and the outputs of every dialect are made from this and the scenario alone.
+
+use plumb_block::{Bytes, Nanos};
+use plumb_measure::{StorageSide, storage};
+
+use crate::outcome::LoadOutcome;
+
+/// What one span measured.
+#[derive(Debug, Clone)]
+pub struct SpanResult {
+    /// How long the jobs ran before they were measured.
+    pub warmup: Nanos,
+    /// How long they were measured.
+    pub window: Nanos,
+    /// The threads, those of the first job first.
+    pub threads: Vec<ThreadResult>,
+    /// The targets, those of the first job first, in the order of the job.
+    pub targets: Vec<TargetResult>,
+    /// The processors during the window, by number; empty if that is not known.
+    pub processors: Vec<ProcessorUse>,
+}
+
+/// One thread.
+#[derive(Debug, Clone)]
+pub struct ThreadResult {
+    /// Of which job: its place in the span.
+    pub job: usize,
+    /// Processor time of the thread during the window; `None` where it is not kept.
+    pub cpu: Option<CpuUse>,
+    /// What it did to each of its targets.
+    pub parts: Vec<Part>,
+}
+
+/// What one thread did to one target.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Which target: its place in [`SpanResult::targets`].
+    pub target: usize,
+    /// What it measured.
+    pub outcome: LoadOutcome,
+}
+
+/// One target of one job.
+#[derive(Debug, Clone)]
+pub struct TargetResult {
+    /// Of which job: its place in the span.
+    pub job: usize,
+    /// As typed.
+    pub name: String,
+    /// What was opened: an absolute path, or a scheme.
+    pub opened: String,
+    /// How large it is.
+    pub size: Bytes,
+    /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
+    pub engine: String,
+    /// What the devices beneath were handed during the window, or why that is not known. Jobs on one device share it.
+    pub storage: Result<StorageSide, String>,
+}
+
+/// Processor time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuUse {
+    /// In the program.
+    pub user: Nanos,
+    /// In the kernel on its behalf.
+    pub system: Nanos,
+}
+
+/// What one processor did during the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessorUse {
+    /// Its number.
+    pub number: u32,
+    /// In programs.
+    pub user: Nanos,
+    /// In the kernel, interrupts too.
+    pub kernel: Nanos,
+    /// Nothing, waiting for I/O too.
+    pub idle: Nanos,
+}
+
+impl CpuUse {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { user: self.user + other.user, system: self.system + other.system }
+    }
+}
+
+impl SpanResult {
+    /// Adds the next round of the same span, as if the two were one window.
+    pub fn append(&mut self, next: Self) {
+        let windows = (self.window.as_secs_f64(), next.window.as_secs_f64());
+        self.window += next.window;
+        for (mine, theirs) in self.threads.iter_mut().zip(&next.threads) {
+            mine.cpu = mine.cpu.zip(theirs.cpu).map(|(mine, theirs)| mine.plus(theirs));
+            for (mine, theirs) in mine.parts.iter_mut().zip(&theirs.parts) {
+                mine.outcome.append(&theirs.outcome);
+            }
+        }
+        for (mine, theirs) in self.targets.iter_mut().zip(next.targets) {
+            mine.storage = match (mine.storage.clone(), theirs.storage) {
+                (Ok(first), Ok(second)) => {
+                    Ok(storage::one_after_the_other((first, windows.0), (second, windows.1)))
+                }
+                (Err(why), _) | (_, Err(why)) => Err(why),
+            };
+        }
+        for (mine, theirs) in self.processors.iter_mut().zip(&next.processors) {
+            mine.user += theirs.user;
+            mine.kernel += theirs.kernel;
+            mine.idle += theirs.idle;
+        }
+    }
+
+    /// Everything together.
+    pub fn total(&self) -> LoadOutcome {
+        Self::merged(self.threads.iter().flat_map(|thread| &thread.parts))
+    }
+
+    /// Of one job.
+    pub fn of_job(&self, job: usize) -> LoadOutcome {
+        let threads = self.threads.iter().filter(|thread| thread.job == job);
+        Self::merged(threads.flat_map(|thread| &thread.parts))
+    }
+
+    /// Of one target, by its place in [`targets`](Self::targets).
+    pub fn of_target(&self, target: usize) -> LoadOutcome {
+        let parts = self.threads.iter().flat_map(|thread| &thread.parts);
+        Self::merged(parts.filter(|part| part.target == target))
+    }
+
+    /// Processor time of the threads of one job.
+    pub fn cpu_of_job(&self, job: usize) -> CpuUse {
+        let threads = self.threads.iter().filter(|thread| thread.job == job);
+        threads.filter_map(|thread| thread.cpu).fold(CpuUse::default(), CpuUse::plus)
+    }
+
+    fn merged<'a>(parts: impl Iterator<Item = &'a Part>) -> LoadOutcome {
+        let mut whole: Option<LoadOutcome> = None;
+        for part in parts {
+            match &mut whole {
+                Some(whole) => whole.merge(&part.outcome),
+                None => whole = Some(part.outcome.clone()),
+            }
+        }
+        whole.unwrap_or_else(LoadOutcome::empty)
+    }
+}

@@ -1,0 +1,182 @@
+//! A team: the workers of one thread, one for each target that the thread works on.
+//!
+//! Most teams have one worker, which waits in its own queue. A team of several steps them in turn without waiting, and
+//! when none of them got on it waits for all their queues together. A team may share one depth among its workers: then
+//! each request that completes makes room for one on a target that is chosen by weight.
+
+use std::os::fd::BorrowedFd;
+
+use plumb_block::{Clock, Nanos};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::fault::Fault;
+use crate::span::CpuUse;
+use crate::worker::{POLL_MAX, Step, Worker};
+
+/// Makes a thread ready before it begins: its processors, its priority.
+pub type Prepare = Box<dyn FnOnce() -> Result<(), String> + Send>;
+
+/// The workers of one thread.
+pub struct Team {
+    /// One for each target.
+    pub workers: Vec<Worker>,
+    /// The depth that they share, if they do.
+    pub shared_depth: Option<SharedDepth>,
+    /// Called on the thread before it begins.
+    pub prepare: Option<Prepare>,
+    /// The processor time of the calling thread, if it is to be recorded.
+    pub cpu: Option<fn() -> Option<CpuUse>>,
+}
+
+impl Team {
+    /// A team of one.
+    pub fn of(worker: Worker) -> Self {
+        Self { workers: vec![worker], shared_depth: None, prepare: None, cpu: None }
+    }
+}
+
+/// One depth for several targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedDepth {
+    depth: usize,
+    weights: Vec<u32>,
+    /// Smooth weighted round robin: the target with the most credit is next, and pays for it.
+    credits: Vec<i64>,
+}
+
+impl SharedDepth {
+    /// `depth` requests in flight over all targets, each chosen as often as its weight says.
+    pub fn new(depth: u32, weights: Vec<u32>) -> Self {
+        let credits = vec![0; weights.len()];
+        Self { depth: depth as usize, weights, credits }
+    }
+
+    /// Gives the room that is free to the workers that are not over yet.
+    fn grant(&mut self, workers: &mut [Worker], over: &[bool]) {
+        let mut allowed: Vec<usize> = workers.iter().map(Worker::in_flight).collect();
+        let mut free = self.depth.saturating_sub(allowed.iter().sum());
+        while let (true, Some(next)) = (free > 0, self.next(over)) {
+            allowed[next] += 1;
+            free -= 1;
+        }
+        for (worker, allowance) in workers.iter_mut().zip(allowed) {
+            worker.allow(allowance);
+        }
+    }
+
+    /// The target whose turn it is, of those that are not over.
+    fn next(&mut self, over: &[bool]) -> Option<usize> {
+        let live: Vec<usize> = (0..self.weights.len()).filter(|index| !over[*index]).collect();
+        let mut all = 0;
+        for index in &live {
+            self.credits[*index] += i64::from(self.weights[*index]);
+            all += i64::from(self.weights[*index]);
+        }
+        let next = live.into_iter().max_by_key(|index| (self.credits[*index], std::cmp::Reverse(*index)))?;
+        self.credits[next] -= all;
+        Some(next)
+    }
+}
+
+/// Where a team stands after a step.
+pub(crate) enum Stand {
+    /// Step again.
+    On,
+    /// Nothing is in flight and nothing starts before this time.
+    Idle(Nanos),
+    /// All is done.
+    Done,
+}
+
+/// A team at work.
+pub(crate) struct Steps<'a> {
+    workers: &'a mut [Worker],
+    shared_depth: Option<&'a mut SharedDepth>,
+    over: Vec<bool>,
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn of(workers: &'a mut [Worker], shared_depth: Option<&'a mut SharedDepth>) -> Self {
+        let over = vec![false; workers.len()];
+        Self { workers, shared_depth, over }
+    }
+
+    /// The workers.
+    pub(crate) fn workers(&mut self) -> &mut [Worker] {
+        self.workers
+    }
+
+    /// Steps every worker once.
+    pub(crate) fn step(&mut self, clock: &dyn Clock, now: Nanos) -> Result<Stand, Fault> {
+        if let Some(shared) = &mut self.shared_depth {
+            shared.grant(self.workers, &self.over);
+        }
+        if let [worker] = &mut self.workers[..] {
+            return Ok(match worker.step(now)? {
+                Step::Progressed | Step::Waiting { .. } => Stand::On,
+                Step::Idle { until } => Stand::Idle(until),
+                Step::Done => Stand::Done,
+            });
+        }
+        self.step_all(clock, now)
+    }
+
+    fn step_all(&mut self, clock: &dyn Clock, now: Nanos) -> Result<Stand, Fault> {
+        let mut progressed = false;
+        let mut earliest = now.saturating_add(POLL_MAX);
+        for (worker, over) in self.workers.iter_mut().zip(&mut self.over) {
+            if *over {
+                continue;
+            }
+            worker.do_not_wait();
+            match worker.step(now)? {
+                Step::Progressed => progressed = true,
+                Step::Waiting { until } | Step::Idle { until } => earliest = earliest.min(until),
+                Step::Done => *over = true,
+            }
+        }
+        if self.over.iter().all(|over| *over) {
+            return Ok(Stand::Done);
+        }
+        if progressed {
+            return Ok(Stand::On);
+        }
+        if self.workers.iter().all(|worker| worker.in_flight() == 0) {
+            return Ok(Stand::Idle(earliest));
+        }
+        self.wait(earliest.since(clock.now()));
+        Ok(Stand::On)
+    }
+
+    /// Waits until something completed in any queue, but not longer than `time`.
+    fn wait(&self, time: Nanos) {
+        let busy = self.workers.iter().filter(|worker| worker.in_flight() > 0);
+        let fds: Vec<BorrowedFd<'_>> = busy.filter_map(Worker::wake_fd).collect();
+        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let time = Timespec { tv_sec: 0, tv_nsec: time.0.min(POLL_MAX.0).cast_signed() };
+        if !polled.is_empty() && poll(&mut polled, Some(&time)).is_err() {
+            // A signal came: the caller looks at the flag to stop and steps again.
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_given_by_weight() {
+        let mut shared = SharedDepth::new(8, vec![3, 1, 1]);
+        let mut given = [0; 3];
+        for _ in 0..100 {
+            given[shared.next(&[false; 3]).unwrap()] += 1;
+        }
+        assert_eq!(given, [60, 20, 20]);
+        let mut after = [0; 3];
+        for _ in 0..100 {
+            after[shared.next(&[true, false, false]).unwrap()] += 1;
+        }
+        assert_eq!(after, [0, 50, 50], "what is over gets nothing");
+        assert_eq!(shared.next(&[true; 3]), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! The document behind `plumb load --json`, and all that a report of a load is made from.
+
+use plumb_path::Finding;
+use serde::{Deserialize, Serialize};
+
+use super::sides::Sides;
+use super::span::{LoadJob, LoadSpan};
+
+/// All that a load learnt.
+///
+/// `targets` and `total` stand at the top for every run. Spans run one after the other: with several, `targets` are
+/// those of the first span, then of the next; counts in `total` are those of all, and its rates are over the sum of
+/// their windows. What belongs to one span alone is in `spans`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadDocument {
+    /// Always [`LoadDocument::SCHEMA`].
+    pub schema: String,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Seconds that were measured, all spans together.
+    pub duration: f64,
+    /// Whether everything ran to its end.
+    pub complete: bool,
+    /// Why it is not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_because: Option<String>,
+    /// Whether it ended because something failed that should not.
+    #[serde(default)]
+    pub failed: bool,
+    /// Each target of each job.
+    pub targets: Vec<LoadTarget>,
+    /// All targets together.
+    pub total: Sides,
+    /// What ran at the same time, in order; at least one.
+    pub spans: Vec<LoadSpan>,
+    /// By how much a latency may be too long, in seconds; null if that was not measured.
+    pub latency_resolution_seconds: Option<f64>,
+    /// How latencies are taken, and which way they err.
+    pub latency_resolution: String,
+    /// What is worth saying beside the figures.
+    pub notes: Vec<String>,
+    /// What was asked for, in plumb's own language (TOML): it can be run again.
+    pub workload: String,
+    /// What is wrong or worth knowing.
+    pub verdicts: Vec<Finding>,
+    /// Where all this was measured.
+    pub environment: LoadEnvironment,
+    /// Where the recording is; null if it is not kept.
+    pub run_directory: Option<String>,
+}
+
+/// One target of one job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadTarget {
+    /// As typed.
+    pub name: String,
+    /// What was opened: an absolute path, or a scheme.
+    pub opened: String,
+    /// Its place in `spans`.
+    pub span: usize,
+    /// Its job's place in the `jobs` of that span.
+    pub job: usize,
+    /// How large it is.
+    pub size: u64,
+    /// Bytes of the range that was touched.
+    pub range_bytes: u64,
+    /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
+    pub engine: String,
+    /// Why not by io_uring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_because: Option<String>,
+    /// What the device says about itself.
+    pub device: DeviceFacts,
+    /// What was asked of it, and what became of that.
+    #[serde(flatten)]
+    pub sides: Sides,
+}
+
+/// What a device says about itself. Each null is: it does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// Whether it has a volatile write cache that is on.
+    pub volatile_cache: Option<bool>,
+    /// Whether it has FUA of its own.
+    pub fua_native: Option<bool>,
+    /// The time of one turn, in seconds, if the drive itself states that it turns.
+    pub revolution_seconds: Option<f64>,
+}
+
+/// Where and how a load ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadEnvironment {
+    /// plumb's own version.
+    pub plumb: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// The host's name.
+    pub host: Option<String>,
+    /// Online processors.
+    pub cpus: u32,
+    /// Memory of the machine in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl LoadEnvironment {
+    /// The facts beside the targets in the head of a report.
+    pub(crate) fn masthead(&self) -> Vec<String> {
+        crate::figures::masthead(self.host.as_deref(), self.kernel.as_deref(), &self.started_at)
+    }
+}
+
+impl LoadDocument {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/load/1";
+
+    /// What is true of every latency here.
+    pub const LATENCY_RESOLUTION: &str = "One reading of the clock serves a batch of completions and is taken after \
+        they were reaped: latencies are never too short, and too long by at most the time since the queue was last \
+        looked at.";
+
+    /// The job of `target`; `None` if the document names one that is not there.
+    pub fn job_of(&self, target: &LoadTarget) -> Option<&LoadJob> {
+        self.spans.get(target.span)?.jobs.get(target.job)
+    }
+
+    /// What to call the target at `index`, so that no two are called the same: its name, with its job and its span
+    /// where the name alone is not enough.
+    pub fn label_of(&self, index: usize) -> String {
+        let Some(target) = self.targets.get(index) else { return format!("target {index}") };
+        let alike = |other: &&LoadTarget| other.name == target.name;
+        if self.targets.iter().filter(alike).count() < 2 {
+            return target.name.clone();
+        }
+        let mut label = target.name.clone();
+        if let Some(job) = self.job_of(target).filter(|job| job.name != target.name && !job.name.is_empty()) {
+            label = format!("{label}, {}", job.name);
+        }
+        if self.spans.len() > 1 {
+            label = format!("{label}, span {}", target.span + 1);
+        }
+        let same_job = |other: &LoadTarget| other.span == target.span && other.job == target.job;
+        let twin = self.targets[..index].iter().filter(|other| alike(other) && same_job(other)).count();
+        if twin > 0 { format!("{label} ({})", twin + 1) } else { label }
+    }
+}

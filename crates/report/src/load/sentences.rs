@@ -1,0 +1,137 @@
+//! What is said of a load beside its table, the same on the terminal and on the page.
+
+use super::document::{LoadDocument, LoadTarget};
+use super::span::LoadSpan;
+use crate::balance::Balance;
+use crate::headline::sentence;
+use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
+
+/// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet printable.
+pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (index, target) in document.targets.iter().enumerate() {
+        let label = document.label_of(index);
+        lines.push(format!("{label}: {}", of_target(document, target)));
+    }
+    for (index, span) in document.spans.iter().enumerate() {
+        let lead = if document.spans.len() > 1 { format!("Span {}: ", index + 1) } else { String::new() };
+        lines.extend(of_span(span).into_iter().map(|line| format!("{lead}{line}")));
+    }
+    lines.extend(of_all(document));
+    lines
+}
+
+/// The balances that tell something: of loads that did not wholly reach the devices, or whose devices moved more.
+pub(crate) fn balances(document: &LoadDocument) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (index, target) in document.targets.iter().enumerate() {
+        let label = document.label_of(index);
+        for (write, direction) in [(false, &target.sides.read), (true, &target.sides.write)] {
+            if let Some(balance) = Balance::of_direction(write, direction.bytes, &target.sides) {
+                lines.push(format!("{label}: {}", balance.sentence()));
+            }
+        }
+    }
+    lines
+}
+
+/// Why the storage's side is not known, each reason once.
+pub(crate) fn unknown_storage(document: &LoadDocument) -> Vec<String> {
+    let mut lines: Vec<String> = document
+        .targets
+        .iter()
+        .filter(|target| target.sides.storage.is_none())
+        .filter_map(|target| target.sides.storage_unknown_because.as_deref())
+        .map(|why| format!("What the storage saw is not known: {}", sentence(why)))
+        .collect();
+    lines.dedup();
+    lines
+}
+
+/// What is asked of the target and how, in a few words: under its name.
+pub(crate) fn description(document: &LoadDocument, target: &LoadTarget) -> String {
+    let Some(job) = document.job_of(target) else { return String::new() };
+    let depth = target.sides.depth.map_or_else(String::new, |depth| format!(", {} in flight", count(depth)));
+    format!("{}, {}{depth}, over {}", job.description, job.caching.word(), bytes(target.range_bytes as f64))
+}
+
+fn of_target(document: &LoadDocument, target: &LoadTarget) -> String {
+    let sides = &target.sides;
+    let mut text = description(document, target);
+    if let Some(job) = document.job_of(target) {
+        let threads = if job.threads == 1 { "thread" } else { "threads" };
+        text.push_str(&format!("; {} {threads}", job.threads));
+    }
+    let engine = match &target.engine_because {
+        Some(why) => format!("{} (not io_uring: {})", target.engine, why.trim_end_matches('.')),
+        None => target.engine.clone(),
+    };
+    text.push_str(&format!(", {engine}."));
+    if let Some(mean) = sides.application.in_flight_mean {
+        text.push_str(&format!(" In flight on average: {}.", three_digits(mean)));
+    }
+    if let Some(schedule) = sides.schedule {
+        text.push_str(&format!(
+            " Of the schedule, {} started late, {} not at all, at most {} behind.",
+            count(schedule.late_starts),
+            count(schedule.unstarted),
+            duration(schedule.backlog_max)
+        ));
+    }
+    if sides.application.errors > 0 {
+        text.push_str(&format!(" {} operations failed.", count(sides.application.errors)));
+    }
+    text
+}
+
+fn of_span(span: &LoadSpan) -> Vec<String> {
+    let settled = match span.settled {
+        Some(true) => ", until the rate had settled",
+        Some(false) => ", and the rate had not settled then",
+        None => "",
+    };
+    let mut first = format!("Measured for {}", duration(span.duration));
+    if span.warmup > 0.0 {
+        first.push_str(&format!(" after {} of warm-up{settled}", duration(span.warmup)));
+    }
+    let mut lines = vec![format!("{first}.")];
+    if let Some(steady) = &span.steady {
+        let rounds: Vec<String> = steady.rounds.iter().map(|round| rate(round.iops)).collect();
+        let state = match steady.steady {
+            Some(true) => "the steady state of SNIA PTS 2.0.2 was reached",
+            Some(false) => "the steady state of SNIA PTS 2.0.2 was not reached",
+            None => "too few for the steady state of SNIA PTS 2.0.2",
+        };
+        lines.push(format!("Rounds of {} IOPS: {state}.", rounds.join(", ")));
+    }
+    if let Some(target) = &span.latency_target {
+        let kept = format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency));
+        lines.push(match target.depth {
+            Some(depth) => {
+                let tried = target.tried.iter().rev().find(|tried| tried.depth == depth);
+                let iops = or_dash(tried, |tried| rate(tried.iops));
+                format!("A depth of {depth} keeps {kept}, at {iops} IOPS.")
+            }
+            None => format!("No depth keeps {kept}."),
+        });
+    }
+    lines
+}
+
+fn of_all(document: &LoadDocument) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(cpu) = document.total.cpu {
+        let each = document.total.cpu_per_million().map_or_else(String::new, |seconds| {
+            format!(", {} for each million operations", duration(seconds))
+        });
+        lines.push(format!("Processor time: {} user, {} system{each}.", duration(cpu.user), duration(cpu.system)));
+    }
+    if let Some(verified) = &document.total.verified {
+        let wrong = match verified.wrong() {
+            0 => "every one holds what was written".to_owned(),
+            wrong => format!("{} are wrong", count(wrong)),
+        };
+        lines.push(format!("Verified: {} blocks were compared, {wrong}.", count(verified.blocks)));
+    }
+    lines
+}

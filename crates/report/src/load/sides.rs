@@ -1,0 +1,235 @@
+//! The two sides of a load on one target, or on all of them.
+
+use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
+use serde::{Deserialize, Serialize};
+
+/// What was asked of a target and what became of it: the application's side by direction, and the storage's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sides {
+    /// Reads, writes and trims together.
+    pub application: ApplicationSide,
+    /// Reads.
+    pub read: DirectionResult,
+    /// Writes; each is timed until it was acknowledged, which says nothing about durability.
+    pub write: DirectionResult,
+    /// Trims.
+    pub trim: DirectionResult,
+    /// Flushes that the load asked for.
+    pub sync: DirectionResult,
+    /// From the first write of each group to the end of the flush that made it durable; null without flushes.
+    pub durable_latency: Option<Latency>,
+    /// Requests asked to be in flight, all workers together; null if that is not fixed.
+    pub depth: Option<u64>,
+    /// The most that were in flight at once.
+    pub in_flight_max: u64,
+    /// What the devices beneath were handed in the same seconds; targets on one device share it.
+    pub storage: Option<StorageSide>,
+    /// Why `storage` is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_unknown_because: Option<String>,
+    /// For writes through the page cache: bytes still dirty at the end.
+    pub dirty_bytes_after: Option<u64>,
+    /// How well the schedule was kept; null without one.
+    pub schedule: Option<ScheduleResult>,
+    /// What reading back found; null without verification.
+    pub verified: Option<Verified>,
+    /// Processor time of the workers; null if it is not known.
+    pub cpu: Option<CpuSeconds>,
+    /// Why `cpu` is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_unknown_because: Option<String>,
+    /// What the surroundings did meanwhile.
+    pub quality: Quality,
+}
+
+/// Operations of one direction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionResult {
+    /// Operations that completed.
+    pub ios: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Completed operations per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Service time; null if none completed.
+    pub latency: Option<Latency>,
+    /// Time since the intended start; null without a schedule.
+    pub latency_from_intended_start: Option<Latency>,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Those by how they failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors_by: Vec<ErrorCount>,
+}
+
+/// Operations that failed in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// How: `Input/output error (5)`, `no answer`, `power lost`.
+    pub error: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// How well a schedule was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleResult {
+    /// Operations that started more than one interval late.
+    pub late_starts: u64,
+    /// The longest that an operation started after its intended time, in seconds.
+    pub backlog_max: f64,
+    /// Operations that were meant to start and did not: they have no latency, and that is the measurement.
+    pub unstarted: u64,
+}
+
+/// What was found in blocks that were read and compared with what was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Logical blocks compared.
+    pub blocks: u64,
+    /// Acknowledged writes that are not there.
+    pub lost: u64,
+    /// Blocks that are not whole.
+    pub torn: u64,
+    /// Blocks that were written for another address.
+    pub misdirected: u64,
+    /// Older versions.
+    pub stale: u64,
+    /// The first of them.
+    pub examples: Vec<WrongBlock>,
+}
+
+/// A block that is not as it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrongBlock {
+    /// Which logical block of the target.
+    pub lba: u64,
+    /// How it is wrong.
+    pub kind: WrongKind,
+    /// The version that was acknowledged; null if this run had not written the block.
+    pub expected: Option<u64>,
+    /// What the block says it is; null if it says nothing.
+    pub found: Option<FoundStamp>,
+}
+
+/// How a block is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WrongKind {
+    /// An acknowledged write is not there.
+    Lost,
+    /// It is not whole.
+    Torn,
+    /// It was written for another address.
+    Misdirected,
+    /// It is an older version.
+    Stale,
+}
+
+/// What a stamped block says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundStamp {
+    /// The seed of the run that wrote it.
+    pub seed: u64,
+    /// The logical block that it was written for.
+    pub lba: u64,
+    /// Which version of that block.
+    pub generation: u64,
+}
+
+/// Processor time in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSeconds {
+    /// In the program.
+    pub user: f64,
+    /// In the kernel on its behalf.
+    pub system: f64,
+}
+
+impl Sides {
+    /// Sides of which only what the application saw is known.
+    pub fn of_application(application: ApplicationSide) -> Self {
+        Self {
+            application,
+            read: DirectionResult::default(),
+            write: DirectionResult::default(),
+            trim: DirectionResult::default(),
+            sync: DirectionResult::default(),
+            durable_latency: None,
+            depth: None,
+            in_flight_max: 0,
+            storage: None,
+            storage_unknown_because: None,
+            dirty_bytes_after: None,
+            schedule: None,
+            verified: None,
+            cpu: None,
+            cpu_unknown_because: None,
+            quality: Quality::default(),
+        }
+    }
+
+    /// The directions that move blocks with their names; those of which nothing was asked are left out.
+    pub fn moving(&self) -> Vec<(&'static str, &DirectionResult)> {
+        [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
+            .into_iter()
+            .filter(|(_, direction)| direction.is_used())
+            .collect()
+    }
+
+    /// All directions of which something was asked, flushes last.
+    pub fn used(&self) -> Vec<(&'static str, &DirectionResult)> {
+        let mut used = self.moving();
+        used.extend(Some(("sync", &self.sync)).filter(|(_, sync)| sync.is_used()));
+        used
+    }
+
+    /// Processor seconds for each million operations; `None` if not known.
+    pub fn cpu_per_million(&self) -> Option<f64> {
+        let cpu = self.cpu?;
+        let operations = self.application.operations;
+        (operations > 0).then(|| (cpu.user + cpu.system) / operations as f64 * 1e6)
+    }
+}
+
+impl DirectionResult {
+    /// From what the workers saw of one direction.
+    pub fn of(side: &ApplicationSide, errors_by: Vec<ErrorCount>) -> Self {
+        Self {
+            ios: side.operations,
+            bytes: side.bytes,
+            iops: side.iops,
+            bytes_per_second: side.bytes_per_second,
+            latency: side.latency,
+            latency_from_intended_start: side.latency_from_intended_start,
+            errors: side.errors,
+            errors_by,
+        }
+    }
+
+    /// Whether anything of this direction completed or failed.
+    pub fn is_used(&self) -> bool {
+        self.ios > 0 || self.errors > 0
+    }
+}
+
+impl Verified {
+    /// How many blocks are wrong.
+    pub fn wrong(&self) -> u64 {
+        [self.lost, self.torn, self.misdirected, self.stale].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+impl WrongKind {
+    /// As it stands in the document.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Torn => "torn",
+            Self::Misdirected => "misdirected",
+            Self::Stale => "stale",
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What runs at the same time within a load: its jobs, its warm-up, its steadiness.
+
+use serde::{Deserialize, Serialize};
+
+use super::sides::{CpuSeconds, Sides};
+
+/// Jobs that ran at the same time, and how they were measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadSpan {
+    /// How long the jobs ran before they were measured, in seconds.
+    pub warmup: f64,
+    /// Whether the rate had settled when measuring began; null if the warm-up was of a given length.
+    pub settled: Option<bool>,
+    /// The length of the window, in seconds.
+    pub duration: f64,
+    /// How long the jobs ran on after it, in seconds.
+    pub cooldown: f64,
+    /// The jobs.
+    pub jobs: Vec<LoadJob>,
+    /// The rounds, if it was repeated until the steady state; null if not.
+    pub steady: Option<SteadyState>,
+    /// The depth that was looked for; null if none was.
+    pub latency_target: Option<LatencyTargetResult>,
+    /// What each processor did in the window; empty if that is not known.
+    pub processors: Vec<ProcessorSeconds>,
+    /// All targets of the span together.
+    pub total: Sides,
+}
+
+/// One job: what was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadJob {
+    /// Its name.
+    pub name: String,
+    /// What it does, in words: `random writes of 8 KiB`.
+    pub description: String,
+    /// Threads on each of its targets.
+    pub threads: u32,
+    /// Whether the page cache stands between.
+    pub caching: Caching,
+    /// Whether operations start on a schedule, rather than when an earlier one has completed.
+    pub scheduled: bool,
+    /// What a flush is; null if the job asks for none.
+    pub flush: Option<FlushMethod>,
+    /// Every how many writes one is to be durable when it completes; null if none is.
+    pub durable_write_every: Option<u32>,
+    /// What is written, in words: `noise that does not compress`.
+    pub content: String,
+    /// Whether what is written compresses or repeats, so that a path that reduces data has less to do.
+    pub reducible: bool,
+    /// Processor time of its threads; null if it is not known.
+    pub cpu: Option<CpuSeconds>,
+}
+
+/// Whether the page cache stands between the requests and the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caching {
+    /// Through the page cache.
+    Cached,
+    /// Past it.
+    Direct,
+    /// Through it, and dropped from it at once.
+    DropBehind,
+    /// Through a mapping of the file.
+    Mapped,
+}
+
+/// What a flush is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushMethod {
+    /// fdatasync(2).
+    Fdatasync,
+    /// fsync(2).
+    Fsync,
+    /// msync(2).
+    Msync,
+    /// A FLUSH request of the device itself.
+    Device,
+    /// sync_file_range(2): makes nothing durable.
+    Range,
+}
+
+/// Rounds until the steady state of SNIA's Performance Test Specification 2.0.2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SteadyState {
+    /// The rounds in the order in which they ran.
+    pub rounds: Vec<Round>,
+    /// Whether the last five span at most 20 % of their mean and their fitted line at most 10 %; null with fewer.
+    pub steady: Option<bool>,
+}
+
+/// One round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its length.
+    pub seconds: f64,
+    /// Its rate.
+    pub iops: f64,
+}
+
+/// The greatest depth at which a latency was kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyTargetResult {
+    /// The latency to keep, in seconds.
+    pub latency: f64,
+    /// For so many of 100 operations.
+    pub percentile: f64,
+    /// The depth that was found; null if not even one request at a time kept it.
+    pub depth: Option<u32>,
+    /// What was tried, in order.
+    pub tried: Vec<DepthTried>,
+}
+
+/// One depth that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DepthTried {
+    /// Requests in flight of each thread.
+    pub depth: u32,
+    /// Its rate.
+    pub iops: f64,
+    /// Its latency at the percentile, in seconds; null if nothing completed.
+    pub latency: Option<f64>,
+}
+
+/// What one processor did, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorSeconds {
+    /// Its number.
+    pub number: u32,
+    /// In programs.
+    pub user: f64,
+    /// In the kernel, interrupts too.
+    pub kernel: f64,
+    /// Doing nothing, waiting for I/O too.
+    pub idle: f64,
+}
+
+impl Caching {
+    /// Whether data may stay in the page cache.
+    pub const fn is_cached(self) -> bool {
+        matches!(self, Self::Cached | Self::Mapped)
+    }
+
+    /// In a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cached => "cached",
+            Self::Direct => "direct",
+            Self::DropBehind => "drop-behind",
+            Self::Mapped => "mapped",
+        }
+    }
+}

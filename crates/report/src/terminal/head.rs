@@ -1,0 +1,40 @@
+//! The head of a report: what was done, where, and the verdict in one sentence.
+
+use super::Style;
+use super::pen::{self, Ink};
+use super::wrap::{columns, hang};
+use crate::headline::Headline;
+use crate::printable::printable;
+
+/// The head. `title` and `facts` are printable.
+pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: Style) -> String {
+    let width = style.columns();
+    let facts = facts.join(", ");
+    let mut out = String::new();
+    if columns(title) + columns(&facts) + 3 <= width {
+        let gap = width - columns(title) - columns(&facts);
+        out.push_str(&style.ink(Ink::Bold, title));
+        out.push_str(&" ".repeat(gap));
+        out.push_str(&style.ink(Ink::Dim, &facts));
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    } else {
+        out.push_str(&style.ink_lines(Ink::Bold, &hang("", title, width)));
+        out.push_str(&style.ink_lines(Ink::Dim, &hang("", &facts, width)));
+    }
+    out.push('\n');
+    let label = headline.label.to_uppercase();
+    let ink = match headline.severity {
+        None if headline.label != "No finding" => Ink::Yellow,
+        severity => pen::severity(severity),
+    };
+    out.push_str(&style.ink(ink, &label));
+    out.push('\n');
+    out.push_str(&style.ink_lines(Ink::Bold, &hang("", &printable(&headline.verdict), width)));
+    out.push_str(&hang("", &printable(&headline.meaning), width));
+    if let Some(why) = &headline.incomplete {
+        let text = format!("Not complete: {}", printable(why));
+        out.push_str(&style.ink_lines(Ink::Yellow, &hang("", &text, width)));
+    }
+    out
+}

@@ -1,0 +1,142 @@
+//! What a live view is fed with: running totals, as often as somebody looks.
+
+/// One look at a load. Totals count from its start, warm-up included; the view makes rates of two looks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveSample {
+    /// Seconds since the start.
+    pub elapsed: f64,
+    /// How long it will run in all, in seconds, cool-down included; `None` if that is not known.
+    pub expected: Option<f64>,
+    /// What it is doing.
+    pub phase: LivePhase,
+    /// The targets, always the same in the same order.
+    pub targets: Vec<LiveTarget>,
+}
+
+/// What a load is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LivePhase {
+    /// Making files, filling them, preconditioning: nothing counts yet.
+    #[default]
+    Preparing,
+    /// Running, but not measured yet.
+    WarmUp,
+    /// Measured.
+    Measuring,
+    /// Still running, but not measured any more.
+    CoolDown,
+    /// Reading back what was written.
+    Verifying,
+}
+
+/// One target.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveTarget {
+    /// What to call it.
+    pub name: String,
+    /// What the workers saw.
+    pub application: LiveApplication,
+    /// What the devices beneath were handed; `None` where that cannot be counted.
+    pub storage: Option<LiveStorage>,
+}
+
+/// The application's side: totals, and the latencies since the last look.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LiveApplication {
+    /// Reads, writes and trims that completed.
+    pub operations: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Flushes that completed.
+    pub flushes: u64,
+    /// The median since the last look, in seconds; `None` if nothing completed.
+    pub p50: Option<f64>,
+    /// The 99th percentile since the last look.
+    pub p99: Option<f64>,
+    /// The 99.9th percentile since the last look.
+    pub p999: Option<f64>,
+    /// About the longest since the last look.
+    pub max: Option<f64>,
+}
+
+/// The storage's side: totals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LiveStorage {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// Flushes; `None` where the kernel does not count them.
+    pub flushes: Option<u64>,
+}
+
+impl LivePhase {
+    /// In a word or two.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::WarmUp => "warm-up",
+            Self::Measuring => "measuring",
+            Self::CoolDown => "cool-down",
+            Self::Verifying => "verifying",
+        }
+    }
+}
+
+impl LiveSample {
+    /// How much of it is over, 0 to 1; `None` if how long it runs is not known.
+    pub fn share(&self) -> Option<f64> {
+        let expected = self.expected.filter(|expected| expected.is_finite() && *expected > 0.0)?;
+        Some((self.elapsed / expected).clamp(0.0, 1.0))
+    }
+
+    /// Seconds left; `None` if how long it runs is not known.
+    pub fn left(&self) -> Option<f64> {
+        let expected = self.expected.filter(|expected| expected.is_finite())?;
+        Some((expected - self.elapsed).max(0.0))
+    }
+}
+
+/// A rate of each target between two looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Rates {
+    pub(super) iops: f64,
+    pub(super) bytes: f64,
+    pub(super) flushes: f64,
+    pub(super) storage: Option<StorageRates>,
+}
+
+/// The same of its storage.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct StorageRates {
+    pub(super) iops: f64,
+    pub(super) bytes: f64,
+    pub(super) flushes: Option<f64>,
+}
+
+/// The rates of the target at `index` from `before` to `now`; `None` if no time has passed or it is not there. Of the
+/// first look, since the start.
+pub(super) fn rates(before: Option<&LiveSample>, now: &LiveSample, index: usize) -> Option<Rates> {
+    let nothing = LiveTarget::default();
+    let target = now.targets.get(index)?;
+    let earlier = before.and_then(|sample| sample.targets.get(index)).unwrap_or(&nothing);
+    let seconds = now.elapsed - before.map_or(0.0, |sample| sample.elapsed);
+    if !seconds.is_finite() || seconds <= 0.0 {
+        return None;
+    }
+    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+    let (mine, old) = (&target.application, &earlier.application);
+    let storage = target.storage.zip(earlier.storage.or(before.is_none().then(LiveStorage::default)));
+    Some(Rates {
+        iops: rate(mine.operations, old.operations),
+        bytes: rate(mine.bytes, old.bytes),
+        flushes: rate(mine.flushes, old.flushes),
+        storage: storage.map(|(mine, old)| StorageRates {
+            iops: rate(mine.reads.saturating_add(mine.writes), old.reads.saturating_add(old.writes)),
+            bytes: rate(mine.bytes, old.bytes),
+            flushes: mine.flushes.map(|flushes| rate(flushes, old.flushes.unwrap_or(0))),
+        }),
+    })
+}

@@ -1,0 +1,55 @@
+//! Whether the load had settled when it was measured, where that was asked for.
+
+use plumb_path::{Finding, Severity};
+
+use super::super::Verdict;
+use crate::load::{LoadDocument, SteadyState};
+use crate::quantity::{duration, rate};
+
+/// `no-steady-state`: the rounds that were asked for did not become steady.
+pub(in super::super) fn no_steady_state(document: &LoadDocument) -> Option<Finding> {
+    let unsteady = |steady: &&SteadyState| steady.steady != Some(true);
+    let found = document.spans.iter().filter_map(|span| span.steady.as_ref()).find(unsteady)?;
+    let sentence = match found.steady {
+        None => format!("{} rounds ran; the steady state needs five.", found.rounds.len()),
+        _ => format!("After {} rounds the rate was not steady.", found.rounds.len()),
+    };
+    let mut evidence: Vec<String> = found
+        .rounds
+        .iter()
+        .enumerate()
+        .rev()
+        .take(5)
+        .rev()
+        .map(|(index, round)| format!("round {}: {} IOPS over {}", index + 1, rate(round.iops), duration(round.seconds)))
+        .collect();
+    evidence.push(
+        "SNIA PTS 2.0.2: the last five rounds span at most 20% of their mean, their fitted line at most 10%".to_owned(),
+    );
+    Some(
+        Verdict {
+            id: "no-steady-state",
+            severity: Severity::Warning,
+            sentence,
+            evidence,
+            remedy: "Precondition the drive (write twice its size sequentially) and allow more rounds; until then the figures \
+                     depend on when one looks.",
+        }
+        .into(),
+    )
+}
+
+/// `not-settled`: measuring began although the rate still changed.
+pub(in super::super) fn not_settled(document: &LoadDocument) -> Option<Finding> {
+    let (index, span) = document.spans.iter().enumerate().find(|(_, span)| span.settled == Some(false))?;
+    Some(
+        Verdict {
+            id: "not-settled",
+            severity: Severity::Info,
+            sentence: format!("The rate had not settled after {} of warm-up.", duration(span.warmup)),
+            evidence: vec![format!("span {}: warm-up {}, not settled", index + 1, duration(span.warmup))],
+            remedy: "Warm up for longer with a length of your own, or measure for longer.",
+        }
+        .into(),
+    )
+}

@@ -1,0 +1,1 @@
+//! The rules, each both ways.

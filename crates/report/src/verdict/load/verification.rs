@@ -1,0 +1,63 @@
+//! Blocks that do not hold what was written.
+
+use plumb_path::{Finding, Severity};
+
+use super::super::{Verdict, list};
+use crate::load::{LoadDocument, Verified, WrongBlock, WrongKind};
+use crate::quantity::count;
+
+/// More examples than this are left to the document.
+const EXAMPLES: usize = 6;
+
+/// `data-not-as-written`: what was read is not what was acknowledged.
+pub(in super::super) fn not_as_written(document: &LoadDocument) -> Option<Finding> {
+    let found = document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
+    let mut evidence = vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
+    for (index, target) in document.targets.iter().enumerate() {
+        let examples = target.sides.verified.iter().flat_map(|verified| &verified.examples);
+        let label = document.label_of(index);
+        evidence.extend(examples.map(|example| format!("{label}: {}", words(example))));
+    }
+    if evidence.len() == 1 {
+        evidence.extend(found.examples.iter().map(words));
+    }
+    evidence.truncate(EXAMPLES + 1);
+    Some(
+        Verdict {
+            id: "data-not-as-written",
+            severity: Severity::Danger,
+            sentence: format!("Blocks that were acknowledged do not hold what was written: {}.", kinds(found)),
+            evidence,
+            remedy: "Do not use this storage for data. Look for the cause in the kernel's log (dmesg) and in the drive's own \
+                     log; run the same load with the same seed again to see whether it comes back.",
+        }
+        .into(),
+    )
+}
+
+/// `3 lost, 1 torn and 2 stale`.
+fn kinds(found: &Verified) -> String {
+    let counts: Vec<String> = [
+        (found.lost, WrongKind::Lost),
+        (found.torn, WrongKind::Torn),
+        (found.misdirected, WrongKind::Misdirected),
+        (found.stale, WrongKind::Stale),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, kind)| format!("{} {}", count(number), kind.word()))
+    .collect();
+    list(&counts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn words(example: &WrongBlock) -> String {
+    let expected = example
+        .expected
+        .map_or_else(|| "not written by this run".to_owned(), |version| format!("version {version} was acknowledged"));
+    let found = match (example.kind, example.found) {
+        (_, None) => "it carries no stamp or cannot be read".to_owned(),
+        (WrongKind::Misdirected, Some(stamp)) => format!("it holds version {} of block {}", stamp.generation, stamp.lba),
+        (_, Some(stamp)) => format!("it says that it is version {}", stamp.generation),
+    };
+    format!("block {} is {}: {expected}, {found}", example.lba, example.kind.word())
+}

@@ -1,0 +1,145 @@
+//! Why a target is not opened: what was found, and what to do about it.
+
+use std::fmt;
+
+use plumb_block::Errno;
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What kind of failure it was; what a caller decides by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What was typed makes no sense here, or lacks something.
+    Usage,
+    /// Refused for safety.
+    Refused,
+    /// There is nothing at that name.
+    NotFound,
+    /// This build cannot open such a thing.
+    Unsupported,
+    /// The operating system refused or failed.
+    Os(Option<Errno>),
+}
+
+impl Kind {
+    /// The exit code of a program that ends with it: 2 for what was typed, 4 for a refusal, 5 for the system's failures.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage | Self::NotFound | Self::Unsupported => 2,
+            Self::Refused => 4,
+            Self::Os(_) => 5,
+        }
+    }
+}
+
+/// A target that is not opened. It prints as `TARGET: what was found; what to do`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    kind: Kind,
+    target: String,
+    found: String,
+    remedy: String,
+}
+
+impl Error {
+    pub(crate) fn new(
+        kind: Kind,
+        target: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { kind, target: printable(target), found: printable(found), remedy: printable(remedy) }
+    }
+
+    pub(crate) fn usage(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, target, found, remedy)
+    }
+
+    pub(crate) fn refused(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Kind::Refused, target, found, remedy)
+    }
+
+    /// What the system said while `doing` something with the target.
+    pub(crate) fn os(target: &str, doing: &str, errno: rustix::io::Errno) -> Self {
+        let remedy = match errno {
+            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
+                "run as root, or as a user who may do this"
+            }
+            rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => "make room, or name a smaller --size",
+            _ => "",
+        };
+        let code = Some(Errno(errno.raw_os_error()));
+        Self::new(
+            Kind::Os(code),
+            target,
+            format!("cannot {doing} it: {}", std::io::Error::from(errno)),
+            remedy,
+        )
+    }
+
+    /// A failure of the waist.
+    pub(crate) fn device(target: &str, error: &plumb_block::Error) -> Self {
+        let kind = match error.kind {
+            plumb_block::ErrorKind::Unsupported | plumb_block::ErrorKind::Invalid => Kind::Usage,
+            _ => Kind::Os(error.errno()),
+        };
+        Self::new(kind, target, error.to_string(), "")
+    }
+
+    /// The same, and that clearing up after it failed too, if it did.
+    pub(crate) fn after_clearing_up(mut self, cleared: Result<()>) -> Self {
+        if let Err(other) = cleared {
+            let and = if self.remedy.is_empty() { "" } else { "; " };
+            self.remedy = format!("{}{and}what was made is left behind: {other}", self.remedy);
+        }
+        self
+    }
+
+    /// What to decide by.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The target, as it was named, with what it stands for.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What was found there.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// What to do about it; empty where the system's own words say it.
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.target, self.found)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "; {}", self.remedy) }
+    }
+}
+
+/// Names and serials come from elsewhere: what would steer a terminal is not passed on.
+fn printable(text: impl Into<String>) -> String {
+    let text = text.into();
+    if text.contains(char::is_control) { text.replace(char::is_control, "\u{fffd}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_reads_as_one_line() {
+        let error = Error::refused("/dev/sda", "it holds ext4", "say --destroy X\u{1b}[2J");
+        assert_eq!(error.to_string(), "/dev/sda: it holds ext4; say --destroy X\u{fffd}[2J");
+        let left = error.after_clearing_up(Err(Error::os("new", "remove", rustix::io::Errno::IO)));
+        assert!(left.to_string().contains("left behind: new: cannot remove it"), "{left}");
+        assert_eq!(Error::os("x", "open", rustix::io::Errno::IO).kind().exit_code(), 5);
+    }
+}

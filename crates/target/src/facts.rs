@@ -1,0 +1,146 @@
+//! What was found at a target: plain facts, the input of the rules.
+
+use std::fmt;
+
+use plumb_block::Bytes;
+
+use crate::signature::Signature;
+
+/// What is at a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Missing(Missing),
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File(FileFacts),
+    /// A block device.
+    Block(BlockFacts),
+    /// A character device, a socket, a pipe.
+    Other(&'static str),
+}
+
+/// In which way there is nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// The directory is there, so a file can be made.
+    CanBeMade,
+    /// The directory is not there either.
+    NoDirectory,
+    /// A symbolic link that leads nowhere.
+    DanglingLink,
+    /// It would be in /dev, where a file would be in memory under the name of a device.
+    InDev,
+}
+
+/// What is known of a regular file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFacts {
+    /// How it can be named to be destroyed: its absolute path. Empty for a path that is not UTF-8.
+    pub identities: Vec<String>,
+    /// Its length.
+    pub size: Bytes,
+    /// Whether plumb made it.
+    pub made_by_plumb: bool,
+    /// What it begins with.
+    pub contents: Contents,
+    /// What else uses it.
+    pub uses: Vec<Use>,
+    /// What could not be looked at, so that other uses cannot be excluded.
+    pub unseen: Option<String>,
+}
+
+/// What is known of a block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockFacts {
+    /// The kernel's name: `sda1`.
+    pub kernel_name: String,
+    /// The disk, if this is a partition of one.
+    pub partition_of: Option<String>,
+    /// Its capacity.
+    pub size: Bytes,
+    /// How it can be named to be destroyed; the first is the one to show.
+    pub identities: Vec<String>,
+    /// Whether the kernel takes no writes to it.
+    pub read_only: bool,
+    /// What is on it.
+    pub contents: Contents,
+    /// What uses it.
+    pub uses: Vec<Use>,
+    /// What could not be looked at, so that other uses cannot be excluded.
+    pub unseen: Option<String>,
+}
+
+/// What the bytes say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    /// The places of all known signatures were read; these were found.
+    Read(Vec<Signature>),
+    /// They could not be read, and why.
+    Unreadable(String),
+}
+
+impl Contents {
+    /// No signature.
+    pub const BLANK: Self = Self::Read(Vec::new());
+}
+
+/// `ext4`, `GPT and xfs`.
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(found) => {
+                f.write_str(&found.iter().map(|found| found.name).collect::<Vec<_>>().join(" and "))
+            }
+            Self::Unreadable(why) => write!(f, "something that cannot be read ({why})"),
+        }
+    }
+}
+
+/// One use of a target, or of what stands on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// A mounted file system.
+    Mounted {
+        /// The device that is mounted: the target, a partition of it, its disk, or something above.
+        device: String,
+        /// Where; empty if the mount table does not say.
+        point: String,
+        /// The type of the file system.
+        kind: String,
+    },
+    /// Active swap space.
+    Swap {
+        /// The device or file.
+        device: String,
+    },
+    /// Another device is made of it: device mapper, md, bcache.
+    Held {
+        /// The device that is held.
+        device: String,
+        /// By which device, with its own name if it has one.
+        by: String,
+    },
+    /// A loop device is set up over it.
+    Loop {
+        /// The device or file behind the loop device.
+        device: String,
+        /// The loop device.
+        by: String,
+    },
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mounted { device, point, kind } if point.is_empty() => {
+                write!(f, "{device} is mounted ({kind})")
+            }
+            Self::Mounted { device, point, kind } => write!(f, "{device} is mounted at {point} ({kind})"),
+            Self::Swap { device } => write!(f, "{device} is active swap space"),
+            Self::Held { device, by } => write!(f, "{device} is part of {by}"),
+            Self::Loop { device, by } => write!(f, "{device} is behind {by}"),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The rules: what may be done with what was found. Pure, and the only place that decides.
+//!
+//! | found | to read | to write |
+//! |---|---|---|
+//! | nothing | error | made, if a size is given |
+//! | directory, character device, ... | error | error |
+//! | file made by plumb, without a signature in it | yes | yes |
+//! | any other file | yes | `--overwrite` or `--destroy PATH` |
+//! | file behind a loop device, or not all could be seen | yes | `--destroy PATH` |
+//! | block device without a sign of use | yes | `--overwrite` or `--destroy ID` |
+//! | block device that is mounted, held, behind a loop device, or bears a signature | yes | `--destroy ID` |
+//! | block device that is read-only, or whose uses cannot be seen | yes | no |
+//! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
+//!
+//! Making a file longer is writing to it, whatever is to be done with it then. A file that plumb made and that somebody
+//! has put a file system into is no longer plumb's alone, so its mark does not count.
+
+use plumb_block::Bytes;
+
+use crate::error::{Error, Kind, Result};
+use crate::facts::{BlockFacts, Contents, FileFacts, Found, Missing, Use};
+use crate::permission::{Intent, Permission};
+
+/// What the rules allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// Open it read-only.
+    Read,
+    /// Open it for writing.
+    Write {
+        /// Claim a block device exclusively. Not where the user has it destroyed while it is in use.
+        exclusive: bool,
+    },
+    /// Make a file of this size.
+    Make(Bytes),
+    /// Make the file longer, to this size, then read or write it.
+    Extend(Bytes),
+}
+
+/// What may be done with the target that people know as `target`.
+///
+/// # Errors
+/// The refusal, with what was found and what to do.
+pub fn judge(target: &str, found: &Found, intent: Intent, permission: &Permission) -> Result<Allowed> {
+    match found {
+        Found::Missing(missing) => judge_missing(target, missing, intent),
+        Found::Directory => {
+            Err(Error::usage(target, "it is a directory", "name a file in it, with its --size"))
+        }
+        Found::Other(what) => {
+            Err(Error::usage(target, format!("it is a {what}"), "name a file or a block device"))
+        }
+        Found::File(file) => judge_file(target, file, intent, permission),
+        Found::Block(block) => judge_block(target, block, intent, permission),
+    }
+}
+
+fn judge_missing(target: &str, missing: &Missing, intent: Intent) -> Result<Allowed> {
+    let none = |found: &str, remedy: &str| Err(Error::new(Kind::NotFound, target, found, remedy));
+    match (missing, intent.size) {
+        (Missing::NoDirectory, _) => none("there is no such directory", "make it, or name another place"),
+        (Missing::DanglingLink, _) => {
+            none("it is a link that leads nowhere", "remove the link, or name a file")
+        }
+        (Missing::InDev, _) => {
+            none("there is no such device", "`plumb survey --all` lists those that there are")
+        }
+        (Missing::CanBeMade, Some(Bytes(0))) => {
+            Err(Error::usage(target, "a file of no bytes cannot be measured", "name a --size above 0"))
+        }
+        (Missing::CanBeMade, Some(size)) => Ok(Allowed::Make(size)),
+        (Missing::CanBeMade, None) if intent.writes => {
+            let found = "there is no such file";
+            Err(Error::usage(target, found, "give its --size to have it made, such as --size 1G"))
+        }
+        (Missing::CanBeMade, None) => none(
+            "there is no such file",
+            "check the name, or give its --size to have it made, such as --size 1G",
+        ),
+    }
+}
+
+fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
+    let longer = intent.size.filter(|size| *size > file.size);
+    if file.size == Bytes(0) && longer.is_none() {
+        return Err(Error::usage(
+            target,
+            "the file is empty",
+            "give its --size to have it made longer, such as --size 1G",
+        ));
+    }
+    let allowed = match (longer, intent.writes) {
+        (Some(size), _) => Allowed::Extend(size),
+        (None, true) => Allowed::Write { exclusive: false },
+        (None, false) => return Ok(Allowed::Read),
+    };
+    no_swap(target, &file.uses)?;
+    if permission.destroys(&file.identities) {
+        return Ok(allowed);
+    }
+    let mut found = signs(&file.contents, &file.uses);
+    if !file.uses.is_empty() || file.unseen.is_some() {
+        found.extend(file.unseen.as_ref().map(|unseen| unseen_words(unseen)));
+        return Err(Error::refused(target, found.join(", "), how_to_destroy(&file.uses, &file.identities)));
+    }
+    let is_ours = file.made_by_plumb && file.contents == Contents::BLANK;
+    if is_ours || permission.overwrite {
+        return Ok(allowed);
+    }
+    found.insert(0, "it is a file that plumb did not make".to_owned());
+    if file.made_by_plumb {
+        found[0] = "plumb made this file, but somebody has used it since".to_owned();
+    }
+    Err(Error::refused(
+        target,
+        found.join(", "),
+        "if its contents may go, say --overwrite; else name another file",
+    ))
+}
+
+fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
+    if let Some(size) = intent.size.filter(|size| *size > block.size) {
+        let found = format!("the device has {} bytes, and {} were asked for", block.size.0, size.0);
+        return Err(Error::usage(target, found, "name a --size that it has, or none for all of it"));
+    }
+    if !intent.writes {
+        return Ok(Allowed::Read);
+    }
+    if let Some(unseen) = &block.unseen {
+        return Err(Error::refused(
+            target,
+            unseen_words(unseen),
+            "run where /proc and /sys are those of the machine",
+        ));
+    }
+    if block.read_only {
+        let remedy = format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name);
+        return Err(Error::refused(target, "the device is read-only", remedy));
+    }
+    no_swap(target, &block.uses)?;
+    let found = signs(&block.contents, &block.uses);
+    let in_use = !block.uses.is_empty();
+    if permission.destroys(&block.identities) {
+        return Ok(Allowed::Write { exclusive: !in_use });
+    }
+    if !found.is_empty() {
+        return Err(Error::refused(target, found.join(", "), how_to_destroy(&block.uses, &block.identities)));
+    }
+    if !permission.overwrite {
+        let found = "it is a block device, and all that is on it would be overwritten";
+        return Err(Error::refused(target, found, "if it may go, say --overwrite; else name a file"));
+    }
+    Ok(Allowed::Write { exclusive: true })
+}
+
+/// What speaks against writing.
+pub(crate) fn signs(contents: &Contents, uses: &[Use]) -> Vec<String> {
+    let mut signs: Vec<String> = uses.iter().map(ToString::to_string).collect();
+    if *contents != Contents::BLANK {
+        signs.insert(0, format!("it holds {contents}"));
+    }
+    signs
+}
+
+fn no_swap(target: &str, uses: &[Use]) -> Result<()> {
+    let Some(swap @ Use::Swap { device }) = uses.iter().find(|used| matches!(used, Use::Swap { .. })) else {
+        return Ok(());
+    };
+    let remedy = match device.as_str() {
+        "the file" => "run swapoff on it first".to_owned(),
+        device => format!("run `swapoff /dev/{device}` first"),
+    };
+    Err(Error::refused(target, swap.to_string(), remedy))
+}
+
+fn unseen_words(unseen: &str) -> String {
+    format!("what uses it cannot be seen: {unseen}")
+}
+
+fn how_to_destroy(uses: &[Use], identities: &[String]) -> String {
+    let first = match uses.first() {
+        Some(Use::Mounted { .. }) => "unmount it, or name another target",
+        Some(Use::Swap { .. }) => "run swapoff, or name another target",
+        Some(Use::Held { .. }) => "take apart what stands on it, or name another target",
+        Some(Use::Loop { by, .. }) => &format!("detach it (losetup -d /dev/{by}), or name another target"),
+        None => "name another target",
+    };
+    match identities.first() {
+        Some(identity) => {
+            format!("{first}; only if all that is on it may be lost, say --destroy {}", quoted(identity))
+        }
+        None => first.to_owned(),
+    }
+}
+
+/// As a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+@,".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// That each word typed for `--destroy` names one of the targets, given as their names and identities.
+///
+/// # Errors
+/// A refusal that names the word, and what the targets are called.
+pub fn each_word_names_a_target(permission: &Permission, targets: &[(&str, &[String])]) -> Result<()> {
+    for typed in &permission.destroy {
+        if !targets.iter().any(|(_, identities)| Permission::is_one_of(typed, identities)) {
+            let called = |(target, identities): &(&str, &[String])| {
+                let identity = identities.first().map_or_else(|| "nothing".to_owned(), |word| quoted(word));
+                format!("{target} is called {identity}")
+            };
+            let called: Vec<String> = targets.iter().map(called).collect();
+            let found = "none of the targets is called so, and nothing was written";
+            let remedy = format!("type what the target is called: {}", called.join(", "));
+            return Err(Error::refused(&format!("--destroy {}", quoted(typed)), found, remedy));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! What a user can name, opened as a device, and the guard against writing where one must not.
+//!
+//! ```text
+//! Name ──locate──► a path, or what a `#N` stands for
+//!          │
+//!          ▼
+//!        look ──► facts::Found  (kind, mounts, holders, swap, loop devices, signatures, identity)
+//!          │                               │
+//!          ▼                               ▼
+//!        open ◄── guard::Allowed ◄── guard::judge(facts, Intent, Permission)   pure rules
+//!          │
+//!          └── the same look and the same rules again on the opened descriptor, then `Opened`
+//! ```
+//!
+//! Invariants:
+//! 1. Nothing is written to an existing target before the rules have allowed it twice: before it was opened, and on the
+//!    descriptor that will be written, with the device claimed.
+//! 2. What cannot be seen is refused, not assumed: a device without its directory in /sys, an unreadable mount table.
+//! 3. Of several targets all are judged before any is opened for writing, and missing files are made last.
+//! 4. A device that is opened for reading can never be written: the descriptor itself is read-only.
+//!
+//! # Limitations
+//! A file that another program has open (a running virtual machine, a database) is not recognised; it was not made by
+//! plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here. Mounts of another
+//! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too.
+
+mod error;
+pub mod facts;
+pub mod guard;
+mod locate;
+mod look;
+pub mod machine;
+mod make;
+mod mark;
+mod name;
+mod open;
+mod opened;
+mod permission;
+mod shared;
+pub mod signature;
+
+pub use error::{Error, Kind, Result};
+pub use machine::Machine;
+pub use mark::{MADE, mark_as_made};
+pub use name::{Name, Scheme};
+pub use open::{Wanted, open, open_all};
+pub use opened::{Opened, TargetKind};
+pub use permission::{Intent, Permission};

@@ -1,0 +1,203 @@
+//! Looking at what is at a path: opened for reading, and everything else that the rules want to know.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use plumb_block::Bytes;
+use plumb_linux::block_ioctl;
+use plumb_linux::tree::DeviceNumber;
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::error::{Error, Result};
+use crate::facts::{BlockFacts, Contents, FileFacts, Found};
+use crate::locate::Located;
+use crate::machine::{FileId, Machine, Tables};
+use crate::mark::is_made;
+use crate::signature::{self, FileSource};
+
+/// What tells one open file from another: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
+/// other file can take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) node: u64,
+}
+
+impl Key {
+    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino, node: stat.st_rdev }
+    }
+}
+
+/// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the key holds.
+pub(crate) struct Sight {
+    pub(crate) found: Found,
+    pub(crate) open: Option<(OwnedFd, Key)>,
+}
+
+/// Looks at `located`. Only regular files and block devices are opened: opening other things may already do something.
+///
+/// # Errors
+/// The system's, where it cannot be opened for reading.
+pub(crate) fn look(machine: &Machine<'_>, located: &Located) -> Result<Sight> {
+    let nothing_open = |found| Ok(Sight { found, open: None });
+    if let Some(missing) = &located.missing {
+        return nothing_open(Found::Missing(missing.clone()));
+    }
+    let stat =
+        rustix::fs::lstat(&located.path).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => {}
+        FileType::Directory => return nothing_open(Found::Directory),
+        FileType::CharacterDevice => return nothing_open(Found::Other("character device")),
+        FileType::Fifo => return nothing_open(Found::Other("FIFO")),
+        FileType::Socket => return nothing_open(Found::Other("socket")),
+        _ => return nothing_open(Found::Other("thing of unknown kind")),
+    }
+    let key = Key::of(&stat);
+    let file = open_same(&located.path, &located.shown, OFlags::RDONLY | OFlags::NONBLOCK, key)?;
+    let found = facts(machine, located, file.as_fd())?;
+    Ok(Sight { found, open: Some((file, key)) })
+}
+
+/// Opens `path`, and makes sure that it is the file of `key`.
+///
+/// # Errors
+/// The system's; a refusal if it is another file by now.
+pub(crate) fn open_same(path: &Path, shown: &str, flags: OFlags, key: Key) -> Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file =
+        rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| refused_open(shown, flags, errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| Error::os(shown, "look at", errno))?;
+    if Key::of(&stat) == key {
+        return Ok(file);
+    }
+    let found = "something else took its place while it was looked at, and nothing was written";
+    Err(Error::refused(shown, found, "find out what does that, then run again"))
+}
+
+fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
+    use rustix::io::Errno as Os;
+    match errno {
+        Os::BUSY if flags.contains(OFlags::EXCL) => Error::refused(
+            shown,
+            "the kernel says that it is in use, by something that its tables do not show here (another program, \
+             another mount namespace)",
+            "end that use first; --destroy cannot override what is not known",
+        ),
+        Os::INVAL if flags.contains(OFlags::DIRECT) => Error::usage(
+            shown,
+            "its file system does not support O_DIRECT",
+            "name a place on another file system, or go through the page cache",
+        ),
+        Os::TXTBSY => {
+            Error::refused(shown, "it is a program that runs, or swap space", "name another target")
+        }
+        Os::ROFS => {
+            Error::refused(shown, "it is on a file system that is mounted read-only", "name another place")
+        }
+        errno => Error::os(shown, "open", errno),
+    }
+}
+
+/// All that the rules want to know of an open file or block device.
+///
+/// # Errors
+/// The system's, where it cannot even be measured. What else cannot be seen is a fact, too.
+pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'_>) -> Result<Found> {
+    let stat = rustix::fs::fstat(file).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
+        let size = block_ioctl::capacity(file).map_err(|error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::os(&located.shown, "measure", errno)
+        })?;
+        let contents = contents(file, size);
+        return Ok(Found::Block(block_facts(machine, stat.st_rdev, size, contents)));
+    }
+    let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
+    let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
+    let (uses, unseen) = match Tables::read(machine) {
+        Ok(tables) => {
+            let id = FileId { device: stat.st_dev, inode: stat.st_ino };
+            (tables.uses_of_file(machine, id, &located.path.to_string_lossy()), None)
+        }
+        Err(unseen) => (Vec::new(), Some(unseen)),
+    };
+    let made_by_plumb = is_made(file);
+    let contents = contents(file, size);
+    Ok(Found::File(FileFacts { identities, size, made_by_plumb, contents, uses, unseen }))
+}
+
+/// What the machine knows of the block device whose node has `rdev`.
+pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Contents) -> BlockFacts {
+    let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
+    let unseen = |kernel_name: String, unseen: String| BlockFacts {
+        kernel_name,
+        partition_of: None,
+        size,
+        identities: Vec::new(),
+        read_only: false,
+        contents: contents.clone(),
+        uses: Vec::new(),
+        unseen: Some(unseen),
+    };
+    let block = match machine.block(number) {
+        Ok(block) => block,
+        Err(absence) => return unseen(number.to_string(), format!("/sys/dev/block/{number} ({absence})")),
+    };
+    let tables = match Tables::read(machine) {
+        Ok(tables) => tables,
+        Err(table) => {
+            let identities = machine.identities(&block);
+            return BlockFacts { identities, ..unseen(block.name, table) };
+        }
+    };
+    let mut contents = contents;
+    let partitions = machine.partitions(&block).len();
+    if partitions > 0 && contents == Contents::BLANK {
+        // A partition table of a kind that has no mark among ours; the kernel reads more kinds.
+        contents = Contents::Read(vec![signature::Signature { name: "partitions", at: 0 }]);
+    }
+    BlockFacts {
+        identities: machine.identities(&block),
+        partition_of: block.part.as_ref().map(|part| part.disk.clone()),
+        size,
+        read_only: machine.says(&block, "ro") == "1",
+        contents,
+        uses: tables.uses_of_block(machine, &block),
+        unseen: None,
+        kernel_name: block.name,
+    }
+}
+
+fn contents(file: BorrowedFd<'_>, size: Bytes) -> Contents {
+    match signature::find(&FileSource { file, size: size.0 }) {
+        Ok(found) => Contents::Read(found),
+        Err(error) => Contents::Unreadable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn another_file_under_the_same_name_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        std::fs::write(&path, "one").unwrap();
+        let held = std::fs::File::open(&path).unwrap();
+        let key = Key::of(&rustix::fs::fstat(&held).unwrap());
+        assert!(open_same(&path, "x", OFlags::RDWR, key).is_ok());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "two").unwrap();
+        let error = open_same(&path, "x", OFlags::RDWR, key).unwrap_err();
+        assert!(error.kind() == Kind::Refused && error.found().contains("something else"), "{error}");
+        // A link that took the name is not followed.
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/proc/self/fd/0", &path).unwrap();
+        assert!(open_same(&path, "x", OFlags::RDONLY, key).is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! The disks that `#N` counts.
+
+use super::{Block, Machine};
+
+/// Stems of names that are no disks: memory, files, media drives, raw flash, and what is made of other devices.
+const NOT_DISKS: [&str; 10] = ["loop", "ram", "zram", "sr", "fd", "dm-", "md", "md_d", "bcache", "mtdblock"];
+
+impl Machine<'_> {
+    /// The whole disks of this machine in the order of `#0`, `#1`, ...: the kernel's names, with their drivers in
+    /// alphabetical order (`nvme`, `sd`, `vd`) and within a driver in the order in which the kernel hands names out
+    /// (`sda`, `sdz`, `sdaa`; `nvme0n1`, `nvme0n2`, `nvme10n1`).
+    ///
+    /// A disk counts whether it is in use or not, so that mounting one does not number the others anew; whether it may be
+    /// written is for the guard to say. Left out is what is no disk of its own: loop devices, memory (ram, zram), optical
+    /// and floppy drives, raw flash, what is made of other devices (device mapper, md, bcache), the boot and RPMB areas
+    /// of an eMMC, hidden paths of multipath NVMe, and devices without a size.
+    ///
+    /// Limitations: a disk that is added or taken out may number those behind it anew. `/dev/disk/by-id` does not
+    /// change.
+    pub fn disks(&self) -> Vec<String> {
+        let names = self.tree.list("/sys/block").unwrap_or_default();
+        let mut disks: Vec<String> = names.into_iter().filter(|name| self.is_disk(name)).collect();
+        disks.sort_by_cached_key(|name| order(name));
+        disks
+    }
+
+    /// The disk of `#number`.
+    pub(crate) fn disk(&self, number: usize) -> Option<Block> {
+        self.block_named(self.disks().get(number)?)
+    }
+
+    fn is_disk(&self, name: &str) -> bool {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let area =
+            name.strip_prefix("mmcblk").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+        if NOT_DISKS.contains(&stem) || area.is_some_and(|area| !area.is_empty()) {
+            return false;
+        }
+        let Some(block) = self.block_named(name) else { return false };
+        let size = self.says(&block, "size");
+        !size.is_empty() && size != "0" && self.says(&block, "hidden") != "1"
+    }
+}
+
+/// What names are sorted by: the driver, then digits as numbers and letters as the kernel counts with them (the
+/// shorter first).
+fn order(name: &str) -> (String, Vec<(u64, String)>) {
+    let lettered = ["sd", "vd", "hd", "xvd", "ubd"].into_iter().find(|driver| name.starts_with(driver));
+    let driver_bytes =
+        lettered.map_or_else(|| name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len()), str::len);
+    let (driver, mut rest) = name.split_at(driver_bytes);
+    let mut parts = Vec::new();
+    while let Some(first) = rest.chars().next() {
+        let digit = first.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != digit).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        let rank = if digit { part.parse().unwrap_or(u64::MAX) } else { part.len() as u64 };
+        parts.push((rank, part.to_owned()));
+        rest = after;
+    }
+    (driver.to_owned(), parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_stand_in_the_order_in_which_the_kernel_names_them() {
+        let mut names =
+            ["vdb", "sdaa", "nvme10n1", "sdb", "nvme2n1", "sdz", "nvme0n2", "sda", "vda", "nvme0n1", "sdab"];
+        names.sort_by_cached_key(|name| order(name));
+        let expected =
+            ["nvme0n1", "nvme0n2", "nvme2n1", "nvme10n1", "sda", "sdb", "sdz", "sdaa", "sdab", "vda", "vdb"];
+        assert_eq!(names, expected);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_name_has_its_place(name in ".{0,16}") {
+            proptest::prop_assert_eq!(order(&name), order(&name));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Making a file, or making one longer, and undoing that.
+//!
+//! # Limitations
+//! After SIGKILL before it is laid out, a new file stays, marked and full of holes; whoever measures it can see them by
+//! [`Device::extents`](plumb_block::Device::extents).
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use plumb_block::Bytes;
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::error::{Error, Result};
+use crate::look::{Key, open_same};
+use crate::mark::mark_as_made;
+
+/// A file that this run has made or made longer. What is new in it are holes, until it is laid out.
+#[derive(Debug)]
+pub(crate) struct Making {
+    shown: String,
+    file: OwnedFd,
+    size: Bytes,
+    undo: Undo,
+}
+
+#[derive(Debug)]
+enum Undo {
+    /// Remove the name.
+    Remove { directory: OwnedFd, name: OsString },
+    /// Cut it to what it was.
+    Shorten(Bytes),
+}
+
+impl Making {
+    /// Makes a file of `size` at `path`, whose last part must not exist, and marks it.
+    ///
+    /// # Errors
+    /// As open(2), fsetxattr(2) and ftruncate(2); nothing is left behind.
+    pub(crate) fn create(path: &Path, shown: &str, size: Bytes) -> Result<Self> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::usage(shown, "it is no name of a file", "name a file"));
+        };
+        let failed = |errno| Error::os(shown, "make", errno);
+        let in_directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(parent, in_directory, Mode::empty()).map_err(failed)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let file = rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?;
+        let undo = Undo::Remove { directory, name: name.to_owned() };
+        let made = Self { shown: shown.to_owned(), file, size, undo };
+        match made.fit(true) {
+            Ok(()) => Ok(made),
+            Err(error) => Err(error.after_clearing_up(made.undo())),
+        }
+    }
+
+    /// Makes the file of `key` at `path` longer: from `before` to `size`.
+    ///
+    /// # Errors
+    /// As open(2) and ftruncate(2); the file is then as it was.
+    pub(crate) fn extend(path: &Path, shown: &str, key: Key, before: Bytes, size: Bytes) -> Result<Self> {
+        let file = open_same(path, shown, OFlags::RDWR, key)?;
+        let made = Self { shown: shown.to_owned(), file, size, undo: Undo::Shorten(before) };
+        match made.fit(false) {
+            Ok(()) => Ok(made),
+            Err(error) => Err(error.after_clearing_up(made.undo())),
+        }
+    }
+
+    fn fit(&self, mark: bool) -> Result<()> {
+        if mark {
+            mark_as_made(&self.file).map_err(|error| {
+                let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+                Error::os(&self.shown, "mark", errno)
+            })?;
+        }
+        if self.room().is_some_and(|room| room < self.size.0.saturating_sub(self.before().0)) {
+            return Err(Error::os(&self.shown, "make room for", rustix::io::Errno::NOSPC));
+        }
+        rustix::fs::ftruncate(&self.file, self.size.0).map_err(|errno| Error::os(&self.shown, "size", errno))
+    }
+
+    /// The bytes that the file system has left for this user, if it says. Asked here, because a file of full length
+    /// looks to all who come later as if it had its room.
+    fn room(&self) -> Option<u64> {
+        let system = rustix::fs::fstatvfs(&self.file).ok()?;
+        let room = system.f_bavail.checked_mul(system.f_frsize)?;
+        // A file system without a size (ramfs) does not say.
+        (system.f_blocks > 0).then_some(room)
+    }
+
+    /// Whether the file is new.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.undo, Undo::Remove { .. })
+    }
+
+    /// Where what is new in the file begins.
+    pub(crate) fn before(&self) -> Bytes {
+        match self.undo {
+            Undo::Remove { .. } => Bytes(0),
+            Undo::Shorten(before) => before,
+        }
+    }
+
+    /// The length that the file has now.
+    pub(crate) fn size(&self) -> Bytes {
+        self.size
+    }
+
+    /// Which file it is.
+    pub(crate) fn key(&self) -> Result<Key> {
+        let stat = rustix::fs::fstat(&self.file).map_err(|errno| Error::os(&self.shown, "look at", errno))?;
+        Ok(Key::of(&stat))
+    }
+
+    /// Removes the file if it was made, cuts it to its former length if it was made longer. A name that belongs to
+    /// another file by now is left alone.
+    ///
+    /// # Errors
+    /// As unlink(2) and ftruncate(2).
+    pub(crate) fn undo(self) -> Result<()> {
+        match &self.undo {
+            Undo::Shorten(before) => rustix::fs::ftruncate(&self.file, before.0)
+                .map_err(|errno| Error::os(&self.shown, "cut to its former length", errno)),
+            Undo::Remove { directory, name } => {
+                let failed = |errno| Error::os(&self.shown, "remove", errno);
+                let ours = rustix::fs::fstat(&self.file).map_err(failed)?;
+                match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {
+                        rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(failed)
+                    }
+                    Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
+                    Err(errno) => Err(failed(errno)),
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Making {
+    /// The file: read-write, through the page cache.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

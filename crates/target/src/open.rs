@@ -1,0 +1,335 @@
+//! From what was typed to open devices, past the rules.
+//!
+//! The order is what makes it safe:
+//! 1. every target is located, looked at and judged; nothing is open but for reading;
+//! 2. every word typed for `--destroy` must name one of them;
+//! 3. block devices are claimed, and every target that is to be written is looked at and judged again, on the descriptor
+//!    from step 1 with the claim held: who comes later is refused by the kernel;
+//! 4. files are made, or made longer;
+//! 5. all are opened as devices.
+//!
+//! Steps 1 to 3 write nothing. If 4 or 5 fail, what 4 has made is undone.
+
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Clock};
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use plumb_linux::{Access, Caching, FileOptions};
+use rustix::fs::OFlags;
+
+use crate::error::{Error, Result};
+use crate::facts::Found;
+use crate::guard::{Allowed, each_word_names_a_target, judge, signs};
+use crate::locate::{Located, locate};
+use crate::look::{Key, Sight, facts, look, open_same};
+use crate::machine::Machine;
+use crate::make::Making;
+use crate::name::Name;
+use crate::opened::{Opened, TargetKind, device};
+use crate::permission::{Intent, Permission};
+use crate::shared::Claim;
+
+/// One target that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What was typed.
+    pub name: Name,
+    /// What is to be done with it.
+    pub intent: Intent,
+    /// How. The access follows from the intent, whatever is said here.
+    pub options: FileOptions,
+}
+
+/// Opens one target: [`open_all`] for a caller that has just one.
+///
+/// # Errors
+/// As [`open_all`].
+pub fn open(
+    name: &Name,
+    intent: Intent,
+    permission: &Permission,
+    options: FileOptions,
+    clock: &Arc<dyn Clock>,
+) -> Result<Opened> {
+    let wanted = Wanted { name: name.clone(), intent, options };
+    let opened = open_all(std::slice::from_ref(&wanted), permission, clock)?;
+    opened.into_iter().next().ok_or_else(|| Error::usage(&name.to_string(), "it was not opened", ""))
+}
+
+/// Opens all targets of a run, in the order given, or none.
+///
+/// The same file or device may be wanted more than once: if it is wanted in the same way, the device is shared, else
+/// it is opened again beside the first.
+///
+/// # Errors
+/// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
+pub fn open_all(wanted: &[Wanted], permission: &Permission, clock: &Arc<dyn Clock>) -> Result<Vec<Opened>> {
+    let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+    let machine = Machine::new(&tree, &probe);
+    let plans = plans(&machine, wanted, permission)?;
+    let mut opening = Opening { clock, opened: Vec::new(), claims: claims(&machine, &plans, permission)? };
+    match opening.all(&plans) {
+        Ok(()) => Ok(opening.opened),
+        Err(error) => {
+            let mut error = error;
+            for opened in &mut opening.opened {
+                error = error.after_clearing_up(opened.remove_if_made());
+            }
+            Err(error)
+        }
+    }
+}
+
+/// A target that the rules allow.
+struct Plan {
+    located: Located,
+    sight: Sight,
+    intent: Intent,
+    allowed: Allowed,
+    options: FileOptions,
+    notes: Vec<String>,
+}
+
+impl Plan {
+    fn key(&self) -> Option<Key> {
+        self.sight.open.as_ref().map(|(_, key)| *key)
+    }
+}
+
+/// Steps 1 and 2.
+fn plans(machine: &Machine<'_>, wanted: &[Wanted], permission: &Permission) -> Result<Vec<Plan>> {
+    let mut seen = Vec::new();
+    for want in wanted {
+        let located = locate(machine, &want.name)?;
+        let sight = look(machine, &located)?;
+        seen.push((want, located, sight));
+    }
+    let called: Vec<(&str, &[String])> =
+        seen.iter().map(|(_, located, sight)| (located.shown.as_str(), identities(&sight.found))).collect();
+    each_word_names_a_target(permission, &called)?;
+    seen.into_iter().map(|(want, located, sight)| plan(want, located, sight, permission)).collect()
+}
+
+fn plan(want: &Wanted, located: Located, sight: Sight, permission: &Permission) -> Result<Plan> {
+    let allowed = judge(&located.shown, &sight.found, want.intent, permission)?;
+    let access = if want.intent.writes { Access::ReadWrite } else { Access::ReadOnly };
+    let mut options = FileOptions { access, ..want.options };
+    let mut notes = Vec::new();
+    if located.by_number {
+        notes.push(format!("{} is {}", want.name, located.path.display()));
+        if options.caching != Caching::Direct {
+            options.caching = Caching::Direct;
+            notes.push(format!(
+                "{} is a disk by number, which is always read and written past the page cache",
+                want.name
+            ));
+        }
+    }
+    if allowed != Allowed::Read && permission.destroys(identities(&sight.found)) {
+        let signs = match &sight.found {
+            Found::File(file) => signs(&file.contents, &file.uses),
+            Found::Block(block) => signs(&block.contents, &block.uses),
+            _ => Vec::new(),
+        };
+        let what = if signs.is_empty() { String::new() } else { format!(", although {}", signs.join(", ")) };
+        notes.push(format!("{} is destroyed as typed{what}", located.shown));
+    }
+    Ok(Plan { located, sight, intent: want.intent, allowed, options, notes })
+}
+
+fn identities(found: &Found) -> &[String] {
+    match found {
+        Found::File(file) => &file.identities,
+        Found::Block(block) => &block.identities,
+        _ => &[],
+    }
+}
+
+/// Step 3.
+fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Result<Vec<(Key, Claim)>> {
+    let mut claims: Vec<(Key, Claim)> = Vec::new();
+    for plan in plans {
+        let Some((file, key)) = &plan.sight.open else { continue };
+        if plan.allowed == Allowed::Read {
+            continue;
+        }
+        if plan.allowed == (Allowed::Write { exclusive: true })
+            && !claims.iter().any(|(claimed, _)| claimed.node == key.node)
+        {
+            let flags = OFlags::RDWR | OFlags::EXCL | OFlags::NONBLOCK;
+            let claim = open_same(&plan.located.path, &plan.located.shown, flags, *key)?;
+            claims.push((*key, Arc::new(claim)));
+        }
+        let found = facts(machine, &plan.located, file.as_fd())?;
+        let allowed = judge(&plan.located.shown, &found, plan.intent, permission)?;
+        if allowed != plan.allowed || identities(&found) != identities(&plan.sight.found) {
+            let found = "it changed while it was looked at, and nothing was written";
+            return Err(Error::refused(&plan.located.shown, found, "find out what uses it, then run again"));
+        }
+    }
+    Ok(claims)
+}
+
+/// Steps 4 and 5.
+struct Opening<'a> {
+    clock: &'a Arc<dyn Clock>,
+    claims: Vec<(Key, Claim)>,
+    opened: Vec<Opened>,
+}
+
+impl Opening<'_> {
+    fn all(&mut self, plans: &[Plan]) -> Result<()> {
+        for plan in plans {
+            let making = self.make(plan, size_wanted(plans, &plan.located.path))?;
+            let opened = self.one(plan, making)?;
+            self.opened.push(opened);
+        }
+        Ok(())
+    }
+
+    /// Makes the file of `plan`, unless an earlier one has.
+    fn make(&self, plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
+        let Located { path, shown, .. } = &plan.located;
+        let Some(size) = size.filter(|_| !self.opened.iter().any(|opened| opened.path == *path)) else {
+            return Ok(None);
+        };
+        match (&plan.sight.found, plan.key()) {
+            (Found::File(file), Some(key)) if size > file.size => {
+                Making::extend(path, shown, key, file.size, size).map(Some)
+            }
+            (Found::Missing(_), _) => Making::create(path, shown, size).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens the target of `plan`; if that fails, what was made for it is undone.
+    fn one(&self, plan: &Plan, making: Option<Making>) -> Result<Opened> {
+        let opened = self.device_of(plan, making.as_ref());
+        match (opened, making) {
+            (Ok(opened), None) => Ok(opened),
+            (Ok(opened), Some(making)) => {
+                let block = opened.device.info().logical_block;
+                let holes = making.before().0.next_multiple_of(block.0)..making.size().round_down(block).0;
+                let needs_layout = Some(holes).filter(|holes| !holes.is_empty());
+                Ok(Opened { made: making.is_new(), needs_layout, making: Some(making), ..opened })
+            }
+            (Err(error), making) => Err(error.after_clearing_up(making.map_or(Ok(()), Making::undo))),
+        }
+    }
+
+    fn device_of(&self, plan: &Plan, making: Option<&Making>) -> Result<Opened> {
+        let Located { path, shown, .. } = &plan.located;
+        let same_path = self.opened.iter().find(|opened| opened.path == *path).map(|opened| opened.key);
+        let made = making.map(Making::key).transpose()?;
+        let Some(key) = made.or(plan.key()).or(same_path) else {
+            return Err(Error::usage(shown, "there is no such file", "give its --size to have it made"));
+        };
+        let is_block = matches!(plan.sight.found, Found::Block(_));
+        let of_node = |(claimed, _): &&(Key, Claim)| is_block && claimed.node == key.node;
+        let claim = self.claims.iter().find(of_node).map(|(_, claim)| Arc::clone(claim));
+        let same = self.opened.iter().find(|opened| opened.key == key && opened.options == plan.options);
+        let (device, engine) = match same {
+            Some(opened) => (Arc::clone(&opened.device), opened.engine.clone()),
+            None => device(&plan.located, key, plan.options, claim.clone(), Arc::clone(self.clock))?,
+        };
+        Ok(Opened {
+            engine,
+            shown: shown.clone(),
+            path: path.clone(),
+            kind: if is_block { TargetKind::BlockDevice } else { TargetKind::RegularFile },
+            made: false,
+            size: device.info().size,
+            identity: identities(&plan.sight.found).first().filter(|_| is_block).cloned(),
+            notes: plan.notes.clone(),
+            needs_layout: None,
+            options: plan.options,
+            key,
+            claim,
+            making: None,
+            device,
+        })
+    }
+}
+
+/// The size to which the file at `path` is to be made: the largest that is asked for.
+fn size_wanted(plans: &[Plan], path: &Path) -> Option<Bytes> {
+    let of_path = plans.iter().filter(|plan| plan.located.path == *path);
+    let sizes = of_path.filter_map(|plan| match plan.allowed {
+        Allowed::Make(size) | Allowed::Extend(size) => Some(size),
+        Allowed::Read | Allowed::Write { .. } => None,
+    });
+    sizes.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn what_changes_between_the_two_looks_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        let machine = Machine::new(&tree, &probe);
+        let name = Name::parse(&path).unwrap();
+        let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
+        let permission = Permission { overwrite: true, destroy: Vec::new() };
+        std::fs::write(&path, vec![7; 8192]).unwrap();
+        let planned = plans(&machine, &wanted, &permission).unwrap();
+        assert!(claims(&machine, &planned, &permission).is_ok());
+        // The permission that the first look had is gone.
+        let refused = claims(&machine, &planned, &Permission::default()).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Refused);
+        // Emptied meanwhile, it would be an error of its own.
+        std::fs::write(&path, "").unwrap();
+        assert!(claims(&machine, &planned, &permission).is_err());
+        // Replaced meanwhile, it is not opened.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, vec![8; 8192]).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(plumb_block::RealClock::start());
+        let mut opening = Opening { clock: &clock, claims: Vec::new(), opened: Vec::new() };
+        let refused = opening.all(&planned).unwrap_err();
+        assert!(refused.found().contains("something else took its place"), "{refused}");
+        assert_eq!(std::fs::read(&path).unwrap(), vec![8; 8192]);
+    }
+
+    #[test]
+    fn another_answer_of_the_rules_is_refused_even_if_it_allows_as_much() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        std::fs::write(&path, vec![7; 8192]).unwrap();
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        let machine = Machine::new(&tree, &probe);
+        let name = Name::parse(&path).unwrap();
+        let intent = Intent::WRITE.sized(Bytes(16384));
+        let wanted = [Wanted { name, intent, options: FileOptions::write_buffered() }];
+        let permission = Permission { overwrite: true, destroy: Vec::new() };
+        let planned = plans(&machine, &wanted, &permission).unwrap();
+        // Somebody writes to it: to be made longer, it would now be cut if that were undone.
+        std::fs::write(&path, vec![7; 16384]).unwrap();
+        let refused = claims(&machine, &planned, &permission).unwrap_err();
+        assert!(refused.found().contains("changed while it was looked at"), "{refused}");
+    }
+
+    #[test]
+    fn a_sign_of_use_that_appears_between_the_two_looks_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ours");
+        let size = Bytes(8192);
+        let made = Making::create(&path, "ours", size).unwrap();
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        let machine = Machine::new(&tree, &probe);
+        let name = Name::parse(&path).unwrap();
+        let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
+        let Ok(planned) = plans(&machine, &wanted, &Permission::default()) else {
+            return plumb_testkit::skip("the temporary directory keeps no extended attributes");
+        };
+        assert_eq!(rustix::io::pwrite(&made, b"XFSB", 0), Ok(4));
+        let refused = claims(&machine, &planned, &Permission::default()).unwrap_err();
+        assert!(refused.found().contains("it holds xfs"), "{refused}");
+    }
+}

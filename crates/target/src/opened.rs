@@ -1,0 +1,149 @@
+//! An open target.
+
+use std::ops::Range;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Clock, Device};
+use plumb_linux::{Access, Caching, Engine, FileDevice, FileOptions, Filling, layout};
+use rustix::fs::OFlags;
+
+use crate::error::{Error, Result};
+use crate::locate::Located;
+use crate::look::{Key, open_same};
+use crate::make::Making;
+use crate::shared::{Claim, Shared};
+
+/// What an open target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetKind {
+    /// A regular file.
+    RegularFile,
+    /// A block device.
+    BlockDevice,
+}
+
+/// A target that may be used as was intended.
+pub struct Opened {
+    /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it lives.
+    pub device: Arc<dyn Device>,
+    /// How requests reach the kernel.
+    pub engine: Engine,
+    /// The target for people: what was typed, and what that stands for.
+    pub shown: String,
+    /// Absolute, without links.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: TargetKind,
+    /// Whether this run has made the file.
+    pub made: bool,
+    /// Its capacity.
+    pub size: Bytes,
+    /// What names a block device for good: its serial, WWN or the like.
+    pub identity: Option<String>,
+    /// What the user should be told: what `#N` became, what is destroyed, which option was changed.
+    pub notes: Vec<String>,
+    /// The bytes of the file that are holes and have to be laid out before it is measured, from block to block of the
+    /// device: all of a file that was made, the end of one that was made longer. [`lay_out`](Self::lay_out) does it;
+    /// where it is done in another way and fails, call [`remove_if_made`](Self::remove_if_made).
+    pub needs_layout: Option<Range<u64>>,
+    pub(crate) options: FileOptions,
+    pub(crate) key: Key,
+    pub(crate) claim: Option<Claim>,
+    pub(crate) making: Option<Making>,
+}
+
+impl Opened {
+    /// Lays out what [`needs_layout`](Self::needs_layout), in blocks of the device's logical block, and makes it
+    /// durable. Does nothing if there is nothing to lay out.
+    ///
+    /// # Errors
+    /// As [`layout::write`](plumb_linux::layout::write), EINTR when stopped; what was made is then undone.
+    pub fn lay_out(&mut self, filling: Filling<'_>) -> Result<()> {
+        let (Some(range), Some(making)) = (self.needs_layout.clone(), &self.making) else { return Ok(()) };
+        // By its descriptor, so that it is this very file, whatever its name leads to by now.
+        let path = PathBuf::from(format!("/proc/self/fd/{}", making.as_fd().as_raw_fd()));
+        let block = self.device.info().logical_block;
+        match layout::write(&path, Bytes(range.start), Bytes(range.end), block, filling) {
+            Ok(()) => {
+                self.laid_out();
+                Ok(())
+            }
+            Err(error) => {
+                let error = plumb_block::Error { place: self.path.display().to_string(), ..error };
+                Err(Error::device(&self.shown, &error).after_clearing_up(self.remove_if_made()))
+            }
+        }
+    }
+
+    /// Says that the file is laid out, or that holes in it do not matter, so that it stays.
+    pub fn laid_out(&mut self) {
+        self.needs_layout = None;
+        self.making = None;
+    }
+
+    /// Undoes what opening has made, when laying out failed or was interrupted: a new file is removed, one that was
+    /// made longer is cut to its former length. Does nothing to other targets, nor after [`laid_out`](Self::laid_out).
+    /// The device is of no use then.
+    ///
+    /// # Errors
+    /// As unlink(2) and ftruncate(2).
+    pub fn remove_if_made(&mut self) -> Result<()> {
+        self.needs_layout = None;
+        self.making.take().map_or(Ok(()), Making::undo)
+    }
+
+    /// The same target opened once more in another way, for a job that wants, say, the page cache where others go past
+    /// it. It may be written if this one may. The claim on a block device is shared, for the kernel grants only one.
+    ///
+    /// Jobs that want the same options share [`device`](Self::device) instead: a failed flush then latches them all,
+    /// while each device that is opened here latches alone.
+    ///
+    /// # Errors
+    /// As open(2), and where the file system does not support the options.
+    pub fn open_again(&self, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
+        let options = FileOptions { access: self.options.access, ..options };
+        let located =
+            Located { shown: self.shown.clone(), path: self.path.clone(), missing: None, by_number: false };
+        let (device, _) = device(&located, self.key, options, self.claim.clone(), clock)?;
+        Ok(device)
+    }
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened")
+            .field("shown", &self.shown)
+            .field("path", &self.path)
+            .field("kind", &self.kind)
+            .field("made", &self.made)
+            .field("size", &self.size)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The file or device of `key` with these options, beside the claim on it.
+pub(crate) fn device(
+    located: &Located,
+    key: Key,
+    options: FileOptions,
+    claim: Option<Claim>,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<dyn Device>, Engine)> {
+    let file = open_same(&located.path, &located.shown, flags(options), key)?;
+    let device = FileDevice::over(file, located.path.display().to_string(), options, clock)
+        .map_err(|error| Error::device(&located.shown, &error))?;
+    let engine = device.engine().clone();
+    Ok((Arc::new(Shared { device, _claim: claim }), engine))
+}
+
+/// The flags of open(2) that a [`FileDevice`] with these options is used with.
+fn flags(options: FileOptions) -> OFlags {
+    let access = match options.access {
+        Access::ReadOnly => OFlags::RDONLY,
+        Access::ReadWrite => OFlags::RDWR,
+    };
+    if options.caching == Caching::Direct { access | OFlags::DIRECT } else { access }
+}

@@ -1,0 +1,72 @@
+//! What the user wants to do with a target, and what the user has allowed.
+
+use plumb_block::Bytes;
+
+/// What is to be done with a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Intent {
+    /// Whether it is to be written. Without it the target is opened read-only.
+    pub writes: bool,
+    /// The user asks for a file of this size: it is made if it is missing, and made longer if it is shorter. For a block
+    /// device it is the size that it must have at least.
+    pub size: Option<Bytes>,
+}
+
+impl Intent {
+    /// To read what is there.
+    pub const READ: Self = Self { writes: false, size: None };
+    /// To write over what is there.
+    pub const WRITE: Self = Self { writes: true, size: None };
+
+    /// The same, with a file of `size` made if need be.
+    #[must_use]
+    pub const fn sized(mut self, size: Bytes) -> Self {
+        self.size = Some(size);
+        self
+    }
+}
+
+/// What the user has allowed, for all targets of a run together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// `--overwrite`: files that plumb did not make, and block devices without a sign of use, may be written.
+    pub overwrite: bool,
+    /// `--destroy ID`: what the user typed, each naming one target by what does not change: the serial of a disk, the
+    /// absolute path of a file. For that target it implies `overwrite`, and that signs of use do not matter.
+    pub destroy: Vec<String>,
+}
+
+impl Permission {
+    /// Whether one of `identities` was typed to be destroyed. White space at the ends and runs of it do not matter;
+    /// everything else does.
+    pub fn destroys(&self, identities: &[String]) -> bool {
+        self.destroy.iter().any(|typed| Self::is_one_of(typed, identities))
+    }
+
+    /// Whether `typed` is one of `identities`.
+    pub(crate) fn is_one_of(typed: &str, identities: &[String]) -> bool {
+        let typed = single_spaced(typed);
+        !typed.is_empty() && identities.iter().any(|identity| single_spaced(identity) == typed)
+    }
+}
+
+/// `text` with runs of white space as one space: drives pad their serials.
+pub(crate) fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_identity_destroys() {
+        let permission = Permission { overwrite: false, destroy: vec![" WD-123  45 ".to_owned()] };
+        assert!(permission.destroys(&["x".to_owned(), "WD-123 45".to_owned()]));
+        for other in ["WD-123", "WD-123 45-part1", "wd-123 45", "WD-12345", ""] {
+            assert!(!permission.destroys(&[other.to_owned()]), "{other}");
+        }
+        let empty = Permission { overwrite: true, destroy: vec![" ".to_owned()] };
+        assert!(!empty.destroys(&[String::new(), " ".to_owned()]), "nothing typed names nothing");
+    }
+}

@@ -1,0 +1,149 @@
+//! Marks at fixed places from the start.
+//!
+//! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the on-disk
+//! format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM and ReFS.
+
+use std::io;
+
+use super::Signature;
+use super::source::{Source, all};
+
+/// A mark.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Magic {
+    pub(super) name: &'static str,
+    /// In bytes from the start.
+    pub(super) at: u64,
+    /// At most [`BYTES_MAX`].
+    pub(super) bytes: &'static [u8],
+}
+
+/// The longest mark.
+const BYTES_MAX: usize = 24;
+
+const fn magic(name: &'static str, at: u64, bytes: &'static [u8]) -> Magic {
+    Magic { name, at, bytes }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// All of them but ext2-4, whose name depends on more than the mark.
+pub(super) const MAGICS: &[Magic] = &[
+    magic("xfs", 0, b"XFSB"),
+    magic("xfs", 0, b"EXFS"),
+    magic("btrfs", 64 * KIB + 0x40, b"_BHRfS_M"),
+    magic("btrfs", 64 * MIB + 0x40, b"_BHRfS_M"),
+    magic("btrfs", 256 * GIB + 0x40, b"_BHRfS_M"),
+    magic("f2fs", KIB, &[0x10, 0x20, 0xf5, 0xf2]),
+    magic("f2fs", 5 * KIB, &[0x10, 0x20, 0xf5, 0xf2]),
+    magic("LVM2 physical volume", 0, b"LABELONE"),
+    magic("LVM2 physical volume", 512, b"LABELONE"),
+    magic("LVM2 physical volume", 1024, b"LABELONE"),
+    magic("LVM2 physical volume", 1536, b"LABELONE"),
+    magic("LVM1 physical volume", 0, b"HM\x01\0"),
+    magic("LVM1 physical volume", 0, b"HM\x02\0"),
+    magic("md 1.1 member", 0, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    magic("md 1.2 member", 4 * KIB, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    magic("LUKS", 0, b"LUKS\xba\xbe"),
+    magic("LUKS", 16 * KIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 32 * KIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 64 * KIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 128 * KIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 256 * KIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 512 * KIB, b"SKUL\xba\xbe"),
+    magic("LUKS", MIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 2 * MIB, b"SKUL\xba\xbe"),
+    magic("LUKS", 4 * MIB, b"SKUL\xba\xbe"),
+    magic("bcache", 4 * KIB + 24, &BCACHE),
+    magic("bcachefs", 4 * KIB + 24, &BCACHEFS),
+    magic("BlueStore", 0, b"bluestore block device"),
+    magic("NTFS", 3, b"NTFS    "),
+    magic("exFAT", 3, b"EXFAT   "),
+    magic("ReFS", 3, b"ReFS\0"),
+    magic("BitLocker", 3, b"-FVE-FS-"),
+    magic("FAT", 0x36, b"FAT12   "),
+    magic("FAT", 0x36, b"FAT16   "),
+    magic("FAT", 0x36, b"FAT     "),
+    magic("FAT", 0x36, b"MSDOS"),
+    magic("FAT", 0x52, b"FAT32   "),
+    magic("FAT", 0x52, b"MSWIN"),
+    magic("ISO 9660", 32 * KIB + 1, b"CD001"),
+    magic("ISO 9660", 32 * KIB + 9, b"CDROM"),
+    magic("UDF", 32 * KIB + 1, b"BEA01"),
+    magic("UDF", 32 * KIB + 1, b"NSR0"),
+    magic("UDF", 34 * KIB + 1, b"NSR0"),
+    magic("UDF", 36 * KIB + 1, b"NSR0"),
+    magic("JFS", 32 * KIB, b"JFS1"),
+    magic("ReiserFS", 64 * KIB + 0x34, b"ReIsEr"),
+    magic("ReiserFS", 8 * KIB + 0x34, b"ReIsEr"),
+    magic("ReiserFS", 8 * KIB + 0x14, b"ReIsEr"),
+    magic("Reiser4", 64 * KIB, b"ReIsEr4"),
+    magic("VMFS volume", MIB, &[0x0d, 0xd0, 0x01, 0xc0]),
+    magic("VMFS", 2 * MIB, &[0x5e, 0xf1, 0xab, 0x2f]),
+    magic("APFS", 32, b"NXSB"),
+    magic("HFS+", KIB, b"H+\0"),
+    magic("HFS+", KIB, b"HX\0"),
+    magic("HFS", KIB, b"BD"),
+    magic("HPFS", 8 * KIB, &[0x49, 0xe8, 0x95, 0xf9]),
+    magic("BeFS", 32, b"BFS1"),
+    magic("BeFS", 512 + 32, b"BFS1"),
+    magic("minix", KIB + 16, &[0x7f, 0x13]),
+    magic("minix", KIB + 16, &[0x8f, 0x13]),
+    magic("minix", KIB + 16, &[0x68, 0x24]),
+    magic("minix", KIB + 16, &[0x78, 0x24]),
+    magic("minix", KIB + 24, b"ZM"),
+    magic("squashfs", 0, b"hsqs"),
+    magic("squashfs", 0, b"sqsh"),
+    magic("erofs", KIB, &[0xe2, 0xe1, 0xf5, 0xe0]),
+    magic("cramfs", 0, &[0x45, 0x3d, 0xcd, 0x28]),
+    magic("cramfs", 0, &[0x28, 0xcd, 0x3d, 0x45]),
+    magic("romfs", 0, b"-rom1fs-"),
+    magic("zonefs", 0, b"SFOZ"),
+    magic("OCFS2", KIB, b"OCFSV2"),
+    magic("OCFS2", 2 * KIB, b"OCFSV2"),
+    magic("OCFS2", 4 * KIB, b"OCFSV2"),
+    magic("OCFS2", 8 * KIB, b"OCFSV2"),
+    magic("OCFS", 8 * KIB, b"OracleCFS"),
+    magic("GFS2", 64 * KIB, &[0x01, 0x16, 0x19, 0x70]),
+    magic("UFS", 8 * KIB + 1372, &[0x54, 0x19, 0x01, 0x00]),
+    magic("UFS", 64 * KIB + 1372, &[0x19, 0x01, 0x54, 0x19]),
+    magic("VxFS", KIB, &[0xf5, 0xfc, 0x01, 0xa5]),
+    magic("VxFS", 8 * KIB, &[0xa5, 0x01, 0xfc, 0xf5]),
+    magic("Oracle ASM disk", 32, b"ORCLDISK"),
+    magic("Stratis", 512 + 4, b"!Stra0tis\x86\xff\x02^\x41rh"),
+    magic("Stratis", 9 * 512 + 4, b"!Stra0tis\x86\xff\x02^\x41rh"),
+    magic("VDO", 0, b"dmvdo001"),
+    magic("mpool", 0, b"mpoolDev"),
+    magic("DRBD proxy log", 0, b"DRBDdlh*"),
+    magic("HighPoint RAID member", 9 * 512 + 32, &[0xf0, 0x16, 0x78, 0x5a]),
+    magic("HighPoint RAID member", 9 * 512 + 32, &[0xfd, 0x16, 0x78, 0x5a]),
+    magic("TuxOnIce image", 0, &[0xed, 0xc3, 0x02, 0xe9, 0x98, 0x56, 0xe5, 0x0c]),
+    magic("dm-thin metadata", 32, &[0xba, 0x52, 0x9c, 0x01]),
+    magic("dm-integrity", 0, b"integrt\0"),
+    magic("dm-verity", 0, b"verity\0\0"),
+    magic("dm-snapshot store", 0, b"SnAp"),
+    magic("BSD disk label", 512, &[0x57, 0x45, 0x56, 0x82]),
+    magic("Apple partition map", 512, b"PM\0\0"),
+];
+
+/// drivers/md/bcache: the UUID that stands for a magic number.
+const BCACHE: [u8; 16] =
+    [0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
+/// fs/bcachefs/bcachefs_format.h.
+const BCACHEFS: [u8; 16] =
+    [0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9, 0xd9, 0x6a, 0x60, 0xcf, 0x80, 0x3d, 0xf7, 0xef];
+
+/// Those that `source` bears.
+pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
+    let mut found = Vec::new();
+    let mut bytes = [0; BYTES_MAX];
+    for magic in MAGICS {
+        let bytes = &mut bytes[..magic.bytes.len()];
+        if all(source, magic.at, bytes)? && bytes == magic.bytes {
+            found.push(Signature { name: magic.name, at: magic.at });
+        }
+    }
+    Ok(found)
+}

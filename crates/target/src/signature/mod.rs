@@ -1,0 +1,195 @@
+//! What a device or a file holds, by the marks that file systems, volume managers and partition tables leave.
+//!
+//! The answer errs towards seeing something: a device that is taken for used costs the user the typing of a serial, one
+//! that is taken for blank costs the data. So checksums are not asked for, a two-byte mark is enough where nothing more is
+//! cheap to hold it against, and backup copies count as well as first ones.
+//!
+//! # Limitations
+//! A blank answer does not mean that there is nothing: raw database files, archives written straight to a device, and
+//! encrypted volumes without a header (plain dm-crypt, VeraCrypt) leave no mark.
+
+mod computed;
+mod magics;
+mod source;
+
+use std::io;
+
+pub use source::{FileSource, Source};
+
+/// One thing that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// What it is, as people call it: `ext4`, `LVM2 physical volume`.
+    pub name: &'static str,
+    /// Where its mark is, in bytes from the start.
+    pub at: u64,
+}
+
+/// Everything that `source` bears the marks of, each name once, at its first place.
+///
+/// # Errors
+/// If a part cannot be read; places beyond the end hold nothing.
+pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
+    let mut found: Vec<Signature> = Vec::new();
+    let fixed = magics::find(source)?;
+    for signature in fixed.into_iter().chain(computed::find(source)?) {
+        if !found.iter().any(|known| known.name == signature.name) {
+            found.push(signature);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image of `size` zeroes with `parts` put in.
+    fn image(size: usize, parts: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        for (at, part) in parts {
+            bytes[*at..*at + part.len()].copy_from_slice(part);
+        }
+        bytes
+    }
+
+    fn names(bytes: &[u8]) -> Vec<&'static str> {
+        find(&bytes).unwrap().iter().map(|found| found.name).collect()
+    }
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn every_fixed_mark_is_found_alone_and_nothing_else_is() {
+        for magic in magics::MAGICS {
+            let at = usize::try_from(magic.at).unwrap();
+            // The copies far behind are left to sparse files in the tests of the crate.
+            if at < 64 * MIB {
+                let bytes = image(at + 8 * MIB, &[(at, magic.bytes)]);
+                assert_eq!(names(&bytes), [magic.name], "{magic:?}");
+            }
+        }
+        assert!(names(&vec![0; 8 * MIB]).is_empty());
+        assert!(names(&[]).is_empty());
+    }
+
+    #[test]
+    fn marks_at_computed_places_are_found() {
+        let md = 0xa92b_4efc_u32;
+        let size = 5 * MIB + 4096 + 512;
+        let entry = [0x80, 0, 0, 0, 0x83, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0];
+        let uberblock = 0x00ba_b10c_u64;
+        for (name, parts) in [
+            ("md 1.0 member", &[(size / 512 / 8 * 8 * 512 - 8192, &md.to_le_bytes()[..])][..]),
+            ("md 0.90 member", &[(5 * MIB - 65536, &md.to_le_bytes())]),
+            ("md 0.90 member", &[(5 * MIB - 65536, &md.to_be_bytes())]),
+            ("swap space", &[(16384 - 10, b"SWAPSPACE2")]),
+            ("GPT", &[(4096, b"EFI PART")]),
+            ("GPT", &[(size - 512, b"EFI PART")]),
+            ("MBR partitions", &[(446, &entry), (510, &[0x55, 0xaa])]),
+            ("MBR partitions", &[(446 + 48, &entry), (510, &[0x55, 0xaa])]),
+            ("FAT", &[(0, b"\xeb\x3c\x90"), (11, &[0, 2, 1, 1, 0, 2]), (510, &[0x55, 0xaa])]),
+            ("FAT", &[(0, b"\xe9"), (11, &[0, 2, 1, 1, 0, 2])]),
+            ("xfs log", &[(512 * 77, &[0xfe, 0xed, 0xba, 0xbe])]),
+            ("swap space", &[(4096 - 10, b"S1SUSPEND")]),
+            ("LSI RAID member", &[(size - 512, b"$XIDE$")]),
+            ("NVIDIA RAID member", &[(size - 1024, b"NVIDIA")]),
+            ("ZFS", &[(131_072 + 4096, &uberblock.to_le_bytes())]),
+            ("ZFS", &[(5 * MIB - 512 * 1024 + 131_072, &uberblock.to_be_bytes())]),
+            ("DRBD", &[(5 * MIB + 60, &0x8374_026b_u32.to_be_bytes())]),
+            ("NILFS2", &[(1024, &[2, 0, 0, 0, 0, 0, 0x34, 0x34])]),
+            ("NILFS2", &[(5 * MIB + 6, &[0x34, 0x34])]),
+            ("Intel RAID member", &[(size - 1024, b"Intel Raid ISM Cfg Sig. ")]),
+            ("DDF RAID member", &[(size - 512, &[0xde, 0x11, 0xde, 0x11])]),
+        ] {
+            assert_eq!(names(&image(size, parts)), [name], "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn relatives_of_ext_are_told_apart() {
+        let magic = [0x53, 0xef];
+        for (name, compatible, incompatible) in [
+            ("ext2", 0_u32, 0x2_u32),
+            ("ext3", 0x4, 0x2),
+            ("ext4", 0x4, 0x42),
+            ("ext4", 0, 0x80),
+            ("ext4 journal", 0, 0x8),
+        ] {
+            let parts: &[(usize, &[u8])] = &[
+                (1024 + 0x38, &magic),
+                (1024 + 0x5c, &compatible.to_le_bytes()),
+                (1024 + 0x60, &incompatible.to_le_bytes()),
+            ];
+            assert_eq!(names(&image(MIB, parts)), [name]);
+        }
+    }
+
+    #[test]
+    fn the_noise_that_plumb_writes_is_no_signature() {
+        use plumb_block::{Lba, Pattern};
+        let mut bytes = vec![0; MIB];
+        for (seed, block) in [(1, 512), (2, 4096), (3, 512), (4, 4096)] {
+            Pattern { seed, lba: Lba(0), generation: 0 }.fill(block, &mut bytes);
+            assert!(names(&bytes).is_empty(), "seed {seed}");
+            // Even where chance has made the mark of ext.
+            bytes[1080..1082].copy_from_slice(&[0x53, 0xef]);
+            assert_eq!(names(&bytes).is_empty(), bytes[1024 + 0x1b] != 0, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn an_end_of_boot_sector_without_partitions_is_nothing() {
+        assert!(names(&image(MIB, &[(510, &[0x55, 0xaa])])).is_empty());
+        let wild = [0x12, 0, 0, 0, 0x83, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0];
+        assert!(names(&image(MIB, &[(446, &wild), (510, &[0x55, 0xaa])])).is_empty());
+    }
+
+    #[test]
+    fn an_unreadable_source_is_an_error_not_blank() {
+        struct Broken;
+        impl Source for Broken {
+            fn size(&self) -> u64 {
+                1 << 30
+            }
+            fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+                if at > 1 << 20 { Err(io::Error::from_raw_os_error(5)) } else { Ok(into.len()) }
+            }
+        }
+        assert_eq!(find(&Broken).unwrap_err().raw_os_error(), Some(5));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+        #[test]
+        fn any_bytes_are_read_without_panic(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..6000),
+            size in 0..3_000_000_usize,
+            at in 0..3_000_000_usize,
+            claimed in proptest::num::u64::ANY,
+        ) {
+            // Bytes somewhere in a short source, and in one that claims any size while it ends early.
+            let mut whole = vec![0; size];
+            for (place, byte) in whole.iter_mut().skip(at).zip(&bytes) {
+                *place = *byte;
+            }
+            proptest::prop_assert!(find(&whole.as_slice()).is_ok());
+            let claims = Claims { bytes: &whole, size: claimed };
+            proptest::prop_assert!(find(&claims).is_ok());
+        }
+    }
+
+    struct Claims<'a> {
+        bytes: &'a [u8],
+        size: u64,
+    }
+
+    impl Source for Claims<'_> {
+        fn size(&self) -> u64 {
+            self.size
+        }
+        fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+            self.bytes.read_at(at, into)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Bytes at an offset, from an open file or from memory.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Something of which a few bytes at a time are read. Nothing here writes.
+pub trait Source {
+    /// The length in bytes.
+    fn size(&self) -> u64;
+
+    /// Reads from `at` on; fewer bytes than asked only at the end.
+    ///
+    /// # Errors
+    /// As pread(2).
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize>;
+}
+
+impl Source for &[u8] {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let length = rest.len().min(into.len());
+        into[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+}
+
+/// An open file or block device, read through the page cache.
+pub struct FileSource<'a> {
+    /// The descriptor, open for reading, without O_DIRECT.
+    pub file: BorrowedFd<'a>,
+    /// The length in bytes, found out by whoever opened it: stat(2) does not tell that of a block device.
+    pub size: u64,
+}
+
+impl Source for FileSource<'_> {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match rustix::io::pread(self.file, &mut into[done..], at + done as u64) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// `N` bytes at `at`; `None` if they do not all lie within the source.
+pub(super) fn bytes<const N: usize>(source: &dyn Source, at: u64) -> io::Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    Ok(if all(source, at, &mut bytes)? { Some(bytes) } else { None })
+}
+
+/// Fills `into` from `at`; false if it does not all lie within the source.
+pub(super) fn all(source: &dyn Source, at: u64, into: &mut [u8]) -> io::Result<bool> {
+    if at.checked_add(into.len() as u64).is_none_or(|end| end > source.size() || end > i64::MAX as u64) {
+        return Ok(false);
+    }
+    Ok(source.read_at(at, into)? == into.len())
+}

@@ -1,0 +1,251 @@
+//! Regular files: made, marked, laid out, undone; and never touched where the rules refuse.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::{Bytes, Errno, Outcome, Stamp};
+use plumb_linux::{Caching, FileOptions, Filling};
+use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Wanted, mark_as_made, open_all};
+use support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
+
+const MIB: Bytes = Bytes(1 << 20);
+
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap();
+    (directory, path)
+}
+
+/// Whether files can be marked where the tests are; else says that the test cannot run.
+fn marks_are_kept(directory: &Path) -> bool {
+    let probe = fs::File::create(directory.join("probe")).unwrap();
+    let kept = mark_as_made(&probe).unwrap();
+    if !kept {
+        plumb_testkit::skip("no extended attributes on the file system of the temporary directory");
+    }
+    kept
+}
+
+fn filling(stop: &AtomicBool) -> Filling<'_> {
+    // What a progress is told does not matter here.
+    let progress = Box::leak(Box::new(|_: Bytes| {}));
+    Filling { seed: 3, stop, progress }
+}
+
+/// The access modes (O_ACCMODE) of the descriptors that this process has of `path`.
+fn access_of_descriptors(path: &Path) -> Vec<u32> {
+    let mut modes = Vec::new();
+    for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {
+        if fs::read_link(entry.path()).is_ok_and(|target| target == path) {
+            let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
+            let text = fs::read_to_string(info).unwrap();
+            let flags = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            modes.push(u32::from_str_radix(flags.trim(), 8).unwrap() & 3);
+        }
+    }
+    modes
+}
+
+#[test]
+fn a_missing_file_is_made_marked_and_may_be_written_again() {
+    let (_guard, directory) = directory();
+    if !marks_are_kept(&directory) {
+        return;
+    }
+    let path = directory.join("new.dat");
+    let error = open_path(&path, Intent::WRITE, &overwrite()).unwrap_err();
+    assert_eq!((error.kind(), path.exists()), (Kind::Usage, false));
+    let mut opened = open_path(&path, Intent::WRITE.sized(MIB), &nothing()).unwrap();
+    assert!(opened.made);
+    assert_eq!((opened.size, opened.kind, opened.path.clone()), (MIB, TargetKind::RegularFile, path.clone()));
+    assert_eq!(opened.needs_layout, Some(0..MIB.0));
+    opened.lay_out(filling(&AtomicBool::new(false))).unwrap();
+    assert!(Stamp::read(&fs::read(&path).unwrap()[512..]).is_some(), "not a hole any more");
+    opened.remove_if_made().unwrap();
+    assert!(path.exists(), "laid out, it stays");
+    drop(opened);
+    let again = open_path(&path, Intent::WRITE.sized(MIB), &nothing()).unwrap();
+    assert_eq!((again.made, again.needs_layout.clone()), (false, None));
+    assert_eq!(write_first_block(&*again.device), Outcome::Done);
+}
+
+#[test]
+fn what_was_made_is_removed_when_laying_out_fails_and_nothing_else_is() {
+    let (_guard, directory) = directory();
+    let path = directory.join("new.dat");
+    let mut opened = open_path(&path, Intent::READ.sized(MIB), &nothing()).unwrap();
+    opened.remove_if_made().unwrap();
+    assert!(!path.exists());
+    let mut opened = open_path(&path, Intent::READ.sized(MIB), &nothing()).unwrap();
+    let stopped = opened.lay_out(filling(&AtomicBool::new(true))).unwrap_err();
+    assert_eq!(stopped.kind(), Kind::Os(Some(Errno::EINTR)));
+    assert!(stopped.to_string().contains("new.dat") && !path.exists(), "{stopped}");
+    // Another file that took the name meanwhile is not ours to remove.
+    let mut opened = open_path(&path, Intent::READ.sized(MIB), &nothing()).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "somebody's").unwrap();
+    opened.remove_if_made().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"somebody's");
+}
+
+#[test]
+fn a_file_of_somebody_else_is_refused_and_not_one_byte_of_it_changes() {
+    let (_guard, directory) = directory();
+    let path = directory.join("database");
+    let bytes: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+    fs::write(&path, &bytes).unwrap();
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    for intent in [Intent::WRITE, Intent::WRITE.sized(MIB), Intent::READ.sized(MIB)] {
+        let error = open_path(&path, intent, &nothing()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Refused);
+        assert!(error.to_string().contains("--overwrite"), "{error}");
+    }
+    let error = open_path(&path, Intent::WRITE, &destroy("/etc/passwd")).unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused, "a word that names another file");
+    // A device that was opened for reading refuses to write, and none of its descriptors could.
+    let opened = open_path(&path, Intent::READ, &overwrite()).unwrap();
+    let access = access_of_descriptors(&path);
+    assert!(!access.is_empty() && access.iter().all(|mode| *mode == 0), "{access:?}");
+    assert_eq!(write_first_block(&*opened.device), Outcome::Failed(Errno::EROFS));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
+    for permission in [overwrite(), destroy(path.to_str().unwrap())] {
+        let opened = open_path(&path, Intent::WRITE, &permission).unwrap();
+        assert_eq!(write_first_block(&*opened.device), Outcome::Done);
+    }
+    assert_ne!(fs::read(&path).unwrap(), bytes, "allowed, it is written");
+}
+
+#[test]
+fn a_short_file_is_made_longer_and_cut_again_when_that_is_undone() {
+    let (_guard, directory) = directory();
+    let path = directory.join("short");
+    fs::write(&path, vec![7; 4100]).unwrap();
+    let mut opened = open_path(&path, Intent::WRITE.sized(MIB), &overwrite()).unwrap();
+    assert_eq!((opened.size, opened.made), (MIB, false));
+    assert_eq!(opened.needs_layout, Some(4608..MIB.0));
+    opened.remove_if_made().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), vec![7; 4100]);
+}
+
+#[test]
+fn one_refusal_among_several_targets_leaves_everything_as_it_was() {
+    let (_guard, directory) = directory();
+    let (new, theirs) = (directory.join("new"), directory.join("theirs"));
+    fs::write(&theirs, vec![7; 8192]).unwrap();
+    let want = |path: &Path| Wanted {
+        name: Name::parse(path).unwrap(),
+        intent: Intent::WRITE.sized(Bytes(8192)),
+        options: FileOptions::write_buffered(),
+    };
+    let refused = open_all(&[want(&new), want(&theirs)], &nothing(), &clock()).unwrap_err();
+    assert_eq!((refused.kind(), new.exists()), (Kind::Refused, false));
+    let typo = Permission { overwrite: true, destroy: vec!["no-such-serial".into()] };
+    let refused = open_all(&[want(&new), want(&theirs)], &typo, &clock()).unwrap_err();
+    assert!(refused.to_string().contains("no-such-serial"), "{refused}");
+    assert!(!new.exists());
+    // What fails only when files are made is undone: this name is too long for a file.
+    let long = directory.join("x".repeat(300));
+    let failed = open_all(&[want(&new), want(&long)], &overwrite(), &clock()).unwrap_err();
+    assert!(matches!(failed.kind(), Kind::Os(Some(_))), "{failed}");
+    assert!(!new.exists(), "what was made before the failure is gone");
+    assert_eq!(fs::read(&theirs).unwrap(), vec![7; 8192]);
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_not_made() {
+    let (_guard, directory) = directory();
+    let path = directory.join("huge");
+    let Err(error) = open_path(&path, Intent::WRITE.sized(Bytes(1 << 42)), &nothing()) else {
+        return plumb_testkit::skip("4 TiB fit here, or the file system does not say");
+    };
+    assert!(matches!(error.kind(), Kind::Os(_)), "{error}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn one_file_for_several_jobs_is_made_once_and_shared() {
+    let (_guard, directory) = directory();
+    let path = directory.join("shared");
+    let want = |intent: Intent, options| Wanted { name: Name::parse(&path).unwrap(), intent, options };
+    let write = Intent::WRITE.sized(MIB);
+    let buffered = FileOptions::write_buffered();
+    let wanted = [
+        want(write, buffered),
+        want(write.sized(Bytes(4096)), buffered),
+        want(write, buffered.caching(Caching::Direct)),
+    ];
+    let opened = open_all(&wanted, &nothing(), &clock()).unwrap();
+    assert_eq!(opened.iter().map(|one| one.made).collect::<Vec<_>>(), [true, false, false]);
+    assert!(opened.iter().all(|one| one.size == MIB));
+    assert!(std::sync::Arc::ptr_eq(&opened[0].device, &opened[1].device));
+    assert!(!std::sync::Arc::ptr_eq(&opened[0].device, &opened[2].device));
+    for one in &opened {
+        assert_eq!(write_first_block(&*one.device), Outcome::Done);
+    }
+    let again = opened[0].open_again(FileOptions::read_buffered(), clock()).unwrap();
+    assert_eq!(write_first_block(&*again), Outcome::Done, "the access is that of the first");
+}
+
+#[test]
+fn things_that_are_no_targets_are_said_to_be_none() {
+    let (_guard, directory) = directory();
+    let fifo = directory.join("fifo");
+    support::run("mkfifo", &[fifo.to_str().unwrap()]).unwrap();
+    std::os::unix::fs::symlink(directory.join("none"), directory.join("dangling")).unwrap();
+    for (path, kind, word) in [
+        (directory.clone(), Kind::Usage, "directory"),
+        (fifo, Kind::Usage, "FIFO"),
+        (PathBuf::from("/dev/null"), Kind::Usage, "character device"),
+        (directory.join("dangling"), Kind::NotFound, "link"),
+        (directory.join("a/b"), Kind::NotFound, "directory"),
+        (PathBuf::from("/dev/none-such"), Kind::NotFound, "device"),
+        (PathBuf::from("sim:hdd"), Kind::Unsupported, "simulated"),
+        (PathBuf::from("nbds://x"), Kind::Unsupported, "network"),
+        (PathBuf::from("#99999"), Kind::NotFound, "disk"),
+    ] {
+        let error = open_path(&path, Intent::WRITE.sized(MIB), &overwrite()).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(word) && !error.remedy().is_empty(), "{error}");
+    }
+    assert!(!Path::new("/dev/none-such").exists() && !directory.join("none").exists());
+}
+
+#[test]
+fn a_link_is_followed_to_the_file_that_is_judged() {
+    let (_guard, directory) = directory();
+    let (file, link) = (directory.join("theirs"), directory.join("link"));
+    fs::write(&file, vec![7; 8192]).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let error = open_path(&link, Intent::WRITE, &nothing()).unwrap_err();
+    assert!(error.target().contains("link") && error.target().contains("theirs"), "{error}");
+    let opened = open_path(&link, Intent::WRITE, &destroy(file.to_str().unwrap())).unwrap();
+    assert_eq!(opened.path, file);
+    assert!(opened.notes[0].contains("destroyed as typed"), "{:?}", opened.notes);
+}
+
+#[test]
+fn a_file_of_ours_with_a_file_system_in_it_is_ours_no_longer() {
+    let (_guard, directory) = directory();
+    if !marks_are_kept(&directory) {
+        return;
+    }
+    let path = directory.join("ours");
+    let mut opened = open_path(&path, Intent::WRITE.sized(MIB), &nothing()).unwrap();
+    opened.laid_out();
+    drop(opened);
+    std::os::unix::fs::FileExt::write_all_at(
+        &fs::OpenOptions::new().write(true).open(&path).unwrap(),
+        b"XFSB",
+        0,
+    )
+    .unwrap();
+    let error = open_path(&path, Intent::WRITE, &nothing()).unwrap_err();
+    assert!(error.to_string().contains("xfs") && error.to_string().contains("--overwrite"), "{error}");
+    open_path(&path, Intent::WRITE, &overwrite()).unwrap();
+}

@@ -1,0 +1,34 @@
+//! What the processors did during a window.
+
+use plumb_block::Nanos;
+use plumb_load::{CpuUse, ProcessorUse};
+use plumb_measure::process::{ProcessorTimes, surroundings};
+
+/// Each processor at one moment.
+pub(crate) type Processors = Vec<(u32, ProcessorTimes)>;
+
+/// Each processor now.
+pub(crate) fn processors() -> Processors {
+    surroundings::each_processor()
+}
+
+/// What each did between two moments.
+pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorUse> {
+    let ticks = |now: u64, then: u64| Nanos(ProcessorTimes::TICK.0 * now.saturating_sub(then));
+    let each = after.iter().filter_map(|(number, now)| {
+        let (_, then) = before.iter().find(|(known, _)| known == number)?;
+        Some(ProcessorUse {
+            number: *number,
+            user: ticks(now.user, then.user),
+            kernel: ticks(now.system, then.system),
+            idle: ticks(now.idle + now.io_wait, then.idle + then.io_wait),
+        })
+    });
+    each.collect()
+}
+
+/// The processor time of the calling thread.
+pub(crate) fn of_this_thread() -> Option<CpuUse> {
+    let times = plumb_linux::thread::cpu_times();
+    Some(CpuUse { user: times.user, system: times.system })
+}

@@ -1,0 +1,93 @@
+//! Why a trial was not run, or not to its end.
+
+/// Why a trial was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The scenario makes no sense.
+    #[error("the workload cannot be run")]
+    Scenario(#[from] plumb_workload::Invalid),
+    /// A target cannot be used.
+    #[error(transparent)]
+    Target(#[from] plumb_target::Error),
+    /// The workload does not fit a target.
+    #[error("{target}")]
+    Unfit {
+        /// Which target.
+        target: String,
+        /// What does not fit.
+        source: plumb_load::Error,
+    },
+    /// The workload's range does not fit a target.
+    #[error("{target}")]
+    Range {
+        /// Which target.
+        target: String,
+        /// What does not fit.
+        source: plumb_workload::Invalid,
+    },
+    /// It was interrupted before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+    /// A flush before the run failed.
+    #[error("cannot flush {target}")]
+    Flush {
+        /// Which target.
+        target: String,
+        /// Why not.
+        source: plumb_load::FlushError,
+    },
+    /// A processor that a thread is to run on does not exist or is not allowed.
+    #[error("processor {processor} of affinity: expected one of {allowed:?}")]
+    Processor {
+        /// Its number.
+        processor: u32,
+        /// Those that there are.
+        allowed: Vec<u32>,
+    },
+    /// The recording cannot be written.
+    #[error("cannot record the run")]
+    Recording(#[from] plumb_measure::Error),
+}
+
+/// An error with all its causes, in one line.
+pub(crate) fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// What kind of failure it is, for the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// What was typed makes no sense.
+    Usage,
+    /// It could not be measured.
+    NotMeasured,
+    /// Refused for safety.
+    Refused,
+    /// Something failed.
+    Failed,
+}
+
+impl TrialError {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Scenario(_)
+            | Self::Unfit { .. }
+            | Self::Range { .. }
+            | Self::Processor { .. } => FailureKind::Usage,
+            Self::Target(error) => match error.kind().exit_code() {
+                2 => FailureKind::Usage,
+                4 => FailureKind::Refused,
+                _ => FailureKind::Failed,
+            },
+            Self::Interrupted => FailureKind::NotMeasured,
+            Self::Flush { .. } | Self::Recording(_) => FailureKind::Failed,
+        }
+    }
+}

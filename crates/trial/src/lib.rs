@@ -1,0 +1,27 @@
+//! One trial: targets opened past the guard, a scenario run on them, both sides measured, and all of it recorded.
+//!
+//! The order is always the same: every target is judged and opened before anything is written; files that were made
+//! are laid out; then span after span runs between two readings of the storage's counters; what was written is read
+//! back if that was asked for; and what was measured is recorded, also when it ended early.
+
+mod counters;
+mod cpu;
+mod document;
+mod error;
+mod opening;
+mod record;
+mod rounds;
+mod span;
+mod spans;
+mod staff;
+mod targets;
+mod trial;
+mod verify;
+mod watcher;
+mod words;
+
+pub use error::{FailureKind, TrialError};
+pub use rounds::SpanRun;
+pub use span::{Ended, Ran};
+pub use trial::{Request, Trial, TrialEnded, run};
+pub use watcher::{Phase, StorageNow, Watcher};

@@ -1,0 +1,204 @@
+//! Spans that are run more than once: preconditioned, repeated until they are steady, or to find a depth.
+
+use plumb_block::{Bytes, Nanos};
+use plumb_load::SpanResult;
+use plumb_measure::steadiness::snia_steady;
+use plumb_workload::{
+    Access, BlockSizes, ByteRange, Division, Durability, Job, LatencyTarget, Rate, Scenario, Span, Steady, Stop,
+    Warmup, Workload,
+};
+
+use crate::error::TrialError;
+use crate::span::{Ended, Ran, Stage};
+use crate::staff::Variation;
+use crate::watcher::Phase;
+
+/// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
+const STEADY_ROUNDS: usize = 5;
+/// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.
+const PRECONDITION_BLOCK: Bytes = Bytes::kib(128);
+/// Over twice the capacity.
+const PRECONDITION_PASSES: u64 = 2;
+/// How many requests are in flight while preconditioning.
+const PRECONDITION_DEPTH: u32 = 32;
+/// How long each trial of a depth takes at most.
+const PROBE: Nanos = Nanos::secs(2);
+
+/// A span as it was run, rounds and all.
+#[derive(Debug)]
+pub struct SpanRun {
+    /// What counts: the only round, the steady ones together, or the one at the depth that was found.
+    pub ran: Ran,
+    /// Every round, if it was repeated until it is steady or to find a depth.
+    pub rounds: Vec<Round>,
+    /// The depth at which the latency is kept, if it was looked for; 0 if not even a depth of 1 keeps it.
+    pub depth_found: Option<u32>,
+}
+
+/// One round of a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Round {
+    /// How long it was measured.
+    pub window: Nanos,
+    /// Reads, writes and trims per second.
+    pub iops: f64,
+    /// The depth, if that is what rounds differ by.
+    pub depth: Option<u32>,
+    /// The latency that was to be kept; `None` if there is no such target, or nothing completed.
+    pub latency: Option<Nanos>,
+}
+
+impl SpanRun {
+    fn once(ran: Ran) -> Self {
+        Self { ran, rounds: Vec::new(), depth_found: None }
+    }
+}
+
+impl Round {
+    fn of(result: &SpanResult) -> Self {
+        let iops = result.total().application().iops;
+        Self { window: result.window, iops, depth: None, latency: None }
+    }
+}
+
+impl Stage<'_> {
+    /// Runs the span with this number in the way that it asks for.
+    ///
+    /// # Errors
+    /// If it could not be started.
+    pub(crate) fn run_span(&mut self, number: usize, scenario: &Scenario) -> Result<SpanRun, TrialError> {
+        let span = &scenario.spans[number];
+        if span.precondition {
+            let ran = self.precondition(number, span)?;
+            if !matches!(ran.ended, Ended::Complete) {
+                return Ok(SpanRun::once(ran));
+            }
+        }
+        if let Some(steady) = span.steady {
+            return self.until_steady(number, span, steady);
+        }
+        if let Some(target) = span.latency_target {
+            return self.depth_for(number, span, target);
+        }
+        let ran = self.run(number, span, Variation::default())?;
+        Ok(SpanRun::once(ran))
+    }
+
+    /// Writes every target of the span from end to end, twice.
+    fn precondition(&mut self, number: usize, span: &Span) -> Result<Ran, TrialError> {
+        self.watcher.phase(number, &Phase::Preconditioning, None);
+        let sizes = self.targets.of_span(number).map(|(_, one)| one.opened.size.0);
+        let largest = sizes.max().unwrap_or(0);
+        let jobs = span.jobs.iter().map(|job| preconditioning(job, largest)).collect();
+        self.run(number, &Span::of(jobs), Variation::default())
+    }
+
+    /// Repeats the span until the last five rounds are steady.
+    fn until_steady(&mut self, number: usize, span: &Span, steady: Steady) -> Result<SpanRun, TrialError> {
+        let mut rounds: Vec<Round> = Vec::new();
+        let mut last: Vec<SpanResult> = Vec::new();
+        let mut settled = Span { steady: None, ..span.clone() };
+        loop {
+            let round = rounds.len() as u64;
+            let ran = self.run(number, &settled, Variation { round, ..Variation::default() })?;
+            settled.warmup = Warmup::For(Nanos::ZERO);
+            rounds.push(Round::of(&ran.result));
+            last.push(ran.result.clone());
+            if last.len() > STEADY_ROUNDS {
+                last.remove(0);
+            }
+            let rates: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
+            let is_steady = snia_steady(&rates) == Some(true);
+            let is_over = !matches!(ran.ended, Ended::Complete) || rounds.len() >= steady.rounds_max as usize;
+            if is_steady || is_over {
+                let result = together(last);
+                let ran = Ran { result, ..ran };
+                return Ok(SpanRun { ran, rounds, depth_found: None });
+            }
+        }
+    }
+
+    /// Finds the largest depth at which the latency is kept, by halving, and measures there.
+    fn depth_for(&mut self, number: usize, span: &Span, target: LatencyTarget) -> Result<SpanRun, TrialError> {
+        let most = span.jobs.iter().map(|job| job.workload.depth).max().unwrap_or(1);
+        let probe = shortened(span);
+        let mut rounds = Vec::new();
+        // Kept at `low`, not kept at `high`.
+        let (mut low, mut high) = (0, most + 1);
+        let mut depth = most;
+        while high - low > 1 {
+            let round = rounds.len() as u64;
+            let variation = Variation { depth: Some(depth), round, ..Variation::default() };
+            let ran = self.run(number, &probe, variation)?;
+            let latency = at_percentile(&ran.result, target);
+            rounds.push(Round { depth: Some(depth), latency, ..Round::of(&ran.result) });
+            if !matches!(ran.ended, Ended::Complete) {
+                return Ok(SpanRun { ran, rounds, depth_found: None });
+            }
+            if latency.is_none_or(|latency| latency <= target.latency) {
+                low = depth;
+            } else {
+                high = depth;
+            }
+            depth = low.midpoint(high).max(1);
+        }
+        let variation = Variation { depth: Some(low.max(1)), ..Variation::default() };
+        let ran = self.run(number, span, variation)?;
+        Ok(SpanRun { ran, rounds, depth_found: Some(low) })
+    }
+}
+
+/// The latency that is to be kept; `None` if nothing completed.
+fn at_percentile(result: &SpanResult, target: LatencyTarget) -> Option<Nanos> {
+    let per_mille = (target.percentile * 10.0).ceil() as u32;
+    result.total().operations().latency.at_per_mille(per_mille)
+}
+
+/// The span, but short.
+fn shortened(span: &Span) -> Span {
+    let mut short = span.clone();
+    for job in &mut short.jobs {
+        let duration = job.workload.stop.duration.map_or(PROBE, |duration| duration.min(PROBE));
+        job.workload.stop.duration = Some(duration);
+    }
+    short
+}
+
+/// A job that writes its targets from end to end.
+fn preconditioning(job: &Job, largest: u64) -> Job {
+    let stop = Stop { bytes: Some(largest.saturating_mul(PRECONDITION_PASSES)), ..Stop::default() };
+    let workload = Workload {
+        blocks: BlockSizes::one(PRECONDITION_BLOCK),
+        access: Access::SEQUENTIAL,
+        write_percent: 100,
+        trim_percent: 0,
+        depth: PRECONDITION_DEPTH,
+        stop,
+        durability: Durability { flush_at_end: true, ..Durability::default() },
+        rate: Rate::Unlimited,
+        burst: None,
+        range: ByteRange::ALL,
+        division: Division::Parts,
+        verify: false,
+        ..job.workload.clone()
+    };
+    Job { threads: 1, threads_shared: false, depth_shared: false, start_delay: Nanos::ZERO, workload, ..job.clone() }
+}
+
+/// Several rounds as one window: the times add up, and so does everything else.
+fn together(rounds: Vec<SpanResult>) -> SpanResult {
+    let mut rounds = rounds.into_iter();
+    let Some(mut whole) = rounds.next() else {
+        return SpanResult {
+            warmup: Nanos::ZERO,
+            window: Nanos::ZERO,
+            threads: Vec::new(),
+            targets: Vec::new(),
+            processors: Vec::new(),
+        };
+    };
+    for round in rounds {
+        whole.append(round);
+    }
+    whole
+}

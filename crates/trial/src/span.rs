@@ -1,0 +1,244 @@
+//! One span: its teams run between two readings of the storage's counters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{Bytes, Clock, Nanos, StorageSnapshot};
+use plumb_load::{
+    Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult, run_teams,
+};
+use plumb_workload::{Span, Warmup};
+
+use crate::counters::Beneath;
+use crate::cpu::{self, Processors};
+use crate::error::TrialError;
+use crate::staff::{Post, Staff, Variation, staff};
+use crate::targets::Targets;
+use crate::verify::verify;
+use crate::watcher::{Phase, StorageNow, Watcher};
+
+/// How a span ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// As the workload says.
+    Complete,
+    /// It was told to stop earlier; what it measured until then is as good as any.
+    Interrupted,
+    /// Something failed; what was measured until then is there.
+    Failed(Fault),
+}
+
+/// A span that was run.
+#[derive(Debug)]
+pub struct Ran {
+    /// What it measured.
+    pub result: SpanResult,
+    /// How it ended.
+    pub ended: Ended,
+    /// Whether the rate had settled when measuring began, if that was waited for.
+    pub settled: bool,
+    /// Whether all that was written was read back, if that was asked for.
+    pub read_back: Option<bool>,
+}
+
+/// What it takes to run a span.
+pub(crate) struct Stage<'a> {
+    pub(crate) targets: &'a Targets,
+    pub(crate) clock: &'a Arc<dyn Clock>,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) watcher: &'a mut dyn Watcher,
+}
+
+impl Stage<'_> {
+    /// Runs the span with this number.
+    ///
+    /// # Errors
+    /// If it could not be started, or what it wrote could not be read back.
+    pub(crate) fn run(&mut self, number: usize, span: &Span, variation: Variation) -> Result<Ran, TrialError> {
+        let variation = Variation { shows_latency: self.watcher.wants_latency(), ..variation };
+        let Staff { teams, posts } = staff(self.targets, number, span, variation)?;
+        let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max().flatten();
+        let conduct = Conduct {
+            clock: Arc::clone(self.clock),
+            stop: self.stop,
+            warmup: span.warmup,
+            duration,
+            cooldown: span.cooldown,
+        };
+        let mut sides = Sides::new(self.targets, number, &conduct, self.watcher);
+        let (teams, ended) = match run_teams(teams, &conduct, &mut sides) {
+            Ok(teams) if self.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
+            Ok(teams) => (teams, Ended::Complete),
+            Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
+        };
+        let (mut result, settled) = sides.finish();
+        let ledgers = take_in(&mut result, teams, &posts, self.first_use(number));
+        let read_back = match ledgers.is_empty() {
+            true => None,
+            false => Some(self.read_back(number, ledgers, &mut result)?),
+        };
+        Ok(Ran { result, ended, settled, read_back })
+    }
+
+    /// The place of the first use of a span among all.
+    fn first_use(&self, number: usize) -> usize {
+        self.targets.of_span(number).next().map_or(0, |(index, _)| index)
+    }
+
+    /// Reads back what each worker wrote. Says whether that was done to the end.
+    fn read_back(
+        &mut self,
+        number: usize,
+        ledgers: Vec<Kept>,
+        result: &mut SpanResult,
+    ) -> Result<bool, TrialError> {
+        self.watcher.phase(number, &Phase::Verifying, None);
+        let mut done = Bytes(0);
+        let mut whole = true;
+        for kept in ledgers {
+            let one = &self.targets.uses[kept.one];
+            let mut last = Bytes(0);
+            let watcher = &mut *self.watcher;
+            let found = verify(one, kept.ledger, self.clock, self.stop, &mut |read| {
+                last = read;
+                watcher.bytes(done + read);
+            })?;
+            done += last;
+            whole &= found.whole;
+            result.threads[kept.thread].parts[kept.part].outcome.verified = Some(found.verified);
+        }
+        Ok(whole)
+    }
+}
+
+/// A ledger, and whose it is.
+struct Kept {
+    thread: usize,
+    part: usize,
+    one: usize,
+    ledger: Ledger,
+}
+
+/// Puts what the teams measured into `result`; gives back what is to be verified.
+fn take_in(result: &mut SpanResult, teams: Vec<TeamOutcome>, posts: &[Post], first_use: usize) -> Vec<Kept> {
+    let mut ledgers = Vec::new();
+    for (thread, (team, post)) in teams.into_iter().zip(posts).enumerate() {
+        let mut parts = Vec::new();
+        for (part, (worker, one)) in team.workers.into_iter().zip(&post.uses).enumerate() {
+            result.window = result.window.max(worker.outcome.length);
+            parts.push(Part { target: one - first_use, outcome: worker.outcome });
+            ledgers.extend(worker.ledger.map(|ledger| Kept { thread, part, one: *one, ledger }));
+        }
+        result.threads.push(ThreadResult { job: post.job, cpu: team.cpu, parts });
+    }
+    ledgers
+}
+
+/// Both sides of a span while it runs.
+struct Sides<'a> {
+    targets: &'a Targets,
+    number: usize,
+    watcher: &'a mut dyn Watcher,
+    duration: Option<Nanos>,
+    cooldown: Nanos,
+    before: Option<Reading>,
+    after: Option<Reading>,
+    warmup: Nanos,
+    settled: bool,
+}
+
+/// The counters at one moment.
+struct Reading {
+    storage: Vec<Result<StorageSnapshot, String>>,
+    processors: Processors,
+}
+
+impl<'a> Sides<'a> {
+    fn new(targets: &'a Targets, number: usize, conduct: &Conduct<'_>, watcher: &'a mut dyn Watcher) -> Self {
+        let begins_at_once = conduct.warmup == Warmup::For(Nanos::ZERO);
+        if !begins_at_once {
+            let expected = match conduct.warmup {
+                Warmup::For(warmup) => Some(warmup),
+                Warmup::Auto => None,
+            };
+            watcher.phase(number, &Phase::WarmingUp, expected);
+        }
+        Self {
+            targets,
+            number,
+            watcher,
+            duration: conduct.duration,
+            cooldown: conduct.cooldown,
+            before: None,
+            after: None,
+            warmup: Nanos::ZERO,
+            settled: true,
+        }
+    }
+
+    fn beneath(&self) -> impl Iterator<Item = &Beneath> {
+        self.targets.of_span(self.number).map(|(_, one)| self.targets.beneath(one))
+    }
+
+    fn read(&self) -> Reading {
+        Reading { storage: self.beneath().map(Beneath::read).collect(), processors: cpu::processors() }
+    }
+
+    /// What is known without the teams, and whether the rate had settled.
+    fn finish(self) -> (SpanResult, bool) {
+        let unread = || Err("nothing was measured".to_owned());
+        let (mut before, mut after) = (self.before, self.after);
+        let mut side = |index: usize, beneath: &Beneath| {
+            let take = |reading: &mut Option<Reading>| {
+                reading.as_mut().map_or_else(unread, |reading| {
+                    std::mem::replace(&mut reading.storage[index], unread())
+                })
+            };
+            let (before, after) = (take(&mut before), take(&mut after));
+            beneath.between(before, after)
+        };
+        let uses = self.targets.of_span(self.number).enumerate();
+        let targets = uses
+            .map(|(index, (_, one))| TargetResult {
+                job: one.job,
+                name: one.name.clone(),
+                opened: one.opened.shown.clone(),
+                size: one.opened.size,
+                engine: one.opened.engine.name().to_owned(),
+                storage: side(index, self.targets.beneath(one)),
+            })
+            .collect();
+        let processors = match (&before, &after) {
+            (Some(before), Some(after)) => cpu::between(&before.processors, &after.processors),
+            _ => Vec::new(),
+        };
+        let result =
+            SpanResult { warmup: self.warmup, window: Nanos::ZERO, threads: Vec::new(), targets, processors };
+        (result, self.settled)
+    }
+}
+
+impl Observer for Sides<'_> {
+    fn look(&mut self, progress: &Progress) {
+        let targets = self.targets;
+        let number = self.number;
+        let storage = || {
+            let uses = targets.of_span(number);
+            uses.map(|(_, one)| StorageNow { counters: targets.beneath(one).read().ok() }).collect()
+        };
+        self.watcher.progress(progress, &storage);
+    }
+
+    fn window_begins(&mut self, warmup: Nanos, settled: bool) {
+        self.before = Some(self.read());
+        (self.warmup, self.settled) = (warmup, settled);
+        self.watcher.phase(self.number, &Phase::Measuring, self.duration);
+    }
+
+    fn window_ends(&mut self) {
+        self.after = Some(self.read());
+        if self.cooldown > Nanos::ZERO {
+            self.watcher.phase(self.number, &Phase::CoolingDown, Some(self.cooldown));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A span's part of the document: what was asked for, and how it went.
+
+use plumb_block::Nanos;
+use plumb_load::{LoadOutcome, SpanResult};
+use plumb_measure::{StorageSide, storage};
+use plumb_report::load::{
+    self, DepthTried, LatencyTargetResult, LoadJob, LoadSpan, LoadTarget, ProcessorSeconds, Round, Sides,
+    SteadyState,
+};
+use plumb_target::TargetKind;
+use plumb_workload::{Caching, FlushCall, Job, Rate, Span, Warmup};
+
+use crate::document::{all_cpu, cpu_seconds, sides, worst};
+use crate::rounds::SpanRun;
+use crate::targets::Use;
+use crate::words;
+
+/// The span, its targets given.
+pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[LoadTarget]) -> LoadSpan {
+    let result = &run.ran.result;
+    LoadSpan {
+        warmup: result.warmup.as_secs_f64(),
+        settled: (asked.warmup == Warmup::Auto).then_some(run.ran.settled),
+        duration: result.window.as_secs_f64(),
+        cooldown: asked.cooldown.as_secs_f64(),
+        jobs: asked.jobs.iter().enumerate().map(|(number, one)| job(result, number, one, uses)).collect(),
+        steady: asked.steady.map(|_| SteadyState {
+            rounds: run.rounds.iter().map(|round| Round { seconds: round.window.as_secs_f64(), iops: round.iops }).collect(),
+            steady: plumb_measure::steadiness::snia_steady(&run.rounds.iter().map(|round| round.iops).collect::<Vec<_>>()),
+        }),
+        latency_target: asked.latency_target.map(|target| LatencyTargetResult {
+            latency: target.latency.as_secs_f64(),
+            percentile: target.percentile,
+            depth: run.depth_found.filter(|depth| *depth > 0),
+            tried: run.rounds.iter().filter_map(tried).collect(),
+        }),
+        processors: result
+            .processors
+            .iter()
+            .map(|one| ProcessorSeconds {
+                number: one.number,
+                user: one.user.as_secs_f64(),
+                kernel: one.kernel.as_secs_f64(),
+                idle: one.idle.as_secs_f64(),
+            })
+            .collect(),
+        total: total(&result.total(), all_storage(result, uses), all_cpu(result), targets),
+    }
+}
+
+/// Everything together, over several targets.
+pub(crate) fn total(
+    outcome: &LoadOutcome,
+    storage: Result<StorageSide, String>,
+    cpu: Option<plumb_load::CpuUse>,
+    targets: &[LoadTarget],
+) -> Sides {
+    let mut total = sides(outcome, storage, cpu);
+    total.depth = targets.iter().map(|target| target.sides.depth).sum();
+    total.dirty_bytes_after =
+        targets.iter().map(|target| target.sides.dirty_bytes_after).sum::<Option<u64>>();
+    total.quality = worst(total.quality, targets);
+    total
+}
+
+/// All spans one after the other. Rates are over the sum of their windows.
+pub(crate) fn whole(runs: &[SpanRun], spans: &[LoadSpan], targets: &[LoadTarget]) -> Sides {
+    if let [span] = spans {
+        return span.total.clone();
+    }
+    let mut outcome: Option<LoadOutcome> = None;
+    let mut side: Option<(StorageSide, f64)> = None;
+    let mut unknown = None;
+    for (run, span) in runs.iter().zip(spans) {
+        match &mut outcome {
+            Some(whole) => whole.append(&run.ran.result.total()),
+            None => outcome = Some(run.ran.result.total()),
+        }
+        match (&span.total.storage, side.take()) {
+            (Some(next), Some((whole, seconds))) => {
+                let next = (next.clone(), span.duration);
+                side = Some((storage::one_after_the_other((whole, seconds), next), seconds + span.duration));
+            }
+            (Some(next), None) => side = Some((next.clone(), span.duration)),
+            (None, _) => unknown = span.total.storage_unknown_because.clone(),
+        }
+    }
+    let storage = match (side, unknown) {
+        (Some((side, _)), None) => Ok(side),
+        (_, why) => Err(why.unwrap_or_else(|| "nothing was measured".to_owned())),
+    };
+    let cpu = runs.iter().map(|run| all_cpu(&run.ran.result)).collect::<Option<Vec<_>>>();
+    let cpu = cpu.map(|all| all.into_iter().fold(plumb_load::CpuUse::default(), plumb_load::CpuUse::plus));
+    total(&outcome.unwrap_or_else(LoadOutcome::empty), storage, cpu, targets)
+}
+
+/// The storage's side of all targets; those on the same devices count once.
+pub(crate) fn all_storage(result: &SpanResult, uses: &[&Use]) -> Result<StorageSide, String> {
+    let mut seen: Vec<Vec<String>> = Vec::new();
+    let mut whole: Option<StorageSide> = None;
+    for (target, _) in result.targets.iter().zip(uses) {
+        let side = target.storage.clone()?;
+        let names: Vec<String> = side.devices.iter().map(|device| device.name.clone()).collect();
+        if seen.contains(&names) {
+            continue;
+        }
+        if seen.iter().flatten().any(|name| names.contains(name)) {
+            return Err("the targets share some of their devices, but not all".to_owned());
+        }
+        seen.push(names);
+        whole = Some(match whole {
+            Some(whole) => storage::beside(whole, side),
+            None => side,
+        });
+    }
+    whole.ok_or_else(|| "nothing was measured".to_owned())
+}
+
+fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
+    let latency = round.latency.map(Nanos::as_secs_f64);
+    Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
+}
+
+fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob {
+    let workload = &job.workload;
+    let is_disk = uses.iter().filter(|one| one.job == number).all(|one| one.opened.kind == TargetKind::BlockDevice);
+    let durability = workload.durability;
+    let flushes = durability.flush_every.is_some() || durability.flush_at_end;
+    LoadJob {
+        name: job.name.clone(),
+        description: words::description(workload),
+        threads: job.threads,
+        caching: match job.opening.caching {
+            Caching::Cached => load::Caching::Cached,
+            Caching::Direct => load::Caching::Direct,
+            Caching::DropBehind => load::Caching::DropBehind,
+            Caching::Mapped => load::Caching::Mapped,
+        },
+        scheduled: workload.rate != Rate::Unlimited,
+        flush: flushes.then(|| match (job.opening.caching, job.opening.flush) {
+            (Caching::Mapped, _) => load::FlushMethod::Msync,
+            (_, FlushCall::Range) => load::FlushMethod::Range,
+            _ if is_disk => load::FlushMethod::Device,
+            (_, FlushCall::Fdatasync) => load::FlushMethod::Fdatasync,
+            (_, FlushCall::Fsync) => load::FlushMethod::Fsync,
+        }),
+        durable_write_every: durability.fua_every.map(std::num::NonZeroU32::get),
+        content: words::content(&workload.content),
+        reducible: workload.writes() && words::is_reducible(&workload.content),
+        cpu: Some(cpu_seconds(result.cpu_of_job(number))),
+    }
+}

@@ -1,0 +1,158 @@
+//! The targets of a scenario: all judged and opened before anything is written, and those that were made filled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{Bytes, Clock};
+use plumb_linux::Filling;
+use plumb_target::{Intent, Name, Opened, Permission, TargetKind, Wanted, open_all};
+use plumb_workload::{Job, Scenario};
+
+use crate::counters::Beneath;
+use crate::error::TrialError;
+use crate::opening;
+use crate::watcher::{Phase, Watcher};
+
+/// A target of a job, open.
+pub(crate) struct Use {
+    /// Of which span.
+    pub(crate) span: usize,
+    /// Of which job of the span.
+    pub(crate) job: usize,
+    /// As typed.
+    pub(crate) name: String,
+    /// What was opened.
+    pub(crate) opened: Opened,
+    /// What is beneath: its place in [`Targets::beneath`].
+    pub(crate) beneath: usize,
+}
+
+/// All targets of a scenario.
+pub(crate) struct Targets {
+    pub(crate) uses: Vec<Use>,
+    pub(crate) beneath: Vec<Beneath>,
+    /// What the user should be told.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Targets {
+    /// Opens every target of `scenario`, or none, and fills the files that were made.
+    ///
+    /// # Errors
+    /// The first refusal or failure; files that were made are removed again.
+    pub(crate) fn open(
+        scenario: &Scenario,
+        permission: &Permission,
+        clock: &Arc<dyn Clock>,
+        watcher: &mut dyn Watcher,
+        stop: &AtomicBool,
+    ) -> Result<Self, TrialError> {
+        scenario.validate()?;
+        let places: Vec<(usize, usize, &Job, &str)> = scenario
+            .spans
+            .iter()
+            .enumerate()
+            .flat_map(|(number, span)| span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what)))
+            .flat_map(|(span, job, what)| what.targets.iter().map(move |one| (span, job, what, &*one.name)))
+            .collect();
+        let wanted = places
+            .iter()
+            .map(|(span, _, job, name)| wanted(job, name, scenario.spans[*span].precondition))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut opened = open_all(&wanted, permission, clock)?;
+        if let Err(error) = fill(&mut opened, &places, watcher, stop) {
+            for made in &mut opened {
+                made.remove_if_made()?;
+            }
+            return Err(error);
+        }
+        let mut targets = Self { uses: Vec::new(), beneath: Vec::new(), notes: Vec::new() };
+        let mut known: Vec<std::path::PathBuf> = Vec::new();
+        for (opened, (span, job, what, name)) in opened.into_iter().zip(places) {
+            targets.remember_notes(&opened, what);
+            let beneath = known.iter().position(|path| *path == opened.path).unwrap_or_else(|| {
+                known.push(opened.path.clone());
+                targets.beneath.push(Beneath::of(&opened.path.to_string_lossy(), clock));
+                known.len() - 1
+            });
+            targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath });
+        }
+        targets.calibrate(scenario)?;
+        Ok(targets)
+    }
+
+    /// The targets of a span, those of its first job first: their places.
+    pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &Use)> {
+        self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)
+    }
+
+    /// What is beneath a use.
+    pub(crate) fn beneath(&self, one: &Use) -> &Beneath {
+        &self.beneath[one.beneath]
+    }
+
+    /// What the user should be told, once each.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn remember_notes(&mut self, opened: &Opened, job: &Job) {
+        let mut notes = opened.notes.clone();
+        if let (Some(depth_max), depth) = (opened.engine.depth_max(), job.workload.depth)
+            && depth > depth_max
+        {
+            let engine = opened.engine.name();
+            notes.push(format!(
+                "{} goes through {engine}, one request at a time: the depth is {depth_max}, not {depth}",
+                opened.shown
+            ));
+        }
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+
+    /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes.
+    fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
+        for one in &self.uses {
+            let workload = &scenario.spans[one.span].jobs[one.job].workload;
+            if workload.writes() && one.opened.kind == TargetKind::RegularFile {
+                let beneath = &mut self.beneath[one.beneath];
+                beneath.calibrate(&*one.opened.device).map_err(|error| TrialError::Flush {
+                    target: one.opened.shown.clone(),
+                    source: error,
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wanted(job: &Job, name: &str, precondition: bool) -> Result<Wanted, TrialError> {
+    let writes = job.workload.changes() || precondition;
+    let intent = Intent { writes, size: job.size };
+    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job.opening, writes) })
+}
+
+/// Lays out what was made.
+fn fill(
+    opened: &mut [Opened],
+    places: &[(usize, usize, &Job, &str)],
+    watcher: &mut dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<(), TrialError> {
+    for (one, (span, _, job, _)) in opened.iter_mut().zip(places) {
+        let Some(range) = one.needs_layout.clone() else { continue };
+        let phase = Phase::LayingOut { path: one.shown.clone(), size: Bytes(range.end - range.start) };
+        watcher.phase(*span, &phase, None);
+        let mut progress = |done| watcher.bytes(done);
+        let filling = Filling { seed: job.workload.seed, stop, progress: &mut progress };
+        if let Err(error) = one.lay_out(filling) {
+            let stopped = stop.load(Ordering::Relaxed);
+            return Err(if stopped { TrialError::Interrupted } else { TrialError::Target(error) });
+        }
+    }
+    Ok(())
+}

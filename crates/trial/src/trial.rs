@@ -1,0 +1,204 @@
+//! A trial from beginning to end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{Bytes, Clock};
+use plumb_linux::pagecache;
+use plumb_load::SpanResult;
+use plumb_measure::Out;
+use plumb_measure::process::surroundings;
+use plumb_report::LoadRecording;
+use plumb_report::load::LoadDocument;
+use plumb_target::{Permission, TargetKind};
+use plumb_workload::{Caching, Scenario};
+
+use crate::document::{self, Facts};
+use crate::error::{TrialError, in_one_line};
+use crate::record::{self, Recorded};
+use crate::rounds::SpanRun;
+use crate::span::{Ended, Stage};
+use crate::spans;
+use crate::targets::{Targets, Use};
+use crate::watcher::Watcher;
+
+/// What is asked of a trial. Time and randomness come in here.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is to be run.
+    pub scenario: Scenario,
+    /// The same in plumb's own words, for the recording.
+    pub words: String,
+    /// What may be overwritten.
+    pub permission: Permission,
+    /// What the user should be told, from what was typed.
+    pub notes: Vec<String>,
+    /// The command: `load`, `diskspd`, ...
+    pub command: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Where to put the recording.
+    pub out: Out,
+}
+
+/// A trial that was run.
+#[derive(Debug)]
+pub struct Trial {
+    /// The spans that were run, in order.
+    pub spans: Vec<SpanRun>,
+    /// What reports are made from.
+    pub recording: LoadRecording,
+    /// How it ended; see [`LoadDocument::failed`] too.
+    pub ended: TrialEnded,
+    /// Where the recording is; `None` if it could not be kept.
+    pub run_directory: Option<PathBuf>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrialEnded {
+    /// As the workload says.
+    Complete,
+    /// It was told to stop.
+    Interrupted,
+    /// It could not be recorded, although it was measured.
+    NotRecorded(String),
+    /// Something failed.
+    Failed(String),
+}
+
+/// Runs a trial.
+///
+/// # Errors
+/// If nothing could be measured at all: a refusal, a workload that does not fit, a stop while files were made ready.
+pub fn run(
+    request: &Request,
+    clock: &Arc<dyn Clock>,
+    watcher: &mut dyn Watcher,
+    stop: &AtomicBool,
+    time_of_day: &dyn Fn() -> String,
+) -> Result<Trial, TrialError> {
+    let targets = Targets::open(&request.scenario, &request.permission, clock, watcher, stop)?;
+    for note in request.notes.iter().chain(targets.notes()) {
+        watcher.note(note);
+    }
+    let mut runs: Vec<SpanRun> = Vec::new();
+    let mut facts: Vec<Facts> = Vec::new();
+    let mut ended = TrialEnded::Complete;
+    for number in 0..request.scenario.spans.len() {
+        let before = Before::read(&targets, number);
+        let run = Stage { targets: &targets, clock, stop, watcher }.run_span(number, &request.scenario)?;
+        facts.extend(before.after(&targets, number, &request.scenario));
+        match &run.ran.ended {
+            Ended::Complete => {}
+            Ended::Interrupted => ended = TrialEnded::Interrupted,
+            Ended::Failed(fault) => ended = TrialEnded::Failed(in_one_line(fault)),
+        }
+        runs.push(run);
+        if ended != TrialEnded::Complete {
+            break;
+        }
+    }
+    let document = describe(request, &targets, &runs, &facts, &ended);
+    let results: Vec<&SpanResult> = runs.iter().map(|run| &run.ran.result).collect();
+    let Recorded { recording, run_directory, lost } = record::keep(request, document, &results, time_of_day);
+    if let (Some(why), TrialEnded::Complete) = (lost, &ended) {
+        ended = TrialEnded::NotRecorded(why);
+    }
+    if stop.load(Ordering::Relaxed) && ended == TrialEnded::Complete {
+        ended = TrialEnded::Interrupted;
+    }
+    Ok(Trial { spans: runs, recording, ended, run_directory })
+}
+
+/// What is read before a span.
+struct Before {
+    written: Vec<Option<f64>>,
+    processors: Option<plumb_measure::process::ProcessorTimes>,
+}
+
+impl Before {
+    fn read(targets: &Targets, number: usize) -> Self {
+        let written = targets.of_span(number).map(|(_, one)| document::share_written(&*one.opened.device));
+        Self { written: written.collect(), processors: surroundings::processor_times() }
+    }
+
+    fn after(self, targets: &Targets, number: usize, scenario: &Scenario) -> Vec<Facts> {
+        let now = surroundings::processor_times();
+        let steal = self.processors.zip(now).and_then(|(before, now)| now.steal_since(&before));
+        let uses = targets.of_span(number).zip(self.written);
+        uses.map(|((_, one), written_share)| {
+            let job = &scenario.spans[one.span].jobs[one.job];
+            let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
+            let dirty_after = (is_cached && job.workload.writes()).then(|| dirty_bytes(one)).flatten();
+            let leaves = targets.beneath(one).path.as_ref().map_or(0, |path| path.block_devices().len());
+            Facts { written_share, dirty_after, steal, has_one_leaf: leaves == 1 }
+        })
+        .collect()
+    }
+}
+
+/// Bytes of a file that are dirty in the page cache now.
+fn dirty_bytes(one: &Use) -> Option<u64> {
+    if one.opened.kind != TargetKind::RegularFile {
+        return None;
+    }
+    let file = std::fs::File::open(&one.opened.path).ok()?;
+    let residency = pagecache::residency(&file, Bytes(0), one.opened.size, &one.opened.shown).ok()?;
+    residency.dirty.map(|bytes| bytes.0)
+}
+
+/// The document of what was measured.
+fn describe(
+    request: &Request,
+    targets: &Targets,
+    runs: &[SpanRun],
+    facts: &[Facts],
+    ended: &TrialEnded,
+) -> LoadDocument {
+    let mut all_targets = Vec::new();
+    let mut all_spans = Vec::new();
+    let mut facts = facts.iter();
+    for (number, run) in runs.iter().enumerate() {
+        let asked = &request.scenario.spans[number];
+        let result = &run.ran.result;
+        let uses: Vec<&Use> = targets.of_span(number).map(|(_, one)| one).collect();
+        let described: Vec<_> = uses
+            .iter()
+            .enumerate()
+            .map(|(index, one)| {
+                let facts = facts.next().copied().unwrap_or_default();
+                document::target(result, index, one, &asked.jobs[one.job], facts)
+            })
+            .collect();
+        all_spans.push(spans::span(run, asked, &uses, &described));
+        all_targets.extend(described);
+    }
+    let total = spans::whole(runs, &all_spans, &all_targets);
+    let seed = request.scenario.spans.first().and_then(|span| span.jobs.first());
+    LoadDocument {
+        schema: LoadDocument::SCHEMA.to_owned(),
+        seed: seed.map_or(0, |job| job.workload.seed),
+        duration: all_spans.iter().map(|span| span.duration).sum(),
+        complete: *ended == TrialEnded::Complete,
+        incomplete_because: match ended {
+            TrialEnded::Complete => None,
+            TrialEnded::Interrupted => Some("interrupted".to_owned()),
+            TrialEnded::NotRecorded(why) | TrialEnded::Failed(why) => Some(why.clone()),
+        },
+        failed: matches!(ended, TrialEnded::Failed(_)),
+        targets: all_targets,
+        total,
+        spans: all_spans,
+        latency_resolution_seconds: None,
+        latency_resolution: LoadDocument::LATENCY_RESOLUTION.to_owned(),
+        notes: request.notes.iter().chain(targets.notes()).cloned().collect(),
+        workload: request.words.clone(),
+        verdicts: Vec::new(),
+        environment: record::environment(request),
+        run_directory: None,
+    }
+}

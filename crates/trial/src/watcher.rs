@@ -1,0 +1,53 @@
+//! Who watches a trial: the progress line, the live view.
+
+use plumb_block::{Bytes, Nanos, StorageSnapshot};
+use plumb_load::Progress;
+
+/// What a trial is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Filling a file that was made.
+    LayingOut {
+        /// Which.
+        path: String,
+        /// How much is to be written.
+        size: Bytes,
+    },
+    /// Writing targets from end to end before they are measured.
+    Preconditioning,
+    /// Running, before it is measured.
+    WarmingUp,
+    /// Measuring.
+    Measuring,
+    /// Running on after it was measured.
+    CoolingDown,
+    /// Reading back what was written.
+    Verifying,
+}
+
+/// What the storage side has done until now, for one target of the span.
+#[derive(Debug, Clone)]
+pub struct StorageNow {
+    /// The counters beneath it; `None` where they are not known.
+    pub counters: Option<StorageSnapshot>,
+}
+
+/// Watches.
+pub trait Watcher {
+    /// A phase begins, of the span with this number; `expected` is how long it takes, if that is known.
+    fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>);
+
+    /// So much of a file is laid out, or read back.
+    fn bytes(&mut self, done: Bytes);
+
+    /// About ten times a second while a span runs. `storage` reads the counters of each target of the span.
+    fn progress(&mut self, progress: &Progress, storage: &dyn Fn() -> Vec<StorageNow>);
+
+    /// Something that the user should know now.
+    fn note(&mut self, line: &str);
+
+    /// Whether latencies are wanted while it runs: they cost a little.
+    fn wants_latency(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,70 @@
+//! What a job does, in words.
+
+use plumb_block::Bytes;
+use plumb_workload::{Access, Content, Distribution, Job, Runs, Walk, Workload};
+
+/// `random reads of 4 KiB`, `70 % random reads, 30 % writes of 8 KiB`.
+pub(crate) fn description(workload: &Workload) -> String {
+    let order = match &workload.access {
+        Access::Random(random) => match (&random.distribution, random.runs) {
+            (_, Runs::Geometric { random_percent }) => format!("{random_percent} % random "),
+            (Distribution::Uniform | Distribution::EachOnce, _) => "random ".to_owned(),
+            (Distribution::Zipf { theta }, _) => format!("random (Zipf {theta}) "),
+            (Distribution::Pareto { power }, _) => format!("random (Pareto {power}) "),
+            (Distribution::Normal { deviation_percent }, _) => format!("random (normal, {deviation_percent} %) "),
+            (Distribution::Zoned(_), _) => "random (in zones) ".to_owned(),
+        },
+        Access::Sequential(sequential) => match sequential.walk {
+            Walk::Each => "sequential ".to_owned(),
+            Walk::Interlocked => "sequential (interlocked) ".to_owned(),
+            Walk::Parallel => "sequential (in parallel) ".to_owned(),
+        },
+    };
+    let read_percent = 100_u8.saturating_sub(workload.write_percent).saturating_sub(workload.trim_percent);
+    let kinds = [("reads", read_percent), ("writes", workload.write_percent), ("trims", workload.trim_percent)];
+    let used: Vec<_> = kinds.into_iter().filter(|(_, percent)| *percent > 0).collect();
+    let mix = match used[..] {
+        [(kind, _)] => kind.to_owned(),
+        _ => used.iter().map(|(kind, percent)| format!("{percent} % {kind}")).collect::<Vec<_>>().join(", "),
+    };
+    format!("{order}{mix} of {}", sizes(workload))
+}
+
+fn sizes(workload: &Workload) -> String {
+    match (workload.blocks.only(), workload.blocks.min(), workload.blocks.max()) {
+        (Some(block), _, _) => block.to_string(),
+        (None, least, most) => format!("{least} to {most}"),
+    }
+}
+
+/// What is written, in words.
+pub(crate) fn content(content: &Content) -> String {
+    match content {
+        Content::Pattern => "noise that neither compresses nor repeats".to_owned(),
+        Content::Reducible { compress_percent, dedup_percent } => {
+            format!("noise of which {compress_percent} % compresses and {dedup_percent} % of blocks repeat")
+        }
+        Content::Repeated => "one block of noise again and again".to_owned(),
+        Content::Zeroes => "zeroes".to_owned(),
+        Content::Counting => "the bytes 0 to 255 over and over".to_owned(),
+        Content::Buffer(size) => format!("parts of {size} of noise"),
+        Content::File { size, path } => format!("parts of the first {size} of {path}"),
+    }
+}
+
+/// Whether what is written compresses or repeats.
+pub(crate) fn is_reducible(content: &Content) -> bool {
+    match content {
+        Content::Pattern => false,
+        Content::Reducible { compress_percent, dedup_percent } => *compress_percent > 0 || *dedup_percent > 0,
+        Content::Buffer(size) => *size < Bytes::gib(1),
+        Content::Repeated | Content::Zeroes | Content::Counting | Content::File { .. } => true,
+    }
+}
+
+/// How many requests a job keeps in flight on one of its targets, all threads together.
+pub(crate) fn depth_on_each(job: &Job, depth: u32) -> Option<u64> {
+    let targets = job.targets.len() as u64;
+    // One depth for several targets is not divided among them in a fixed way.
+    (!job.depth_shared || targets == 1).then(|| u64::from(depth) * u64::from(job.threads))
+}

@@ -1,0 +1,100 @@
+//! What kind an operation is, and how long.
+
+use plumb_block::Bytes;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+
+use crate::block_sizes::BlockSplit;
+use crate::workload::Workload;
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Trim,
+}
+
+/// Reads, writes and trims by their percents. Fractions are of 2^64, and 2^64 itself is always.
+#[derive(Debug, Clone)]
+pub(crate) struct Mix {
+    write_below: u128,
+    change_below: u128,
+}
+
+/// Lengths by kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Lengths {
+    /// The length of all operations, or zero if they differ.
+    only: u64,
+    read: Split,
+    write: Split,
+    trim: Split,
+}
+
+/// Lengths, each with the last fraction of 2^64 that chooses it; those before it choose the ones before.
+#[derive(Debug, Clone)]
+struct Split(Vec<(u64, u64)>);
+
+impl Mix {
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let (write, trim) = (u128::from(workload.write_percent), u128::from(workload.trim_percent));
+        Self { write_below: (write << 64) / 100, change_below: ((write + trim) << 64) / 100 }
+    }
+
+    /// The kind that `fraction` chooses.
+    #[inline]
+    pub(crate) fn kind(&self, fraction: u64) -> Kind {
+        let fraction = u128::from(fraction);
+        if fraction < self.write_below {
+            Kind::Write
+        } else if fraction < self.change_below {
+            Kind::Trim
+        } else {
+            Kind::Read
+        }
+    }
+}
+
+impl Lengths {
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let (shortest, longest) = (workload.block_min(), workload.block_max());
+        let blocks = &workload.blocks;
+        Self {
+            only: if shortest == longest { longest.0 } else { 0 },
+            read: Split::new(&blocks.read),
+            write: Split::new(&blocks.write),
+            trim: Split::new(&blocks.trim),
+        }
+    }
+
+    /// How long an operation of `kind` is. Draws only where there is a choice.
+    #[inline]
+    pub(crate) fn draw(&self, kind: Kind, random: &mut Xoshiro256PlusPlus) -> u64 {
+        if self.only > 0 { self.only } else { self.draw_split(kind, random) }
+    }
+
+    fn draw_split(&self, kind: Kind, random: &mut Xoshiro256PlusPlus) -> u64 {
+        let Split(split) = match kind {
+            Kind::Read => &self.read,
+            Kind::Write => &self.write,
+            Kind::Trim => &self.trim,
+        };
+        if let [(_, length)] = split[..] {
+            return length;
+        }
+        let fraction = random.next_u64();
+        split[split.partition_point(|(upto, _)| *upto < fraction)].1
+    }
+}
+
+impl Split {
+    fn new(split: &BlockSplit) -> Self {
+        let mut percent = 0;
+        let upto = |(Bytes(length), share): &(Bytes, u8)| {
+            percent += u128::from(*share);
+            (((percent << 64) / 100 - 1) as u64, *length)
+        };
+        Self(split.0.iter().map(upto).collect())
+    }
+}

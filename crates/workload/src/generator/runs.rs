@@ -1,0 +1,69 @@
+//! Random access: places drawn from a distribution, and runs that go on from them.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+
+use crate::access::Runs;
+use crate::generator::mix::{Kind, Lengths, Mix};
+use crate::generator::places::Places;
+
+/// Drawn places and the runs from them.
+#[derive(Debug, Clone)]
+pub(crate) struct Drawn {
+    places: Places,
+    runs: Runs,
+    run: Option<Run>,
+}
+
+/// A run that has begun: all of it is of one kind.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    kind: Kind,
+    next: u64,
+    end: u64,
+    /// How many operations are still to come, for runs of a fixed number.
+    left: u32,
+}
+
+impl Drawn {
+    pub(crate) fn new(places: Places, runs: Runs) -> Self {
+        Self { places, runs, run: None }
+    }
+
+    /// The next operation: its kind, where, and how long.
+    pub(crate) fn next(
+        &mut self,
+        mix: &Mix,
+        lengths: &Lengths,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> (Kind, u64, u64) {
+        if let Some(run) = self.run.filter(|run| goes_on(self.runs, *run, random)) {
+            let length = lengths.draw(run.kind, random);
+            if run.next.saturating_add(length) <= run.end {
+                self.run = Some(Run { next: run.next + length, left: run.left.saturating_sub(1), ..run });
+                return (run.kind, run.next, length);
+            }
+        }
+        let place = self.places.draw(random);
+        let kind = mix.kind(place.fraction);
+        let length = lengths.draw(kind, random);
+        let left = match self.runs {
+            Runs::Fixed(count) => count - 1,
+            Runs::Single | Runs::Geometric { .. } => 0,
+        };
+        self.run = Some(Run { kind, next: place.offset + length, end: place.end, left });
+        (kind, place.offset, length)
+    }
+}
+
+/// Whether the run takes another operation, if that fits.
+fn goes_on(runs: Runs, run: Run, random: &mut Xoshiro256PlusPlus) -> bool {
+    match runs {
+        Runs::Single => false,
+        Runs::Fixed(_) => run.left > 0,
+        Runs::Geometric { random_percent } => {
+            let draws_below = (u128::from(random_percent) << 64) / 100;
+            u128::from(random.next_u64()) >= draws_below
+        }
+    }
+}

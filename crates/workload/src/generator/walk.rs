@@ -1,0 +1,97 @@
+//! Sequential access: one place after the other, and from the start again after the last that fits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::access::{Sequential, Walk};
+use crate::grid::Grid;
+use crate::workload::ByteRange;
+
+/// The one position that interlocked workers share: make one for each target and clone it for each worker.
+#[derive(Debug, Clone, Default)]
+pub struct Cursor(Arc<AtomicU64>);
+
+/// A walk through a range.
+#[derive(Debug, Clone)]
+pub(crate) struct Walker {
+    start: u64,
+    end: u64,
+    /// `None`: each operation advances by its length.
+    stride: Option<u64>,
+    position: Position,
+}
+
+/// Who holds the position: as bytes from the start of the walk, of the next place.
+#[derive(Debug, Clone)]
+enum Position {
+    Own(u64),
+    Interlocked(Cursor),
+    Lockstep { walked: u64, offset: u64, depth: u32, left: u32, longest: u64 },
+}
+
+impl Walker {
+    /// Through `range`, from its start; `depth` requests in flight.
+    pub(crate) fn new(
+        sequential: Sequential,
+        range: ByteRange,
+        grid: Grid,
+        depth: u32,
+        cursor: &Cursor,
+    ) -> Self {
+        let position = match sequential.walk {
+            Walk::Each => Position::Own(0),
+            Walk::Interlocked => Position::Interlocked(cursor.clone()),
+            Walk::Parallel => {
+                Position::Lockstep { walked: 0, offset: 0, depth, left: 0, longest: grid.longest }
+            }
+        };
+        Self {
+            start: range.offset.0,
+            end: range.offset.0 + range.length.0,
+            stride: sequential.stride.map(|stride| stride.0),
+            position,
+        }
+    }
+
+    /// Where the next operation, of `length`, goes.
+    #[inline]
+    pub(crate) fn next(&mut self, length: u64) -> u64 {
+        let (room, stride) = (self.end - self.start, self.stride);
+        let walked = match &mut self.position {
+            Position::Own(walked) => advance(walked, length, room, stride),
+            Position::Interlocked(cursor) => cursor.advance(length, room, stride),
+            Position::Lockstep { walked, offset, depth, left, longest } => {
+                if *left == 0 {
+                    *offset = advance(walked, *longest, room, stride);
+                    *left = *depth;
+                }
+                *left -= 1;
+                *offset
+            }
+        };
+        self.start + walked
+    }
+}
+
+impl Cursor {
+    fn advance(&self, length: u64, room: u64, stride: Option<u64>) -> u64 {
+        // Relaxed: the position is all that workers tell each other by it.
+        let mut before = self.0.load(Ordering::Relaxed);
+        loop {
+            let mut walked = before;
+            let place = advance(&mut walked, length, room, stride);
+            match self.0.compare_exchange_weak(before, walked, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return place,
+                Err(now) => before = now,
+            }
+        }
+    }
+}
+
+/// Takes a place for `length` bytes at `walked`, or at the start if they do not fit into `room` there, and goes on.
+#[inline]
+fn advance(walked: &mut u64, length: u64, room: u64, stride: Option<u64>) -> u64 {
+    let place = if walked.saturating_add(length) > room { 0 } else { *walked };
+    *walked = place.saturating_add(stride.unwrap_or(length));
+    place
+}

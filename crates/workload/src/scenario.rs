@@ -1,0 +1,239 @@
+//! A scenario: what one run consists of, whatever language it was typed in.
+//!
+//! Spans follow one another; the jobs of a span run at the same time; a job has targets and threads, and says what
+//! its threads do to each target. The native form, DiskSpd, SQLIO and fio are all read into this, and it is all that
+//! the engine knows.
+
+use plumb_block::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::workload::Workload;
+
+/// What one run consists of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// One after the other.
+    pub spans: Vec<Span>,
+}
+
+/// Jobs that run at the same time, and the window in which they are measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// How long the jobs run before they are measured.
+    pub warmup: Warmup,
+    /// How long they run on after they were measured.
+    pub cooldown: Nanos,
+    /// Write each target twice from end to end with 128 KiB blocks before (SNIA PTS 2.0.2, workload independent
+    /// preconditioning).
+    pub precondition: bool,
+    /// Repeat in rounds until the rounds agree, and report those.
+    pub steady: Option<Steady>,
+    /// Find the depth at which a latency is still kept, and report that.
+    pub latency_target: Option<LatencyTarget>,
+    /// What runs.
+    pub jobs: Vec<Job>,
+}
+
+/// How long jobs run before they are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Warmup {
+    /// So long; zero is not at all.
+    For(Nanos),
+    /// Until the rate has settled.
+    Auto,
+}
+
+/// Steady state by SNIA PTS 2.0.2: over five rounds, the largest and the smallest rate are within 20 % of the mean and
+/// the fitted line changes by less than 10 % of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Steady {
+    /// How many rounds at most. Each takes the duration of the jobs.
+    pub rounds_max: u32,
+}
+
+/// A latency that shall be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyTarget {
+    /// The latency.
+    pub latency: Nanos,
+    /// Which percent of operations keep it, above 0, at most 100.
+    pub percentile: f64,
+}
+
+/// Threads that do the same to targets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// A name for reports.
+    pub name: String,
+    /// On what.
+    pub targets: Vec<TargetUse>,
+    /// How many threads: for each target, or, if shared, in all.
+    pub threads: u32,
+    /// Every thread works on every target (DiskSpd `-F`, fio), rather than each on one.
+    pub threads_shared: bool,
+    /// With shared threads: the depth of the workload is that of a thread over all its targets together (DiskSpd `-O`,
+    /// fio), rather than on each.
+    pub depth_shared: bool,
+    /// Make missing target files of this size, and bring shorter ones to it.
+    pub size: Option<Bytes>,
+    /// How targets are opened.
+    pub opening: Opening,
+    /// Where threads run.
+    pub affinity: Affinity,
+    /// With what I/O priority.
+    pub priority: Priority,
+    /// Go on after a failed read, write or trim, and count it. A failed flush always ends the run.
+    pub continue_on_error: bool,
+    /// Wait so long after the start of the span before this job begins.
+    pub start_delay: Nanos,
+    /// What they do.
+    pub workload: Workload,
+}
+
+/// A target of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetUse {
+    /// As typed: a path, `#N`, or a scheme.
+    pub name: String,
+    /// With a shared depth: how often this target is chosen, relative to the others. At least 1.
+    pub weight: u32,
+}
+
+/// How targets are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opening {
+    /// Whether the page cache stands between.
+    pub caching: Caching,
+    /// How requests reach the kernel.
+    pub engine: Engine,
+    /// What a flush is.
+    pub flush: FlushCall,
+    /// What a durable write is.
+    pub durable_write: DurableWrite,
+}
+
+/// Whether the page cache stands between the requests and the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caching {
+    /// Through the page cache.
+    Cached,
+    /// Past it (O_DIRECT).
+    Direct,
+    /// Through it, and dropped from it at once (RWF_DONTCACHE).
+    DropBehind,
+    /// Loads and stores to a mapping of the file; a flush is msync.
+    Mapped,
+}
+
+/// How requests reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// io_uring where that is allowed, else one call at a time; which is said.
+    Auto,
+    /// io_uring or nothing.
+    IoUring,
+    /// pread and pwrite, one after the other: the depth is 1.
+    Synchronous,
+}
+
+/// What a flush is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushCall {
+    /// fdatasync(2): the data, and the metadata without which it cannot be read back.
+    Fdatasync,
+    /// fsync(2): the data and all metadata.
+    Fsync,
+    /// sync_file_range(2): hands dirty pages to the device and waits for them; makes nothing durable.
+    Range,
+}
+
+/// What a durable write is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DurableWrite {
+    /// RWF_DSYNC: the data, and the metadata without which it cannot be read back.
+    Dsync,
+    /// RWF_SYNC: all metadata too.
+    Sync,
+}
+
+/// Where threads run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Affinity {
+    /// Where the scheduler puts them.
+    Any,
+    /// Each on one of these processors, in turn.
+    Each(Vec<u32>),
+    /// All on any of these.
+    Shared(Vec<u32>),
+}
+
+/// The I/O priority of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// Only when nobody else asks (class idle).
+    Idle,
+    /// Best effort, level 7 of 7.
+    Low,
+    /// As usual.
+    Normal,
+}
+
+impl Opening {
+    /// Through the page cache, as applications do it.
+    pub const CACHED: Self = Self {
+        caching: Caching::Cached,
+        engine: Engine::Auto,
+        flush: FlushCall::Fdatasync,
+        durable_write: DurableWrite::Dsync,
+    };
+    /// Past the page cache.
+    pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };
+}
+
+impl Span {
+    /// One span of jobs, measured from the start to the end.
+    pub const fn of(jobs: Vec<Job>) -> Self {
+        Self {
+            warmup: Warmup::For(Nanos::ZERO),
+            cooldown: Nanos::ZERO,
+            precondition: false,
+            steady: None,
+            latency_target: None,
+            jobs,
+        }
+    }
+}
+
+impl Job {
+    /// One thread on one target, past the page cache.
+    pub fn on(target: &str, workload: Workload) -> Self {
+        Self {
+            name: target.to_owned(),
+            targets: vec![TargetUse { name: target.to_owned(), weight: 1 }],
+            threads: 1,
+            threads_shared: false,
+            depth_shared: false,
+            size: None,
+            opening: Opening::DIRECT,
+            affinity: Affinity::Any,
+            priority: Priority::Normal,
+            continue_on_error: false,
+            start_delay: Nanos::ZERO,
+            workload,
+        }
+    }
+}

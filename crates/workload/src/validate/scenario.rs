@@ -1,0 +1,212 @@
+//! What it takes for a scenario to be valid: its spans, its jobs, and how they get along.
+
+use std::num::NonZeroU32;
+
+use plumb_block::{Bytes, Nanos};
+
+use super::Checked;
+use crate::access::{Access, Walk};
+use crate::invalid::Invalid;
+use crate::scenario::{Affinity, Caching, Engine, Job, LatencyTarget, Scenario, Span, Warmup};
+use crate::workload::ByteRange;
+
+/// The rounds over which a steady state is judged (SNIA PTS 2.0.2).
+const STEADY_ROUNDS: u32 = 5;
+
+impl Scenario {
+    /// The most threads that a job can ask for.
+    pub const THREADS_MAX: u32 = 4096;
+
+    /// Checks every field of every span and job, and that they do not contradict each other.
+    ///
+    /// # Errors
+    /// The first field that makes no sense, with its place (`spans[0].jobs[1].workload.depth`), its value and what was
+    /// expected.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        if self.spans.is_empty() {
+            return Err(Invalid::new("spans", "empty", "at least one span"));
+        }
+        for (index, span) in self.spans.iter().enumerate() {
+            check_span(span).map_err(|invalid| invalid.within(&format!("spans[{index}]")))?;
+        }
+        Ok(())
+    }
+}
+
+fn check_span(span: &Span) -> Checked {
+    if span.jobs.is_empty() {
+        return Err(Invalid::new("jobs", "empty", "at least one job"));
+    }
+    if let Some(steady) = span.steady {
+        if steady.rounds_max < STEADY_ROUNDS {
+            let expected = format!("at least {STEADY_ROUNDS}, over which a steady state is judged");
+            return Err(Invalid::new("steady.rounds_max", steady.rounds_max, expected));
+        }
+        if span.latency_target.is_some() {
+            let expected = "none with steady: a run looks either for a steady state or for a depth";
+            return Err(Invalid::new("latency_target", "given", expected));
+        }
+    }
+    span.latency_target.map_or(Ok(()), check_latency_target)?;
+    for (index, job) in span.jobs.iter().enumerate() {
+        let place = format!("jobs[{index}]");
+        check_job(job).and_then(|()| check_job_in(job, span)).map_err(|invalid| invalid.within(&place))?;
+    }
+    check_verified_alone(span)
+}
+
+fn check_latency_target(target: LatencyTarget) -> Checked {
+    if target.latency == Nanos::ZERO {
+        return Err(Invalid::new("latency_target.latency", Nanos::ZERO, "a time above zero"));
+    }
+    if !(target.percentile > 0.0 && target.percentile <= 100.0) {
+        return Err(Invalid::new("latency_target.percentile", target.percentile, "above 0, at most 100"));
+    }
+    Ok(())
+}
+
+fn check_job(job: &Job) -> Checked {
+    if job.name.is_empty() {
+        return Err(Invalid::new("name", "empty", "a name for reports"));
+    }
+    if job.threads == 0 || job.threads > Scenario::THREADS_MAX {
+        return Err(Invalid::new("threads", job.threads, format!("1 to {}", Scenario::THREADS_MAX)));
+    }
+    check_targets(job)?;
+    check_depth_shared(job)?;
+    check_opening(job)?;
+    if let Affinity::Each(processors) | Affinity::Shared(processors) = &job.affinity
+        && processors.is_empty()
+    {
+        return Err(Invalid::new("affinity", "no processors", "at least one processor"));
+    }
+    job.workload.validate().map_err(|invalid| invalid.within("workload"))?;
+    let workers = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
+    job.workload.validate_workers(workers).map_err(|invalid| invalid.within("workload"))?;
+    let Some(size) = job.size else { return Ok(()) };
+    if size == Bytes(0) {
+        return Err(Invalid::new("size", size, "above zero"));
+    }
+    let resolved = job.workload.within(size).and_then(|workload| workload.validate());
+    resolved.map_err(|invalid| invalid.within("workload"))
+}
+
+fn check_targets(job: &Job) -> Checked {
+    if job.targets.is_empty() {
+        return Err(Invalid::new("targets", "empty", "at least one target"));
+    }
+    for (index, target) in job.targets.iter().enumerate() {
+        if target.name.is_empty() {
+            return Err(Invalid::new(format!("targets[{index}].name"), "empty", "a path, `#N`, or a scheme"));
+        }
+        let field = || format!("targets[{index}].weight");
+        if target.weight == 0 {
+            return Err(Invalid::new(field(), 0, "at least 1"));
+        }
+        if target.weight != 1 && !job.depth_shared {
+            let expected = "1 without a shared depth: each target has a depth of its own, so none is chosen";
+            return Err(Invalid::new(field(), target.weight, expected));
+        }
+    }
+    Ok(())
+}
+
+fn check_depth_shared(job: &Job) -> Checked {
+    if !job.depth_shared {
+        return Ok(());
+    }
+    if !job.threads_shared {
+        let expected =
+            "false where each thread works on one target: there is nothing to share the depth with";
+        return Err(Invalid::new("depth_shared", true, expected));
+    }
+    if walk_of(job) == Some(Walk::Parallel) {
+        let expected = "false with a parallel walk: it sends the depth of a target to each place";
+        return Err(Invalid::new("depth_shared", true, expected));
+    }
+    Ok(())
+}
+
+fn check_opening(job: &Job) -> Checked {
+    let (opening, depth) = (job.opening, job.workload.depth);
+    let is_mapped = opening.caching == Caching::Mapped;
+    if is_mapped && opening.engine == Engine::IoUring {
+        let expected = "auto or synchronous for a mapping: loads and stores make no requests";
+        return Err(Invalid::new("opening.engine", "io-uring", expected));
+    }
+    if depth > 1 && (is_mapped || opening.engine == Engine::Synchronous) {
+        let how = if is_mapped { "a mapping" } else { "synchronous calls" };
+        let expected =
+            format!("1 with {how}, which come one after the other; more threads make more at a time");
+        return Err(Invalid::new("workload.depth", depth, expected));
+    }
+    Ok(())
+}
+
+/// What depends on the span that a job is in.
+fn check_job_in(job: &Job, span: &Span) -> Checked {
+    let duration = job.workload.stop.duration;
+    for (asked, why) in [
+        (span.steady.is_some(), "the length of a round of a steady state"),
+        (
+            span.latency_target.is_some(),
+            "the \
+          length of a round in search of a latency",
+        ),
+    ] {
+        if asked && duration.is_none() {
+            return Err(Invalid::new("workload.stop.duration", "none", format!("a time: {why}")));
+        }
+    }
+    let is_serial = job.opening.caching == Caching::Mapped || job.opening.engine == Engine::Synchronous;
+    if span.latency_target.is_some() && is_serial {
+        let expected =
+            "auto or io-uring, not mapped, in search of a latency: without a queue there is no depth to vary";
+        return Err(Invalid::new("opening.engine", "synchronous", expected));
+    }
+    if let (Warmup::For(warmup), Some(duration)) = (span.warmup, duration) {
+        let end = warmup.saturating_add(duration);
+        if job.start_delay >= end {
+            let expected = format!("less than {end}, when the job is over already");
+            return Err(Invalid::new("start_delay", job.start_delay, expected));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing else may change what a job verifies.
+fn check_verified_alone(span: &Span) -> Checked {
+    let uses: Vec<(usize, &Job, &str)> = span
+        .jobs
+        .iter()
+        .enumerate()
+        .flat_map(|(index, job)| job.targets.iter().map(move |target| (index, job, target.name.as_str())))
+        .collect();
+    for (nth, (index, job, name)) in uses.iter().enumerate().filter(|(_, (_, job, _))| job.workload.verify) {
+        let disturbing = uses.iter().enumerate().find(|(other_nth, (_, other, other_name))| {
+            let same = *other_nth != nth && other_name == name;
+            same && other.workload.changes() && overlap(job.workload.range, other.workload.range)
+        });
+        if let Some((_, (other, _, _))) = disturbing {
+            let expected =
+                format!("false, or a range that jobs[{other}] does not change on {name} at the same time");
+            return Err(Invalid::new(format!("jobs[{index}].workload.verify"), true, expected));
+        }
+    }
+    Ok(())
+}
+
+fn overlap(one: ByteRange, other: ByteRange) -> bool {
+    let end = |range: ByteRange| range.offset.0.saturating_add(range.length.0);
+    one.offset.0 < end(other) && other.offset.0 < end(one)
+}
+
+fn walk_of(job: &Job) -> Option<Walk> {
+    match &job.workload.access {
+        Access::Sequential(sequential) => Some(sequential.walk),
+        Access::Random(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
