@@ -43,7 +43,9 @@ pub enum Error {
         profile: &'static str,
     },
     /// The profile is not a block workload: there is no scenario of it.
-    #[error("profile {profile} works on files and cannot be written down as a block workload: run it in a directory")]
+    #[error(
+        "profile {profile} works on files and cannot be written down as a block workload: run it in a directory"
+    )]
     IsNotBlocks {
         /// Which profile.
         profile: &'static str,

@@ -60,6 +60,8 @@ pub enum Extent {
     Time(Nanos),
     /// For so many transactions.
     Transactions(u64),
+    /// Each of so many files once, which are a transaction each; fewer if the files are scaled.
+    Tree(u64),
 }
 
 /// How a profile is carried out.
@@ -84,6 +86,8 @@ pub struct FileWork {
     pub(crate) program: fn(&Setting) -> Box<dyn Program>,
     /// How much room it takes at full size, about.
     pub(crate) room: Bytes,
+    /// Whether each thread takes so much, rather than all together.
+    pub(crate) each_thread: bool,
 }
 
 /// SQLite in one of its modes.

@@ -87,19 +87,22 @@ pub struct QueueOptions {
 pub struct Wait {
     /// Return when this many have completed, or nothing is in flight; 0 does not wait at all.
     pub completions: u32,
+    /// After this long fewer will do, as long as there is one: so that what completed early is not reported late
+    /// because others are slow. `None`: wait for all of them.
+    pub patience: Option<Nanos>,
     /// Return at this time at the latest.
     pub deadline: Option<Nanos>,
 }
 
 impl Wait {
     /// Do not wait.
-    pub const NONE: Self = Self { completions: 0, deadline: None };
+    pub const NONE: Self = Self { completions: 0, patience: None, deadline: None };
     /// Wait for one completion, however long it takes.
-    pub const ONE: Self = Self { completions: 1, deadline: None };
+    pub const ONE: Self = Self { completions: 1, patience: None, deadline: None };
 
     /// Wait for one completion, at most until `deadline`.
     pub const fn one_until(deadline: Nanos) -> Self {
-        Self { completions: 1, deadline: Some(deadline) }
+        Self { completions: 1, patience: None, deadline: Some(deadline) }
     }
 }
 

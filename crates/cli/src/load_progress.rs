@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Bytes, Nanos};
 use plumb_load::Progress;
-use plumb_trial::{Phase, StorageNow, Watcher};
+use plumb_trial::{Phase, TargetNow, Watcher};
 use plumb_workload::Scenario;
 
 /// How fine the bar counts: thousandths of the phase.
@@ -79,7 +79,7 @@ impl Watcher for Bar {
         self.set(share, format!("{}: {done}", self.phase));
     }
 
-    fn progress(&mut self, progress: &Progress, _storage: &dyn Fn() -> Vec<StorageNow>) {
+    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
         let (then, operations, flushes) = self.last;
         let now = progress.elapsed;
         let seconds = now.since(then).as_secs_f64();
@@ -102,10 +102,8 @@ impl Watcher for Bar {
     fn note(&mut self, line: &str) {
         self.bar.suspend(|| crate::terminal::say(&format!("plumb: {line}")));
     }
-}
 
-impl Drop for Bar {
-    fn drop(&mut self) {
+    fn end(self: Box<Self>) {
         self.bar.finish_and_clear();
     }
 }

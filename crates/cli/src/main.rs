@@ -3,6 +3,7 @@
 mod arguments;
 mod command;
 mod exit;
+mod live;
 mod load_progress;
 mod own;
 mod progress;

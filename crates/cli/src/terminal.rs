@@ -30,10 +30,18 @@ pub(crate) fn say(line: &str) {
 /// What stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and whether the locale
 /// is UTF-8.
 pub(crate) fn style() -> Style {
+    style_of(&io::stdout())
+}
+
+/// The same of stderr, where the live view is drawn.
+pub(crate) fn style_of_stderr() -> Style {
+    style_of(&io::stderr())
+}
+
+fn style_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Style {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let stdout = io::stdout();
-    let tty = stdout.is_terminal();
-    let width = rustix::termios::tcgetwinsize(&stdout)
+    let tty = stream.is_terminal();
+    let width = rustix::termios::tcgetwinsize(stream)
         .ok()
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| tty && *columns > 0)

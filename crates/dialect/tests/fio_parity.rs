@@ -268,6 +268,54 @@ fn traces_that_it_writes_are_read() {
     assert!(last > Nanos::millis(30) && last < Nanos::secs(30), "{last}");
 }
 
+/// A record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
+fn queued(time: u64, sector: u64, bytes: u32, kind: u32) -> Vec<u8> {
+    const QUEUED: u32 = 1 | 1 << 20;
+    let mut record = Vec::new();
+    record.extend(0x6561_7407_u32.to_le_bytes());
+    record.extend(0_u32.to_le_bytes());
+    record.extend(time.to_le_bytes());
+    record.extend(sector.to_le_bytes());
+    for field in [bytes, QUEUED | kind, 1, 8 << 20, 0, 0] {
+        record.extend(field.to_le_bytes());
+    }
+    record
+}
+
+#[test]
+fn a_blktrace_means_the_same_to_both() {
+    if !fio_is_here() {
+        return;
+    }
+    const READ: u32 = 1 << 16;
+    const WRITE: u32 = 1 << 17;
+    let records = [
+        queued(1_000_000, 0, 4096, READ),
+        queued(1_200_000, 8, 8192, WRITE),
+        queued(1_300_000, 64, 4096, READ),
+        queued(1_400_000, 32, 512, WRITE),
+        queued(1_500_000, 16, 16_384, READ),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("trace.bin"), records.concat()).unwrap();
+    let text =
+        "[x]\nread_iolog=trace.bin\nreplay_redirect=target\nfilename=target\nsize=1m\nioengine=psync\n";
+    std::fs::write(directory.path().join("target"), vec![0; 1 << 20]).unwrap();
+    let theirs = run_fio(directory.path(), text, &["--output-format=json"]);
+    let theirs: Value = serde_json::from_str(&theirs).unwrap();
+    let read = |name: &str| std::fs::read(directory.path().join(name));
+    let invocation = ours(text).unwrap();
+    let replay = invocation.replay.unwrap();
+    let trace = replay.apply(&trace::read_named(&replay.path, &read).unwrap());
+    assert_eq!(trace.targets, ["target"]);
+    let amounts = amounts(&trace);
+    for kind in ["read", "write"] {
+        let job = &theirs["jobs"][0][kind];
+        let expected = (job["total_ios"].as_u64().unwrap(), job["io_bytes"].as_u64().unwrap());
+        assert_eq!(amounts[kind], expected, "{kind}");
+    }
+}
+
 #[test]
 fn what_it_refuses_is_refused() {
     if !fio_is_here() {

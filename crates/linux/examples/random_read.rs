@@ -105,7 +105,7 @@ fn read(
             queue.submit(request).map_err(|_| "the queue is full")?;
             submitted += 1;
         }
-        queue.poll(Wait { completions: load.wait, deadline: None }, &mut completions)?;
+        queue.poll(Wait { completions: load.wait, patience: None, deadline: None }, &mut completions)?;
         for completion in completions.drain(..) {
             if !completion.outcome.is_done() {
                 return Err(format!("a read ended as {:?}", completion.outcome).into());

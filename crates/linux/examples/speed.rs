@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
     let workload = Workload {
         depth,
-        stop: Stop::Duration(Nanos::secs(seconds)),
+        stop: Stop::after(Nanos::secs(seconds)),
         ..Workload::over(range, Bytes::kib(4))
     };
     let mut worker = Worker::new(&device, &workload, WorkerOptions::default())?;

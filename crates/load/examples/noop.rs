@@ -3,7 +3,7 @@
 //! One worker, one thread, a queue that answers at its next poll with one reading of the clock for the whole batch.
 //! Latencies, time series and payload stamps are recorded as in any run.
 //!
-//! `cargo run --release -p plumb-load --example noop [SECONDS]`
+//! `cargo run --release -p plumb-load --example noop [SECONDS [CASE]]`; only the cases whose names contain CASE.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -97,7 +97,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             Workload { depth: 32, rate: Rate::iops(1e9), ..base.clone() },
         ),
     ];
-    for (name, workload) in cases {
+    let chosen = std::env::args().nth(2).unwrap_or_default();
+    for (name, workload) in cases.into_iter().filter(|(name, _)| name.contains(&chosen)) {
         let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
         let outcome = run(vec![worker], &clock, &AtomicBool::new(false), &mut |_| {})?;
         let side = outcome.application();

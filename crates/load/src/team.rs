@@ -80,8 +80,8 @@ impl SharedDepth {
 
 /// Where a team stands after a step.
 pub(crate) enum Stand {
-    /// Step again.
-    On,
+    /// Step again, at this time if it has just been read.
+    On(Option<Nanos>),
     /// Nothing is in flight and nothing starts before this time.
     Idle(Nanos),
     /// All is done.
@@ -113,7 +113,7 @@ impl<'a> Steps<'a> {
         }
         if let [worker] = &mut self.workers[..] {
             return Ok(match worker.step(now)? {
-                Step::Progressed | Step::Waiting { .. } => Stand::On,
+                Step::Progressed | Step::Waiting { .. } => Stand::On(worker.time_just_read()),
                 Step::Idle { until } => Stand::Idle(until),
                 Step::Done => Stand::Done,
             });
@@ -139,13 +139,13 @@ impl<'a> Steps<'a> {
             return Ok(Stand::Done);
         }
         if progressed {
-            return Ok(Stand::On);
+            return Ok(Stand::On(None));
         }
         if self.workers.iter().all(|worker| worker.in_flight() == 0) {
             return Ok(Stand::Idle(earliest));
         }
         self.wait(earliest.since(clock.now()));
-        Ok(Stand::On)
+        Ok(Stand::On(None))
     }
 
     /// Waits until something completed in any queue, but not longer than `time`.

@@ -98,9 +98,11 @@ pub struct Worker {
     completions: Vec<Completion>,
     /// Something could be submitted, but what is submitted goes to the device first.
     more_is_ready: bool,
-    /// What begins with the first step.
-    running: Option<Running>,
+    /// What begins with the first step. In a box, because each step takes it out and puts it back.
+    running: Option<Box<Running>>,
     interrupted: bool,
+    /// When the last step saw completions, if it did.
+    saw_at: Option<Nanos>,
     /// Whether a step waits for completions.
     waits: bool,
     /// Where others look while it runs.
@@ -150,6 +152,7 @@ impl Worker {
             completions: Vec::with_capacity(workload.depth as usize),
             running: None,
             interrupted: false,
+            saw_at: None,
             waits: true,
             board: Arc::new(Board::default()),
         })
@@ -159,14 +162,14 @@ impl Worker {
     /// start, unless several workers are to share a start.
     pub fn start(&mut self, now: Nanos, window: &Arc<Window>) {
         let start = now.saturating_add(self.options.start_delay);
-        self.running = Some(Running {
+        self.running = Some(Box::new(Running {
             start,
             window: Arc::clone(window),
             end: None,
             recorder: Recorder::new(self.stream.is_scheduled()),
             batch: Batch::starting_at(start),
             next_watch: start.saturating_add(self.watch_interval()),
-        });
+        }));
     }
 
     /// No operation starts any more, a flush that is due neither; those in flight are waited for.
@@ -191,6 +194,7 @@ impl Worker {
     }
 
     fn step_in(&mut self, running: &mut Running, now: Nanos) -> Result<Step, Fault> {
+        self.saw_at = None;
         if !running.recorder.is_measuring() {
             self.look_for_window(running);
         }
@@ -261,6 +265,13 @@ impl Worker {
     /// What says that something completed.
     pub(crate) fn wake_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.queue.wake_fd()
+    }
+
+    /// The time, if the last step has just read it and that is good enough for the next: what is on a schedule is late
+    /// or not by the clock alone.
+    #[inline]
+    pub(crate) fn time_just_read(&self) -> Option<Nanos> {
+        self.saw_at.filter(|_| !self.stream.is_scheduled())
     }
 
     /// How many requests are in flight.
@@ -370,6 +381,7 @@ impl Worker {
         self.hand_over(request)
     }
 
+    #[inline]
     fn hand_over(&mut self, request: Request) -> Result<bool, Fault> {
         match self.queue.submit(request) {
             Ok(()) => Ok(true),
@@ -389,6 +401,7 @@ impl Worker {
         } else {
             Wait {
                 completions: running.batch.wanted(self.table.len()),
+                patience: Some(Batch::PATIENCE),
                 deadline: Some(self.next_start.map_or(latest, |start| start.min(latest))),
             }
         };
@@ -400,15 +413,16 @@ impl Worker {
         };
         let mut completions = std::mem::take(&mut self.completions);
         running.batch.completed(completions.len(), last);
-        let mut fault = Ok(true);
-        for completion in completions.drain(..) {
-            let recorded = self.record(running, &completion);
-            if fault.is_ok() {
-                fault = recorded.map(|()| true);
+        self.saw_at = Some(last);
+        let mut fault = None;
+        for completion in &completions {
+            if let Err(error) = self.record(running, completion) {
+                fault.get_or_insert(error);
             }
         }
+        completions.clear();
         self.completions = completions;
-        fault
+        fault.map_or(Ok(true), Err)
     }
 
     #[inline]
@@ -480,6 +494,7 @@ impl Worker {
         self.options.share.index() as usize
     }
 
+    #[cold]
     fn breach(&self, how: &'static str) -> Fault {
         Fault::Contract { worker: self.index(), how }
     }

@@ -84,12 +84,12 @@ pub fn storage_side(
 }
 
 /// Different devices in the same window as one.
-pub fn beside(mut one: StorageSide, other: StorageSide) -> StorageSide {
+pub fn beside(mut one: StorageSide, other: &StorageSide) -> StorageSide {
     let flushed = one.flush_time() + other.flush_time();
     one.iops += other.iops;
     one.bytes_per_second += other.bytes_per_second;
     one.devices.extend(other.devices.iter().cloned());
-    one.count_in(&other, flushed);
+    one.count_in(other, flushed);
     one
 }
 

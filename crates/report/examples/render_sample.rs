@@ -1,4 +1,5 @@
-//! Renders a sample document: `cargo run --example render_sample -- virtual-machine html > report.html`.
+//! Renders a sample document: `cargo run --example render_sample -- virtual-machine html > report.html`; that of a load
+//! by `load/side-by-side`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -13,7 +14,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let format: Format = arguments.next().unwrap_or_else(|| "html".to_owned()).parse()?;
     let width = arguments.next().and_then(|width| width.parse().ok()).unwrap_or(100);
     let style = Style { width, colour: false, unicode: true };
-    let text = render(&common::recording(&name), format, style)?;
+    let text = match name.strip_prefix("load/") {
+        Some(load) if common::LOADS.contains(&load) => render(&common::load_recording(load), format, style)?,
+        _ => render(&common::recording(&name), format, style)?,
+    };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

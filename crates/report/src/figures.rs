@@ -139,7 +139,8 @@ impl SideRow {
     }
 
     fn taking(self, latency: Option<&Latency>) -> Self {
-        let show = |of: fn(&Latency) -> f64| quantity::or_dash(latency, |latency| quantity::duration(of(latency)));
+        let show =
+            |of: fn(&Latency) -> f64| quantity::or_dash(latency, |latency| quantity::duration(of(latency)));
         Self {
             p50: show(|latency| latency.p50),
             p99: show(|latency| latency.p99),
@@ -163,9 +164,9 @@ pub(crate) fn bucket_seconds(points: &[SeriesPoint]) -> f64 {
 pub(crate) fn masthead(host: Option<&str>, kernel: Option<&str>, started_at: &str) -> Vec<String> {
     let time = started_at.replace('T', " ").replace('Z', " UTC");
     [host.map(str::to_owned), kernel.map(|kernel| format!("Linux {kernel}")), Some(time)]
-    .into_iter()
-    .flatten()
-    .filter(|fact| !fact.trim().is_empty())
-    .map(|fact| printable(&fact))
-    .collect()
+        .into_iter()
+        .flatten()
+        .filter(|fact| !fact.trim().is_empty())
+        .map(|fact| printable(&fact))
+        .collect()
 }

@@ -2,10 +2,21 @@
 
 use std::path::PathBuf;
 
-use crate::CheckDocument;
+use serde::de::DeserializeOwned;
+
+use crate::{CheckDocument, LoadDocument};
 
 /// The sample `name`, as it was measured: without verdicts.
 pub(crate) fn document(name: &str) -> CheckDocument {
+    read(name)
+}
+
+/// The sample `name` of a load, as it was measured: without verdicts.
+pub(crate) fn load(name: &str) -> LoadDocument {
+    read(&format!("load/{name}"))
+}
+
+fn read<T: DeserializeOwned>(name: &str) -> T {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

@@ -1,10 +1,12 @@
 //! What a reader sees: the verdict rules and every output format.
 //!
-//! Everything here is a pure function of a recording; nothing asks a live device.
+//! Everything here is a pure function of a recording; nothing asks a live device. Only [`tui::LiveTerminal`] touches a
+//! terminal.
 //!
 //! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
 //! - [`render`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
 //! - [`Run`] is a run directory of any kind, opened as what it is.
+//! - [`tui`] shows a load while it runs.
 //! - [`terminal::survey`] shows write paths alone.
 
 pub mod balance;
@@ -23,6 +25,7 @@ pub mod quantity;
 pub mod recording;
 pub mod run;
 pub mod terminal;
+pub mod tui;
 pub mod verdict;
 pub mod wording;
 

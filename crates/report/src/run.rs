@@ -56,10 +56,15 @@ impl Run {
         let recording = Recording::open(directory)?;
         let Some(kind) = recording.result::<Kind>()? else { return Ok(None) };
         Ok(match kind.schema.as_str() {
-            CheckDocument::SCHEMA => CheckRecording::of(&recording)?.map(|check| Self::Check(Box::new(check))),
+            CheckDocument::SCHEMA => {
+                CheckRecording::of(&recording)?.map(|check| Self::Check(Box::new(check)))
+            }
             LoadDocument::SCHEMA => LoadRecording::of(&recording)?.map(|load| Self::Load(Box::new(load))),
             _ => {
-                return Err(OpenError::UnknownKind { directory: directory.display().to_string(), found: kind.schema });
+                return Err(OpenError::UnknownKind {
+                    directory: directory.display().to_string(),
+                    found: kind.schema,
+                });
             }
         })
     }

@@ -11,10 +11,21 @@ fn export(name: &str, format: Format) -> String {
     render(&common::recording(name), format, Style::default()).expect("an export")
 }
 
+/// The samples of checks as `format`, and those of loads.
+fn exports(format: Format) -> Vec<(String, String)> {
+    let checks = common::NAMES.map(|name| (name.to_owned(), export(name, format)));
+    let loads = common::LOADS.map(|name| {
+        (
+            format!("load {name}"),
+            render(&common::load_recording(name), format, Style::default()).expect("an export"),
+        )
+    });
+    checks.into_iter().chain(loads).collect()
+}
+
 #[test]
 fn promtool_accepts_the_metrics() {
-    for name in common::NAMES {
-        let metrics = export(name, Format::Prometheus);
+    for (name, metrics) in exports(Format::Prometheus) {
         let promtool = Command::new("promtool")
             .args(["check", "metrics"])
             .stdin(Stdio::piped())
@@ -35,8 +46,7 @@ fn promtool_accepts_the_metrics() {
 
 #[test]
 fn the_metrics_hold_together() {
-    for name in common::NAMES {
-        let metrics = export(name, Format::Prometheus);
+    for (name, metrics) in exports(Format::Prometheus) {
         let mut families = std::collections::HashSet::new();
         for line in metrics.lines() {
             if let Some(family) = line.strip_prefix("# TYPE ") {
@@ -52,9 +62,10 @@ fn the_metrics_hold_together() {
 #[test]
 fn fio_s_own_script_reads_the_bins() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["virtual-machine", "tmpfs", "denied"] {
+    let names = ["virtual-machine", "tmpfs", "denied", "load side-by-side", "load many-writers"];
+    for (name, text) in exports(Format::Fio).into_iter().filter(|(name, _)| names.contains(&name.as_str())) {
         let source = directory.path().join("fio.json");
-        std::fs::write(&source, export(name, Format::Fio)).unwrap();
+        std::fs::write(&source, text).unwrap();
         let target = directory.path().join(format!("{name}.csv"));
         for validate in [false, true] {
             let mut script = Command::new("fio_jsonplus_clat2csv");
@@ -95,4 +106,34 @@ fn csv_names_every_figure_with_its_unit() {
     ] {
         assert!(text.contains(row), "{row} is not in\n{text}");
     }
+}
+
+#[test]
+fn the_csv_of_a_load_holds_its_figures_and_its_time_series() {
+    let text = render(&common::load_recording("side-by-side"), Format::Csv, Style::default()).unwrap();
+    assert!(text.starts_with("section,name,at_seconds,metric,value,unit\n"));
+    for row in [
+        "target,/mnt/plain/io.dat,,sync_operations,2700,operations",
+        "target,/mnt/plain/io.dat,,storage_flushes,2700,flushes",
+        "load,,,cpu_user,1.1,seconds",
+        "series,/mnt/tiered/io.dat,0.1,latency_max,0.0003,seconds",
+    ] {
+        assert!(text.contains(row), "{row} is not in\n{}", &text[..4000]);
+    }
+    for line in text.lines().filter(|line| !line.contains('"')) {
+        assert_eq!(line.split(',').count(), 6, "{line}");
+    }
+}
+
+#[test]
+fn fio_s_readers_find_a_load_s_directions() {
+    let text = render(&common::load_recording("many-writers"), Format::Fio, Style::default()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let job = &value["jobs"][0];
+    assert_eq!(job["write"]["total_ios"], 40_000);
+    assert_eq!(job["job options"]["rw"], "randwrite");
+    assert_eq!(job["job options"]["iodepth"], "16");
+    assert_eq!(job["sync"]["total_ios"], 40_000);
+    assert_eq!(job["read"]["total_ios"], 0);
+    assert_eq!(value["jobs"][1]["trim"]["total_ios"], 500);
 }

@@ -3,22 +3,35 @@
 
 mod common;
 
-use plumb_report::{CheckDocument, CheckRecording, Format, Style, render, verdict};
+use plumb_report::{
+    CheckDocument, CheckRecording, Format, LoadDocument, LoadRecording, Reportable, Style, verdict,
+};
 use serde_json::{Number, Value, json};
 
 /// Judges `value` and makes every format of it, if it is a document at all.
 fn report(value: Value, recording: &CheckRecording) -> bool {
     let Ok(mut document) = serde_json::from_value::<CheckDocument>(value) else { return false };
     document.verdicts = verdict::judge(&document);
-    let recording = CheckRecording { document, ..recording.clone() };
+    every_format(&CheckRecording { document, ..recording.clone() });
+    true
+}
+
+/// The same for a load.
+fn report_load(value: Value, recording: &LoadRecording) -> bool {
+    let Ok(mut document) = serde_json::from_value::<LoadDocument>(value) else { return false };
+    document.verdicts = verdict::judge_load(&document);
+    every_format(&LoadRecording { document, ..recording.clone() });
+    true
+}
+
+fn every_format(recording: &impl Reportable) {
     for format in Format::ALL {
         for width in [1, 100] {
             let style = Style { width, colour: false, unicode: true };
-            let made = render(&recording, format, style);
+            let made = recording.render(format, style);
             assert!(made.is_ok_and(|text| !text.is_empty()), "{format} of a document that came from JSON");
         }
     }
-    true
 }
 
 /// Replaces every number of `value` by what `of` makes of it.
@@ -80,9 +93,49 @@ fn nothing_negative_and_tiny_numbers_everywhere() {
     }
 }
 
+/// What stands in for a value in turn.
+fn damages() -> Vec<Value> {
+    let mut damages = vec![Value::Null, json!([]), json!({}), json!(u64::MAX), json!(-1), json!(1e308)];
+    damages.extend(["", "\u{202e}\u{0}<b>", "ffff\u{fffd}…"].map(Value::from));
+    damages
+}
+
+#[test]
+fn loads_with_odd_numbers_everywhere() {
+    for name in common::LOADS {
+        let recording = common::load_recording(name);
+        let whole = serde_json::to_value(&recording.document).unwrap();
+        for float in [f64::MAX, 0.0, -1.0, f64::MIN_POSITIVE] {
+            for integer in [0, u64::from(u32::MAX)] {
+                let mut value = whole.clone();
+                numbers(&mut value, &|number| if number.is_u64() { json!(integer) } else { json!(float) });
+                assert!(report_load(value, &recording), "{name} is no document any more");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_field_of_a_load_damaged_in_turn() {
+    let recording = LoadRecording::without_distributions(common::load_document("all-wrong"));
+    let whole = serde_json::to_value(&recording.document).unwrap();
+    let mut all = Vec::new();
+    pointers(&whole, "", &mut all);
+    // The totals are shaped and read as the target is.
+    all.retain(|pointer| !pointer.contains("/total/"));
+    let mut documents = 0;
+    for pointer in &all {
+        for damage in damages() {
+            let mut value = whole.clone();
+            *value.pointer_mut(pointer).unwrap() = damage;
+            documents += usize::from(report_load(value, &recording));
+        }
+    }
+    assert!(documents > 100, "only {documents} damaged documents could be read");
+}
+
 #[test]
 fn every_field_damaged_in_turn() {
-    let strings = ["", "\u{202e}\u{0}<b>", "ffff\u{fffd}…"];
     for name in ["hard-drive", "denied"] {
         // Without distributions, so that many documents are made soon.
         let recording = CheckRecording::without_distributions(common::document(name));
@@ -91,10 +144,7 @@ fn every_field_damaged_in_turn() {
         pointers(&whole, "", &mut all);
         let mut documents = 0;
         for pointer in &all {
-            let mut damages =
-                vec![Value::Null, json!([]), json!({}), json!(u64::MAX), json!(-1), json!(1e308)];
-            damages.extend(strings.map(Value::from));
-            for damage in damages {
+            for damage in damages() {
                 let mut value = whole.clone();
                 *value.pointer_mut(pointer).unwrap() = damage;
                 documents += usize::from(report(value, &recording));

@@ -7,9 +7,10 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use plumb_report::{CheckRecording, Format, Style, render};
+use plumb_report::load::{Part, histogram_tag, series_name};
+use plumb_report::{Format, Reportable, Style, render};
 
-fn page(recording: &CheckRecording) -> String {
+fn page(recording: &impl Reportable) -> String {
     render(recording, Format::Html, Style::default()).expect("a page")
 }
 
@@ -150,4 +151,35 @@ fn the_page_says_what_the_document_says() {
     ] {
         assert!(html.contains(words), "{words}");
     }
+}
+
+#[test]
+fn every_load_draws_without_an_error_and_stays_small() {
+    for name in common::LOADS {
+        let recording = common::load_recording(name);
+        let html = page(&recording);
+        assert!(html.len() < 260 * 1024, "{name}: {} bytes", html.len());
+        assert!(!html.contains("<img"), "{name}: a name became an element");
+        let Some(seen) = open(&html, name) else { return };
+        assert!(title(&seen.dom).ends_with("ready"), "{name}: the script did not end: {}", seen.said);
+        assert!(!seen.said.contains("CONSOLE") && !seen.dom.contains("<img"), "{name}: {}", seen.said);
+        let charts = 3 * recording.series.len() + usize::from(!recording.histograms.is_empty());
+        assert_eq!(seen.dom.matches("<canvas").count(), charts, "{name}: a chart is missing");
+    }
+}
+
+#[test]
+fn a_load_of_many_targets_stays_small() {
+    let mut recording = common::load_recording("cache-or-disk");
+    let long: Vec<_> = recording.series[0].1.iter().cycle().take(16_384).copied().collect();
+    let target = recording.document.targets[2].clone();
+    recording.document.targets = vec![target; 40];
+    let histogram = recording.histograms.values().next().cloned().unwrap();
+    for index in 0..40 {
+        recording.series.push((series_name(index), long.clone()));
+        recording.histograms.insert(histogram_tag(index, Part::Read), histogram.clone());
+    }
+    let html = page(&recording);
+    assert!(html.len() < 400 * 1024, "{} bytes", html.len());
+    assert!(html.contains("The first 8 targets are shown"));
 }

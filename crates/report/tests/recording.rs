@@ -5,9 +5,11 @@ mod common;
 use std::path::Path;
 
 use plumb_block::Nanos;
+use plumb_measure::Histogram;
 use plumb_measure::run::{Manifest, Place, RunDirectory, TaggedHistogram};
 use plumb_measure::series::{Series, SeriesEvent};
-use plumb_report::{CheckRecording, Format, Style, render};
+use plumb_report::load::{Part, histogram_tag, series_name};
+use plumb_report::{CheckRecording, Format, LoadRecording, OpenError, Reportable, Run, Style, render};
 
 /// Writes the sample `name` as a run, all phases with one distribution and one series.
 fn write_run(directory: &Path, name: &str) -> CheckRecording {
@@ -75,4 +77,66 @@ fn a_document_alone_still_makes_every_format() {
             );
         }
     }
+}
+
+/// Writes the sample `name` of a load as a run.
+fn write_load(directory: &Path, name: &str) -> LoadRecording {
+    let recording = common::load_recording(name);
+    let manifest = Manifest::starting("fio", vec!["plumb".into()], 42, "2026-03-14T09:26:53Z");
+    let run = RunDirectory::create(Place::At(directory), manifest).expect("a run directory");
+    for (tag, histogram) in &recording.histograms {
+        let histogram = histogram.clone();
+        let tagged = TaggedHistogram { tag: tag.clone(), start: Nanos(0), length: Nanos::secs(3), histogram };
+        run.append_histograms(&[tagged]).expect("a histogram");
+    }
+    for index in 0..recording.document.targets.len() {
+        let mut series = Series::starting_at(Nanos(0), Nanos::secs(3));
+        (0..30_000_u64).for_each(|at| {
+            series.record(SeriesEvent { at: Nanos(at * 100_000), bytes: 4096, latency: Nanos(50_000) });
+        });
+        run.append_series(&series_name(index), &series).expect("a series");
+    }
+    run.write_result(&recording.document).expect("a result");
+    run.finish(None, "2026-03-14T09:27:53Z").expect("a manifest");
+    recording
+}
+
+#[test]
+fn a_run_is_opened_as_what_it_is() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for name in common::LOADS {
+        let path = directory.path().join(name);
+        let written = write_load(&path, name);
+        let Some(Run::Load(read)) = Run::open(&path).expect("a run") else { panic!("{name} is no load") };
+        assert_eq!(read.document, written.document, "{name}");
+        for index in 0..written.document.targets.len() {
+            assert_eq!(read.series_of(index).len(), 30, "{name}");
+            let count =
+                |recording: &LoadRecording| recording.histogram(index, Part::Write).map(Histogram::count);
+            assert_eq!(count(&read), count(&written), "{name}: {}", histogram_tag(index, Part::Write));
+        }
+        let run = Run::Load(read);
+        assert_eq!(run.verdicts(), written.document.verdicts);
+        for format in Format::ALL {
+            let text = render(&run, format, Style::default()).expect("a report");
+            assert!(text.ends_with('\n'), "{name} as {format} has no last line's end");
+        }
+    }
+    let check = directory.path().join("check");
+    write_run(&check, "tmpfs");
+    assert!(matches!(Run::open(&check), Ok(Some(Run::Check(_)))));
+}
+
+#[test]
+fn a_run_of_a_kind_that_is_not_known_is_named() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let manifest = Manifest::starting("other", vec![], 1, "2026-03-14T09:26:53Z");
+    let run = RunDirectory::create(Place::At(directory.path()), manifest).expect("a run directory");
+    assert!(matches!(Run::open(directory.path()), Ok(None)));
+    run.write_result(&serde_json::json!({"schema": "plumb/other/7"})).expect("a result");
+    let error = Run::open(directory.path()).expect_err("no known kind");
+    assert!(
+        matches!(error, OpenError::UnknownKind { .. }) && error.to_string().contains("`plumb/other/7`"),
+        "{error}"
+    );
 }

@@ -3,10 +3,20 @@
 mod common;
 
 use plumb_path::Survey;
-use plumb_report::{Format, Style, render, terminal};
+use plumb_report::{Format, Reportable, Style, terminal};
 
 fn text(name: &str, style: Style) -> String {
-    render(&common::recording(name), Format::Terminal, style).expect("text")
+    let recording: Box<dyn Reportable> = match name.strip_prefix("load-") {
+        Some(load) => Box::new(common::load_recording(load)),
+        None => Box::new(common::recording(name)),
+    };
+    recording.render(Format::Terminal, style).expect("text")
+}
+
+/// The samples of checks, and those of loads.
+fn names() -> Vec<String> {
+    let loads = common::LOADS.map(|name| format!("load-{name}"));
+    common::NAMES.map(str::to_owned).into_iter().chain(loads).collect()
 }
 
 /// The columns that no break can help: paths that are to be copied, and single long words.
@@ -16,7 +26,8 @@ fn too_long(line: &str, width: usize) -> bool {
 
 #[test]
 fn every_sample_at_three_widths() {
-    for name in common::NAMES {
+    for name in names() {
+        let name = name.as_str();
         for width in [60, 100, 160] {
             let text = text(name, Style { width, colour: false, unicode: true });
             insta::assert_snapshot!(format!("{name}-{width}"), text);
@@ -31,17 +42,17 @@ fn every_sample_at_three_widths() {
 
 #[test]
 fn without_utf_8_everything_is_ascii() {
-    for name in common::NAMES {
-        let text = text(name, Style { width: 80, colour: false, unicode: false });
+    for name in names() {
+        let text = text(&name, Style { width: 80, colour: false, unicode: false });
         assert!(text.is_ascii(), "{name}: {text}");
     }
 }
 
 #[test]
 fn colours_change_nothing_but_colours() {
-    for name in common::NAMES {
-        let plain = text(name, Style { width: 100, colour: false, unicode: true });
-        let coloured = text(name, Style { width: 100, colour: true, unicode: true });
+    for name in names() {
+        let plain = text(&name, Style { width: 100, colour: false, unicode: true });
+        let coloured = text(&name, Style { width: 100, colour: true, unicode: true });
         assert!(coloured.contains("\u{1b}[1m"));
         let mut bare = String::new();
         for piece in coloured.split('\u{1b}') {

@@ -24,4 +24,4 @@ pub use error::{FailureKind, TrialError};
 pub use rounds::SpanRun;
 pub use span::{Ended, Ran};
 pub use trial::{Request, Trial, TrialEnded, run};
-pub use watcher::{Phase, StorageNow, Watcher};
+pub use watcher::{Phase, TargetNow, Watcher};

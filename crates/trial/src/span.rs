@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Bytes, Clock, Nanos, StorageSnapshot};
 use plumb_load::{
-    Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult, run_teams,
+    Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult, Totals,
+    run_teams,
 };
 use plumb_workload::{Span, Warmup};
 
@@ -15,7 +16,7 @@ use crate::error::TrialError;
 use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::Targets;
 use crate::verify::verify;
-use crate::watcher::{Phase, StorageNow, Watcher};
+use crate::watcher::{Phase, TargetNow, Watcher};
 
 /// How a span ended.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Stage<'_> {
             duration,
             cooldown: span.cooldown,
         };
-        let mut sides = Sides::new(self.targets, number, &conduct, self.watcher);
+        let mut sides = Sides::new(self.targets, number, &posts, &conduct, self.watcher);
         let (teams, ended) = match run_teams(teams, &conduct, &mut sides) {
             Ok(teams) if self.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
@@ -138,6 +139,7 @@ fn take_in(result: &mut SpanResult, teams: Vec<TeamOutcome>, posts: &[Post], fir
 struct Sides<'a> {
     targets: &'a Targets,
     number: usize,
+    posts: &'a [Post],
     watcher: &'a mut dyn Watcher,
     duration: Option<Nanos>,
     cooldown: Nanos,
@@ -154,7 +156,13 @@ struct Reading {
 }
 
 impl<'a> Sides<'a> {
-    fn new(targets: &'a Targets, number: usize, conduct: &Conduct<'_>, watcher: &'a mut dyn Watcher) -> Self {
+    fn new(
+        targets: &'a Targets,
+        number: usize,
+        posts: &'a [Post],
+        conduct: &Conduct<'_>,
+        watcher: &'a mut dyn Watcher,
+    ) -> Self {
         let begins_at_once = conduct.warmup == Warmup::For(Nanos::ZERO);
         if !begins_at_once {
             let expected = match conduct.warmup {
@@ -166,6 +174,7 @@ impl<'a> Sides<'a> {
         Self {
             targets,
             number,
+            posts,
             watcher,
             duration: conduct.duration,
             cooldown: conduct.cooldown,
@@ -218,15 +227,28 @@ impl<'a> Sides<'a> {
     }
 }
 
+/// What all workers on a use have done.
+fn totals_of(place: usize, posts: &[Post], progress: &Progress) -> Totals {
+    let mut totals = Totals::default();
+    for (post, workers) in posts.iter().zip(&progress.teams) {
+        let mine = post.uses.iter().zip(workers).filter(|(one, _)| **one == place);
+        mine.for_each(|(_, worker)| totals.add(worker));
+    }
+    totals
+}
+
 impl Observer for Sides<'_> {
     fn look(&mut self, progress: &Progress) {
-        let targets = self.targets;
-        let number = self.number;
-        let storage = || {
-            let uses = targets.of_span(number);
-            uses.map(|(_, one)| StorageNow { counters: targets.beneath(one).read().ok() }).collect()
+        let (targets, number, posts) = (self.targets, self.number, self.posts);
+        let now = || {
+            let uses = targets.of_span(number).map(|(place, one)| TargetNow {
+                name: one.name.clone(),
+                application: totals_of(place, posts, progress),
+                storage: targets.beneath(one).read().ok(),
+            });
+            uses.collect()
         };
-        self.watcher.progress(progress, &storage);
+        self.watcher.progress(progress, &now);
     }
 
     fn window_begins(&mut self, warmup: Nanos, settled: bool) {

@@ -109,7 +109,7 @@ pub(crate) fn all_storage(result: &SpanResult, uses: &[&Use]) -> Result<StorageS
         }
         seen.push(names);
         whole = Some(match whole {
-            Some(whole) => storage::beside(whole, side),
+            Some(whole) => storage::beside(whole, &side),
             None => side,
         });
     }
@@ -137,7 +137,7 @@ fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob 
             Caching::Mapped => load::Caching::Mapped,
         },
         scheduled: workload.rate != Rate::Unlimited,
-        flush: flushes.then(|| match (job.opening.caching, job.opening.flush) {
+        flush: flushes.then_some(match (job.opening.caching, job.opening.flush) {
             (Caching::Mapped, _) => load::FlushMethod::Msync,
             (_, FlushCall::Range) => load::FlushMethod::Range,
             _ if is_disk => load::FlushMethod::Device,

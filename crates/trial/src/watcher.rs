@@ -1,7 +1,7 @@
 //! Who watches a trial: the progress line, the live view.
 
 use plumb_block::{Bytes, Nanos, StorageSnapshot};
-use plumb_load::Progress;
+use plumb_load::{Progress, Totals};
 
 /// What a trial is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,15 @@ pub enum Phase {
     Verifying,
 }
 
-/// What the storage side has done until now, for one target of the span.
+/// What one target of the span has done until now, on both sides.
 #[derive(Debug, Clone)]
-pub struct StorageNow {
-    /// The counters beneath it; `None` where they are not known.
-    pub counters: Option<StorageSnapshot>,
+pub struct TargetNow {
+    /// As typed.
+    pub name: String,
+    /// What the workers saw since the start, warm-up included.
+    pub application: Totals,
+    /// The counters beneath it since the machine started; `None` where they are not known.
+    pub storage: Option<StorageSnapshot>,
 }
 
 /// Watches.
@@ -40,11 +44,14 @@ pub trait Watcher {
     /// So much of a file is laid out, or read back.
     fn bytes(&mut self, done: Bytes);
 
-    /// About ten times a second while a span runs. `storage` reads the counters of each target of the span.
-    fn progress(&mut self, progress: &Progress, storage: &dyn Fn() -> Vec<StorageNow>);
+    /// About ten times a second while a span runs. `targets` looks at each target of the span.
+    fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>);
 
     /// Something that the user should know now.
     fn note(&mut self, line: &str);
+
+    /// Nothing more comes.
+    fn end(self: Box<Self>);
 
     /// Whether latencies are wanted while it runs: they cost a little.
     fn wants_latency(&self) -> bool {

@@ -141,10 +141,6 @@ impl Workload {
         if !self.verify {
             return Ok(());
         }
-        if !self.writes() {
-            let expected = "false, for a workload that never writes: there is nothing to compare with";
-            return Err(Invalid::new("verify", true, expected));
-        }
         match self.content {
             Content::Pattern | Content::Reducible { dedup_percent: 0, .. } => Ok(()),
             Content::Reducible { dedup_percent, .. } => {

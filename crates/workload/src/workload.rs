@@ -45,7 +45,8 @@ pub struct Workload {
     pub division: Division,
     /// What writes consist of.
     pub content: Content,
-    /// Check every byte read against what was written, and read back all that was written at the end.
+    /// Check every byte read against what was written, and read back all that was written at the end. Blocks that an
+    /// earlier run of the same seed wrote are held against their own stamps.
     pub verify: bool,
 }
 

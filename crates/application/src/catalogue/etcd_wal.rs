@@ -27,7 +27,11 @@ pub(super) static PROFILE: Profile = Profile {
     }],
     variants: &[Variant { name: "fdatasync", summary: "as the fio job does" }],
     extent: Extent::Transactions(WRITES),
-    work: Work::Files(FileWork { program: |setting| Box::new(EtcdWal::new(setting)), room: Bytes::mib(44) }),
+    work: Work::Files(FileWork {
+        program: |setting| Box::new(EtcdWal::new(setting)),
+        room: Bytes::mib(44),
+        each_thread: true,
+    }),
 };
 
 const RECORD: u64 = 2300;

@@ -74,9 +74,9 @@ pub(super) struct Part<'a> {
 
 /// Whether what was appended is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sync {
-    No,
-    Fsync,
+pub(super) enum Delivery {
+    Visible,
+    Durable,
 }
 
 impl Part<'_> {
@@ -89,18 +89,18 @@ impl Part<'_> {
     }
 
     /// Makes one of the files that do not exist and writes as much into it as one append.
-    pub(super) fn create_appended(&mut self, hand: &mut Hand<'_>, sync: Sync) -> Step<()> {
+    pub(super) fn create_appended(&mut self, hand: &mut Hand<'_>, delivery: Delivery) -> Step<()> {
         let size = hand.chance.between(1, APPEND_MAX);
-        self.create(hand, size, sync)
+        self.create(hand, size, delivery)
     }
 
     /// Makes one of the files that do not exist and writes it whole.
     pub(super) fn create_whole(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         let size = hand.chance.gamma(self.set.size_mean);
-        self.create(hand, size, Sync::No)
+        self.create(hand, size, Delivery::Visible)
     }
 
-    fn create(&mut self, hand: &mut Hand<'_>, size: u64, sync: Sync) -> Step<()> {
+    fn create(&mut self, hand: &mut Hand<'_>, size: u64, delivery: Delivery) -> Step<()> {
         let Some(number) = take_any(&mut self.missing, hand) else { return Ok(()) };
         self.existing.push(number);
         self.sizes.insert(number, size);
@@ -109,7 +109,7 @@ impl Part<'_> {
         for offset in (0..size).step_by(PIECE as usize) {
             hand.append(file, PIECE.min(size - offset))?;
         }
-        if sync == Sync::Fsync {
+        if delivery == Delivery::Durable {
             hand.fsync(file)?;
             hand.durable_since(began);
         }
@@ -117,17 +117,17 @@ impl Part<'_> {
     }
 
     /// Reads one of the files whole and appends to it.
-    pub(super) fn read_and_append(&mut self, hand: &mut Hand<'_>, sync: Sync) -> Step<()> {
+    pub(super) fn read_and_append(&mut self, hand: &mut Hand<'_>, delivery: Delivery) -> Step<()> {
         let Some((number, file)) = self.open_any(hand)? else { return Ok(()) };
         self.read_whole(hand, number, file)?;
-        self.append_to(hand, number, file, sync)?;
+        self.append_to(hand, number, file, delivery)?;
         hand.close(file)
     }
 
     /// Appends to one of the files.
-    pub(super) fn append(&mut self, hand: &mut Hand<'_>, sync: Sync) -> Step<()> {
+    pub(super) fn append(&mut self, hand: &mut Hand<'_>, delivery: Delivery) -> Step<()> {
         let Some((number, file)) = self.open_any(hand)? else { return Ok(()) };
-        self.append_to(hand, number, file, sync)?;
+        self.append_to(hand, number, file, delivery)?;
         hand.close(file)
     }
 
@@ -159,13 +159,13 @@ impl Part<'_> {
         hand: &mut Hand<'_>,
         number: u64,
         file: plumb_block::FileId,
-        sync: Sync,
+        delivery: Delivery,
     ) -> Step<()> {
         let length = hand.chance.between(1, APPEND_MAX);
         let began = hand.begin();
         hand.append(file, length)?;
         *self.sizes.entry(number).or_default() += length;
-        if sync == Sync::Fsync {
+        if delivery == Delivery::Durable {
             hand.fsync(file)?;
             hand.durable_since(began);
         }

@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Nanos};
 
-use super::file_set::{FileSet, Part, Sync};
+use super::file_set::{Delivery, FileSet, PIECE, Part};
 use super::tree::Tree;
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 use crate::profile::{Extent, FileWork, Profile, Provenance, Variant, Work};
@@ -20,7 +20,11 @@ pub(super) static PROFILE: Profile = Profile {
     criteria: &[],
     variants: &[Variant { name: "no-sync", summary: "as Filebench does" }],
     extent: Extent::Time(Nanos::secs(30)),
-    work: Work::Files(FileWork { program: |setting| Box::new(Fileserver::new(setting)), room: Bytes::gib(2) }),
+    work: Work::Files(FileWork {
+        program: |setting| Box::new(Fileserver::new(setting)),
+        room: Bytes::gib(2),
+        each_thread: false,
+    }),
 };
 
 struct Fileserver(FileSet);
@@ -45,6 +49,10 @@ impl Program for Fileserver {
         self.0.threads
     }
 
+    fn call_bytes_max(&self) -> u64 {
+        PIECE
+    }
+
     fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()> {
         self.0.prepare(hand, preparation)
     }
@@ -58,7 +66,7 @@ impl Actor for Thread<'_> {
     fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         let began = hand.begin();
         self.0.create_whole(hand)?;
-        self.0.append(hand, Sync::No)?;
+        self.0.append(hand, Delivery::Visible)?;
         self.0.read(hand)?;
         self.0.delete(hand)?;
         hand.end(began);

@@ -19,9 +19,9 @@ pub(super) static PROFILE: Profile = Profile {
               0.82 syncs a transaction where a flush takes 60 us, fewer where it takes longer. steady-8k: 8 KiB, each \
               page once.",
     provenance: Provenance::Traced,
-    source: "PostgreSQL under pgbench, its system calls traced; sizes, syncs and their ratio are from the trace. \
-             Estimated: the time a client computes between commits (exponential, mean 525 us), chosen so that the \
-             traced ratio comes out on a disk like the traced one.",
+    source: "The system calls of a PostgreSQL server with one and with eight clients; sizes and the ratio of syncs to \
+             transactions are from that trace. Estimated: the time a client computes between commits (exponential, \
+             mean 525 us), chosen so that the traced ratio comes out where a flush takes 60 us.",
     leaves_out: "1 to 2 % of writes were longer than 24 KiB; the size of a write does not depend on how many \
                  transactions share it; clients sleep rather than compute; data files, checkpoints and the renaming \
                  of old segments.",
@@ -32,7 +32,11 @@ pub(super) static PROFILE: Profile = Profile {
         Variant { name: "steady-8k", summary: "one 8 KiB page for each commit" },
     ],
     extent: Extent::Time(Nanos::secs(30)),
-    work: Work::Files(FileWork { program: |setting| Box::new(PgWal::new(setting)), room: Bytes::mib(64) }),
+    work: Work::Files(FileWork {
+        program: |setting| Box::new(PgWal::new(setting)),
+        room: Bytes::mib(64),
+        each_thread: false,
+    }),
 };
 
 const PAGE: u64 = 8 << 10;
@@ -131,10 +135,11 @@ impl Program for PgWal {
     }
 
     fn notes(&self, measured: &Measured) -> Vec<String> {
-        let Some(ratio) = measured.syncs_per_transaction().filter(|_| self.threads > 1) else { return Vec::new() };
+        let Some(ratio) = measured.syncs_per_transaction().filter(|_| self.threads > 1) else {
+            return Vec::new();
+        };
         vec![format!(
-            "{} clients shared syncs: {ratio:.2} syncs a transaction (0.82 were traced with flushes of about 60 us; a \
-             slower flush is shared by more)",
+            "{} clients shared syncs: {ratio:.2} syncs a transaction (0.82 were traced; a slower flush is shared by more)",
             self.threads
         )]
     }
@@ -148,7 +153,8 @@ impl Actor for Client<'_> {
             hand.think(time)?;
         }
         let began = hand.begin();
-        wal.commit.commit(&hand.waiting(), || wal.flush(hand))?;
+        let halts = hand.halts();
+        wal.commit.commit(halts, || wal.flush(hand))?;
         hand.end_durable(began);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Nanos};
 
-use super::file_set::{FileSet, Part, Sync};
+use super::file_set::{Delivery, FileSet, PIECE, Part};
 use super::tree::Tree;
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 use crate::profile::{Extent, FileWork, Profile, Provenance, Variant, Work};
@@ -14,12 +14,16 @@ pub(super) static PROFILE: Profile = Profile {
               transaction: delete a file; create one, append 1 B to 16 KiB, fsync; open one, read it, append 1 B to \
               16 KiB, fsync; open one, read it.",
     provenance: Provenance::Published,
-    source: "Filebench, workload varmail.f, which goes back to PostMark. Estimated: nothing.",
+    source: "Filebench, workload varmail.f, which is PostMark with threads. Estimated: nothing.",
     leaves_out: "Each thread has names of its own instead of sharing all; message boxes and locks of a real server.",
     criteria: &[],
     variants: &[Variant { name: "fsync", summary: "as Filebench does" }],
     extent: Extent::Time(Nanos::secs(30)),
-    work: Work::Files(FileWork { program: |setting| Box::new(Varmail::new(setting)), room: Bytes::mib(64) }),
+    work: Work::Files(FileWork {
+        program: |setting| Box::new(Varmail::new(setting)),
+        room: Bytes::mib(64),
+        each_thread: false,
+    }),
 };
 
 struct Varmail(FileSet);
@@ -44,6 +48,10 @@ impl Program for Varmail {
         self.0.threads
     }
 
+    fn call_bytes_max(&self) -> u64 {
+        PIECE
+    }
+
     fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()> {
         self.0.prepare(hand, preparation)
     }
@@ -57,8 +65,8 @@ impl Actor for Thread<'_> {
     fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         let began = hand.begin();
         self.0.delete(hand)?;
-        self.0.create_appended(hand, Sync::Fsync)?;
-        self.0.read_and_append(hand, Sync::Fsync)?;
+        self.0.create_appended(hand, Delivery::Durable)?;
+        self.0.read_and_append(hand, Delivery::Durable)?;
         self.0.read(hand)?;
         hand.end(began);
         Ok(())

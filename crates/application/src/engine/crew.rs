@@ -1,8 +1,8 @@
 //! The threads of a run: prepared, started, watched, and brought together.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use plumb_block::{Clock, FileStore, Nanos};
@@ -49,22 +49,20 @@ pub(crate) fn perform(
     let threads = program.threads();
     let expected = conduct.duration.unwrap_or(Nanos::ZERO);
     let recording = Recording::starting_at(conduct.clock.now(), expected, threads);
-    let paused = match prepare(program, bench, &recording, tell) {
-        Ok(players) => {
-            let start = conduct.clock.now();
-            recording.restart(start, expected);
-            Crew { conduct, recording: &recording, halts: &halts, start }.play(players, tell)
-        }
-        Err(halt) => Err(halt),
+    let prepared = prepare(program, bench, &recording, tell);
+    let start = conduct.clock.now();
+    recording.restart(start, expected);
+    let (result, paused) = match prepared {
+        Ok(players) => Crew { conduct, recording: &recording, start }.play(players, tell),
+        Err(halt) => (Err(halt), Nanos::ZERO),
     };
-    let (paused, ending) = match paused {
-        Ok(paused) if !halts.is_stopped() => (paused, Ending::Complete),
-        Ok(paused) => (paused, Ending::Interrupted),
-        Err(Halt::Stopped) => (Nanos::ZERO, Ending::Interrupted),
+    let ending = match result {
+        Ok(()) if !halts.is_stopped() => Ending::Complete,
+        Ok(()) | Err(Halt::Stopped) => Ending::Interrupted,
         Err(Halt::Failed(error)) => return Err(error),
     };
     let end = conduct.clock.now().since(paused);
-    let mut measured = recording.into_book().finish(end, ending, threads);
+    let mut measured = recording.together(start).finish(end, ending, threads);
     measured.notes = lock(&notes).drain(..).collect();
     let more = program.notes(&measured);
     measured.notes.extend(more);
@@ -90,6 +88,7 @@ fn prepare<'a>(
     hand.syncfs()?;
     let player = |number| {
         let mut hand = Hand::of(bench, number, recording.of(number));
+        hand.warm(program.call_bytes_max());
         let actor = hand.unmeasured(|hand| program.actor(number, hand))?;
         hand.starts();
         Ok(Player { hand, actor })
@@ -101,13 +100,13 @@ fn prepare<'a>(
 struct Crew<'a> {
     conduct: &'a Conduct<'a>,
     recording: &'a Recording,
-    halts: &'a Halts<'a>,
     start: Nanos,
 }
 
 impl Crew<'_> {
-    /// Runs one thread for each player; how much time the one that paused longest took out of the measurement.
-    fn play(&self, players: Vec<Player<'_>>, tell: &mut dyn FnMut(&Moment<'_>)) -> Step<Nanos> {
+    /// Runs one thread for each player: how they ended together, and how much time the one that paused longest took out
+    /// of the measurement.
+    fn play(&self, players: Vec<Player<'_>>, tell: &mut dyn FnMut(&Moment<'_>)) -> (Step<()>, Nanos) {
         let threads = players.len() as u64;
         let mut ended = Vec::new();
         std::thread::scope(|scope| {
@@ -116,9 +115,10 @@ impl Crew<'_> {
                 let sender = sender.clone();
                 let quota = self.quota(number as u64, threads);
                 scope.spawn(move || {
-                    let end = self.turns(player, quota);
+                    let Player { mut hand, actor } = player;
+                    let end = self.turns(&mut hand, actor, quota);
                     // The receiver lives until all senders are gone.
-                    sender.send(end).expect("the crew waits for every thread");
+                    sender.send((end, hand.paused())).expect("the crew waits for every thread");
                 });
             }
             drop(sender);
@@ -134,20 +134,12 @@ impl Crew<'_> {
         together(ended)
     }
 
-    fn turns(&self, player: Player<'_>, mut quota: Quota) -> Step<Nanos> {
-        let Player { mut hand, mut actor } = player;
-        let mut all = || {
-            while quota.take(self.conduct.clock) {
-                hand.check()?;
-                actor.turn(&mut hand)?;
-            }
-            actor.finish(&mut hand)
-        };
-        let result = all();
-        if matches!(result, Err(Halt::Failed(_))) {
-            self.halts.fail();
+    fn turns(&self, hand: &mut Hand<'_>, mut actor: Box<dyn Actor + '_>, mut quota: Quota) -> Step<()> {
+        while quota.take(self.conduct.clock) {
+            hand.check()?;
+            actor.turn(hand)?;
         }
-        result.map(|()| hand.paused())
+        actor.finish(hand)
     }
 
     fn quota(&self, thread: u64, threads: u64) -> Quota {
@@ -163,17 +155,18 @@ impl Crew<'_> {
     }
 }
 
-/// The failure if there is one, else the stop if there was one, else the longest pause.
-fn together(ended: Vec<Step<Nanos>>) -> Step<Nanos> {
-    let mut longest = Ok(Nanos::ZERO);
-    for end in ended {
-        longest = match (longest, end) {
-            (Err(Halt::Failed(error)), _) | (_, Err(Halt::Failed(error))) => Err(Halt::Failed(error)),
-            (Err(Halt::Stopped), _) | (_, Err(Halt::Stopped)) => Err(Halt::Stopped),
-            (Ok(longest), Ok(pause)) => Ok(longest.max(pause)),
+/// The failure if there is one, else the stop if there was one; and the longest pause.
+fn together(ended: Vec<(Step<()>, Nanos)>) -> (Step<()>, Nanos) {
+    let mut together = (Ok(()), Nanos::ZERO);
+    for (end, paused) in ended {
+        together.1 = together.1.max(paused);
+        together.0 = match (together.0, end) {
+            (failed @ Err(Halt::Failed(_)), _) => failed,
+            (first, Ok(())) => first,
+            (_, end) => end,
         };
     }
-    longest
+    together
 }
 
 /// When a thread begins no more transactions.
@@ -198,4 +191,3 @@ impl Quota {
 fn share_of(total: u64, thread: u64, threads: u64) -> u64 {
     total / threads + u64::from(thread < total % threads)
 }
-

@@ -73,6 +73,8 @@ impl Meter<'_> {
                 if let Some(book) = self.book {
                     lock(book).failed(call, &error);
                 }
+                // The other threads stop at their next call, not only when this one has come to its end.
+                self.halts.fail();
                 Err(Error::of_call(error, call.is_sync()).into())
             }
         }
@@ -101,6 +103,17 @@ impl<'a> Hand<'a> {
     /// Goes on only if nothing ends the run.
     pub(crate) fn check(&self) -> Step<()> {
         self.meter.halts.check()
+    }
+
+    /// Makes memory and noise for calls of so many bytes.
+    pub(crate) fn warm(&mut self, bytes: u64) {
+        self.noise.next(bytes as usize);
+        self.into.first(bytes as usize).0.fill(1);
+    }
+
+    /// What ends the run, for those who wait.
+    pub(crate) fn halts(&self) -> &'a Halts<'a> {
+        self.meter.halts
     }
 
     /// The start of a transaction, or of what will be durable.
@@ -190,7 +203,9 @@ impl<'a> Hand<'a> {
         match opened {
             Some(file) => Ok(file),
             None => {
-                self.note("the file system refused direct I/O: reads and writes went through the page cache".into());
+                self.note(
+                    "the file system refused direct I/O: reads and writes went through the page cache".into(),
+                );
                 self.open(path)
             }
         }
@@ -237,7 +252,8 @@ impl<'a> Hand<'a> {
 
     /// Makes the whole file system durable.
     pub(crate) fn syncfs(&mut self) -> Step<()> {
-        self.meter.call(Call::Syncfs, 0, FileStore::syncfs)
+        self.meter
+            .call(Call::Syncfs, 0, |store: &dyn FileStore| -> plumb_block::Result<()> { store.syncfs() })
     }
 
     /// Makes the names of a directory durable.

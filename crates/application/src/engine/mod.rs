@@ -9,8 +9,8 @@
 
 mod crew;
 pub(crate) mod group_commit;
-mod hand;
 mod halt;
+mod hand;
 mod program;
 mod recording;
 mod scratch;
@@ -18,11 +18,11 @@ mod scratch;
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use crew::{Conduct, perform};
-pub(crate) use halt::{Halt, Halts, Step};
+pub(crate) use halt::Step;
 pub(crate) use hand::{Hand, Preparation};
 pub(crate) use program::{Actor, Program, Setting};
-pub(crate) use recording::{Book, Call, Took};
+pub(crate) use recording::{Book, Call, Took, lock};
 pub(crate) use scratch::Scratch;

@@ -20,6 +20,11 @@ pub(crate) trait Program: Send + Sync {
     /// The thread of that number. Not measured.
     fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
 
+    /// The most bytes that one call moves, so that memory for it is there before anything is measured.
+    fn call_bytes_max(&self) -> u64 {
+        64 << 10
+    }
+
     /// What a reader of these figures must know.
     fn notes(&self, _measured: &Measured) -> Vec<String> {
         Vec::new()

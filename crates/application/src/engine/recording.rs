@@ -178,7 +178,8 @@ impl Recording {
 
     /// Books for `threads`.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, threads: u32) -> Self {
-        let books = (0..threads.clamp(1, Self::BOOKS_MAX)).map(|_| Mutex::new(Book::starting_at(start, expected)));
+        let books =
+            (0..threads.clamp(1, Self::BOOKS_MAX)).map(|_| Mutex::new(Book::starting_at(start, expected)));
         Self { books: books.collect() }
     }
 
@@ -203,15 +204,13 @@ impl Recording {
         totals
     }
 
-    /// All of it in one book.
-    pub(crate) fn into_book(self) -> Book {
-        let books = self.books.into_iter().map(|book| book.into_inner().unwrap_or_else(PoisonError::into_inner));
-        let together = books.reduce(|mut together, book| {
-            together.merge(&book);
-            together
-        });
-        // There is always one: see `starting_at`.
-        together.unwrap_or_else(|| Book::starting_at(Nanos::ZERO, Nanos::ZERO))
+    /// All of it in one book, of a run that began at `start`.
+    pub(crate) fn together(&self, start: Nanos) -> Book {
+        let mut together = Book::starting_at(start, Nanos::ZERO);
+        for book in &self.books {
+            together.merge(&lock(book));
+        }
+        together
     }
 }
 

@@ -64,7 +64,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if !self.removed && let Err(error) = std::fs::remove_dir_all(&self.path) {
+        if !self.removed
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
             // Only a panic gets here, and it cannot be told otherwise.
             eprintln!("plumb: cannot remove {}: {error}", self.path.display());
         }

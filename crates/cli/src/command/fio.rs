@@ -1,10 +1,16 @@
 //! `plumb fio`: fio's command line and job files, its text, JSON and logs.
 
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
 use plumb_block::Bytes;
 use plumb_dialect::fio::{self, Format, Invocation, Surroundings};
+use plumb_linux::pagecache;
 use plumb_load::SpanResult;
 use plumb_measure::run::replace::replace;
 use plumb_trial::Trial;
+use plumb_workload::Scenario;
 
 use crate::command::running::{Running, read_file, usage};
 use crate::exit::Exit;
@@ -28,6 +34,9 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if invocation.output.parse_only {
         return Ok(Exit::Done);
     }
+    if !running.own.show_workload {
+        forget_cached(&invocation.meaning.scenario);
+    }
     running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine))
 }
 
@@ -50,7 +59,31 @@ fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machin
     }
 }
 
-/// How large a file is now.
+/// Takes the clean pages of all files out of the page cache, as fio does before it begins. A file that cannot be opened
+/// is said when it is.
+fn forget_cached(scenario: &Scenario) {
+    let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
+    for target in jobs.flat_map(|job| &job.targets) {
+        // Opening some things already does something; regular files are safe.
+        if !Path::new(&target.name).is_file() {
+            continue;
+        }
+        let (Ok(file), Some(size)) = (File::open(&target.name), target_size(&target.name)) else { continue };
+        if let Err(error) = pagecache::drop_clean(&file, Bytes(0), size, &target.name) {
+            terminal::say(&format!("plumb: {error}"));
+        }
+    }
+}
+
+/// How large a file or a block device is now.
 fn target_size(name: &str) -> Option<Bytes> {
-    Some(Bytes(std::fs::metadata(name).ok()?.len())).filter(|size| size.0 > 0)
+    let found = std::fs::metadata(name).ok()?;
+    let size = if found.file_type().is_block_device() {
+        let node = std::fs::canonicalize(name).ok()?;
+        let sectors = Path::new("/sys/class/block").join(node.file_name()?).join("size");
+        std::fs::read_to_string(sectors).ok()?.trim().parse::<u64>().ok()? * 512
+    } else {
+        found.len()
+    };
+    Some(Bytes(size)).filter(|size| size.0 > 0)
 }

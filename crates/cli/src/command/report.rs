@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use plumb_measure::run::replace::replace;
 use plumb_path::Severity;
-use plumb_report::{CheckRecording, Format, render};
+use plumb_report::{Format, Reportable as _, Run, render};
 
 use crate::arguments::ReportArguments;
 use crate::exit::{Exit, Refusal};
@@ -15,7 +15,7 @@ use crate::terminal;
 
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
-    let recording = CheckRecording::open(&arguments.run)
+    let recording = Run::open(&arguments.run)
         .map_err(|error| Refusal::because(Exit::Usage, error))?
         .ok_or_else(|| {
             let run = arguments.run.display();
@@ -30,7 +30,12 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Some(path) => write(path, text.as_bytes())?,
         None => terminal::print(&text)?,
     }
-    let found = recording.document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning);
+    // A load measures what it was told to: that this is unusual is no finding, that data is at risk is.
+    let least = match recording {
+        Run::Check(_) => Severity::Warning,
+        Run::Load(_) => Severity::Danger,
+    };
+    let found = recording.verdicts().iter().any(|verdict| verdict.severity >= least);
     Ok(if found { Exit::Finding } else { Exit::Done })
 }
 

@@ -1,5 +1,6 @@
 //! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,6 +14,7 @@ use plumb_trial::{FailureKind, Request, Trial, TrialEnded, Watcher};
 
 use crate::arguments::OwnArguments;
 use crate::exit::{Exit, Refusal};
+use crate::live::Live;
 use crate::load_progress::Bar;
 use crate::surroundings::{machine, parents, time_of_day};
 use crate::{stop, terminal};
@@ -74,11 +76,20 @@ impl Running {
         };
         let mut watcher = self.watcher(&request, &stop);
         let trial = plumb_trial::run(&request, &clock, &mut *watcher, &stop, &time_of_day);
-        drop(watcher);
+        watcher.end();
         Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
     }
 
-    fn watcher(&self, request: &Request, _stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
+    /// The live view if it is wanted and there is a terminal for it, otherwise a progress line.
+    fn watcher(&self, request: &Request, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
+        if self.own.tui && std::io::stderr().is_terminal() {
+            match Live::open(&format!("plumb {}", self.command), stop) {
+                Ok(live) => return Box::new(live),
+                Err(error) => terminal::say(&format!("plumb: no live view: {error}")),
+            }
+        } else if self.own.tui {
+            terminal::say("plumb: no live view: stderr is not a terminal");
+        }
         Box::new(Bar::on_stderr(&request.scenario))
     }
 }

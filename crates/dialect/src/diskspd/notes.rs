@@ -2,7 +2,7 @@
 
 use plumb_measure::SERIES_BUCKET;
 
-use super::profile::{CacheMode, MappedFlush, Precreate, Profile, Target, TimeSpan};
+use super::profile::{CacheMode, MappedFlush, Precreate, Profile, Target, TimeSpan, WriteContent};
 
 /// Notes, each once.
 #[derive(Debug, Default)]
@@ -47,11 +47,32 @@ impl Notes {
                 span.bucket_ms
             ));
         }
+        self.when(
+            span.seed != 0 && !span.targets.iter().any(|target| draws(span, target)),
+            "-z (RandSeed): nothing here follows from a seed",
+        );
         for target in &span.targets {
             self.of_caches(target);
             self.of_hints(target);
             self.of_offsets(span, target);
+            self.of_writes(span, target);
         }
+    }
+
+    /// What is said of writes where there are none.
+    fn of_writes(&mut self, span: &TimeSpan, target: &Target) {
+        if target.write_percent > 0 {
+            return;
+        }
+        self.when(
+            span.random_write_data || target.content != WriteContent::Counting,
+            "-Z (WriteBufferContent, RandomWriteData): nothing is written, so nothing is carried",
+        );
+        // With -Su beside it, -Sh, half of it counts for reads too.
+        self.when(
+            target.write_through && (target.mapped || target.cache == CacheMode::Cached),
+            "-Sw (WriteThrough): nothing is written, so nothing is written through",
+        );
     }
 
     fn of_caches(&mut self, target: &Target) {
@@ -90,7 +111,8 @@ impl Notes {
         let hints = target.hints;
         self.when(
             hints.random || hints.sequential,
-            "-fr, -fs (RandomAccess, SequentialScan): no hint is given; the kernel's readahead finds the pattern itself",
+            "-fr, -fs (RandomAccess, SequentialScan): no hint is given; the kernel's readahead finds the pattern \
+             itself",
         );
         self.when(
             hints.temporary,
@@ -115,7 +137,8 @@ impl Notes {
         );
         self.when(
             sequential && !target.interlocked && threads > 1 && target.thread_stride == 0,
-            "threads that start at one offset do not make the target's I/O sequential; -si shares the offset, -T sets them apart",
+            "threads that start at one offset do not make the target's I/O sequential; -si shares the offset, -T \
+             sets them apart",
         );
         self.when(
             target.weight != 1 && !span.requests_are_shared(),
@@ -134,4 +157,12 @@ impl Notes {
             self.said.push(note);
         }
     }
+}
+
+/// Whether anything about a target follows from the seed.
+const fn draws(span: &TimeSpan, target: &Target) -> bool {
+    let noise = span.random_write_data
+        || matches!(target.content, WriteContent::Random | WriteContent::Buffer { file: None, .. });
+    let mixed = target.write_percent > 0 && target.write_percent < 100;
+    target.random_percent > 0 || mixed || (target.write_percent > 0 && noise)
 }

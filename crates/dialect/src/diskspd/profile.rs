@@ -1,8 +1,8 @@
 //! DiskSpd's own description of a run: time spans, their targets, and what is printed.
 //!
-//! A command line and a profile file are two ways to write it; [`xml`](super::xml_write) is a third, and reading back
-//! what was written gives the same profile. Sizes are in bytes with all defaults filled in, so nothing here depends
-//! on how it was typed.
+//! A command line and XML are two ways to write it. [`write_profile`](super::write_profile) writes any profile as
+//! XML, and reading that back gives the same profile. Sizes are in bytes with all defaults filled in, so nothing
+//! here depends on how it was typed.
 
 use std::collections::BTreeSet;
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use plumb_block::Nanos;
+use plumb_workload::LatencyTarget;
 
 use super::trace::{Skip, Trace};
 use crate::Meaning;
@@ -85,8 +86,10 @@ pub struct ReportedJob {
     pub bandwidth_window: Nanos,
     /// Over which time rates of operations are averaged for their extremes.
     pub iops_window: Nanos,
-    /// `latency_target` and its percentile, if one is looked for.
-    pub latency_target: Option<(Nanos, f64)>,
+    /// The latency to keep, if the depth is looked for that keeps it.
+    pub latency_target: Option<LatencyTarget>,
+    /// How long each depth is tried, if that was said.
+    pub latency_window: Nanos,
     /// The steady state criterion as typed, and over which time.
     pub steady: Option<(String, Nanos)>,
     /// Failures are counted rather than final.

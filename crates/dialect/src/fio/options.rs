@@ -41,6 +41,15 @@ impl<'a> Options<'a> {
         self.section
     }
 
+    /// The name of the job: that of the section unless the section itself gives another. Files are called by that of
+    /// the section in any case, as with fio.
+    pub(super) fn name(&self) -> &'a str {
+        self.get("name");
+        let given = self.section.own.iter().rev().find(|setting| setting.name == "name");
+        let given = given.and_then(|setting| setting.value.as_deref());
+        given.filter(|name| !name.is_empty()).unwrap_or(&self.section.name)
+    }
+
     /// What k means.
     pub(super) fn base(&self) -> KbBase {
         self.base
@@ -128,7 +137,7 @@ impl<'a> Options<'a> {
         name: &'static str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, Error> {
-        let Some(number) = self.parsed(name, value::whole)? else { return Ok(None) };
+        let Some(number) = self.parsed(name, |text| self.counted(name, text))? else { return Ok(None) };
         if range.contains(&number) {
             return Ok(Some(number));
         }
@@ -137,6 +146,20 @@ impl<'a> Options<'a> {
             end => format!("{} to {end}", range.start()),
         };
         Err(self.error(name, format!("is {number}: expected {expected}")))
+    }
+
+    /// A whole number in `text`; says what a unit makes of it.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(super) fn counted(&self, name: &str, text: &str) -> Result<u64, String> {
+        let number = value::whole(text, self.base)?;
+        if text.ends_with(|letter: char| letter.is_ascii_alphabetic()) && !text.starts_with("0x") {
+            self.note(format!(
+                "{name}={text} is {number}: units multiply numbers as they do bytes, as in fio"
+            ));
+        }
+        Ok(number)
     }
 
     /// A number with a fraction.

@@ -1,8 +1,9 @@
 //! Options that have no meaning here, and why: said once, so that nobody relies on them.
 
 /// Each option and the reason.
-const SAID: [(&str, &str); 78] = [
+const SAID: [(&str, &str); 79] = [
     ("thread", "workers are always threads"),
+    ("threads", "fio itself does not know what it means; workers are always threads"),
     ("invalidate", "targets begin outside the page cache whatever it says"),
     ("fallocate", "missing files are made of written blocks, so nothing is only allocated"),
     ("overwrite", "missing files are always made in full before the first write"),

@@ -51,7 +51,7 @@ fn fair_shares(whole: u32, count: u32) -> Vec<u8> {
 }
 
 fn share(text: &str) -> Result<u8, String> {
-    match value::whole(text) {
+    match value::whole(text, KbBase::Compatible) {
         Ok(percent @ 0..=100) => Ok(percent as u8),
         _ => Err(format!("`{text}` is not a whole share from 0 to 100 %")),
     }

@@ -76,15 +76,12 @@ pub(super) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
     number.checked_mul(unit).map(Nanos).ok_or_else(|| format!("`{text}` is longer than 584 years"))
 }
 
-/// A whole number.
+/// A whole number. As with fio, k, m and g multiply it like bytes.
 ///
 /// # Errors
 /// What was expected.
-pub(super) fn whole(text: &str) -> Result<u64, String> {
-    match number_and_unit(text)? {
-        (number, "") => Ok(number),
-        _ => Err(format!("`{text}` is not a whole number")),
-    }
+pub(super) fn whole(text: &str, base: KbBase) -> Result<u64, String> {
+    bytes(text, base).map_err(|_| format!("`{text}` is not a whole number"))
 }
 
 /// A number with or without a fraction, not negative.
@@ -230,7 +227,10 @@ mod tests {
 
     #[test]
     fn an_empty_direction_is_not_given() {
-        let three = |text| three(text, whole).map(|three| [three.read, three.write, three.trim]);
+        let three = |text| {
+            three(text, |part| whole(part, KbBase::Compatible))
+                .map(|three| [three.read, three.write, three.trim])
+        };
         assert_eq!(three("1"), Ok([Some(1), Some(1), Some(1)]));
         assert_eq!(three("1,2"), Ok([Some(1), Some(2), Some(2)]));
         assert_eq!(three("1,2,3"), Ok([Some(1), Some(2), Some(3)]));

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use plumb_load::{Direction, SpanResult};
+use plumb_measure::StorageSide;
 
 use super::{Buffering, Invocation, Pattern};
 use crate::machine::Machine;
@@ -101,20 +102,20 @@ fn latency(direction: &Direction, lines: &mut Vec<String>) {
 fn storage(result: &SpanResult, lines: &mut Vec<String>) {
     lines.push("\nStorage: what the devices beneath were handed".to_owned());
     for target in &result.targets {
-        lines.push(match &target.storage {
-            Ok(side) => {
-                let flushes = side.flushes.map_or_else(|| "unknown".to_owned(), |flushes| flushes.to_string());
-                let mean = side.io_bytes_mean.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes:.0} bytes"));
-                format!(
-                    "{}: reads {}, writes {}, flushes {flushes}, IOs/sec {:.2}, MBs/sec {:.2}, mean I/O {mean}",
-                    target.name,
-                    side.reads,
-                    side.writes,
-                    side.iops,
-                    side.bytes_per_second / f64::from(1 << 20),
-                )
-            }
-            Err(reason) => format!("{}: not known: {reason}", target.name),
-        });
+        let handed = match &target.storage {
+            Ok(side) => handed(side),
+            Err(reason) => format!("not known: {reason}"),
+        };
+        lines.push(format!("{}: {handed}", target.name));
     }
+}
+
+fn handed(side: &StorageSide) -> String {
+    let flushes = side.flushes.map_or_else(|| "unknown".to_owned(), |flushes| flushes.to_string());
+    let mean = side.io_bytes_mean.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes:.0} bytes"));
+    let (reads, writes, iops) = (side.reads, side.writes, side.iops);
+    let mib = side.bytes_per_second / f64::from(1 << 20);
+    format!(
+        "reads {reads}, writes {writes}, flushes {flushes}, IOs/sec {iops:.2}, MBs/sec {mib:.2}, mean I/O {mean}"
+    )
 }

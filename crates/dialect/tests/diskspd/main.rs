@@ -9,6 +9,7 @@ mod outputs;
 mod positive;
 mod profiles;
 mod results;
+mod switches;
 
 use std::io;
 

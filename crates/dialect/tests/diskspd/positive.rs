@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Nanos};
+use plumb_dialect::diskspd::{self, Command};
 use plumb_workload::{
     Access, Affinity, Amount, Arrival, Burst, Caching, Content, Distribution, Division, Durability, Engine,
     Job, Priority, Random, Rate, Runs, Sequential, Span, Walk, Warmup, ZoneLength,
@@ -288,6 +289,17 @@ fn the_order_of_switches_does_not_matter() {
         turned.reverse();
         let typed = format!("{} t", turned.join(" "));
         assert_eq!(super::meaning(&typed).unwrap(), expected, "{typed}");
+    }
+}
+
+#[test]
+fn help_is_given_whatever_else_is_typed() {
+    for typed in ["-?", "-b4k -? t", "-? -nonsense"] {
+        let command = diskspd::parse(&super::arguments(typed), &super::machine(), &super::no_file);
+        assert_eq!(command, Ok(Command::Usage), "{typed}");
+    }
+    for (switch, ..) in super::changes::CHANGES.iter().filter(|(switch, ..)| switch.starts_with('-')) {
+        assert!(diskspd::USAGE.contains(&switch[..2]), "{switch} is not in the usage");
     }
 }
 

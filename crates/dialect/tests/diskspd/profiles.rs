@@ -109,7 +109,7 @@ fn templates_are_all_filled_in_or_all_left() {
 
 #[test]
 fn a_command_line_printed_as_a_profile_is_the_same_profile() {
-    for (_, without, with) in super::changes::CHANGES {
+    for (_, _, without, with) in super::changes::CHANGES {
         for typed in [without, with] {
             let typed = format!("-Rpxml {typed}");
             let invocation = super::invocation(&typed).unwrap_or_else(|error| panic!("{typed}: {error}"));

@@ -124,10 +124,16 @@ impl Queue for UringQueue {
         let before = completions.len();
         let asked = wait.completions as usize;
         let mut now = self.target.clock.now();
+        let patient_until = wait.patience.filter(|_| asked > 1).map(|patience| now.saturating_add(patience));
         loop {
             self.push_waiting(now);
             let mut want = asked.saturating_sub(completions.len() - before).min(self.requests.awaited());
-            let until = earlier(wait.deadline, self.requests.deadline_earliest());
+            let mut until = earlier(wait.deadline, self.requests.deadline_earliest());
+            match patient_until {
+                Some(patient_until) if patient_until > now => until = earlier(until, Some(patient_until)),
+                Some(_) => want = want.min(1),
+                None => {}
+            }
             if self.requests.has_ended() || until.is_some_and(|until| until <= now) {
                 want = 0;
             }
@@ -135,7 +141,9 @@ impl Queue for UringQueue {
             now = self.reap(completions);
             self.requests.abandon_late(now, completions);
             let is_handed_over = self.requests.waiting().is_empty();
-            let is_enough = completions.len() - before >= asked || self.requests.awaited() == 0;
+            let count = completions.len() - before;
+            let is_out_of_patience = count > 0 && patient_until.is_some_and(|until| until <= now);
+            let is_enough = count >= asked || is_out_of_patience || self.requests.awaited() == 0;
             let is_late = wait.deadline.is_some_and(|deadline| deadline <= now);
             if is_handed_over && (is_enough || is_late) {
                 return Ok(completions.len() - before);

@@ -81,11 +81,12 @@ impl Shift {
             worker.start(start, &self.window);
         }
         let mut steps = Steps::of(&mut team.workers, team.shared_depth.as_mut());
+        let mut just_read = None;
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 steps.workers().iter_mut().for_each(crate::worker::Worker::interrupt);
             }
-            let now = self.clock.now();
+            let now = just_read.take().unwrap_or_else(|| self.clock.now());
             self.seen_at.store(now.0, Ordering::Relaxed);
             account.keep(&self.window, now, || {
                 steps.workers().iter().map(crate::worker::Worker::measured_until).max().flatten()
@@ -93,7 +94,7 @@ impl Shift {
             let stand = steps.step(&*self.clock, now)?;
             steps.workers().iter().for_each(crate::worker::Worker::show);
             match stand {
-                Stand::On => {}
+                Stand::On(time) => just_read = time,
                 Stand::Idle(until) => self.sleep_towards(until),
                 Stand::Done => return Ok(()),
             }

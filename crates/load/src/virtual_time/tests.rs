@@ -1,5 +1,7 @@
 //! Workers in virtual time: schedules, stalls and standstills, to the nanosecond.
 
+mod open_loop;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

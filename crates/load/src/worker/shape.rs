@@ -32,8 +32,11 @@ impl Shape {
     pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<Self, Error> {
         fits(workload, info).map_err(|refused| Error::Unfit { device: info.name.clone(), refused })?;
         let alignment = Bytes(info.dma_alignment.0.max(PAGE));
-        // One buffer for each request in flight.
-        let pool = Pool::new(PoolShape { buffer: workload.blocks.max(), count: workload.depth, alignment })?;
+        // One buffer for each request in flight; and where some requests bring their own, the queue keeps one for each of
+        // its places beside them.
+        let brings_own = workload.verify || workload.content != Content::Pattern;
+        let count = if brings_own { workload.depth.saturating_mul(2) } else { workload.depth };
+        let pool = Pool::new(PoolShape { buffer: workload.blocks.max(), count, alignment })?;
         let logical_block = info.logical_block.0;
         Ok(Self {
             logical_block,

@@ -85,11 +85,13 @@ impl Stream {
     ///
     /// A flush that is due is carried out even when the time is over, so that no group of writes is left without it.
     /// On a schedule the end comes with the end of the last interval, so that rates come out as asked for.
+    #[inline]
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if self.ended {
             return self.close(writes_in_flight);
         }
-        let Some(operation) = self.next.take().or_else(|| self.generator.next()) else {
+        let operation = if self.next.is_some() { self.next.take() } else { self.generator.next() };
+        let Some(operation) = operation else {
             return self.end_of_count(elapsed, end, writes_in_flight);
         };
         if operation == Operation::Flush {
@@ -122,6 +124,7 @@ impl Stream {
     }
 
     /// The end, or the flush before it.
+    #[cold]
     fn close(&mut self, writes_in_flight: bool) -> Next {
         match (self.flush_at_end && self.is_dirty, writes_in_flight) {
             (false, _) => Next::End,
@@ -133,6 +136,7 @@ impl Stream {
         }
     }
 
+    #[inline]
     fn started(&mut self, operation: Operation, elapsed: Nanos) {
         self.is_dirty |= matches!(operation, Operation::Write { .. });
         if let Some(schedule) = &mut self.schedule {
@@ -148,6 +152,7 @@ impl Stream {
     }
 
     /// The end of a counted workload: now, or at the end of its last interval.
+    #[cold]
     fn end_of_count(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if let Some(schedule) = &self.schedule {
             let last = schedule.intended();

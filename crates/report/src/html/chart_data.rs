@@ -88,13 +88,17 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// Operations per second over seconds; neighbouring buckets are averaged until they are few enough.
 pub(super) fn rates(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
-    sums(points, |point| point.operations).map(|(at, sum, span)| (at, significant(sum as f64 / span, 4))).unzip()
+    sums(points, |point| point.operations)
+        .map(|(at, sum, span)| (at, significant(sum as f64 / span, 4)))
+        .unzip()
 }
 
 /// MiB per second over seconds, likewise.
 pub(super) fn throughputs(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    sums(points, |point| point.bytes).map(|(at, sum, span)| (at, significant(mebibytes(sum) / span, 4))).unzip()
+    sums(points, |point| point.bytes)
+        .map(|(at, sum, span)| (at, significant(mebibytes(sum) / span, 4)))
+        .unzip()
 }
 
 /// Seconds, mean latency and longest latency; null where nothing completed.

@@ -4,8 +4,8 @@ use plumb_path::Finding;
 
 use super::chart_data::{self, ChartData};
 use super::facts::{Fact, Figure};
-use super::verdict_view::{VerdictView, verdict_count, verdict_view};
 use super::glyph;
+use super::verdict_view::{VerdictView, verdict_count, verdict_view};
 use crate::headline::Headline;
 use crate::printable::printable;
 

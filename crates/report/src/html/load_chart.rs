@@ -63,7 +63,9 @@ pub(super) fn series_words(document: &LoadDocument) -> String {
     let words = "What each target did in each tenth of a second, or in wider steps if the run was long. Every chart has its \
                  own scale, from zero. Of latency, the line is the mean and the dashes are the longest.";
     match document.targets.len().checked_sub(TARGETS_MAX) {
-        Some(more) if more > 0 => format!("{words} The first {TARGETS_MAX} targets are shown; all are in the recording."),
+        Some(more) if more > 0 => {
+            format!("{words} The first {TARGETS_MAX} targets are shown; all are in the recording.")
+        }
         _ => words.to_owned(),
     }
 }
@@ -76,7 +78,11 @@ pub(super) fn series(recording: &LoadRecording) -> (Vec<SeriesView>, Vec<Phase>)
         let points = whole(recording.series_of(index), Some(target.sides.application.seconds));
         if !points.is_empty() {
             let label = printable(&document.label_of(index));
-            charts.extend([rate(index, &label, points), throughput(index, &label, points), latency(index, &label, points)]);
+            charts.extend([
+                rate(index, &label, points),
+                throughput(index, &label, points),
+                latency(index, &label, points),
+            ]);
         }
     }
     charts.into_iter().unzip()

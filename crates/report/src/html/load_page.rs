@@ -55,7 +55,8 @@ impl LoadPage {
             seed: document.seed,
             facts: facts(document),
         };
-        let key = |line: &super::chart_data::Line| Key { name: line.name.clone(), colour: line.colour.clone() };
+        let key =
+            |line: &super::chart_data::Line| Key { name: line.name.clone(), colour: line.colour.clone() };
         let keys: Vec<Key> = cdf.iter().map(key).collect();
         let charts = ChartData { cdf, series: phases };
         let all = sentences::lines(document).into_iter().chain(document.notes.iter().cloned());

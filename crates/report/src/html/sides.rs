@@ -4,7 +4,7 @@ use plumb_measure::IoResult;
 
 use crate::balance::Balance;
 use crate::figures::{SideRow, load_rows, side_rows};
-use crate::headline::sentence;
+use crate::headline::{capital, sentence};
 use crate::load::{LoadDocument, Sides, sentences};
 use crate::printable::printable;
 use crate::wording;
@@ -74,7 +74,7 @@ fn load(io: &IoResult) -> Load {
     }
 }
 
-/// The targets of a load, and all of them together if there are several.
+/// The targets of a load, and those of each span together.
 pub(super) fn targets(document: &LoadDocument) -> Vec<Load> {
     let mut loads: Vec<Load> = document
         .targets
@@ -85,18 +85,18 @@ pub(super) fn targets(document: &LoadDocument) -> Vec<Load> {
             how: printable(&sentences::description(document, target)),
             failed: String::new(),
             rows: load_rows(&target.sides),
-            balances: balances(&target.sides),
+            balances: if document.shares_devices(index) { Vec::new() } else { balances(&target.sides) },
         })
         .collect();
-    if loads.len() > 1 {
-        loads.push(Load {
-            title: "All together".to_owned(),
-            how: String::new(),
-            failed: String::new(),
-            rows: load_rows(&document.total),
-            balances: Vec::new(),
-        });
-    }
+    // What targets on the same devices moved can only be told of all of them.
+    let shared = (0..document.targets.len()).any(|index| document.shares_devices(index));
+    loads.extend(document.sums().into_iter().map(|(title, sides)| Load {
+        title: capital(&title),
+        how: String::new(),
+        failed: String::new(),
+        rows: load_rows(sides),
+        balances: if shared { balances(sides) } else { Vec::new() },
+    }));
     loads
 }
 

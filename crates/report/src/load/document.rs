@@ -127,6 +127,33 @@ impl LoadDocument {
         self.spans.get(target.span)?.jobs.get(target.job)
     }
 
+    /// What is shown as a sum beside the targets: of each span that has several, with what to call it. Spans run one
+    /// after the other, so that a sum over several of them would be a mean of unlike things.
+    pub(crate) fn sums(&self) -> Vec<(String, &Sides)> {
+        let several = |span: usize| self.targets.iter().filter(|target| target.span == span).nth(1).is_some();
+        let spans = self.spans.iter().enumerate().filter(|(index, _)| several(*index));
+        spans
+            .map(|(index, span)| match self.spans.len() {
+                1 => ("all".to_owned(), &self.total),
+                _ => (format!("all of span {}", index + 1), &span.total),
+            })
+            .collect()
+    }
+
+    /// Whether another target of the same span is on devices of this one, so that what these moved is of both.
+    pub fn shares_devices(&self, index: usize) -> bool {
+        let devices = |target: &LoadTarget| -> Vec<String> {
+            let sides = target.sides.storage.iter();
+            sides.flat_map(|side| side.devices.iter().map(|device| device.name.clone())).collect()
+        };
+        let Some(target) = self.targets.get(index) else { return false };
+        let mine = devices(target);
+        let others = self.targets.iter().enumerate();
+        others
+            .filter(|(other, found)| *other != index && found.span == target.span)
+            .any(|(_, other)| devices(other).iter().any(|device| mine.contains(device)))
+    }
+
     /// What to call the target at `index`, so that no two are called the same: its name, with its job and its span
     /// where the name alone is not enough.
     pub fn label_of(&self, index: usize) -> String {
@@ -145,5 +172,30 @@ impl LoadDocument {
         let same_job = |other: &LoadTarget| other.span == target.span && other.job == target.job;
         let twin = self.targets[..index].iter().filter(|other| alike(other) && same_job(other)).count();
         if twin > 0 { format!("{label} ({})", twin + 1) } else { label }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture;
+
+    #[test]
+    fn no_two_targets_are_called_the_same() {
+        let mut document = fixture::load("cache-or-disk");
+        assert_eq!(document.label_of(0), "/srv/io.dat, read-cached, span 1");
+        document.targets[1].job = 0;
+        let labels: Vec<String> = (0..4).map(|index| document.label_of(index)).collect();
+        assert_eq!(labels[1], "/srv/io.dat, read-cached, span 1 (2)");
+        assert_eq!(fixture::load("side-by-side").label_of(1), "/mnt/plain/io.dat");
+    }
+
+    #[test]
+    fn sums_are_of_targets_that_ran_at_the_same_time() {
+        let names = |name: &str| -> Vec<String> {
+            fixture::load(name).sums().into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names("cache-or-disk"), ["all of span 1", "all of span 2"]);
+        assert_eq!(names("side-by-side"), ["all"]);
+        assert_eq!(names("all-wrong"), [""; 0]);
     }
 }

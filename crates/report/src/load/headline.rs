@@ -46,6 +46,14 @@ fn incomplete(document: &LoadDocument) -> Option<String> {
 /// What was reached, in one sentence.
 fn summary(document: &LoadDocument) -> String {
     let side = &document.total.application;
+    if document.spans.len() > 1 && side.operations > 0 {
+        return format!(
+            "{} operations in {} spans, {} measured in all; the table has each.",
+            count(side.operations),
+            document.spans.len(),
+            duration(document.duration)
+        );
+    }
     let Some(latency) = side.latency.as_ref().filter(|_| side.operations > 0) else {
         return "No operation completed.".to_owned();
     };
@@ -63,7 +71,11 @@ fn flushes(document: &LoadDocument) -> Option<String> {
     let total = &document.total;
     if total.sync.ios == 0 {
         return (total.write.ios > 0).then(|| {
-            let durable = document.spans.iter().flat_map(|span| &span.jobs).any(|job| job.durable_write_every.is_some());
+            let durable = document
+                .spans
+                .iter()
+                .flat_map(|span| &span.jobs)
+                .any(|job| job.durable_write_every.is_some());
             match durable {
                 true => String::new(),
                 false => "No flush was asked for: the writes were acknowledged, not made durable.".to_owned(),

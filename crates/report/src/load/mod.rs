@@ -13,8 +13,10 @@ pub mod span;
 pub use document::{DeviceFacts, LoadDocument, LoadEnvironment, LoadTarget};
 pub use recording::{LoadRecording, Part, histogram_tag, series_name};
 pub use sides::{
-    CpuSeconds, DirectionResult, ErrorCount, FoundStamp, ScheduleResult, Sides, Verified, WrongBlock, WrongKind,
+    CpuSeconds, DirectionResult, ErrorCount, FoundStamp, ScheduleResult, Sides, Verified, WrongBlock,
+    WrongKind,
 };
 pub use span::{
-    Caching, DepthTried, FlushMethod, LatencyTargetResult, LoadJob, LoadSpan, ProcessorSeconds, Round, SteadyState,
+    Caching, DepthTried, FlushMethod, LatencyTargetResult, LoadJob, LoadSpan, ProcessorSeconds, Round,
+    SteadyState,
 };

@@ -1,10 +1,16 @@
 //! What is said of a load beside its table, the same on the terminal and on the page.
 
 use super::document::{LoadDocument, LoadTarget};
+use super::sides::Sides;
 use super::span::LoadSpan;
 use crate::balance::Balance;
-use crate::headline::sentence;
+use crate::headline::{capital, sentence};
 use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
+
+/// Of what reached the devices wholly, nothing needs to be said.
+const TOLD_BELOW: f64 = 0.95;
+/// Nor of so much more as a journal writes.
+const BEYOND_TOLD_FROM: f64 = 0.1;
 
 /// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet printable.
 pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
@@ -21,31 +27,53 @@ pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
     lines
 }
 
-/// The balances that tell something: of loads that did not wholly reach the devices, or whose devices moved more.
+/// The balances that tell something: of what did not wholly reach the devices, or made them move much more.
 pub(crate) fn balances(document: &LoadDocument) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (index, target) in document.targets.iter().enumerate() {
-        let label = document.label_of(index);
-        for (write, direction) in [(false, &target.sides.read), (true, &target.sides.write)] {
-            if let Some(balance) = Balance::of_direction(write, direction.bytes, &target.sides) {
-                lines.push(format!("{label}: {}", balance.sentence()));
-            }
-        }
+    let targets = document.targets.iter().enumerate();
+    let alone = targets.filter(|(index, _)| !document.shares_devices(*index));
+    let mut lines: Vec<String> =
+        alone.flat_map(|(index, target)| balances_of(&document.label_of(index), &target.sides)).collect();
+    // What targets on the same devices moved can only be told of all of them.
+    if (0..document.targets.len()).any(|index| document.shares_devices(index)) {
+        lines.extend(document.sums().iter().flat_map(|(title, sides)| balances_of(title, sides)));
     }
     lines
 }
 
-/// Why the storage's side is not known, each reason once.
+fn balances_of(label: &str, sides: &Sides) -> Vec<String> {
+    let telling = |balance: &Balance| {
+        balance.device_share() < TOLD_BELOW || balance.beyond > BEYOND_TOLD_FROM * balance.application
+    };
+    let directions = [(false, &sides.read), (true, &sides.write)];
+    let balances = directions
+        .into_iter()
+        .filter_map(|(write, direction)| Balance::of_direction(write, direction.bytes, sides));
+    balances.filter(telling).map(|balance| format!("{label}: {}", balance.sentence())).collect()
+}
+
+/// Where the storage's side is not known, and why: for all targets at once if they are alike.
 pub(crate) fn unknown_storage(document: &LoadDocument) -> Vec<String> {
-    let mut lines: Vec<String> = document
+    let because: Vec<Option<&str>> = document
         .targets
         .iter()
-        .filter(|target| target.sides.storage.is_none())
-        .filter_map(|target| target.sides.storage_unknown_because.as_deref())
-        .map(|why| format!("What the storage saw is not known: {}", sentence(why)))
+        .map(|target| match target.sides.storage {
+            Some(_) => None,
+            None => Some(
+                target.sides.storage_unknown_because.as_deref().unwrap_or("the devices could not be read"),
+            ),
+        })
         .collect();
-    lines.dedup();
-    lines
+    let words = |why: &str| format!("what the storage saw is not known: {}", sentence(why));
+    match because.as_slice() {
+        [Some(first), rest @ ..] if rest.iter().all(|why| *why == Some(*first)) => {
+            vec![capital(&words(first))]
+        }
+        each => each
+            .iter()
+            .enumerate()
+            .filter_map(|(index, why)| Some(format!("{}: {}", document.label_of(index), words((*why)?))))
+            .collect(),
+    }
 }
 
 /// What is asked of the target and how, in a few words: under its name.
@@ -94,7 +122,10 @@ fn of_span(span: &LoadSpan) -> Vec<String> {
     if span.warmup > 0.0 {
         first.push_str(&format!(" after {} of warm-up{settled}", duration(span.warmup)));
     }
-    let mut lines = vec![format!("{first}.")];
+    let mut lines = Vec::new();
+    if span.duration > 0.0 {
+        lines.push(format!("{first}."));
+    }
     if let Some(steady) = &span.steady {
         let rounds: Vec<String> = steady.rounds.iter().map(|round| rate(round.iops)).collect();
         let state = match steady.steady {
@@ -105,7 +136,11 @@ fn of_span(span: &LoadSpan) -> Vec<String> {
         lines.push(format!("Rounds of {} IOPS: {state}.", rounds.join(", ")));
     }
     if let Some(target) = &span.latency_target {
-        let kept = format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency));
+        let kept = format!(
+            "{} of 100 operations within {}",
+            three_digits(target.percentile),
+            duration(target.latency)
+        );
         lines.push(match target.depth {
             Some(depth) => {
                 let tried = target.tried.iter().rev().find(|tried| tried.depth == depth);
@@ -124,7 +159,14 @@ fn of_all(document: &LoadDocument) -> Vec<String> {
         let each = document.total.cpu_per_million().map_or_else(String::new, |seconds| {
             format!(", {} for each million operations", duration(seconds))
         });
-        lines.push(format!("Processor time: {} user, {} system{each}.", duration(cpu.user), duration(cpu.system)));
+        lines.push(format!(
+            "Processor time: {} user, {} system{each}.",
+            duration(cpu.user),
+            duration(cpu.system)
+        ));
+    }
+    if let Some(seconds) = document.latency_resolution_seconds.filter(|_| !document.targets.is_empty()) {
+        lines.push(format!("Latencies are never too short, and too long by at most {}.", duration(seconds)));
     }
     if let Some(verified) = &document.total.verified {
         let wrong = match verified.wrong() {
@@ -134,4 +176,40 @@ fn of_all(document: &LoadDocument) -> Vec<String> {
         lines.push(format!("Verified: {} blocks were compared, {wrong}.", count(verified.blocks)));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn only_balances_that_tell_something_are_told() {
+        let mut document = fixture::load("cache-or-disk");
+        let told = balances(&document);
+        assert!(told.iter().all(|line| line.starts_with("all of span")), "targets share a device: {told:?}");
+        assert!(told[0].contains("all of it from memory"), "{told:?}");
+        // Each alone on its devices.
+        document.targets.retain(|target| target.sides.write.ios == 0);
+        let told = balances(&document);
+        assert!(told.iter().any(|line| line.contains("read-cached")), "{told:?}");
+        assert!(!told.iter().any(|line| line.contains("read-direct")), "{told:?}");
+        assert_eq!(balances(&fixture::load("side-by-side")), [""; 0]);
+    }
+
+    #[test]
+    fn an_unknown_storage_side_is_said_once_if_it_is_the_same_for_all() {
+        let mut document = fixture::load("many-writers");
+        assert_eq!(
+            unknown_storage(&document),
+            ["sim:ssd: what the storage saw is not known: a simulated drive has counters of its own."]
+        );
+        let why = document.targets[1].sides.storage_unknown_because.clone();
+        (document.targets[0].sides.storage, document.targets[0].sides.storage_unknown_because) = (None, why);
+        assert_eq!(
+            unknown_storage(&document),
+            ["What the storage saw is not known: a simulated drive has counters of its own."]
+        );
+        assert_eq!(unknown_storage(&fixture::load("side-by-side")), [""; 0]);
+    }
 }

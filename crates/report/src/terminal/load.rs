@@ -11,8 +11,9 @@ use crate::headline::Headline;
 use crate::load::{LoadDocument, sentences};
 use crate::printable::printable;
 
-/// Longer names of targets lose their middle, so that the table stays a table.
-const NAME_MAX: usize = 24;
+/// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose their
+/// middle, so that the table stays a table.
+const NAME_MAX: usize = 36;
 /// The columns of the table.
 const COLUMNS: [&str; 8] = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "p99.9", "max", "flushes"];
 /// What is left out on narrow terminals, the least telling first.
@@ -31,7 +32,7 @@ pub fn load(document: &LoadDocument, style: Style) -> String {
     let hung = |lines: Vec<String>| -> String {
         lines.iter().map(|line| hang("  - ", &printable(line), width)).collect()
     };
-    let mut table = side_table(&groups(document), &COLUMNS, &DISPENSABLE, style);
+    let mut table = side_table(&groups(document, width), &COLUMNS, &DISPENSABLE, style);
     let unknown = sentences::unknown_storage(document);
     table.extend(unknown.iter().map(|line| hang("  ", &printable(line), width)));
     section("Application beside storage", table);
@@ -63,27 +64,55 @@ fn names(document: &LoadDocument) -> String {
     }
 }
 
-/// One group for each target, and one for all of them if there are several.
-fn groups(document: &LoadDocument) -> Vec<Group> {
-    let mut groups: Vec<Group> = document
-        .targets
-        .iter()
-        .enumerate()
-        .map(|(index, target)| (cut(&printable(&document.label_of(index))), load_rows(&target.sides)))
+/// One group for each target, and one for the targets of each span together.
+fn groups(document: &LoadDocument, width: usize) -> Vec<Group> {
+    let labels: Vec<String> =
+        (0..document.targets.len()).map(|index| printable(&document.label_of(index))).collect();
+    let mut groups: Vec<Group> = short(&labels, NAME_MAX.min(width / 3))
+        .into_iter()
+        .zip(&document.targets)
+        .map(|(name, target)| (name, load_rows(&target.sides)))
         .collect();
-    if groups.len() > 1 {
-        groups.push(("all".to_owned(), load_rows(&document.total)));
-    }
+    groups.extend(document.sums().into_iter().map(|(name, sides)| (name, load_rows(sides))));
     groups
 }
 
+/// The labels in at most `most` columns; numbered if they cannot be told apart any more.
+fn short(labels: &[String], most: usize) -> Vec<String> {
+    let mut cut_labels: Vec<String> = labels.iter().map(|label| cut(label, most)).collect();
+    let alike = |name: &String| cut_labels.iter().filter(|other| *other == name).count() > 1;
+    if cut_labels.iter().any(alike) {
+        let number = |(index, label): (usize, &String)| {
+            let number = format!("{}: ", index + 1);
+            format!("{number}{}", cut(label, most.saturating_sub(columns(&number))))
+        };
+        cut_labels = labels.iter().enumerate().map(number).collect();
+    }
+    cut_labels
+}
+
 /// The name without its middle if it is long: what tells names apart is mostly at their ends.
-fn cut(name: &str) -> String {
+fn cut(name: &str, most: usize) -> String {
     let length = columns(name);
-    if length <= NAME_MAX {
+    if length <= most {
         return name.to_owned();
     }
-    let head: String = name.chars().take(NAME_MAX / 3).collect();
-    let tail: String = name.chars().skip(length - (NAME_MAX - NAME_MAX / 3 - 1)).collect();
+    let head: String = name.chars().take(most / 3).collect();
+    let tail: String = name.chars().skip(length - most.saturating_sub(most / 3 + 1)).collect();
     format!("{head}…{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let labels =
+            ["/srv/io.dat, read-cached, span 1", "/srv/io.dat, write-cached, span 1"].map(str::to_owned);
+        assert_eq!(short(&labels, 33), labels);
+        assert_eq!(short(&labels, 24), ["1: /srv/io…ached, span 1", "2: /srv/io…ached, span 1"]);
+        assert!(short(&labels, 28).iter().all(|name| columns(name) <= 28));
+        assert_eq!(cut("abc", 0), "…");
+    }
 }

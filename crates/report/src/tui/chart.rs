@@ -16,10 +16,12 @@ pub(super) const HEIGHT_MIN: u16 = 6;
 
 /// Draws the chart into `area`.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
-    let end = view.last.as_ref().map_or(1.0, |sample| sample.expected.unwrap_or(sample.elapsed).max(sample.elapsed));
+    let end = view
+        .last
+        .as_ref()
+        .map_or(1.0, |sample| sample.expected.unwrap_or(sample.elapsed).max(sample.elapsed));
     let end = if end.is_finite() { end.max(1.0) } else { 1.0 };
     let top = ceiling(view.lines.iter().flatten().map(|point| point.1).fold(0.0, f64::max));
-    let marker = if view.style.unicode { Marker::Braille } else { Marker::Dot };
     let datasets = view
         .lines
         .iter()
@@ -27,7 +29,7 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
         .map(|(index, points)| {
             Dataset::default()
                 .name(name(view, index))
-                .marker(if view.style.unicode { marker } else { letter(index) })
+                .marker(if view.style.unicode { Marker::Braille } else { Marker::Custom(sign(index)) })
                 .graph_type(GraphType::Line)
                 .style(ink(view, colour_of(index)))
                 .data(points)
@@ -37,7 +39,11 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
     let seconds = |value: f64| format!("{} s", quantity::three_digits(value.round()));
     let chart = Chart::new(datasets)
         .block(frame_of(view, " IOPS "))
-        .x_axis(Axis::default().bounds([0.0, end]).labels(labels([seconds(0.0), seconds(end / 2.0), seconds(end)])))
+        .x_axis(Axis::default().bounds([0.0, end]).labels(labels([
+            seconds(0.0),
+            seconds(end / 2.0),
+            seconds(end),
+        ])))
         .y_axis(Axis::default().bounds([0.0, top]).labels(labels([0.0, top / 2.0, top].map(quantity::rate))))
         // Names have a place of their own, which does not vanish when there is little room.
         .legend_position(None);
@@ -57,14 +63,10 @@ pub(super) fn key(view: &LiveView) -> Line<'static> {
 
 fn name(view: &LiveView, index: usize) -> String {
     let target = view.last.as_ref().and_then(|sample| sample.targets.get(index));
-    view.text(&target.map_or_else(String::new, |target| printable(&target.name)))
+    target.map_or_else(String::new, |target| printable(&target.name))
 }
 
 /// In ASCII, lines are told apart by what they are made of.
-fn letter(index: usize) -> Marker {
-    Marker::Custom(sign(index))
-}
-
 fn sign(index: usize) -> char {
     ['*', '+', 'o', 'x', '#', '@'][index % 6]
 }
@@ -84,7 +86,9 @@ mod tests {
 
     #[test]
     fn the_scale_ends_in_a_round_number() {
-        for (value, top) in [(0.0, 1.0), (f64::NAN, 1.0), (1.0, 1.0), (39.0, 50.0), (158_000.0, 200_000.0), (9.0, 10.0)] {
+        for (value, top) in
+            [(0.0, 1.0), (f64::NAN, 1.0), (1.0, 1.0), (39.0, 50.0), (158_000.0, 200_000.0), (9.0, 10.0)]
+        {
             assert!((ceiling(value) - top).abs() < 1e-6 * top, "{value}: {}", ceiling(value));
         }
     }

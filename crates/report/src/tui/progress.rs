@@ -38,12 +38,8 @@ pub(super) fn clock(sample: &LiveSample) -> String {
 
 fn target(sample: &LiveSample, index: usize, rates: &Rates) -> String {
     let target = &sample.targets[index];
-    let mut text = format!(
-        "{}: {} IOPS, {} MiB/s",
-        printable(&target.name),
-        rate(rates.iops),
-        mebibytes(rates.bytes)
-    );
+    let mut text =
+        format!("{}: {} IOPS, {} MiB/s", printable(&target.name), rate(rates.iops), mebibytes(rates.bytes));
     if let (Some(p50), Some(p99)) = (target.application.p50, target.application.p99) {
         text.push_str(&format!(", p50 {}, p99 {}", duration(p50), duration(p99)));
     }

@@ -13,8 +13,7 @@ pub(super) const TURN_PART: f64 = 0.25;
 pub(super) const OPERATIONS_MIN: u64 = 30;
 
 /// What to do about it.
-pub(super) const REMEDY: &str =
-    "This is consistent with a non-volatile cache in the drive, and with a drive that does not do what it is told. Its \
+pub(super) const REMEDY: &str = "This is consistent with a non-volatile cache in the drive, and with a drive that does not do what it is told. Its \
      data sheet may tell; a power cut with a witness proves it.";
 
 /// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache, and half

@@ -77,8 +77,7 @@ pub(super) fn ramp(evidence: &Evidence<'_>) -> Option<Finding> {
 /// The phases of some length for which `of` gives a figure.
 fn list<'a>(evidence: &'a Evidence<'_>, of: impl Fn(f64, &Quality) -> Option<f64>) -> Vec<(&'a str, f64)> {
     let long = evidence.phases.iter().filter(|phase| phase.seconds >= SECONDS_MIN);
-    long.filter_map(|phase| Some((phase.name.as_str(), of(phase.seconds, phase.quality)?)))
-        .collect()
+    long.filter_map(|phase| Some((phase.name.as_str(), of(phase.seconds, phase.quality)?))).collect()
 }
 
 fn worst<'a>(figures: &[(&'a str, f64)]) -> Option<(&'a str, f64)> {
@@ -93,13 +92,19 @@ mod tests {
     #[test]
     fn a_steady_run_has_no_remark() {
         let document = fixture::virtual_machine();
-        assert!(not_steady(&Evidence::of_check(&document)).is_none() && noisy(&Evidence::of_check(&document)).is_none() && ramp(&Evidence::of_check(&document)).is_none());
+        assert!(
+            not_steady(&Evidence::of_check(&document)).is_none()
+                && noisy(&Evidence::of_check(&document)).is_none()
+                && ramp(&Evidence::of_check(&document)).is_none()
+        );
     }
 
     #[test]
     fn drift_noise_and_ramps_are_notes() {
         let document = fixture::document("raid-eight-disks");
-        assert!(not_steady(&Evidence::of_check(&document)).unwrap().sentence.contains("write-direct fell by 31%"));
+        assert!(
+            not_steady(&Evidence::of_check(&document)).unwrap().sentence.contains("write-direct fell by 31%")
+        );
         assert!(noisy(&Evidence::of_check(&document)).unwrap().sentence.contains("61%"));
         let mut document = fixture::virtual_machine();
         document.io[3].quality.ramp_seconds = Some(2.0);

@@ -18,8 +18,7 @@ pub(super) const MEAN_FROM: f64 = 1e-3;
 const BUSY_ABOVE: f64 = 0.95;
 
 /// What helps against waiting for flushes.
-pub(super) const FEWER_FLUSHES: &str =
-    "The price is the number of flushes times the cost of one: commit several records with one sync, or make a flush \
+pub(super) const FEWER_FLUSHES: &str = "The price is the number of flushes times the cost of one: commit several records with one sync, or make a flush \
      cheaper (a drive with power-loss protection, or another setting of its cache).";
 
 /// `waiting-on-flushes`: the processor idles while one sync after the other is waited for.
@@ -47,7 +46,11 @@ pub(super) fn waiting_on_flushes(document: &CheckDocument) -> Option<Finding> {
             evidence: waiting
                 .iter()
                 .map(|(method, whole, share, _)| {
-                    format!("{method}: mean {}, of which the sync {}", duration(*whole), percent(share.min(1.0)))
+                    format!(
+                        "{method}: mean {}, of which the sync {}",
+                        duration(*whole),
+                        percent(share.min(1.0))
+                    )
                 })
                 .collect(),
             remedy: FEWER_FLUSHES,
@@ -100,8 +103,16 @@ mod tests {
     #[test]
     fn busy_workers_bound_direct_loads_only() {
         let mut document = fixture::virtual_machine();
-        assert!(generator_bound(&Evidence::of_check(&document)).is_none(), "a cached load is always bound by its worker");
+        assert!(
+            generator_bound(&Evidence::of_check(&document)).is_none(),
+            "a cached load is always bound by its worker"
+        );
         document.io[1].quality.worker_busy = Some(0.99);
-        assert!(generator_bound(&Evidence::of_check(&document)).unwrap().sentence.contains("read-direct was 99% busy"));
+        assert!(
+            generator_bound(&Evidence::of_check(&document))
+                .unwrap()
+                .sentence
+                .contains("read-direct was 99% busy")
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Latency, SeriesPoint};
-use plumb_report::{CheckDocument, CheckRecording, verdict, wording};
+use plumb_report::load::{Part, histogram_tag, series_name};
+use plumb_report::{CheckDocument, CheckRecording, LoadDocument, LoadRecording, verdict, wording};
 
 /// The names of all samples.
 pub(crate) const NAMES: [&str; 7] =
@@ -81,4 +82,39 @@ fn points(operations: u64, seconds: f64) -> Vec<SeriesPoint> {
             }
         })
         .collect()
+}
+
+/// The names of all samples of loads.
+pub(crate) const LOADS: [&str; 5] = ["cache-or-disk", "side-by-side", "all-wrong", "many-writers", "denied"];
+
+/// A sample of a load as it was measured: without verdicts.
+pub(crate) fn load_document(name: &str) -> LoadDocument {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples/load");
+    let path = directory.join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A sample of a load with its verdicts, distributions and time series.
+pub(crate) fn load_recording(name: &str) -> LoadRecording {
+    let mut document = load_document(name);
+    document.verdicts = verdict::judge_load(&document);
+    let mut recording = LoadRecording::without_distributions(document);
+    for (index, target) in recording.document.targets.iter().enumerate() {
+        let sides = &target.sides;
+        let parts = [
+            (Part::Read, &sides.read.latency),
+            (Part::Write, &sides.write.latency),
+            (Part::Trim, &sides.trim.latency),
+            (Part::Sync, &sides.sync.latency),
+            (Part::Durable, &sides.durable_latency),
+        ];
+        for (part, latency) in parts.into_iter().filter_map(|(part, latency)| Some((part, latency.as_ref()?)))
+        {
+            recording.histograms.insert(histogram_tag(index, part), histogram(latency));
+        }
+        let side = &sides.application;
+        recording.series.push((series_name(index), points(side.operations, side.seconds)));
+    }
+    recording
 }

@@ -136,12 +136,12 @@ pub(super) fn an_idle_queue_does_not_wait(rig: &mut dyn Rig, seed: u64) -> Check
     let mut session = Session::bare(rig, seed, 1)?;
     session.poll_one(0, Wait::NONE)?;
     session.poll_one(0, Wait::ONE)?;
-    session.poll_one(0, Wait { completions: 1000, deadline: None })?;
+    session.poll_one(0, Wait { completions: 1000, patience: None, deadline: None })?;
     // A queue that waits for more than is in flight returns with what there is.
     let part = session.some_part();
     let tag = session.submit(0, Op::Read, part, Carrier::None)?;
     for _ in 0..1000 {
-        session.poll_one(0, Wait { completions: 1000, deadline: None })?;
+        session.poll_one(0, Wait { completions: 1000, patience: None, deadline: None })?;
         if session.under_way() == 0 {
             break;
         }

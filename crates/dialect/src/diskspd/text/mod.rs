@@ -33,6 +33,7 @@ pub(super) fn profile(profile: &Profile, machine: &Machine) -> String {
 /// The results of the time spans of `invocation`, in order. Spans that did not run are left out.
 pub fn text(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
     let profile = &invocation.profile;
+    let results = &results[..results.len().min(profile.time_spans.len())];
     let mut page = Page::default();
     input::profile(profile, machine, &mut page);
     system(machine, &mut page);

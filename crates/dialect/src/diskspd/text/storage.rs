@@ -7,6 +7,9 @@ use super::super::measured::{is_interrupted, mib_per_second, ms, per_second};
 use super::super::size::shown;
 use super::{Page, STARS};
 
+const HEADING: &str =
+    "side        |        reads |       writes |   flushes |    MiB/s   |  I/O per s | mean I/O   |  file";
+
 /// One line of either side.
 struct Figures {
     reads: u64,
@@ -19,8 +22,8 @@ pub(super) fn section(results: &[SpanResult], page: &mut Page) {
     page.line(&format!("\n\nStorage: what the devices beneath were handed\n{STARS}"));
     for (number, result) in results.iter().enumerate().filter(|(_, result)| !is_interrupted(result)) {
         page.line(&format!("\ntimespan {}", number + 1));
-        page.line("side        |        reads |       writes |   flushes |    MiB/s   |  I/O per s | mean I/O   |  file");
-        page.line(&"-".repeat(107));
+        page.line(HEADING);
+        page.line(&"-".repeat(HEADING.len()));
         for (place, target) in result.targets.iter().enumerate() {
             let outcome = result.of_target(place);
             let name = &target.name;
@@ -50,7 +53,8 @@ fn remarks(outcome: &LoadOutcome, page: &mut Page) {
     }
     if outcome.late_starts + outcome.unstarted > 0 {
         page.line(&format!(
-            "            | {} I/Os started later than the throttle meant them to, by {:.3} ms at most; {} never did",
+            "            | {} I/Os started later than the throttle meant them to, by {:.3} ms at most; \
+             {} never did",
             outcome.late_starts,
             ms(outcome.backlog_max.as_secs_f64()),
             outcome.unstarted,

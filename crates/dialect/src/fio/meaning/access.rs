@@ -68,6 +68,11 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
         );
     }
     let Some(modifier) = &rw.modifier else { return Ok(Access::SEQUENTIAL) };
+    if modifier.starts_with('-') {
+        let error =
+            options.error("rw", format!("has the stride {modifier}: walks backwards are not supported"));
+        return Err(error.remedy("walk forwards, or at random"));
+    }
     let skip = value::bytes(modifier, options.base());
     let skip = skip.map_err(|problem| options.error("rw", format!("has the stride {problem}")))?;
     let used = [(rw.reads, &blocks.read), (rw.writes, &blocks.write), (rw.trims, &blocks.trim)];
@@ -87,7 +92,9 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
 
 /// `None` is every operation draws; fixed runs of 0 are that none does.
 fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
-    let percent = options.parsed("percentage_random", |text| value::three(text, value::whole))?;
+    let percent = options.parsed("percentage_random", |text| {
+        value::three(text, |part| options.counted("percentage_random", part))
+    })?;
     let percent = percent.unwrap_or(value::Three::all(100));
     let used = [(rw.reads, percent.read), (rw.writes, percent.write), (rw.trims, percent.trim)];
     let mut used = used.into_iter().filter(|(used, _)| *used).map(|(_, percent)| percent.unwrap_or(100));

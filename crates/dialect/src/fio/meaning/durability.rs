@@ -7,7 +7,7 @@ use plumb_workload::{Durability, DurableWrite, FlushCall};
 use super::rw::Rw;
 use crate::Error;
 use crate::fio::options::Options;
-use crate::fio::value;
+use crate::fio::value::{self, KbBase};
 
 /// What is made durable, and by which calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,11 @@ pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Sync, Error> {
     let every = [
         ("fsync", FlushCall::Fsync, options.whole("fsync", 0..=u64::from(u32::MAX))?),
         ("fdatasync", FlushCall::Fdatasync, options.whole("fdatasync", 0..=u64::from(u32::MAX))?),
-        ("sync_file_range", FlushCall::Range, options.parsed("sync_file_range", range_every)?),
+        (
+            "sync_file_range",
+            FlushCall::Range,
+            options.parsed("sync_file_range", |text| range_every(text, options.base()))?,
+        ),
     ];
     let given: Vec<_> = every
         .into_iter()
@@ -66,14 +70,14 @@ fn durable_writes(options: &Options<'_>) -> Result<(Option<NonZeroU32>, DurableW
 }
 
 /// `wait_before,write,wait_after:8`: after every 8 writes.
-fn range_every(text: &str) -> Result<u64, String> {
+fn range_every(text: &str, base: KbBase) -> Result<u64, String> {
     let (flags, every) = text.split_once(':').ok_or("expected write:N")?;
     for flag in flags.split(',') {
         if !["wait_before", "write", "wait_after"].contains(&flag.trim()) {
             return Err(format!("`{flag}` is neither wait_before, write nor wait_after"));
         }
     }
-    match value::whole(every)? {
+    match value::whole(every, base)? {
         every @ 0..=0xffff_ffff => Ok(every),
         every => Err(format!("{every} writes are too many")),
     }

@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 use plumb_workload::{Access, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, Workload};
 
 use super::rw::Rw;
-use super::targets::{Extent, Files};
+use super::targets::Extent;
 use super::window::Window;
 use super::{
     access, blocks, content, durability, opening, pace, placement, replay, reporting, rw, targets, window,
@@ -56,7 +56,8 @@ pub(super) fn of(
     reported.rw.clone_from(&maker.rw.name);
     reported.engine.clone_from(&maker.queueing.name);
     reported.continue_on_error = maker.base.continue_on_error;
-    reported.latency_target = window.latency_target.map(|target| (target.latency, target.percentile));
+    reported.latency_target = window.latency_target;
+    reported.latency_window = window.latency_window.unwrap_or_default();
     let criterion = options.text("steadystate")?;
     let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
     reported.steady = window.steady.and(criterion).map(|criterion| (criterion.to_owned(), duration));
@@ -120,27 +121,19 @@ impl<'a> Maker<'a> {
         let seed = |nth: u64| self.seed.wrapping_add(first_job + nth);
         if !apart {
             let names = &files.of_clone[0];
-            return Ok(vec![self.job(names, 0, self.clones, seed(0), &files)?]);
+            return Ok(vec![self.job(names, 0, self.clones, seed(0))?]);
         }
         let clone = |clone: u32| {
             let names = &files.of_clone[clone as usize % files.of_clone.len()];
-            self.job(names, clone, 1, seed(u64::from(clone)), &files)
+            self.job(names, clone, 1, seed(u64::from(clone)))
         };
         (0..self.clones).map(clone).collect()
     }
 
-    fn job(
-        &self,
-        names: &[String],
-        clone: u32,
-        sharing: u32,
-        seed: u64,
-        files: &Files,
-    ) -> Result<Job, Error> {
+    fn job(&self, names: &[String], clone: u32, sharing: u32, seed: u64) -> Result<Job, Error> {
         let (options, rw) = (self.options, &self.rw);
         let extent = self.one_pass(targets::extent(options, names, clone, self.surroundings)?);
-        let shares_file = self.clones > 1 && files.together();
-        let verify = content::verify(options, rw, shares_file)?;
+        let verify = content::verify(options, rw, sharing > 1)?;
         if names.len() > 1 && self.base.workload.durability.flush_every.is_some() {
             options.note(
                 "each file is flushed after so many writes to it, where fio counts the writes to all files",
@@ -241,7 +234,7 @@ fn base(
         ..Workload::over(plumb_workload::ByteRange::ALL, plumb_block::Bytes::kib(4))
     };
     Ok(Job {
-        name: options.section().name.clone(),
+        name: options.name().to_owned(),
         targets: Vec::new(),
         threads: 1,
         threads_shared: true,

@@ -58,7 +58,8 @@ pub(super) fn stop(
 /// The rate of one clone, and the share of writes that follows from the rates of a mix.
 pub(super) fn rate(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<(Rate, Option<u8>), Error> {
     let bytes = options.bytes_three("rate")?;
-    let iops = options.parsed("rate_iops", |text| value::three(text, value::whole))?;
+    let iops =
+        options.parsed("rate_iops", |text| value::three(text, |part| options.counted("rate_iops", part)))?;
     let process = options.choice("rate_process", &["linear", "poisson"])?;
     let arrival = if process == Some("poisson") { Arrival::Poisson } else { Arrival::Fixed };
     let (name, three) = match (bytes, iops) {

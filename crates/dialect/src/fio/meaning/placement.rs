@@ -10,7 +10,7 @@ use crate::{Error, Machine};
 pub(super) fn affinity(options: &Options<'_>, machine: &Machine) -> Result<Affinity, Error> {
     let policy = options.choice("cpus_allowed_policy", &["shared", "split"])?;
     let listed = options.parsed("cpus_allowed", value::numbers)?;
-    let masked = options.parsed("cpumask", |text| value::whole(text).map(of_mask))?;
+    let masked = options.parsed("cpumask", |text| value::whole(text, options.base()).map(of_mask))?;
     let (name, processors) = match (listed, masked) {
         (Some(listed), Some(masked)) if options.is_after("cpumask", "cpus_allowed") => {
             drop(listed);

@@ -5,6 +5,16 @@ use crate::fio::invocation::Replay;
 use crate::fio::options::Options;
 use crate::fio::trace::Skip;
 
+/// What says how to replay.
+const REPLAY: [&str; 6] = [
+    "replay_scale",
+    "replay_align",
+    "replay_time_scale",
+    "replay_no_stall",
+    "replay_redirect",
+    "replay_skip",
+];
+
 /// What `options` say; `None` if no trace is named.
 pub(super) fn of(options: &Options<'_>) -> Result<Option<Replay>, Error> {
     let path = options.text("read_iolog")?;
@@ -15,8 +25,10 @@ pub(super) fn of(options: &Options<'_>) -> Result<Option<Replay>, Error> {
     let redirect = options.text("replay_redirect")?.map(str::to_owned);
     let skip = options.parsed("replay_skip", skip)?.unwrap_or_default();
     let Some(path) = path else {
-        if redirect.is_some() || options.get("replay_no_stall").is_some() {
-            options.note("the replay options have no effect: no read_iolog is given");
+        for name in REPLAY {
+            if options.get(name).is_some() {
+                options.note(format!("{name} has no effect: no read_iolog is given"));
+            }
         }
         return Ok(None);
     };

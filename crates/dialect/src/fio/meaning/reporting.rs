@@ -15,6 +15,13 @@ const PERCENTILES: [f64; 17] =
 /// The buckets of a recording.
 const BUCKET: Nanos = plumb_measure::SERIES_BUCKET;
 
+/// The logs that can be written.
+const LOGS: [(&str, LogKind); 3] = [
+    ("write_bw_log", LogKind::Bandwidth),
+    ("write_lat_log", LogKind::Latency),
+    ("write_iops_log", LogKind::Iops),
+];
+
 /// What `options` say; place, access and engine are for the caller to fill in.
 pub(super) fn of(options: &Options<'_>) -> Result<ReportedJob, Error> {
     let section = options.section();
@@ -26,7 +33,7 @@ pub(super) fn of(options: &Options<'_>) -> Result<ReportedJob, Error> {
     let clat_percentiles = options.truth("clat_percentiles", true)?;
     let lat_percentiles = options.truth("lat_percentiles", false)?;
     Ok(ReportedJob {
-        name: section.name.clone(),
+        name: options.name().to_owned(),
         description: options.text("description")?.map(str::to_owned),
         span: 0,
         group: 0,
@@ -42,6 +49,7 @@ pub(super) fn of(options: &Options<'_>) -> Result<ReportedJob, Error> {
         bandwidth_window: averaging(options, "bwavgtime")?,
         iops_window: averaging(options, "iopsavgtime")?,
         latency_target: None,
+        latency_window: Nanos::ZERO,
         steady: None,
         continue_on_error: false,
         logs: logs(options)?,
@@ -93,24 +101,35 @@ fn averaging(options: &Options<'_>, name: &'static str) -> Result<Nanos, Error> 
     })
 }
 
+/// A line of a log stands for whole buckets of the recording.
+fn whole_buckets(options: &Options<'_>, interval: Nanos) -> Nanos {
+    let whole = Nanos(interval.0.div_ceil(BUCKET.0).max(1) * BUCKET.0);
+    let is_written = LOGS.iter().any(|(name, _)| options.get(name).is_some());
+    if is_written && interval == Nanos::ZERO {
+        options.note(format!(
+            "a line of a log stands for {whole}, not for one operation; log_avg_msec says for how long"
+        ));
+    } else if is_written && interval != whole {
+        options.note(format!("log_avg_msec: {whole} instead of {interval}, whole buckets of {BUCKET}"));
+    }
+    whole
+}
+
 fn logs(options: &Options<'_>) -> Result<Logs, Error> {
     let interval = Nanos::millis(options.whole("log_avg_msec", 0..=86_400_000)?.unwrap_or(0));
+    let interval = whole_buckets(options, interval);
     let maximum = options.truth("log_max_value", false)?;
     let per_job = options.truth("per_job_logs", true)?;
     let unix_epoch = options.truth("log_unix_epoch", false)?;
     let mut files = Vec::new();
-    for (name, kind) in [
-        ("write_bw_log", LogKind::Bandwidth),
-        ("write_lat_log", LogKind::Latency),
-        ("write_iops_log", LogKind::Iops),
-    ] {
+    for (name, kind) in LOGS {
         let Some(setting) = options.get(name) else { continue };
         let prefix = setting.value.clone().filter(|prefix| !prefix.is_empty());
-        files.push((kind, prefix.unwrap_or_else(|| options.section().name.clone())));
-        if interval == Nanos::ZERO || !interval.0.is_multiple_of(BUCKET.0) {
-            let error =
-                options.error(name, format!("a line holds whole buckets of {BUCKET}, not one operation"));
-            return Err(error.remedy("give log_avg_msec, a multiple of 100"));
+        files.push((kind, prefix.unwrap_or_else(|| options.name().to_owned())));
+    }
+    for name in ["log_avg_msec", "log_max_value", "per_job_logs", "log_unix_epoch"] {
+        if files.is_empty() && options.get(name).is_some() {
+            options.note(format!("{name} has no effect: no log is written"));
         }
     }
     Ok(Logs { files, interval, maximum, per_job, unix_epoch })

@@ -160,7 +160,12 @@ fn offset(
         }
     };
     let increment = bytes("offset_increment")?;
-    Ok(bytes("offset")?.saturating_add(increment.saturating_mul(u64::from(clone))))
+    let start = bytes("offset")?;
+    let is_percent = |name| options.text(name).is_ok_and(|text| text.is_some_and(|text| text.ends_with('%')));
+    if align > 0 && !is_percent("offset") && !is_percent("offset_increment") {
+        options.note("offset_align has no effect: only offsets in percent are aligned");
+    }
+    Ok(start.saturating_add(increment.saturating_mul(u64::from(clone))))
 }
 
 /// The size that all of `files` have now.

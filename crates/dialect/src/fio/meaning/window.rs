@@ -56,10 +56,11 @@ pub(super) fn of(options: &Options<'_>) -> Result<Window, Error> {
 /// fio's window becomes the five rounds over which a steady state is judged.
 fn steady(options: &Options<'_>) -> Result<Option<(Steady, Nanos)>, Error> {
     let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
-    let interval = options.get("steadystate_check_interval").is_some();
     let Some(criterion) = options.text("steadystate")? else {
-        if duration > Nanos::ZERO || interval {
-            options.note("steadystate_duration has no effect: no steadystate is given");
+        for name in ["steadystate_duration", "steadystate_ramp_time", "steadystate_check_interval"] {
+            if options.get(name).is_some() {
+                options.note(format!("{name} has no effect: no steadystate is given"));
+            }
         }
         return Ok(None);
     };

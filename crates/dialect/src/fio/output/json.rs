@@ -78,9 +78,9 @@ fn job(
         "iodepth_submit": batches(entry.depth),
         "iodepth_complete": batches(entry.depth),
         "latency_depth": entry.depth,
-        "latency_target": reported.latency_target.map_or(0, |(latency, _)| latency.0 / 1000),
-        "latency_percentile": reported.latency_target.map_or(100.0, |(_, percentile)| percentile),
-        "latency_window": 0,
+        "latency_target": reported.latency_target.map_or(0, |target| target.latency.0 / 1000),
+        "latency_percentile": reported.latency_target.map_or(100.0, |target| target.percentile),
+        "latency_window": reported.latency_window.0 / 1000,
     });
     if let Some(description) = &reported.description {
         value["desc"] = json!(description);
@@ -101,6 +101,15 @@ fn job(
     for (buckets, name) in latency::BUCKETS.iter().zip(["latency_ns", "latency_us", "latency_ms"]) {
         let shares = buckets.shares(&bins).into_iter();
         value[name] = Value::Object(shares.map(|(name, share)| (name, json!(share))).collect());
+    }
+    if let Some(verified) = &outcome.verified {
+        value["verified"] = json!({
+            "blocks": verified.blocks,
+            "lost": verified.lost,
+            "torn": verified.torn,
+            "misdirected": verified.misdirected,
+            "stale": verified.stale,
+        });
     }
     if let Some((criterion, duration)) = &reported.steady {
         value["steadystate"] = json!({ "ss": criterion, "duration": duration.0 / 1_000_000_000 });
@@ -127,14 +136,18 @@ fn options(typed: &[(String, String)]) -> Value {
     Value::Object(typed.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
 }
 
-/// The number of the first kind of failure; 5 (EIO) for one without a number, 0 for none.
+/// The number of the first kind of failure: 5 (EIO) for one without a number, 84 (EILSEQ) as with fio if only
+/// verification found something, 0 for none.
 pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
     const EIO: i32 = 5;
+    const EILSEQ: i32 = 84;
     let all = outcome.operations().errors.into_iter().chain(outcome.flush.errors.iter().copied());
-    all.into_iter().next().map_or(0, |(failure, _)| match failure {
-        Failure::Errno(errno) => errno.0,
-        Failure::Unknown | Failure::PowerLost => EIO,
-    })
+    match all.into_iter().next() {
+        Some((Failure::Errno(errno), _)) => errno.0,
+        Some((Failure::Unknown | Failure::PowerLost, _)) => EIO,
+        None if outcome.verified.as_ref().is_some_and(|verified| verified.wrong() > 0) => EILSEQ,
+        None => 0,
+    }
 }
 
 /// Of the time of all clones together.

@@ -111,10 +111,21 @@ fn write_entry(out: &mut String, entry: &Entry<'_>, entries: &[Entry<'_>], machi
         let failures = outcome.operations().failures();
         writeln!(out, "     errors    : total={failures}, first_error={error}")?;
     }
+    if let Some(verified) = &outcome.verified {
+        let (blocks, wrong) = (verified.blocks, verified.wrong());
+        writeln!(
+            out,
+            "     verified  : blocks={blocks}, wrong={wrong} (lost={}, torn={}, misdirected={}, stale={})",
+            verified.lost, verified.torn, verified.misdirected, verified.stale
+        )?;
+    }
     let (target, percentile) =
-        reported.latency_target.map_or((0, 100.0), |(target, percentile)| (target.0 / 1000, percentile));
-    let depth = entry.depth;
-    writeln!(out, "     latency   : target={target}, window=0, percentile={percentile:.2}%, depth={depth}")
+        reported.latency_target.map_or((0, 100.0), |target| (target.latency.0 / 1000, target.percentile));
+    let (window, depth) = (reported.latency_window.0 / 1000, entry.depth);
+    writeln!(
+        out,
+        "     latency   : target={target}, window={window}, percentile={percentile:.2}%, depth={depth}"
+    )
 }
 
 fn write_direction(

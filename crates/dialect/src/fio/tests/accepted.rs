@@ -181,6 +181,14 @@ fn clones() {
     let offsets: Vec<Bytes> =
         apart.meaning.scenario.spans[0].jobs.iter().map(|job| job.workload.range.offset).collect();
     assert_eq!(offsets, [0, 64, 128].map(Bytes::mib));
+    let verified = section("rw=write|verify=md5|numjobs=2|offset_increment=64m").unwrap();
+    assert!(
+        verified.meaning.scenario.spans[0].jobs.iter().all(|job| job.workload.verify),
+        "none is in another's way"
+    );
+    let named = file("[global]\nname=all\nsize=1m\n[x]\n[y]\nname=own\n").unwrap();
+    assert_eq!(named.reported.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["x", "own"]);
+    assert_eq!(named.meaning.scenario.spans[0].jobs[1].targets[0].name, "y.0.0");
     let formatted = file("[x]\nsize=1m\nfilename_format=$jobname-$jobnum-$filenum\n").unwrap();
     assert_eq!(only_job(&formatted).targets[0].name, "x-0-0");
 }
@@ -200,6 +208,8 @@ fn rates() {
     let scheduled = |amount, arrival| Rate::Scheduled { amount, arrival };
     assert_eq!(rate("rate_iops=100"), Rate::iops(100.0));
     assert_eq!(rate("rate=1m"), scheduled(Amount::BytesPerSecond(1048576.0), Arrival::Fixed));
+    assert_eq!(rate("rate_iops=10k"), Rate::iops(10_240.0), "as fio has it");
+    assert!(notes("rate_iops=10k").contains("is 10240"));
     assert_eq!(rate("rate_iops=100|numjobs=4"), Rate::iops(400.0), "a rate is that of a clone");
     assert_eq!(rate("rate_iops=100|filename=/a:/b"), Rate::iops(50.0));
     let poisson = scheduled(Amount::Iops(100.0), Arrival::Poisson);

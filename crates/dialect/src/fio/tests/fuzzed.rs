@@ -1,7 +1,7 @@
 //! Whatever is typed, nothing panics, and what is taken is a valid scenario.
 
 use super::*;
-use crate::fio::vocabulary;
+use crate::fio::{command, json, logs, normal, vocabulary};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = String> {
@@ -32,8 +32,25 @@ fn line() -> impl Strategy<Value = String> {
 fn is_sound(text: &str) -> bool {
     match file(text) {
         Err(error) => !error.place.is_empty() && !error.problem.is_empty(),
-        Ok(invocation) => invocation.replay.is_some() || invocation.meaning.scenario.validate().is_ok(),
+        Ok(invocation) if invocation.replay.is_some() => true,
+        Ok(invocation) => invocation.meaning.scenario.validate().is_ok() && prints(&invocation),
     }
+}
+
+/// Whether all forms of a result can be printed; only of few threads, since each keeps histograms.
+fn prints(invocation: &Invocation) -> bool {
+    let jobs = invocation.meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
+    let threads: u32 = jobs.map(|job| job.threads).sum();
+    if threads > 4 {
+        return true;
+    }
+    let results = super::outputs::results(invocation);
+    let value = json(invocation, &results, &machine(), true);
+    let all = value["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty());
+    let files = logs(invocation, &results, &machine());
+    all && !normal(invocation, &results, &machine()).is_empty()
+        && !command(invocation).is_empty()
+        && files.iter().all(|file| !file.name.is_empty())
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use plumb_measure::SeriesEvent;
 use serde_json::Value;
 
 /// A result in which each thread of each job did the same: reads of 4 KiB for two seconds, and a flush.
-pub(crate) fn results(invocation: &Invocation) -> Vec<SpanResult> {
+pub(super) fn results(invocation: &Invocation) -> Vec<SpanResult> {
     let spans = invocation.meaning.scenario.spans.iter();
     let thread = |job: usize| {
         let mut outcome = LoadOutcome::empty();
@@ -98,6 +98,19 @@ fn percentiles_are_those_asked_for() {
 }
 
 #[test]
+fn wrong_blocks_are_an_error() {
+    let invocation = section("rw=write|verify=crc32c").unwrap();
+    let mut results = results(&invocation);
+    let verified = plumb_load::Verified { blocks: 100, torn: 2, stale: 1, ..Default::default() };
+    results[0].threads[0].parts[0].outcome.verified = Some(verified);
+    let value = json(&invocation, &results, &machine(), false);
+    let job = &value["jobs"][0];
+    assert_eq!((&job["error"], &job["verified"]["torn"]), (&Value::from(84), &Value::from(2)));
+    let text = normal(&invocation, &results, &machine());
+    assert!(text.contains("wrong=3 (lost=0, torn=2, misdirected=0, stale=1)"), "{text}");
+}
+
+#[test]
 fn what_was_not_run_is_not_reported() {
     let invocation = file(JOBS).unwrap();
     let value = json(&invocation, &results(&invocation)[..1], &machine(), false);
@@ -136,6 +149,9 @@ fn logs_have_a_line_for_an_interval() {
     assert_eq!(files[0].text.lines().nth(1), Some("500, 2000, 1, 0, 0, 0"), "writes");
     assert_eq!(files[1].text.lines().next(), Some("500, 125500, 0, 0, 0, 0"));
     assert_eq!(files[3].text.lines().count(), 8);
+    let fine = section("write_bw_log|log_avg_msec=150").unwrap();
+    assert!(fine.meaning.notes.join(" ").contains("200 ms instead of 150 ms"));
+    assert_eq!(fine.reported[0].logs.files[0].1, "x", "the job's name unless one is given");
     let epoch = file(&format!("{text}log_unix_epoch=1\nper_job_logs=0\n")).unwrap();
     let files = logs(&epoch, &results(&epoch), &machine());
     assert_eq!(files[0].name, "run_bw.log");

@@ -1,3 +1,5 @@
+//! Traces made by hand, damaged, and of any bytes.
+
 use super::*;
 use proptest::prelude::*;
 

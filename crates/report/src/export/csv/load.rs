@@ -28,9 +28,21 @@ pub fn load(recording: &LoadRecording) -> String {
 impl Csv {
     fn sides(&mut self, section: &str, name: &str, sides: &Sides) {
         let application = &sides.application;
-        self.number(section, name, "application_operations", Some(application.operations as f64), "operations");
+        self.number(
+            section,
+            name,
+            "application_operations",
+            Some(application.operations as f64),
+            "operations",
+        );
         self.number(section, name, "application_iops", Some(application.iops), "operations/second");
-        self.number(section, name, "application_throughput", Some(application.bytes_per_second), "bytes/second");
+        self.number(
+            section,
+            name,
+            "application_throughput",
+            Some(application.bytes_per_second),
+            "bytes/second",
+        );
         self.number(section, name, "application_io_mean", application.io_bytes_mean, "bytes");
         self.number(section, name, "in_flight_mean", application.in_flight_mean, "requests");
         self.latency(section, name, "application_latency", application.latency.as_ref());
@@ -52,7 +64,13 @@ impl Csv {
             self.number(section, name, "storage_iops", Some(storage.iops), "operations/second");
             self.number(section, name, "storage_throughput", Some(storage.bytes_per_second), "bytes/second");
             self.number(section, name, "storage_io_mean", storage.io_bytes_mean, "bytes");
-            self.number(section, name, "storage_flushes", storage.flushes.map(|count| count as f64), "flushes");
+            self.number(
+                section,
+                name,
+                "storage_flushes",
+                storage.flushes.map(|count| count as f64),
+                "flushes",
+            );
             self.number(section, name, "storage_read", Some(storage.read_bytes as f64), "bytes");
             self.number(section, name, "storage_written", Some(storage.write_bytes as f64), "bytes");
         }

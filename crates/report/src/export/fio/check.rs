@@ -22,7 +22,7 @@ pub fn check(recording: &CheckRecording) -> Result<String, serde_json::Error> {
         Some(io_job(recording, io, io.application.as_ref().filter(|side| side.operations > 0)?))
     });
     let jobs: Vec<Value> = sync.chain(io).collect();
-    super::root(&document.environment.plumb, &document.environment.started_at, jobs)
+    super::root(&document.environment.plumb, &document.environment.started_at, &jobs)
 }
 
 fn sync_job(recording: &CheckRecording, result: &SyncResult) -> Value {

@@ -11,8 +11,8 @@ use crate::load::{DirectionResult, LoadRecording, LoadTarget, Part};
 /// If a figure cannot be written as JSON.
 pub fn load(recording: &LoadRecording) -> Result<String, serde_json::Error> {
     let document = &recording.document;
-    let jobs = (0..document.targets.len()).map(|index| target_job(recording, index)).collect();
-    super::root(&document.environment.plumb, &document.environment.started_at, jobs)
+    let jobs: Vec<Value> = (0..document.targets.len()).map(|index| target_job(recording, index)).collect();
+    super::root(&document.environment.plumb, &document.environment.started_at, &jobs)
 }
 
 fn target_job(recording: &LoadRecording, index: usize) -> Value {
@@ -23,7 +23,11 @@ fn target_job(recording: &LoadRecording, index: usize) -> Value {
     let depth = sides.depth.and_then(|depth| u32::try_from(depth).ok()).unwrap_or(1);
     let label = document.label_of(index);
     let mut job = job(&label, options(recording, target, &label, depth), seconds, depth);
-    let parts = [("read", &sides.read, Part::Read), ("write", &sides.write, Part::Write), ("trim", &sides.trim, Part::Trim)];
+    let parts = [
+        ("read", &sides.read, Part::Read),
+        ("write", &sides.write, Part::Write),
+        ("trim", &sides.trim, Part::Trim),
+    ];
     for (name, result, part) in parts {
         let moved = Moved { ios: result.ios, bytes: result.bytes, seconds };
         let times = Times::of(recording.histogram(index, part), result.latency.as_ref());

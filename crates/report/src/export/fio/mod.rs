@@ -19,7 +19,7 @@ const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 /// The whole of fio's output around `jobs`.
-fn root(version: &str, started_at: &str, jobs: Vec<Value>) -> Result<String, serde_json::Error> {
+fn root(version: &str, started_at: &str, jobs: &[Value]) -> Result<String, serde_json::Error> {
     let root = json!({
         "fio version": format!("plumb-{version}"),
         "timestamp": 0,

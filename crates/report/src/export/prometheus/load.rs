@@ -9,7 +9,8 @@ pub fn load(recording: &LoadRecording) -> String {
     let environment = &document.environment;
     let labels: Vec<String> = (0..document.targets.len()).map(|index| document.label_of(index)).collect();
     let mut out = Metrics::default();
-    let info = [("version", environment.plumb.as_str()), ("kernel", environment.kernel.as_deref().unwrap_or(""))];
+    let info =
+        [("version", environment.plumb.as_str()), ("kernel", environment.kernel.as_deref().unwrap_or(""))];
     out.family("plumb_load_info", "gauge", "Which version made the load.");
     out.sample("plumb_load_info", &info, 1.0);
     out.family("plumb_load_complete", "gauge", "Whether the load ran to its end.");

@@ -29,7 +29,9 @@ pub(in super::super) fn reducible(document: &LoadDocument) -> Option<Finding> {
 pub(in super::super) fn not_durable(document: &LoadDocument) -> Option<Finding> {
     let lines: Vec<String> = targets(document)
         .filter(|(_, target, job)| job.flush == Some(FlushMethod::Range) && target.sides.sync.ios > 0)
-        .map(|(label, target, _)| format!("{label}: {} calls of sync_file_range", count(target.sides.sync.ios)))
+        .map(|(label, target, _)| {
+            format!("{label}: {} calls of sync_file_range", count(target.sides.sync.ios))
+        })
         .collect();
     (!lines.is_empty()).then(|| {
         Verdict {

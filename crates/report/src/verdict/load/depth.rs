@@ -20,11 +20,15 @@ pub(in super::super) fn not_reached(document: &LoadDocument) -> Option<Finding> 
         let sides = &target.sides;
         let (Some(asked), Some(mean)) = (sides.depth, sides.application.in_flight_mean) else { continue };
         let enough = sides.application.operations >= asked.saturating_mul(ROUNDS_MIN);
-        if !job.scheduled && asked > 1 && enough && mean < REACHED_FROM * asked as f64 {
+        let shallow_enough = mean < REACHED_FROM * asked as f64;
+        if !job.scheduled && asked > 1 && enough && shallow_enough {
             let one_each = sides.in_flight_max > 0
                 && sides.in_flight_max <= u64::from(job.threads)
                 && asked > u64::from(job.threads);
-            shallow.push((label, target, asked, mean, one_each));
+            // Who waits for a flush has nothing else in flight meanwhile: that is what was asked for.
+            if one_each || sides.sync.ios == 0 {
+                shallow.push((label, target, asked, mean, one_each));
+            }
         }
     }
     let (label, target, asked, mean, _) =

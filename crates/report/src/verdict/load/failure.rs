@@ -42,7 +42,10 @@ pub(in super::super) fn operations_failed(document: &LoadDocument) -> Option<Fin
         0 => {
             let failed = document.targets.iter().map(|target| target.sides.application.errors);
             let failed = failed.fold(0, u64::saturating_add);
-            (Severity::Warning, format!("{} operations failed; the figures are of those that did not.", count(failed)))
+            (
+                Severity::Warning,
+                format!("{} operations failed; the figures are of those that did not.", count(failed)),
+            )
         }
         failed => (
             Severity::Danger,

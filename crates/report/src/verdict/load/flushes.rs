@@ -66,7 +66,8 @@ fn asked(target: &LoadTarget, job: &LoadJob) -> u64 {
 fn is_blind(target: &LoadTarget, job: &LoadJob, storage: &StorageSide) -> bool {
     let sides = &target.sides;
     job.caching == Caching::Direct
-        && ((sides.write.bytes > 0 && storage.write_bytes == 0) || (sides.read.bytes > 0 && storage.read_bytes == 0))
+        && ((sides.write.bytes > 0 && storage.write_bytes == 0)
+            || (sides.read.bytes > 0 && storage.read_bytes == 0))
 }
 
 /// How many workers flush a device of `storage` in the span of `target`.
@@ -74,7 +75,8 @@ fn writers_of(document: &LoadDocument, target: &LoadTarget, storage: &StorageSid
     let shares = |other: &LoadTarget| {
         let devices = other.sides.storage.iter().flat_map(|side| &side.devices);
         let mut names = devices.map(|device| device.name.as_str());
-        std::ptr::eq(other, target) || names.any(|name| storage.devices.iter().any(|device| device.name == name))
+        std::ptr::eq(other, target)
+            || names.any(|name| storage.devices.iter().any(|device| device.name == name))
     };
     targets(document)
         .filter(|(_, other, job)| other.span == target.span && asked(other, job) > 0 && shares(other))
@@ -104,7 +106,9 @@ pub(in super::super) fn dropped(document: &LoadDocument) -> Option<Finding> {
 }
 
 fn is_drop(account: &Account<'_>) -> bool {
-    account.handed == 0 && account.storage.write_bytes > 0 && account.target.device.volatile_cache == Some(true)
+    account.handed == 0
+        && account.storage.write_bytes > 0
+        && account.target.device.volatile_cache == Some(true)
 }
 
 /// `no-flush-seen`: no flush, and no volatile cache is known beneath.
@@ -182,7 +186,9 @@ pub(in super::super) fn merged(document: &LoadDocument) -> Option<Finding> {
 
 fn short_of_flushes(document: &LoadDocument, by: impl Fn(u64) -> bool) -> Vec<Account<'_>> {
     let is_short = |account: &Account<'_>| {
-        account.handed > 0 && (account.handed as f64) < COMPLETE_FROM * account.asked as f64 && by(account.writers)
+        account.handed > 0
+            && (account.handed as f64) < COMPLETE_FROM * account.asked as f64
+            && by(account.writers)
     };
     accounts(document).into_iter().filter(is_short).collect()
 }

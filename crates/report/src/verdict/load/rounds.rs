@@ -14,17 +14,13 @@ pub(in super::super) fn no_steady_state(document: &LoadDocument) -> Option<Findi
         None => format!("{} rounds ran; the steady state needs five.", found.rounds.len()),
         _ => format!("After {} rounds the rate was not steady.", found.rounds.len()),
     };
-    let mut evidence: Vec<String> = found
-        .rounds
-        .iter()
-        .enumerate()
-        .rev()
-        .take(5)
-        .rev()
-        .map(|(index, round)| format!("round {}: {} IOPS over {}", index + 1, rate(round.iops), duration(round.seconds)))
-        .collect();
+    let last = &found.rounds[found.rounds.len().saturating_sub(5)..];
+    let rates: Vec<String> = last.iter().map(|round| rate(round.iops)).collect();
+    let seconds = last.last().map_or(0.0, |round| round.seconds);
+    let mut evidence = vec![format!("the last rounds of {}: {} IOPS", duration(seconds), rates.join(", "))];
     evidence.push(
-        "SNIA PTS 2.0.2: the last five rounds span at most 20% of their mean, their fitted line at most 10%".to_owned(),
+        "SNIA PTS 2.0.2: the last five rounds span at most 20% of their mean, their fitted line at most 10%"
+            .to_owned(),
     );
     Some(
         Verdict {

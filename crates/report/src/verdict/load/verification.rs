@@ -12,7 +12,8 @@ const EXAMPLES: usize = 6;
 /// `data-not-as-written`: what was read is not what was acknowledged.
 pub(in super::super) fn not_as_written(document: &LoadDocument) -> Option<Finding> {
     let found = document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
-    let mut evidence = vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
+    let mut evidence =
+        vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
     for (index, target) in document.targets.iter().enumerate() {
         let examples = target.sides.verified.iter().flat_map(|verified| &verified.examples);
         let label = document.label_of(index);
@@ -51,12 +52,15 @@ fn kinds(found: &Verified) -> String {
 }
 
 fn words(example: &WrongBlock) -> String {
-    let expected = example
-        .expected
-        .map_or_else(|| "not written by this run".to_owned(), |version| format!("version {version} was acknowledged"));
+    let expected = example.expected.map_or_else(
+        || "not written by this run".to_owned(),
+        |version| format!("version {version} was acknowledged"),
+    );
     let found = match (example.kind, example.found) {
         (_, None) => "it carries no stamp or cannot be read".to_owned(),
-        (WrongKind::Misdirected, Some(stamp)) => format!("it holds version {} of block {}", stamp.generation, stamp.lba),
+        (WrongKind::Misdirected, Some(stamp)) => {
+            format!("it holds version {} of block {}", stamp.generation, stamp.lba)
+        }
         (_, Some(stamp)) => format!("it says that it is version {}", stamp.generation),
     };
     format!("block {} is {}: {expected}, {found}", example.lba, example.kind.word())

@@ -1,0 +1,250 @@
+//! Limits that the users of an application go by, and what was measured held against them.
+
+use plumb_block::Nanos;
+use plumb_load::{Direction, LoadOutcome, SpanResult};
+use plumb_measure::Histogram;
+
+use crate::measured::Measured;
+use crate::profile::Profile;
+
+/// A limit. A place that misses it is a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Criterion {
+    /// A name for it.
+    pub id: &'static str,
+    /// Whose latency.
+    pub of: Quantity,
+    /// Which figure of it.
+    pub statistic: Statistic,
+    /// Must be below this.
+    pub below: Nanos,
+    /// What happens otherwise.
+    pub why: &'static str,
+}
+
+/// Whose latency a limit is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Syncs (flushes).
+    Syncs,
+    /// Whole transactions; only of profiles that have them.
+    Transactions,
+    /// Reads of a job of the scenario, by its place.
+    Reads {
+        /// Which job.
+        job: usize,
+    },
+    /// Writes of a job of the scenario, by its place.
+    Writes {
+        /// Which job.
+        job: usize,
+    },
+}
+
+/// Which figure of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// What so many of 1000 do not exceed.
+    PerMille(u32),
+    /// The mean of the worst second.
+    WorstSecond,
+}
+
+/// A limit and what was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The limit.
+    pub criterion: &'static Criterion,
+    /// What was measured; `None` if there was nothing to measure.
+    pub measured: Option<Nanos>,
+    /// What follows.
+    pub standing: Standing,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// What follows from a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is kept.
+    Met,
+    /// It is not kept: a finding.
+    Missed,
+    /// Nothing was measured that it could be held against.
+    Unmeasured,
+}
+
+/// Holds what a profile over files measured against its limits.
+pub fn judge(profile: &'static Profile, measured: &Measured) -> Vec<Judged> {
+    let outcome = |_job: Option<usize>| measured.outcome.clone();
+    judged(profile, &outcome, Some(&measured.transactions))
+}
+
+/// Holds what the scenario of a block profile measured against the profile's limits.
+pub fn judge_span(profile: &'static Profile, span: &SpanResult) -> Vec<Judged> {
+    judged(profile, &|job| job.map_or_else(|| span.total(), |job| span.of_job(job)), None)
+}
+
+fn judged(
+    profile: &'static Profile,
+    outcome: &dyn Fn(Option<usize>) -> LoadOutcome,
+    transactions: Option<&Histogram>,
+) -> Vec<Judged> {
+    let figure = |criterion: &Criterion| match criterion.of {
+        Quantity::Syncs => of_direction(&outcome(None).flush, criterion.statistic),
+        Quantity::Reads { job } => of_direction(&outcome(Some(job)).read, criterion.statistic),
+        Quantity::Writes { job } => of_direction(&outcome(Some(job)).write, criterion.statistic),
+        Quantity::Transactions => {
+            transactions.and_then(|transactions| of_histogram(transactions, criterion.statistic))
+        }
+    };
+    profile.criteria.iter().map(|criterion| criterion.judge(figure(criterion))).collect()
+}
+
+fn of_direction(direction: &Direction, statistic: Statistic) -> Option<Nanos> {
+    match statistic {
+        Statistic::WorstSecond => worst_second(direction),
+        statistic => of_histogram(&direction.latency, statistic),
+    }
+}
+
+fn of_histogram(latency: &Histogram, statistic: Statistic) -> Option<Nanos> {
+    match statistic {
+        Statistic::PerMille(per_mille) => latency.at_per_mille(per_mille),
+        Statistic::Mean => latency.mean().map(Nanos::from_secs_f64),
+        // Without a time series no second can be told from another.
+        Statistic::WorstSecond => None,
+    }
+}
+
+/// The mean latency of the second in which it was highest.
+fn worst_second(direction: &Direction) -> Option<Nanos> {
+    let mut seconds: std::collections::BTreeMap<u64, (u64, u64)> = std::collections::BTreeMap::new();
+    for point in direction.series.points() {
+        let (sum, count) = seconds.entry(point.at.0 / Nanos::secs(1).0).or_default();
+        *sum += point.latency_sum.0;
+        *count += point.operations;
+    }
+    seconds.values().filter_map(|(sum, count)| sum.checked_div(*count)).max().map(Nanos)
+}
+
+impl Criterion {
+    fn judge(&'static self, measured: Option<Nanos>) -> Judged {
+        let standing = match measured {
+            Some(measured) if measured < self.below => Standing::Met,
+            Some(_) => Standing::Missed,
+            None => Standing::Unmeasured,
+        };
+        let limit = self.in_words();
+        let sentence = match (measured, standing) {
+            (Some(measured), Standing::Met) => format!("{limit}: it is {measured}"),
+            (Some(measured), _) => format!("{limit}, and is {measured}: {}", self.why),
+            (None, _) => format!("{limit}: not known, for none was measured"),
+        };
+        Judged { criterion: self, measured, standing, sentence }
+    }
+
+    /// The limit in words.
+    pub fn in_words(&self) -> String {
+        let of = match self.of {
+            Quantity::Syncs => "syncs",
+            Quantity::Transactions => "transactions",
+            Quantity::Reads { .. } => "reads",
+            Quantity::Writes { .. } => "durable writes of the log",
+        };
+        let figure = match self.statistic {
+            Statistic::Mean => "the mean".to_owned(),
+            Statistic::PerMille(per_mille) => format!("the {} percentile", ordinal(per_mille)),
+            Statistic::WorstSecond => "the mean of the worst second".to_owned(),
+        };
+        format!("{figure} of {of} must be below {}", self.below)
+    }
+}
+
+/// Of 990: `99th`; of 999: `99.9th`.
+fn ordinal(per_mille: u32) -> String {
+    if per_mille.is_multiple_of(10) {
+        format!("{}th", per_mille / 10)
+    } else {
+        format!("{}.{}th", per_mille / 10, per_mille % 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_load::ThreadResult;
+    use plumb_measure::SeriesEvent;
+
+    fn outcome(fill: impl Fn(&mut LoadOutcome)) -> LoadOutcome {
+        let mut outcome = LoadOutcome::empty();
+        fill(&mut outcome);
+        outcome
+    }
+
+    fn measured(latencies: &[Nanos]) -> Measured {
+        let outcome =
+            outcome(|outcome| latencies.iter().for_each(|latency| outcome.flush.latency.record(*latency)));
+        Measured { outcome, operations: Vec::new(), transactions: Histogram::new(), notes: Vec::new() }
+    }
+
+    #[test]
+    fn etcd_wants_99_of_100_syncs_below_10_ms() {
+        let (etcd, _) = crate::find("etcd-wal").unwrap();
+        let of = |latencies: &[Nanos]| judge(etcd, &measured(latencies)).remove(0);
+        let mut latencies = vec![Nanos::millis(2); 990];
+        latencies.extend([Nanos::millis(80); 10]);
+        let met = of(&latencies);
+        assert_eq!(met.standing, Standing::Met, "{}", met.sentence);
+        latencies.push(Nanos::millis(80));
+        let missed = of(&latencies);
+        assert_eq!(missed.standing, Standing::Missed, "{}", missed.sentence);
+        assert!(missed.measured.unwrap() >= Nanos::millis(79));
+        assert!(
+            missed.sentence.contains("the 99th percentile of syncs must be below 10 ms"),
+            "{}",
+            missed.sentence
+        );
+        assert_eq!(of(&[]).standing, Standing::Unmeasured);
+    }
+
+    #[test]
+    fn exchange_judges_each_job_and_the_worst_second() {
+        let (jetstress, _) = crate::find("jetstress-like").unwrap();
+        let record = |direction: &mut Direction, at: u64, latency: Nanos| {
+            direction.latency.record(latency);
+            direction.series.record(SeriesEvent { at: Nanos::millis(at), bytes: 1, latency });
+        };
+        let database = outcome(|outcome| {
+            (0..50).for_each(|at| record(&mut outcome.read, at * 100, Nanos::millis(5)));
+            (0..10).for_each(|at| record(&mut outcome.read, 5000 + at * 100, Nanos::millis(60)));
+            record(&mut outcome.write, 0, Nanos::secs(9));
+        });
+        let log = outcome(|outcome| record(&mut outcome.write, 0, Nanos::millis(11)));
+        let thread = |job, outcome| ThreadResult {
+            job,
+            cpu: None,
+            parts: vec![plumb_load::Part { target: job, outcome }],
+        };
+        let span = SpanResult {
+            warmup: Nanos::ZERO,
+            window: Nanos::secs(6),
+            threads: vec![thread(0, database), thread(1, log)],
+            targets: Vec::new(),
+            processors: Vec::new(),
+        };
+        let standings: Vec<_> = judge_span(jetstress, &span)
+            .iter()
+            .map(|judged| (judged.criterion.id, judged.standing))
+            .collect();
+        let expected = [
+            ("exchange-read-mean", Standing::Met),
+            ("exchange-log-mean", Standing::Missed),
+            ("exchange-read-spike", Standing::Missed),
+            ("exchange-log-spike", Standing::Met),
+        ];
+        assert_eq!(standings, expected);
+    }
+}

@@ -1,0 +1,42 @@
+//! A profile in words.
+
+use std::fmt::Write;
+
+use crate::profile::{Extent, Profile, Work};
+
+/// All that is to be known of a profile before its figures are believed: its pattern, where that is from, its limits,
+/// its variants, and what it leaves out.
+pub fn explain(profile: &Profile) -> String {
+    let mut text = format!("{}: {}\n\n{}\n", profile.name, profile.summary, profile.pattern);
+    // Writing to a string cannot fail.
+    let mut line = |what: &str, rest: &str| {
+        writeln!(text, "\n{what}: {rest}").expect("a string takes all that is written");
+    };
+    line("Provenance", &format!("{}. {}", profile.provenance.name(), profile.source));
+    line("Not modelled", profile.leaves_out);
+    let criteria: Vec<String> = profile
+        .criteria
+        .iter()
+        .map(|criterion| format!("{} ({})", criterion.in_words(), criterion.why))
+        .collect();
+    line("Criteria", &if criteria.is_empty() { "none is published".to_owned() } else { criteria.join("; ") });
+    let variants = profile
+        .variants
+        .iter()
+        .map(|variant| format!("\n  {}:{:<16} {}", profile.name, variant.name, variant.summary));
+    line("Variants (the first unless another is named)", &variants.collect::<String>());
+    line("Runs", &extent(profile));
+    text
+}
+
+fn extent(profile: &Profile) -> String {
+    let how = match profile.work {
+        Work::Blocks(_) => "on a file or a device",
+        Work::Files(_) | Work::Sqlite(_) => "in a directory of its own, removed afterwards",
+    };
+    match profile.extent {
+        Extent::Time(time) => format!("{how}, for {time} unless said otherwise"),
+        Extent::Tree(count) => format!("{how}, until {count} files are done unless said otherwise"),
+        Extent::Transactions(count) => format!("{how}, for {count} transactions unless said otherwise"),
+    }
+}

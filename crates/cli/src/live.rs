@@ -1,0 +1,166 @@
+//! The live view of a load: `--tui` on a terminal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plumb_block::{Bytes, Nanos, StorageSnapshot};
+use plumb_load::{LiveLatency, Progress};
+use plumb_report::tui::{
+    LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView, TerminalError,
+};
+use plumb_trial::{Phase, TargetNow, Watcher};
+
+use crate::terminal;
+
+/// Draws what a load does, and stops it when asked to.
+pub(crate) struct Live {
+    terminal: LiveTerminal,
+    view: LiveView,
+    stop: Arc<AtomicBool>,
+    phase: LivePhase,
+    /// How long the warm-up, the measurement and the cool-down are, as far as they are known.
+    expected: Option<Nanos>,
+    /// When the phase began.
+    begun: Nanos,
+    last: Nanos,
+    span: usize,
+    /// What each target had done at the last look and at the first.
+    before: Vec<Before>,
+    /// What is said once the terminal is given back.
+    notes: Vec<String>,
+}
+
+/// A target at earlier looks.
+struct Before {
+    latency: LiveLatency,
+    storage: Option<LiveStorage>,
+}
+
+impl Live {
+    /// Takes over the terminal.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn open(title: &str, stop: &Arc<AtomicBool>) -> Result<Self, TerminalError> {
+        Ok(Self {
+            terminal: LiveTerminal::open()?,
+            view: LiveView::new(title, terminal::style_of_stderr()),
+            stop: Arc::clone(stop),
+            phase: LivePhase::Preparing,
+            expected: None,
+            begun: Nanos::ZERO,
+            last: Nanos::ZERO,
+            span: 0,
+            before: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    fn target(&mut self, index: usize, now: TargetNow) -> LiveTarget {
+        if self.before.len() <= index {
+            let storage = now.storage.as_ref().map(totals);
+            self.before.push(Before { latency: LiveLatency::default(), storage });
+        }
+        let before = &mut self.before[index];
+        let latency = std::mem::replace(&mut before.latency, now.application.latency.clone());
+        let at = |percent| {
+            let latency = now.application.latency.percentile_since(&latency, percent)?;
+            Some(latency.as_secs_f64())
+        };
+        LiveTarget {
+            application: LiveApplication {
+                operations: now.application.operations(),
+                bytes: (now.application.read_bytes + now.application.write_bytes).0,
+                flushes: now.application.flushes,
+                p50: at(50.0),
+                p99: at(99.0),
+                p999: at(99.9),
+                max: at(100.0),
+            },
+            storage: now.storage.as_ref().zip(before.storage).map(|(now, before)| since(totals(now), before)),
+            name: now.name,
+        }
+    }
+
+    /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the load.
+    fn draw(&mut self) {
+        let drawn = self.terminal.draw(&self.view);
+        let asks = self.terminal.asks_to_stop(Duration::ZERO);
+        if drawn.is_ok() && matches!(asks, Ok(true)) {
+            self.view.stopping();
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Watcher for Live {
+    fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
+        self.phase = match phase {
+            Phase::LayingOut { .. } | Phase::Preconditioning => LivePhase::Preparing,
+            Phase::WarmingUp => LivePhase::WarmUp,
+            Phase::Measuring => LivePhase::Measuring,
+            Phase::CoolingDown => LivePhase::CoolDown,
+            Phase::Verifying => LivePhase::Verifying,
+        };
+        if span != self.span {
+            (self.span, self.last) = (span, Nanos::ZERO);
+            self.before.clear();
+        }
+        self.begun = self.last;
+        self.expected = expected.map(|expected| self.begun.saturating_add(expected));
+        self.draw();
+    }
+
+    fn bytes(&mut self, _done: Bytes) {
+        self.draw();
+    }
+
+    fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>) {
+        self.last = progress.elapsed;
+        let now = targets();
+        let targets = now.into_iter().enumerate().map(|(index, target)| self.target(index, target)).collect();
+        self.view.feed(LiveSample {
+            elapsed: progress.elapsed.as_secs_f64(),
+            expected: self.expected.map(Nanos::as_secs_f64),
+            phase: self.phase,
+            targets,
+        });
+        self.draw();
+    }
+
+    fn note(&mut self, line: &str) {
+        self.notes.push(line.to_owned());
+    }
+
+    fn wants_latency(&self) -> bool {
+        true
+    }
+
+    fn end(self: Box<Self>) {
+        let notes = self.notes.clone();
+        drop(self.terminal);
+        notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
+    }
+}
+
+/// All devices together.
+fn totals(snapshot: &StorageSnapshot) -> LiveStorage {
+    let mut sum = LiveStorage { flushes: Some(0), ..LiveStorage::default() };
+    for device in &snapshot.devices {
+        sum.reads += device.reads;
+        sum.writes += device.writes;
+        sum.bytes += (device.read_bytes + device.write_bytes).0;
+        sum.flushes = sum.flushes.zip(device.flushes).map(|(sum, more)| sum + more);
+    }
+    sum
+}
+
+fn since(now: LiveStorage, before: LiveStorage) -> LiveStorage {
+    LiveStorage {
+        reads: now.reads.saturating_sub(before.reads),
+        writes: now.writes.saturating_sub(before.writes),
+        bytes: now.bytes.saturating_sub(before.bytes),
+        flushes: now.flushes.zip(before.flushes).map(|(now, before)| now.saturating_sub(before)),
+    }
+}

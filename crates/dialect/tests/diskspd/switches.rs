@@ -1,0 +1,80 @@
+//! Each switch does something: it changes the scenario, or what is printed, or it is said once why it does not.
+
+use plumb_block::Nanos;
+use plumb_workload::{Affinity, Opening, Priority, Span, Stop, Warmup};
+
+use super::changes::{CHANGES, What};
+
+/// Switches that change what is printed, not what is done.
+const PRINTED: &[&str] = &["-L t", "-D t", "-D500 t", "-v t", "-vs t", "-P t", "-Rxml t", "-Rtext -Rxml t"];
+
+/// Switches that mean nothing here and are said so once.
+const SAID: &[(&str, &str)] = &[
+    ("-x t", "-x"),
+    ("-l t", "-l"),
+    ("-fr t", "-fr"),
+    ("-fs t", "-fs"),
+    ("-ft t", "-ft"),
+    ("-frst t u v", "-fr"),
+    ("-eDISK_IO t", "-e"),
+    ("-:1 t", "-:"),
+];
+
+/// The span without what a switch of this kind may change.
+fn hide(what: What, mut span: Span) -> Span {
+    match what {
+        What::Requests => {}
+        What::Opening => span.jobs.iter_mut().for_each(|job| job.opening = Opening::CACHED),
+        What::Placement => {
+            for job in &mut span.jobs {
+                (job.affinity, job.priority) = (Affinity::Any, Priority::Normal);
+            }
+        }
+        What::Time => {
+            (span.warmup, span.cooldown) = (Warmup::Auto, Nanos::ZERO);
+            span.jobs.iter_mut().for_each(|job| job.workload.stop = Stop::default());
+        }
+        What::File => span.jobs.iter_mut().for_each(|job| job.size = None),
+        What::Target => {
+            for job in &mut span.jobs {
+                job.name.clear();
+                job.targets[0].name.clear();
+                job.opening = Opening::CACHED;
+            }
+        }
+    }
+    span
+}
+
+#[test]
+fn each_switch_changes_the_scenario() {
+    for (switch, what, without, with) in CHANGES {
+        let span = |typed| {
+            let meaning = super::meaning(typed).unwrap_or_else(|error| panic!("{typed}: {error}"));
+            meaning.scenario.spans.into_iter().next().unwrap()
+        };
+        let (without, with) = (span(without), span(with));
+        assert_ne!(without, with, "{switch} changes nothing");
+        let same = hide(*what, without.clone()) == hide(*what, with.clone());
+        assert_eq!(same, *what != What::Requests, "{switch}: not {what:?} alone: {without:#?} {with:#?}");
+    }
+}
+
+#[test]
+fn what_is_only_printed_changes_the_profile_alone() {
+    let plain = super::invocation("t").unwrap();
+    for typed in PRINTED {
+        let changed = super::invocation(typed).unwrap();
+        assert_ne!(plain.profile, changed.profile, "{typed} changes nothing");
+        assert_eq!(super::meaning("t").unwrap().scenario, super::meaning(typed).unwrap().scenario, "{typed}");
+    }
+}
+
+#[test]
+fn what_means_nothing_here_is_said_once() {
+    for (typed, named) in SAID {
+        let notes = super::meaning(typed).unwrap().notes;
+        assert_eq!(notes.iter().filter(|note| note.contains(named)).count(), 1, "{typed}: {notes:?}");
+    }
+    assert!(super::meaning("t").unwrap().notes.is_empty(), "nothing to say of nothing");
+}

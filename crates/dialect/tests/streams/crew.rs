@@ -1,0 +1,187 @@
+//! From a span to its stream of requests: the workers that a trial would make, on recording devices.
+//!
+//! In virtual time, with warm-up and cool-down; where one depth is shared by the targets of a thread, in real time, for
+//! that is what threads do.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use plumb_block::{Bytes, Clock, Nanos, Op, RealClock, VirtualClock};
+use plumb_load::{Conduct, LoadOutcome, SharedDepth, Step, Team, Window, Worker, WorkerOptions, run_teams};
+use plumb_workload::{Cursor, Job, Share, Span, Warmup};
+
+use crate::recording::{Log, Recording, Seen};
+
+/// How long each request takes.
+pub(crate) const LATENCY: Nanos = Nanos::millis(1);
+/// How large targets are that are not made larger.
+pub(crate) const SIZE: Bytes = Bytes::mib(64);
+
+/// What a span did.
+pub(crate) struct Stream {
+    pub(crate) seen: Vec<Seen>,
+    /// What its workers measured together.
+    pub(crate) outcome: LoadOutcome,
+}
+
+impl Stream {
+    /// Reads, writes and trims.
+    pub(crate) fn accesses(&self) -> Vec<&Seen> {
+        self.seen.iter().filter(|seen| seen.op != Op::Flush).collect()
+    }
+
+    /// Where they went, in order.
+    pub(crate) fn offsets(&self) -> Vec<u64> {
+        self.accesses().iter().map(|seen| seen.offset).collect()
+    }
+
+    pub(crate) fn writes(&self) -> Vec<&Seen> {
+        self.seen.iter().filter(|seen| is_write(seen)).collect()
+    }
+
+    pub(crate) fn flushes(&self) -> usize {
+        self.seen.iter().filter(|seen| seen.op == Op::Flush).count()
+    }
+
+    /// The requests of each worker.
+    pub(crate) fn by_worker(&self) -> BTreeMap<usize, Vec<&Seen>> {
+        let mut workers: BTreeMap<usize, Vec<&Seen>> = BTreeMap::new();
+        for seen in &self.seen {
+            workers.entry(seen.worker).or_default().push(seen);
+        }
+        workers
+    }
+
+    /// How many of 100 requests hold.
+    pub(crate) fn percent(&self, holds: impl Fn(&Seen) -> bool) -> f64 {
+        let all = self.accesses();
+        assert!(!all.is_empty());
+        all.iter().filter(|seen| holds(seen)).count() as f64 * 100.0 / all.len() as f64
+    }
+
+    /// The most that were in flight on a queue.
+    pub(crate) fn deepest(&self) -> usize {
+        self.seen.iter().map(|seen| seen.in_flight).max().unwrap()
+    }
+}
+
+pub(crate) fn is_write(seen: &Seen) -> bool {
+    matches!(seen.op, Op::Write { .. })
+}
+
+/// Devices of a run, by the name of their target.
+struct Devices {
+    clock: Arc<dyn Clock>,
+    log: Arc<Mutex<Log>>,
+    latency: Nanos,
+}
+
+impl Devices {
+    fn on(clock: Arc<dyn Clock>, latency: Nanos) -> Self {
+        Self { clock, log: Arc::default(), latency }
+    }
+
+    fn device(&self, name: &str, size: Bytes) -> Recording {
+        let (clock, log) = (Arc::clone(&self.clock), Arc::clone(&self.log));
+        Recording { name: name.to_owned(), size, latency: self.latency, clock, log }
+    }
+
+    /// The threads of a span, each with a worker for each target that it works on.
+    fn threads(&self, span: &Span) -> Vec<Vec<Worker>> {
+        span.jobs.iter().flat_map(|job| self.threads_of(job)).collect()
+    }
+
+    fn threads_of(&self, job: &Job) -> Vec<Vec<Worker>> {
+        let cursors: Vec<Cursor> = job.targets.iter().map(|_| Cursor::default()).collect();
+        let places: Vec<usize> = (0..job.targets.len()).collect();
+        let groups: Vec<&[usize]> =
+            if job.threads_shared { vec![&places] } else { places.chunks(1).collect() };
+        let mut threads = Vec::new();
+        for group in groups {
+            for share in Share::all(NonZeroU32::new(job.threads).unwrap()) {
+                let worker = |place: &usize| self.worker(job, *place, share, &cursors[*place]);
+                threads.push(group.iter().map(worker).collect());
+            }
+        }
+        threads
+    }
+
+    fn worker(&self, job: &Job, place: usize, share: Share, cursor: &Cursor) -> Worker {
+        let size = job.size.unwrap_or(SIZE);
+        let options = WorkerOptions {
+            share,
+            cursor: cursor.clone(),
+            continue_on_error: job.continue_on_error,
+            start_delay: job.start_delay,
+            ..WorkerOptions::default()
+        };
+        let workload = job.workload.within(size).unwrap();
+        Worker::new(&self.device(&job.targets[place].name, size), &workload, options).unwrap()
+    }
+
+    fn take(self, outcomes: impl Iterator<Item = LoadOutcome>) -> Stream {
+        let mut outcome = LoadOutcome::empty();
+        outcomes.for_each(|more| outcome.merge(&more));
+        let seen = std::mem::take(&mut self.log.lock().unwrap().seen);
+        Stream { seen, outcome }
+    }
+}
+
+/// Runs a span in virtual time.
+pub(crate) fn run(span: &Span) -> Stream {
+    let clock = Arc::new(VirtualClock::new());
+    let devices = Devices::on(Arc::clone(&clock) as Arc<dyn Clock>, LATENCY);
+    let mut workers: Vec<Worker> = devices.threads(span).into_iter().flatten().collect();
+    let window = Arc::new(Window::closed(span.cooldown));
+    let Warmup::For(warmup) = span.warmup else { panic!("how long to warm up is not said") };
+    window.begin_at(warmup);
+    workers.iter_mut().for_each(|worker| worker.start(Nanos::ZERO, &window));
+    while let Some(deadline) = step(&mut workers, clock.now()) {
+        let next = devices.log.lock().unwrap().next_due();
+        clock.advance_to(next.map_or(deadline, |next| next.min(deadline)));
+    }
+    devices.take(workers.into_iter().map(|worker| worker.finish().0))
+}
+
+/// Steps all workers until none gets on: when the next has something to do, or `None` if all are done.
+fn step(workers: &mut [Worker], now: Nanos) -> Option<Nanos> {
+    let mut deadline: Option<Nanos> = None;
+    for worker in workers {
+        loop {
+            match worker.step(now).unwrap() {
+                Step::Progressed => {}
+                Step::Waiting { until } | Step::Idle { until } => {
+                    deadline = Some(deadline.map_or(until, |earliest| earliest.min(until)));
+                    break;
+                }
+                Step::Done => break,
+            }
+        }
+    }
+    deadline
+}
+
+/// Runs a span for a tenth of a second in real time, with shared depths.
+pub(crate) fn run_in_real_time(span: &Span) -> Stream {
+    let mut span = span.clone();
+    let duration = Nanos::millis(100);
+    span.jobs.iter_mut().for_each(|job| job.workload.stop.duration = Some(duration));
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let devices = Devices::on(Arc::clone(&clock), Nanos::micros(100));
+    let mut teams = Vec::new();
+    for job in &span.jobs {
+        for workers in devices.threads_of(job) {
+            let weights = job.targets.iter().map(|target| target.weight).collect();
+            let shared = job.depth_shared.then(|| SharedDepth::new(job.workload.depth, weights));
+            teams.push(Team { workers, shared_depth: shared, prepare: None, cpu: None });
+        }
+    }
+    let stop = AtomicBool::new(false);
+    let warmup = Warmup::For(Nanos::ZERO);
+    let conduct = Conduct { clock, stop: &stop, warmup, duration: Some(duration), cooldown: Nanos::ZERO };
+    let teams = run_teams(teams, &conduct, &mut ()).unwrap();
+    let workers = teams.into_iter().flat_map(|team| team.workers);
+    devices.take(workers.map(|worker| worker.outcome))
+}

@@ -1,0 +1,42 @@
+//! DiskSpd's switches.
+
+mod access;
+mod carried;
+#[path = "../../diskspd/changes.rs"]
+mod changes;
+mod crews;
+mod every_switch;
+mod pace;
+
+use std::io;
+
+use plumb_dialect::diskspd::{self, Command, Invocation};
+use plumb_workload::Span;
+
+use crate::crew::{self, Stream};
+
+fn invocation(typed: &str) -> Invocation {
+    let no_file = |path: &str| Err(io::Error::new(io::ErrorKind::NotFound, format!("no {path}")));
+    match diskspd::parse(&crate::arguments(typed), &crate::machine(), &no_file) {
+        Ok(Command::Run(invocation)) => invocation,
+        other => panic!("{typed}: {other:?}"),
+    }
+}
+
+/// The only span that `typed` asks for.
+fn span(typed: &str) -> Span {
+    let meaning = invocation(typed).meaning(&crate::machine());
+    let mut spans = meaning.unwrap_or_else(|error| panic!("{typed}: {error}")).scenario.spans;
+    assert_eq!(spans.len(), 1, "{typed}");
+    spans.remove(0)
+}
+
+/// The stream of `typed`.
+fn stream(typed: &str) -> Stream {
+    crew::run(&span(typed))
+}
+
+/// The same for two seconds without a warm-up, where time does not matter.
+fn brief(typed: &str) -> Stream {
+    stream(&format!("-W0 -d2 {typed}"))
+}

@@ -1,0 +1,191 @@
+//! A device that keeps all that it is asked, in order. Every request takes the same time on its clock.
+//!
+//! One log serves all devices of a run, so that the order over several targets is kept too. Queues are numbered as
+//! they are opened: a number is a worker.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use plumb_block::{
+    Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Op,
+    Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Wait,
+};
+
+/// The unit in which the devices count.
+pub(crate) const LOGICAL_BLOCK: u64 = 512;
+/// So much of what a write carries is kept.
+const KEPT: usize = 1024;
+
+/// What a request carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// Nothing.
+    Nothing,
+    /// Bytes that regenerate.
+    Pattern {
+        /// From what.
+        seed: u64,
+        /// Which write it is.
+        generation: u64,
+    },
+    /// These, in the beginning.
+    Bytes(Vec<u8>),
+}
+
+/// A request as the device saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// On which target.
+    pub(crate) target: String,
+    /// By which worker.
+    pub(crate) worker: usize,
+    /// When.
+    pub(crate) at: Nanos,
+    pub(crate) op: Op,
+    /// In bytes.
+    pub(crate) offset: u64,
+    /// In bytes.
+    pub(crate) length: u64,
+    /// How many were in flight on the queue, this one included.
+    pub(crate) in_flight: usize,
+    /// How many were in flight on all queues, this one included.
+    pub(crate) in_flight_anywhere: usize,
+    pub(crate) carried: Carried,
+}
+
+/// What all devices of a run were asked.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) seen: Vec<Seen>,
+    /// When each request in flight is due.
+    due: Vec<Nanos>,
+    queues: usize,
+}
+
+impl Log {
+    /// When the next request completes.
+    pub(crate) fn next_due(&self) -> Option<Nanos> {
+        self.due.iter().copied().min()
+    }
+}
+
+/// One target.
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) size: Bytes,
+    pub(crate) latency: Nanos,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) log: Arc<Mutex<Log>>,
+}
+
+impl Device for Recording {
+    fn info(&self) -> DeviceInfo {
+        let discard_max = self.size;
+        DeviceInfo { discard_max, ..DeviceInfo::plain(&*self.name, self.size, Bytes(LOGICAL_BLOCK)) }
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let worker = {
+            let mut log = self.log.lock().unwrap();
+            log.queues += 1;
+            log.queues - 1
+        };
+        Ok(Box::new(RecordingQueue {
+            target: self.name.clone(),
+            worker,
+            latency: self.latency,
+            clock: Arc::clone(&self.clock),
+            log: Arc::clone(&self.log),
+            capacity: options.depth as usize,
+            in_flight: Vec::new(),
+        }))
+    }
+
+    fn extents(&self, _range: LbaRange) -> Result<Vec<Extent>> {
+        Ok(Vec::new())
+    }
+
+    fn set_wce(&self, _enabled: bool) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "set the write cache of", &*self.name))
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        None
+    }
+}
+
+struct RecordingQueue {
+    target: String,
+    worker: usize,
+    latency: Nanos,
+    clock: Arc<dyn Clock>,
+    log: Arc<Mutex<Log>>,
+    capacity: usize,
+    in_flight: Vec<(Nanos, Nanos, Request)>,
+}
+
+impl RecordingQueue {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap()
+    }
+}
+
+impl Queue for RecordingQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        if self.in_flight.len() == self.capacity {
+            return Err(QueueFull(request));
+        }
+        let at = self.clock.now();
+        let due = at + self.latency;
+        let mut log = self.log.lock().unwrap();
+        log.due.push(due);
+        let seen = Seen {
+            target: self.target.clone(),
+            worker: self.worker,
+            at,
+            op: request.op,
+            offset: request.range.lba.0 * LOGICAL_BLOCK,
+            length: request.range.nlb * LOGICAL_BLOCK,
+            in_flight: self.in_flight.len() + 1,
+            in_flight_anywhere: log.due.len(),
+            carried: carried(&request.payload),
+        };
+        log.seen.push(seen);
+        drop(log);
+        self.in_flight.push((at, due, request));
+        Ok(())
+    }
+
+    fn poll(&mut self, _wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let now = self.clock.now();
+        let (done, waiting): (Vec<_>, Vec<_>) = self.in_flight.drain(..).partition(|(_, due, _)| *due <= now);
+        self.in_flight = waiting;
+        let mut log = self.log();
+        let count = done.len();
+        for (submitted_at, due, request) in done {
+            let place = log.due.iter().position(|other| *other == due).unwrap();
+            log.due.swap_remove(place);
+            let Request { tag, payload, .. } = request;
+            completions.push(Completion {
+                tag,
+                outcome: Outcome::Done,
+                submitted_at,
+                completed_at: now,
+                payload,
+            });
+        }
+        Ok(count)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+fn carried(payload: &Payload) -> Carried {
+    match payload {
+        Payload::None | Payload::Into(_) => Carried::Nothing,
+        Payload::Pattern(pattern) => Carried::Pattern { seed: pattern.seed, generation: pattern.generation },
+        Payload::Bytes(bytes) => Carried::Bytes(bytes[..bytes.len().min(KEPT)].to_vec()),
+    }
+}

@@ -1,0 +1,120 @@
+//! The whole view in one frame: head, chart, table, foot. What does not fit is left out, the least telling first.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style as Paint};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Block;
+
+use super::progress::clock;
+use super::view::LiveView;
+use super::{chart, table};
+use crate::printable::printable;
+use crate::quantity::{duration, percent};
+
+/// The colours of the lines, in the order of the targets; told apart on light and dark grounds.
+const COLOURS: [Color; 6] =
+    [Color::Cyan, Color::Yellow, Color::Magenta, Color::Green, Color::Blue, Color::Red];
+
+impl LiveView {
+    /// Draws what was fed in last into the whole of `frame`, whatever its size.
+    pub fn draw(&self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        if area.is_empty() {
+            return;
+        }
+        let rows = table::height(self, area.height);
+        let spare = area.height.saturating_sub(3 + rows);
+        let chart_rows = if spare > chart::HEIGHT_MIN { spare - 1 } else { 0 };
+        let key_rows = u16::from(chart_rows > 0);
+        let [head, bar, plot, key, figures, rest, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(u16::from(area.height > 1)),
+            Constraint::Length(chart_rows),
+            Constraint::Length(key_rows),
+            Constraint::Length(rows),
+            Constraint::Fill(1),
+            Constraint::Length(u16::from(area.height > 2)),
+        ])
+        .areas(area);
+        frame.render_widget(title(self), head);
+        frame.render_widget(progress_bar(self, bar.width), bar);
+        if chart_rows > 0 {
+            chart::draw(self, frame, plot);
+            frame.render_widget(chart::key(self), key);
+        }
+        table::draw(self, frame, figures);
+        frame.render_widget(Line::default(), rest);
+        let stop = "q or Ctrl-C stops the load; what was measured until then is kept";
+        frame.render_widget(Line::styled(stop, ink(self, Paint::new().add_modifier(Modifier::DIM))), foot);
+        if !self.style.unicode {
+            to_ascii(frame, area);
+        }
+    }
+}
+
+fn title(view: &LiveView) -> Line<'static> {
+    let time = view.last.as_ref().map_or_else(String::new, clock);
+    let left = view.last.as_ref().and_then(super::sample::LiveSample::left);
+    let left = left.map_or_else(String::new, |left| match left.round() {
+        0.0 => String::new(),
+        left => format!(", {} left", duration(left)),
+    });
+    Line::from(vec![
+        Span::styled(printable(&view.title), ink(view, Paint::new().add_modifier(Modifier::BOLD))),
+        Span::raw("  "),
+        Span::styled(view.phase(), ink(view, Paint::new().fg(Color::Green))),
+        Span::raw(format!("  {time}{left}")),
+    ])
+}
+
+fn progress_bar(view: &LiveView, width: u16) -> Line<'static> {
+    let Some(share) = view.last.as_ref().and_then(super::sample::LiveSample::share) else {
+        return Line::default();
+    };
+    let text = format!(" {}", percent(share));
+    let room = usize::from(width).saturating_sub(text.chars().count());
+    let done = (share * room as f64).round() as usize;
+    Line::from(vec![
+        Span::styled("█".repeat(done), ink(view, Paint::new().fg(Color::Green))),
+        Span::styled(
+            "░".repeat(room.saturating_sub(done)),
+            ink(view, Paint::new().add_modifier(Modifier::DIM)),
+        ),
+        Span::raw(text),
+    ])
+}
+
+/// A box with a name.
+pub(super) fn frame_of(view: &LiveView, name: &'static str) -> Block<'static> {
+    Block::bordered().title(name).border_style(ink(view, Paint::new().add_modifier(Modifier::DIM)))
+}
+
+/// The colour of the target at `index`.
+pub(super) fn colour_of(index: usize) -> Paint {
+    Paint::new().fg(COLOURS[index % COLOURS.len()])
+}
+
+/// `paint`, if there are colours.
+pub(super) fn ink(view: &LiveView, paint: Paint) -> Paint {
+    if view.style.colour { paint } else { Paint::new() }
+}
+
+/// Replaces whatever is not ASCII by something of the same width.
+fn to_ascii(frame: &mut Frame<'_>, area: Rect) {
+    let buffer = frame.buffer_mut();
+    for position in area.positions() {
+        let Some(cell) = buffer.cell_mut(position) else { continue };
+        let sign = match cell.symbol() {
+            symbol if symbol.is_ascii() => continue,
+            "│" => "|",
+            "─" | "━" | "–" => "-",
+            "┌" | "┐" | "└" | "┘" => "+",
+            "█" => "#",
+            "░" => ".",
+            "µ" => "u",
+            _ => "?",
+        };
+        cell.set_symbol(sign);
+    }
+}

@@ -1,0 +1,115 @@
+//! The figures of each target, the application's side above the storage's.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::style::{Modifier, Style as Paint};
+use ratatui::text::Line;
+use ratatui::widgets::{Row, Table};
+
+use super::draw::{colour_of, ink};
+use super::view::LiveView;
+use crate::printable::printable;
+use crate::quantity::{NONE, duration, mebibytes, or_dash, rate};
+
+/// How wide a figure's column is.
+const FIGURE: u16 = 10;
+/// How wide a name is at most, and at least.
+const NAME: (u16, u16) = (28, 8);
+/// The columns of figures, and the order in which they go when there is no room.
+const COLUMNS: [&str; 7] = ["IOPS", "MiB/s", "p50", "p99", "p99.9", "max", "flushes/s"];
+const DISPENSABLE: [&str; 6] = ["max", "p99.9", "p50", "flushes/s", "p99", "MiB/s"];
+
+/// One row: whose it is, and its figures in the order of [`COLUMNS`].
+struct Figures {
+    target: usize,
+    name: String,
+    cells: [String; 7],
+}
+
+/// How many rows the table takes of a view that is `height` high: all, but never more than half.
+pub(super) fn height(view: &LiveView, height: u16) -> u16 {
+    let wanted = rows(view).len() + 1;
+    let most = match height {
+        0..=3 => 0,
+        few @ 4..=9 => few - 3,
+        many => many / 2,
+    };
+    u16::try_from(wanted).unwrap_or(u16::MAX).min(most)
+}
+
+/// Draws the table into `area`.
+pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
+    if area.height < 2 {
+        return;
+    }
+    let mut all = rows(view);
+    let room = usize::from(area.height) - 1;
+    if all.len() > room {
+        let hidden = all.len() - room.saturating_sub(1);
+        all.truncate(room.saturating_sub(1));
+        all.push(Figures { target: 0, name: format!("and {hidden} more rows"), cells: Default::default() });
+    }
+    let shown = columns_within(area.width);
+    let dim = ink(view, Paint::new().add_modifier(Modifier::DIM));
+    let head = Row::new(
+        std::iter::once(Line::default())
+            .chain(shown.iter().map(|at| Line::from(COLUMNS[*at]).right_aligned())),
+    )
+    .style(dim);
+    let body = all.iter().map(|row| {
+        let name = Line::styled(row.name.clone(), ink(view, colour_of(row.target)));
+        let cells = shown.iter().map(|at| Line::from(row.cells[*at].clone()).right_aligned());
+        Row::new(std::iter::once(name).chain(cells))
+    });
+    let mut widths = vec![Constraint::Max(NAME.0)];
+    widths.extend(shown.iter().map(|_| Constraint::Length(FIGURE)));
+    frame.render_widget(Table::new(body, widths).header(head).column_spacing(1), area);
+}
+
+/// The places of the columns for which there is room.
+fn columns_within(width: u16) -> Vec<usize> {
+    let room = usize::from(width.saturating_sub(NAME.1) / (FIGURE + 1)).clamp(1, COLUMNS.len());
+    let gone = &DISPENSABLE[..(COLUMNS.len() - room).min(DISPENSABLE.len())];
+    (0..COLUMNS.len()).filter(|at| !gone.contains(&COLUMNS[*at])).collect()
+}
+
+fn rows(view: &LiveView) -> Vec<Figures> {
+    let Some(sample) = &view.last else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (index, target) in sample.targets.iter().enumerate() {
+        let rates = view.rates.get(index).copied().flatten();
+        let latency = |value: Option<f64>| or_dash(value, duration);
+        let mine = &target.application;
+        rows.push(Figures {
+            target: index,
+            name: printable(&target.name),
+            cells: [
+                or_dash(rates, |rates| rate(rates.iops)),
+                or_dash(rates, |rates| mebibytes(rates.bytes)),
+                latency(mine.p50),
+                latency(mine.p99),
+                latency(mine.p999),
+                latency(mine.max),
+                or_dash(rates, |rates| rate(rates.flushes)),
+            ],
+        });
+        if target.storage.is_some() {
+            let storage = rates.and_then(|rates| rates.storage);
+            let none = || NONE.to_owned();
+            rows.push(Figures {
+                target: index,
+                name: "  storage".to_owned(),
+                cells: [
+                    or_dash(storage, |rates| rate(rates.iops)),
+                    or_dash(storage, |rates| mebibytes(rates.bytes)),
+                    none(),
+                    none(),
+                    none(),
+                    none(),
+                    or_dash(storage.and_then(|rates| rates.flushes), rate),
+                ],
+            });
+        }
+    }
+    rows
+}

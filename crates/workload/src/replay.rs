@@ -1,0 +1,333 @@
+//! From a trace to what each target is asked: the events of one target in order, and a workload that stands for them
+//! wherever only sizes, shares and rates matter.
+//!
+//! All targets of a trace share one list of events, sorted by target and then by time; nothing is copied for a worker.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Nanos};
+
+use crate::access::Access;
+use crate::block_sizes::{BlockSizes, BlockSplit};
+use crate::generator::Operation;
+use crate::invalid::Invalid;
+use crate::pace::{Amount, Arrival, Rate, Stop};
+use crate::scenario::{Job, TargetUse};
+use crate::trace::{Trace, TraceEvent, TraceOp, TraceUse};
+use crate::workload::{ByteRange, Durability, Workload};
+
+/// What a trace does to one target, in order of time.
+#[derive(Clone)]
+pub struct Recorded {
+    events: Arc<Vec<TraceEvent>>,
+    mine: Range<usize>,
+    is_paced: bool,
+    scale: u64,
+    sums: Sums,
+}
+
+/// What a job replays.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// How.
+    pub how: TraceUse,
+    /// For each target of the job, in their order.
+    pub targets: Vec<Recorded>,
+}
+
+/// The traces of a scenario, by the numbers of span and job.
+pub type Replays = BTreeMap<(usize, usize), Replay>;
+
+impl Replay {
+    /// What `job`, which names a trace, does with that `trace`: the job with its targets and a workload that stands for
+    /// the events, and the events.
+    ///
+    /// A job that names no target has those of the trace; one target takes all that the trace does, and of several,
+    /// each takes what the trace does to the target in its place.
+    ///
+    /// # Errors
+    /// If the trace does nothing, or the job names another number of targets.
+    pub fn of(job: &Job, how: &TraceUse, trace: Trace) -> Result<(Job, Self), Invalid> {
+        let mut trace = how.apply(trace);
+        forget_untouched(&mut trace);
+        if !trace.events.iter().any(|event| event.op != TraceOp::Flush) {
+            return Err(Invalid::new("trace", &how.path, "a trace with reads, writes or trims that are not left out"));
+        }
+        redirect(&mut trace, &job.targets)?;
+        let sums = Sums::of(&trace.events);
+        let targets: Vec<TargetUse> =
+            trace.targets.iter().map(|name| TargetUse { name: name.clone(), weight: 1 }).collect();
+        let range = ByteRange::ALL;
+        let workload = Workload { range, ..sums.stand_in(&job.workload, how.is_paced()) };
+        let name = if job.name.is_empty() { how.path.clone() } else { job.name.clone() };
+        let job = Job { name, targets, trace: None, workload, ..job.clone() };
+        Ok((job, Self { how: how.clone(), targets: Recorded::of(trace, how) }))
+    }
+
+    /// How many events there are.
+    pub fn events(&self) -> u64 {
+        self.targets.iter().map(|target| target.events().len() as u64).sum()
+    }
+
+    /// From the first event to the last, at the speed of the replay.
+    pub fn length(&self) -> Nanos {
+        self.targets.iter().map(Recorded::length).max().unwrap_or(Nanos::ZERO)
+    }
+}
+
+impl Recorded {
+    /// The events of each target of `trace`.
+    fn of(trace: Trace, how: &TraceUse) -> Vec<Self> {
+        let Trace { targets, mut events } = trace;
+        if targets.len() > 1 {
+            // Stable: the events of a target stay in order of time.
+            events.sort_by_key(|event| event.target);
+        }
+        let events = Arc::new(events);
+        let of = |target: usize| {
+            let begin = events.partition_point(|event| usize::from(event.target) < target);
+            let mine = begin..events.partition_point(|event| usize::from(event.target) <= target);
+            let sums = Sums::of(&events[mine.clone()]);
+            Self { events: Arc::clone(&events), mine, is_paced: how.is_paced(), scale: how.scale, sums }
+        };
+        (0..targets.len()).map(of).collect()
+    }
+
+    /// The events, in order of time.
+    pub fn events(&self) -> &[TraceEvent] {
+        &self.events[self.mine.clone()]
+    }
+
+    /// Whether each event has its time, rather than the next room.
+    pub fn is_paced(&self) -> bool {
+        self.is_paced
+    }
+
+    /// Whether anything is written or trimmed.
+    pub fn changes(&self) -> bool {
+        self.sums.write.count + self.sums.trim.count > 0
+    }
+
+    /// The first byte after all events.
+    pub fn end(&self) -> Bytes {
+        Bytes(self.sums.end)
+    }
+
+    /// When the last event is to start.
+    pub fn length(&self) -> Nanos {
+        self.sums.last
+    }
+
+    /// By which scale of the whole trace its events fit `size` bytes; `None` if one request alone is longer.
+    pub fn scale_for(&self, size: Bytes) -> Option<u64> {
+        let longest = self.sums.longest();
+        let room = size.0.checked_sub(longest)?;
+        let factor = if room == 0 { self.sums.last_offset } else { self.sums.last_offset.div_ceil(room) };
+        self.scale.checked_mul(factor.max(1)).filter(|scale| *scale > 0)
+    }
+
+    /// The `index`th event as an operation. Its generation is its place, counted from 1.
+    #[inline]
+    pub fn operation(&self, index: usize) -> Option<Operation> {
+        let event = self.events().get(index)?;
+        let (offset, length, generation) = (event.offset, event.length(), index as u64 + 1);
+        Some(match event.op {
+            TraceOp::Read => Operation::Read { offset, length },
+            TraceOp::Write { fua } => Operation::Write { offset, length, generation, fua },
+            TraceOp::Trim => Operation::Trim { offset, length },
+            TraceOp::Flush => Operation::Flush,
+        })
+    }
+
+    /// A workload that stands for the events: with lengths, shares, rates and range as theirs are, or in the mean; with
+    /// the depth, the seed, the content and the time limit of `job`.
+    pub fn stand_in(&self, job: &Workload) -> Workload {
+        self.sums.stand_in(job, self.is_paced)
+    }
+}
+
+impl std::fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorded").field("events", &self.mine.len()).field("end", &self.end()).finish_non_exhaustive()
+    }
+}
+
+/// Targets without events are not opened.
+fn forget_untouched(trace: &mut Trace) {
+    let mut places: Vec<Option<u16>> = vec![None; trace.targets.len()];
+    for event in &trace.events {
+        places[usize::from(event.target)] = Some(0);
+    }
+    let mut next = 0;
+    for place in places.iter_mut().flatten() {
+        *place = next;
+        next += 1;
+    }
+    let mut kept = places.iter();
+    trace.targets.retain(|_| kept.next().is_some_and(Option::is_some));
+    for event in &mut trace.events {
+        event.target = places[usize::from(event.target)].unwrap_or(0);
+    }
+}
+
+fn redirect(trace: &mut Trace, targets: &[TargetUse]) -> Result<(), Invalid> {
+    match targets {
+        [] => return Ok(()),
+        [_] => trace.events.iter_mut().for_each(|event| event.target = 0),
+        _ if targets.len() == trace.targets.len() => {}
+        _ => {
+            let named = trace.targets.len();
+            let first: Vec<&str> = trace.targets.iter().take(3).map(String::as_str).collect();
+            let more = if named > 3 { ", ..." } else { "" };
+            let expected = format!(
+                "none, one for all, or one for each of the {named} that the trace names: {}{more}",
+                first.join(", ")
+            );
+            return Err(Invalid::new("targets", targets.len(), expected));
+        }
+    }
+    trace.targets = targets.iter().map(|target| target.name.clone()).collect();
+    Ok(())
+}
+
+/// What events add up to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    read: Lengths,
+    write: Lengths,
+    trim: Lengths,
+    durable_writes: u64,
+    flushes: u64,
+    start: Option<u64>,
+    last_offset: u64,
+    end: u64,
+    last: Nanos,
+}
+
+/// How many, and how long.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lengths {
+    count: u64,
+    shortest: u64,
+    longest: u64,
+}
+
+impl Lengths {
+    fn add(&mut self, length: u64) {
+        self.shortest = if self.count == 0 { length } else { self.shortest.min(length) };
+        self.longest = self.longest.max(length);
+        self.count += 1;
+    }
+
+    /// The shortest and the longest, neither above `most`.
+    fn split(&self, most: u64) -> BlockSplit {
+        match (self.count, self.shortest.min(most), self.longest.min(most)) {
+            (0, ..) => BlockSplit::one(Bytes(most)),
+            (_, shortest, longest) if shortest == longest => BlockSplit::one(Bytes(longest)),
+            (_, shortest, longest) => BlockSplit(vec![(Bytes(shortest), 50), (Bytes(longest), 50)]),
+        }
+    }
+}
+
+impl Sums {
+    fn of(events: &[TraceEvent]) -> Self {
+        let mut sums = Self::default();
+        for event in events {
+            sums.last = sums.last.max(event.at);
+            let lengths = match event.op {
+                TraceOp::Read => &mut sums.read,
+                TraceOp::Write { fua } => {
+                    sums.durable_writes += u64::from(fua);
+                    &mut sums.write
+                }
+                TraceOp::Trim => &mut sums.trim,
+                TraceOp::Flush => {
+                    sums.flushes += 1;
+                    continue;
+                }
+            };
+            lengths.add(event.length_bytes.into());
+            sums.start = Some(sums.start.map_or(event.offset.0, |start| start.min(event.offset.0)));
+            sums.last_offset = sums.last_offset.max(event.offset.0);
+            sums.end = sums.end.max(event.end());
+        }
+        sums
+    }
+
+    fn operations(&self) -> u64 {
+        self.read.count + self.write.count + self.trim.count
+    }
+
+    fn longest(&self) -> u64 {
+        self.read.longest.max(self.write.longest).max(self.trim.longest)
+    }
+
+    fn stand_in(&self, job: &Workload, is_paced: bool) -> Workload {
+        let (write_percent, trim_percent) = self.percents();
+        let start = self.start.unwrap_or(0);
+        Workload {
+            blocks: self.blocks(),
+            access: Access::RANDOM,
+            write_percent,
+            trim_percent,
+            stop: Stop { operations: Some(self.operations().max(1)), ..job.stop },
+            durability: self.durability(),
+            rate: if is_paced { self.rate() } else { Rate::Unlimited },
+            range: ByteRange { offset: Bytes(start), length: Bytes(self.end.saturating_sub(start).max(1)) },
+            verify: false,
+            ..job.clone()
+        }
+    }
+
+    /// No buffer is needed for a trim, so the length of one does not make buffers larger.
+    fn blocks(&self) -> BlockSizes {
+        let longest = match self.read.longest.max(self.write.longest) {
+            0 => self.trim.longest.clamp(1, Bytes::MIB),
+            longest => longest,
+        };
+        BlockSizes {
+            read: self.read.split(longest),
+            write: self.write.split(longest),
+            trim: self.trim.split(longest),
+        }
+    }
+
+    /// Of writes and trims; a kind that occurs has at least one percent, and one that does not has none.
+    fn percents(&self) -> (u8, u8) {
+        let of = |lengths: &Lengths| match lengths.count {
+            0 => 0,
+            count => (u128::from(count) * 100 / u128::from(self.operations())).max(1) as u8,
+        };
+        let (write, trim) = (of(&self.write), of(&self.trim));
+        let rest = 100 - u8::from(self.read.count > 0);
+        match (self.read.count, self.write.count) {
+            // Nothing is read: the writes are all that is not trimmed.
+            (0, 1..) => (100 - trim, trim),
+            (0, 0) => (0, trim),
+            (_, 0) => (0, trim.min(rest)),
+            _ => (write.min(rest.saturating_sub(trim)), trim.min(rest - 1)),
+        }
+    }
+
+    fn durability(&self) -> Durability {
+        let every = |count: u64| {
+            let every = self.write.count.checked_div(count).filter(|_| self.write.count > 0)?;
+            NonZeroU32::new(u32::try_from(every.max(1)).unwrap_or(u32::MAX))
+        };
+        Durability { flush_every: every(self.flushes), flush_at_end: false, fua_every: every(self.durable_writes) }
+    }
+
+    fn rate(&self) -> Rate {
+        if self.last == Nanos::ZERO || self.operations() < 2 {
+            return Rate::Unlimited;
+        }
+        let iops = (self.operations() as f64 / self.last.as_secs_f64()).clamp(1e-9, Workload::IOPS_MAX);
+        Rate::Scheduled { amount: Amount::Iops(iops), arrival: Arrival::Fixed }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What it takes for a job to replay a trace: all that the trace says, the job does not say.
+
+use plumb_block::Bytes;
+
+use super::Checked;
+use crate::invalid::Invalid;
+use crate::scenario::{Job, Span};
+use crate::trace::TraceUse;
+use crate::workload::{ByteRange, Workload};
+
+/// Checks a job that replays `trace`.
+pub(super) fn check(job: &Job, trace: &TraceUse) -> Checked {
+    trace.validate().map_err(|invalid| invalid.within("trace"))?;
+    let expected = "1 with a trace: one thread replays it on each target, in order";
+    if job.threads != 1 {
+        return Err(Invalid::new("threads", job.threads, expected));
+    }
+    if job.depth_shared {
+        let expected = "false with a trace, whose requests each have their target and their time";
+        return Err(Invalid::new("depth_shared", true, expected));
+    }
+    let said = &job.workload;
+    let blank = Workload::over(ByteRange::ALL, Bytes::kib(4));
+    let same = [
+        ("blocks.read", said.blocks == blank.blocks),
+        ("access", said.access == blank.access),
+        ("write_percent", said.write_percent == 0),
+        ("trim_percent", said.trim_percent == 0),
+        ("durability.flush_every", said.durability.flush_every.is_none()),
+        ("durability.flush_at_end", !said.durability.flush_at_end),
+        ("durability.fua_every", said.durability.fua_every.is_none()),
+        ("rate", said.rate == blank.rate),
+        ("burst.operations", said.burst.is_none()),
+        ("range.offset", said.range.offset == blank.range.offset),
+        ("range.length", said.range.length == blank.range.length),
+        ("division", said.division == blank.division),
+        ("verify", !said.verify),
+        ("stop.operations", said.stop.operations.is_none()),
+        ("stop.bytes", said.stop.bytes.is_none()),
+    ];
+    match same.into_iter().find(|(_, same)| !same) {
+        Some((field, _)) => {
+            let expected = "nothing beside a trace, which says what is done";
+            Err(Invalid::new(format!("workload.{field}"), "given", expected))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks that a span with a trace has no rounds: a trace is replayed once, at its own depth.
+pub(super) fn check_in(span: &Span) -> Checked {
+    let expected = "none with a trace, which is replayed once";
+    if span.steady.is_some() {
+        return Err(Invalid::new("steady", "given", expected));
+    }
+    if span.latency_target.is_some() {
+        return Err(Invalid::new("latency_target", "given", expected));
+    }
+    Ok(())
+}
