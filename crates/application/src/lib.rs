@@ -3,7 +3,7 @@
 //! A [`Profile`] says what it does, where that is known from and what of it is estimated, what it leaves out, and
 //! which limits its users go by. Some profiles are plain block workloads: [`scenario`] writes them down for the
 //! ordinary engine. The others need names, appends and the several kinds of sync of a file system, or the real
-//! SQLite: [`run`] runs those in a directory of their own, which is removed whatever happens.
+//! SQLite: [`run()`] runs those in a directory of their own, which is removed whatever happens.
 //!
 //! - `catalogue`: the profiles, one file each; a program says what its threads do.
 //! - `engine`: runs a program over a [`FileStore`](plumb_block::FileStore), and times each call and each transaction.

@@ -69,9 +69,9 @@ pub enum Extent {
 pub enum Work {
     /// By the ordinary engine, on anything that has blocks: see [`scenario`](crate::scenario).
     Blocks(BlockWork),
-    /// By calls on files in a directory: see [`run`](crate::run).
+    /// By calls on files in a directory: see [`run`](crate::run()).
     Files(FileWork),
-    /// By the real SQLite in a directory: see [`run`](crate::run).
+    /// By the real SQLite in a directory: see [`run`](crate::run()).
     Sqlite(SqliteWork),
 }
 

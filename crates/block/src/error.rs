@@ -124,3 +124,13 @@ impl fmt::Display for Error {
         }
     }
 }
+/// An error with all its causes, in one line.
+pub fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -30,7 +30,7 @@ pub use buffer::{Buffer, BufferMut, Pool, PoolShape};
 pub use clock::{Clock, RealClock, VirtualClock};
 pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
 pub use device::{Device, Latch, Queue, QueueFull, QueueOptions, Wait};
-pub use error::{Errno, Error, ErrorKind, Result};
+pub use error::{Errno, Error, ErrorKind, Result, in_one_line};
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
 pub use pattern::{Pattern, Stamp};
 pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};

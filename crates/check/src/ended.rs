@@ -1,6 +1,6 @@
 //! How a check ended, and what a failure of one phase means for the rest.
 
-use plumb_block::{Errno, ErrorKind, Outcome};
+use plumb_block::{Errno, ErrorKind, Outcome, in_one_line};
 use plumb_load::{Fault, LoadFailure};
 
 /// How a check ended that could at least begin.
@@ -75,7 +75,7 @@ impl From<plumb_load::Error> for Mishap {
     fn from(error: plumb_load::Error) -> Self {
         match error {
             plumb_load::Error::Device(error) => error.into(),
-            other => Self::Failed(with_sources(&other)),
+            other => Self::Failed(in_one_line(&other)),
         }
     }
 }
@@ -85,7 +85,7 @@ impl From<plumb_load::FlushError> for Mishap {
         match error {
             plumb_load::FlushError::Device(error) => error.into(),
             plumb_load::FlushError::Failed(fault) => {
-                Self::Failed(format!("a sync of the test file failed: {}", with_sources(&fault)))
+                Self::Failed(format!("a sync of the test file failed: {}", in_one_line(&fault)))
             }
         }
     }
@@ -93,24 +93,13 @@ impl From<plumb_load::FlushError> for Mishap {
 
 impl From<LoadFailure> for Mishap {
     fn from(failure: LoadFailure) -> Self {
-        let reason = with_sources(&failure.fault);
+        let reason = in_one_line(&failure.fault);
         match &failure.fault {
             Fault::Request { outcome: Outcome::Failed(errno), .. } => Self::of(Some(*errno), reason),
             // A failed flush is a failure whatever its number says: what was written before it cannot be trusted.
             _ => Self::Failed(reason),
         }
     }
-}
-
-/// An error with all its causes, in one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ mod sync;
 
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, in_one_line};
 use plumb_linux::space::space_at;
 
 pub use ended::Ended;
@@ -28,7 +28,7 @@ pub use place::Place;
 pub use progress::{Progress, Silent};
 pub use request::{Checked, Request};
 
-use ended::{Mishap, with_sources};
+use ended::Mishap;
 use plan::{FREE_UNSIZED, PHASES, Phase, SizeError, file_size};
 use session::Session;
 
@@ -74,7 +74,7 @@ fn size_for(place: &Place, asked: Option<Bytes>) -> Result<Result<Bytes, String>
     let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
     match file_size(asked, free) {
         Ok(size) => Ok(Ok(size)),
-        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(with_sources(&CheckError::Size { path, source }))),
+        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(in_one_line(&CheckError::Size { path, source }))),
         Err(source) => Err(CheckError::Size { path, source }),
     }
 }

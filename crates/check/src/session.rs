@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Clock, Nanos, RealClock};
+use plumb_block::{Clock, Nanos, RealClock, in_one_line};
 use plumb_linux::Engine;
 use plumb_measure::process::surroundings;
 use plumb_measure::{
@@ -15,7 +15,7 @@ use plumb_measure::{
 };
 use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
 
-use crate::ended::{Ended, Mishap, with_sources};
+use crate::ended::{Ended, Mishap};
 use crate::error::CheckError;
 use crate::plan::{PHASES, Phase, time_for};
 use crate::progress::Progress;
@@ -208,7 +208,7 @@ impl<'a> Session<'a> {
     pub(crate) fn lose_recording(&mut self, error: &plumb_measure::Error) -> Ended {
         self.directory = None;
         self.is_recording_lost = true;
-        let reason = with_sources(error);
+        let reason = in_one_line(error);
         match error {
             plumb_measure::Error::Full { .. } => Ended::NotMeasured(reason),
             _ => Ended::Failed(reason),

@@ -110,6 +110,14 @@ pub(crate) struct SurveyArguments {
 /// in use or holds something recognised, --destroy with its serial.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
+    /// Run like an application: NAME or NAME:VARIANT; --explain lists and explains them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    /// Say what a profile does, on what that rests, and what it leaves out, and run nothing; without --profile, list them
+    #[arg(long)]
+    pub(crate) explain: bool,
+
     #[command(flatten)]
     pub(crate) words: plumb_dialect::native::Words,
 

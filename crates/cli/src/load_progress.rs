@@ -6,7 +6,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Bytes, Nanos};
 use plumb_load::Progress;
 use plumb_trial::{Phase, TargetNow, Watcher};
-use plumb_workload::Scenario;
 
 /// How fine the bar counts: thousandths of the phase.
 const STEPS: u64 = 1000;
@@ -27,7 +26,7 @@ pub(crate) struct Bar {
 
 impl Bar {
     /// A bar on stderr, if that is a terminal.
-    pub(crate) fn on_stderr(scenario: &Scenario) -> Self {
+    pub(crate) fn on_stderr(spans: usize) -> Self {
         let redraws = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {msg}") {
@@ -36,7 +35,7 @@ impl Bar {
         Self {
             bar,
             redraws,
-            spans: scenario.spans.len(),
+            spans,
             phase: String::new(),
             expected: None,
             bytes: None,

@@ -10,6 +10,7 @@ mod progress;
 mod stop;
 mod surroundings;
 mod terminal;
+mod traces;
 
 use std::process::ExitCode;
 

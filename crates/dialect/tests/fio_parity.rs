@@ -238,7 +238,7 @@ fn amounts(trace: &trace::Trace) -> BTreeMap<&'static str, (u64, u64)> {
         };
         let (count, bytes) = amounts.entry(kind).or_insert((0, 0));
         *count += 1;
-        *bytes += event.length.0;
+        *bytes += event.length().0;
     }
     amounts
 }
@@ -253,8 +253,8 @@ fn traces_that_it_writes_are_read() {
                 rate_iops=400,400\nrandseed=1\n";
     let theirs = run_fio(directory.path(), text, &["--output-format=json"]);
     let theirs: Value = serde_json::from_str(&theirs).unwrap();
-    let read = |name: &str| std::fs::read(directory.path().join(name));
-    let trace = trace::read_named("log", &read).unwrap();
+    let open = |name: &str| open(&directory.path().join(name));
+    let trace = trace::read_named("log", &open).unwrap();
     assert_eq!(trace.targets.len(), 2, "{:?}", trace.targets);
     let amounts = amounts(&trace);
     let job = &theirs["jobs"][0];
@@ -266,6 +266,10 @@ fn traces_that_it_writes_are_read() {
     // 64 operations at no more than 800 a second: the times are microseconds, or this were 80 us or 80 s.
     let last = trace.events.last().unwrap().at;
     assert!(last > Nanos::millis(30) && last < Nanos::secs(30), "{last}");
+}
+
+fn open(path: &std::path::Path) -> std::io::Result<Box<dyn std::io::BufRead>> {
+    Ok(Box::new(std::io::BufReader::new(std::fs::File::open(path)?)))
 }
 
 /// A record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
@@ -303,11 +307,11 @@ fn a_blktrace_means_the_same_to_both() {
     std::fs::write(directory.path().join("target"), vec![0; 1 << 20]).unwrap();
     let theirs = run_fio(directory.path(), text, &["--output-format=json"]);
     let theirs: Value = serde_json::from_str(&theirs).unwrap();
-    let read = |name: &str| std::fs::read(directory.path().join(name));
-    let invocation = ours(text).unwrap();
-    let replay = invocation.replay.unwrap();
-    let trace = replay.apply(&trace::read_named(&replay.path, &read).unwrap());
-    assert_eq!(trace.targets, ["target"]);
+    let open = |name: &str| open(&directory.path().join(name));
+    let job = ours(text).unwrap().meaning.scenario.spans.remove(0).jobs.remove(0);
+    let how = job.trace.clone().unwrap();
+    let trace = how.apply(trace::read_named(&how.path, &open).unwrap());
+    assert_eq!(job.targets[0].name, "target");
     let amounts = amounts(&trace);
     for kind in ["read", "write"] {
         let job = &theirs["jobs"][0][kind];

@@ -32,11 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = Arc::new(RealClock::start());
     let device = FileDevice::open(Path::new(path), FileOptions::read_direct(), Arc::clone(&clock) as _)?;
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
-    let workload = Workload {
-        depth,
-        stop: Stop::after(Nanos::secs(seconds)),
-        ..Workload::over(range, Bytes::kib(4))
-    };
+    let workload =
+        Workload { depth, stop: Stop::after(Nanos::secs(seconds)), ..Workload::over(range, Bytes::kib(4)) };
     let mut worker = Worker::new(&device, &workload, WorkerOptions::default())?;
     let (begin, cpu) = (clock.now(), thread::cpu_times());
     while worker.step(clock.now())? != Step::Done {}

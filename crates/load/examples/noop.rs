@@ -83,8 +83,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let device = Noop { clock: Arc::clone(&clock) };
     let range = ByteRange { offset: Bytes(0), length: Bytes::gib(64) };
-    let base =
-        Workload { stop: Stop::after(Nanos::secs(seconds)), ..Workload::over(range, Bytes::kib(4)) };
+    let base = Workload { stop: Stop::after(Nanos::secs(seconds)), ..Workload::over(range, Bytes::kib(4)) };
     let cases = [
         ("random read, depth 1", Workload { ..base.clone() }),
         ("random read, depth 32", Workload { depth: 32, ..base.clone() }),

@@ -52,6 +52,21 @@ pub enum Refused {
         /// The device's logical block.
         logical_block: Bytes,
     },
+    /// A request of a trace off the block grid.
+    #[error(
+        "request {number} of the trace is {length} bytes at {offset}: expected multiples of the logical block, \
+         {logical_block}; go through the page cache, or, if only offsets are off, round them with --trace-align"
+    )]
+    EventOffGrid {
+        /// Which one on this target, from 1.
+        number: u64,
+        /// Where in bytes.
+        offset: u64,
+        /// Its length in bytes.
+        length: u64,
+        /// The device's logical block.
+        logical_block: Bytes,
+    },
     /// It is to trim, which the device cannot.
     #[error("it trims, but the device takes no discards; leave the trims out")]
     NoDiscard,

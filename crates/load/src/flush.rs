@@ -21,7 +21,8 @@ pub enum FlushError {
 /// The first flush that fails, or has no answer.
 pub fn flush(device: &dyn Device, count: u64) -> Result<(), FlushError> {
     let broken = |source| FlushError::Device(Error::Device(source));
-    let pool = Pool::new(PoolShape { buffer: Bytes(4096), count: 1, alignment: Bytes(4096) }).map_err(broken)?;
+    let pool =
+        Pool::new(PoolShape { buffer: Bytes(4096), count: 1, alignment: Bytes(4096) }).map_err(broken)?;
     let mut queue = device.open_queue(QueueOptions { depth: 1, pool }).map_err(broken)?;
     let mut completions = Vec::new();
     for _ in 0..count {

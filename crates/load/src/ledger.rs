@@ -171,7 +171,8 @@ impl Ledger {
         std::iter::from_fn(move || {
             let is_known = |version: &u32| *version != UNTOUCHED && *version != ANY;
             let first = next + self.versions[next..].iter().position(is_known)?;
-            let run = self.versions[first..].iter().take(grains_max as usize).take_while(|v| is_known(v)).count();
+            let run =
+                self.versions[first..].iter().take(grains_max as usize).take_while(|v| is_known(v)).count();
             next = first + run;
             let lba = self.range.lba + first as u64 * self.grain;
             let end = (lba.0 + run as u64 * self.grain).min(self.range.end().0);

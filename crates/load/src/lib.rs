@@ -46,7 +46,7 @@ pub use progress::{LiveLatency, Progress, Totals};
 pub use read_back::read_back;
 pub use realtime::{Conduct, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
 pub use span::{CpuUse, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult};
-pub use virtual_time::run_virtual;
 pub use team::{Prepare, SharedDepth, Team};
+pub use virtual_time::run_virtual;
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};

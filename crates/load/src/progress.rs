@@ -46,9 +46,11 @@ const STEPS: usize = 4 * 40;
 impl LiveLatency {
     /// The latency that `percent` of the operations since `earlier` did not exceed; `None` if there were none.
     pub fn percentile_since(&self, earlier: &Self, percent: f64) -> Option<Nanos> {
-        let counts = self.0.iter().enumerate().map(|(step, count)| {
-            count.saturating_sub(earlier.0.get(step).copied().unwrap_or(0))
-        });
+        let counts = self
+            .0
+            .iter()
+            .enumerate()
+            .map(|(step, count)| count.saturating_sub(earlier.0.get(step).copied().unwrap_or(0)));
         let counts: Vec<u64> = counts.collect();
         let total: u64 = counts.iter().sum();
         let rank = ((total as f64 * percent / 100.0).ceil() as u64).max(1);

@@ -35,7 +35,13 @@ pub fn read_back(
     let alignment = Bytes(info.dma_alignment.0.max(4096));
     let pool = Pool::new(PoolShape { buffer: chunk, count: 2 * DEPTH, alignment })?;
     let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
-    let mut pass = Pass { queue, pool, logical_block: info.logical_block, in_flight: HashMap::new(), unreadable: Vec::new() };
+    let mut pass = Pass {
+        queue,
+        pool,
+        logical_block: info.logical_block,
+        in_flight: HashMap::new(),
+        unreadable: Vec::new(),
+    };
     let ranges: Vec<LbaRange> = ledger.written(chunk.0 / info.logical_block.0).collect();
     let mut next = 0;
     let mut read = Bytes(0);
@@ -43,7 +49,10 @@ pub fn read_back(
         if stop.load(Ordering::Relaxed) {
             next = ranges.len();
         }
-        while next < ranges.len() && pass.in_flight.len() < DEPTH as usize && pass.begin(next, ranges[next])? {
+        while next < ranges.len()
+            && pass.in_flight.len() < DEPTH as usize
+            && pass.begin(next, ranges[next])?
+        {
             next += 1;
         }
         read += pass.reap(ledger)?;
@@ -130,14 +139,16 @@ mod tests {
             if range.overlaps(bad) { Outcome::Failed(plumb_block::Errno::EIO) } else { Outcome::Done }
         });
         let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
-        let workload = Workload { seed: 5, content: Content::Pattern, ..Workload::over(range, Bytes::kib(4)) };
+        let workload =
+            Workload { seed: 5, content: Content::Pattern, ..Workload::over(range, Bytes::kib(4)) };
         let maker = Maker::new(&workload, Bytes(512), Bytes(4096)).unwrap();
         let mut ledger = Ledger::new(LbaRange::new(Lba(0), 2048), 8, 5, Bytes(512), maker);
         for lba in [8, 16] {
             ledger.changed(LbaRange::new(Lba(lba), 8), Some(1), Outcome::Done);
         }
         let mut seen = Bytes(0);
-        let whole = read_back(&device, &mut ledger, &AtomicBool::new(false), &mut |read| seen = read).unwrap();
+        let whole =
+            read_back(&device, &mut ledger, &AtomicBool::new(false), &mut |read| seen = read).unwrap();
         assert!(whole);
         assert_eq!(seen, Bytes(16 * 512));
         let verified = ledger.verified();

@@ -1,7 +1,7 @@
 //! What one worker records. Nothing here allocates for each operation.
 
 use plumb_block::{Bytes, Nanos, Outcome};
-use plumb_measure::SeriesEvent;
+use plumb_measure::{Series, SeriesEvent};
 
 use crate::in_flight::{InFlight, Kind};
 use crate::outcome::{Ending, Failure, LoadOutcome};
@@ -20,7 +20,6 @@ pub(crate) struct Recorder {
     /// When the first write since the last flush was handed to the device.
     group_start: Option<Nanos>,
     totals: [(u64, u64); Kind::COUNT],
-    scheduled: bool,
 }
 
 /// What came back for a request.
@@ -43,7 +42,6 @@ impl Recorder {
             stream_ended: false,
             group_start: None,
             totals: [(0, 0); Kind::COUNT],
-            scheduled,
         }
     }
 
@@ -52,7 +50,14 @@ impl Recorder {
         self.from = Some(from);
         self.until = duration.map(|duration| from.saturating_add(duration));
         self.end = from;
-        self.outcome = LoadOutcome::starting_at(from, duration.unwrap_or(Nanos::ZERO), self.scheduled);
+        // Only what knows the time is made anew. Histograms are large, and nothing is in them yet: memory that was given
+        // back and is taken again has to be cleared, and is then resident although no operation ever touches it.
+        let LoadOutcome { read, write, trim, flush, .. } = &mut self.outcome;
+        for direction in [read, write, trim, flush] {
+            direction.series = Series::starting_at(from, duration.unwrap_or(Nanos::ZERO));
+        }
+        self.outcome.in_flight_max = 0;
+        self.outcome.unstarted = 0;
     }
 
     /// Whether measuring has begun or will at a known time.

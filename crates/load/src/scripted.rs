@@ -41,7 +41,8 @@ struct Shared {
 impl Scripted {
     pub(crate) fn new(script: impl FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send + 'static) -> Self {
         let script = Box::new(script);
-        let shared = Shared { script, reading: None, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
+        let shared =
+            Shared { script, reading: None, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
         Self { shared: Arc::new(Mutex::new(shared)), clock: Arc::new(VirtualClock::new()) }
     }
 

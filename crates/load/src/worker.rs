@@ -7,13 +7,14 @@
 //! - while what is read is verified, no request starts that overlaps one in flight;
 //! - an operation is submitted once, or, when the end is reached before its time, not at all.
 
+mod replaying;
 pub(crate) mod shape;
 pub(crate) mod stream;
 
 use std::sync::Arc;
 
 use plumb_block::{Completion, Device, Nanos, Outcome, Payload, Queue, QueueOptions, Request, Wait};
-use plumb_workload::{Cursor, Operation, Share, Workload};
+use plumb_workload::{Cursor, Operation, Recorded, Share, Workload};
 
 use self::shape::Shape;
 use self::stream::{Next, Stream};
@@ -39,6 +40,9 @@ pub struct WorkerOptions {
     pub continue_on_error: bool,
     /// How long after the start of the run it begins.
     pub start_delay: Nanos,
+    /// The events of a trace, in place of what the workload generates, which only stands for them: see
+    /// [`Recorded::stand_in`].
+    pub replay: Option<Recorded>,
 }
 
 impl Default for WorkerOptions {
@@ -50,6 +54,7 @@ impl Default for WorkerOptions {
             cursor: Cursor::default(),
             continue_on_error: false,
             start_delay: Nanos::ZERO,
+            replay: None,
         }
     }
 }
@@ -129,8 +134,12 @@ impl Worker {
     /// # Errors
     /// If the workload is invalid or does not fit the device's blocks or size, or the device has no queue for it.
     pub fn new(device: &dyn Device, workload: &Workload, options: WorkerOptions) -> Result<Self, Error> {
-        let stream = Stream::new(workload, options.share, &options.cursor)?;
+        let mut stream = Stream::new(workload, options.share, &options.cursor)?;
         let info = device.info();
+        if let Some(recorded) = options.replay.clone() {
+            replaying::check(&recorded, &info)?;
+            stream.replay(recorded);
+        }
         let shape = Shape::new(workload, &info)?;
         let ledger = workload.verify.then(|| shape.ledger(workload, &info)).transpose()?;
         let queue = device.open_queue(QueueOptions { depth: workload.depth, pool: shape.pool().clone() })?;

@@ -94,6 +94,25 @@ impl Opened {
         self.making.take().map_or(Ok(()), Making::undo)
     }
 
+    /// Removes the file if this run has made it, and says whether it did: for a run that leaves nothing behind. A name
+    /// that belongs to another file by now is left alone.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    pub fn remove_if_new(&self) -> Result<bool> {
+        let failed = |errno| Error::os(&self.shown, "remove", errno);
+        let same = match rustix::fs::lstat(&self.path) {
+            Ok(there) => Key::of(&there) == self.key,
+            Err(rustix::io::Errno::NOENT) => false,
+            Err(errno) => return Err(failed(errno)),
+        };
+        if !self.made || !same {
+            return Ok(false);
+        }
+        rustix::fs::unlink(&self.path).map_err(failed)?;
+        Ok(true)
+    }
+
     /// The same target opened once more in another way, for a job that wants, say, the page cache where others go past
     /// it. It may be written if this one may. The claim on a block device is shared, for the kernel grants only one.
     ///

@@ -27,6 +27,15 @@ pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorU
     each.collect()
 }
 
+/// The processor time of all threads of this process (/proc/self/stat, proc(5)).
+pub(crate) fn of_this_process() -> Option<CpuUse> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program may hold spaces and parentheses; what follows it does not.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let ticks = |index: usize| Some(Nanos(ProcessorTimes::TICK.0 * fields.get(index)?.parse::<u64>().ok()?));
+    Some(CpuUse { user: ticks(11)?, system: ticks(12)? })
+}
+
 /// The processor time of the calling thread.
 pub(crate) fn of_this_thread() -> Option<CpuUse> {
     let times = plumb_linux::thread::cpu_times();

@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) steal: Option<f64>,
     /// Whether all its data goes to one device once.
     pub(crate) has_one_leaf: bool,
+    /// The depth that was found to keep a latency, if one was looked for.
+    pub(crate) depth_found: Option<u32>,
 }
 
 /// The share of a target that was written before.
@@ -35,9 +37,9 @@ pub(crate) fn share_written(device: &dyn Device) -> Option<f64> {
 pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, facts: Facts) -> LoadTarget {
     let outcome = result.of_target(index);
     let info = one.opened.device.info();
-    let workload = job.workload.within(one.opened.size);
+    let workload = one.workload_of(job).within(one.opened.size);
     let mut sides = sides(&outcome, result.targets[index].storage.clone(), one_cpu(result, index));
-    sides.depth = words::depth_on_each(job, job.workload.depth);
+    sides.depth = words::depth_on_each(job, facts.depth_found.unwrap_or(job.workload.depth));
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
     sides.quality.written_share = facts.written_share;

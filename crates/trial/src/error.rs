@@ -1,5 +1,7 @@
 //! Why a trial was not run, or not to its end.
 
+use plumb_block::Bytes;
+
 /// Why a trial was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
@@ -25,6 +27,18 @@ pub enum TrialError {
         /// What does not fit.
         source: plumb_workload::Invalid,
     },
+    /// A trace goes beyond the end of a target.
+    #[error("{target} holds {size}, and the trace goes on to {end}, {} too far; {remedy}", Bytes(end.0 - size.0))]
+    PastTheEnd {
+        /// Which target.
+        target: String,
+        /// How large it is.
+        size: Bytes,
+        /// The end of the last request.
+        end: Bytes,
+        /// What to do.
+        remedy: String,
+    },
     /// It was interrupted before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -44,20 +58,12 @@ pub enum TrialError {
         /// Those that there are.
         allowed: Vec<u32>,
     },
+    /// An application profile could not be run, or had to stop.
+    #[error(transparent)]
+    Application(plumb_application::Error),
     /// The recording cannot be written.
     #[error("cannot record the run")]
     Recording(#[from] plumb_measure::Error),
-}
-
-/// An error with all its causes, in one line.
-pub(crate) fn in_one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// What kind of failure it is, for the exit code.
@@ -80,6 +86,7 @@ impl TrialError {
             Self::Scenario(_)
             | Self::Unfit { .. }
             | Self::Range { .. }
+            | Self::PastTheEnd { .. }
             | Self::Processor { .. } => FailureKind::Usage,
             Self::Target(error) => match error.kind().exit_code() {
                 2 => FailureKind::Usage,
@@ -87,6 +94,7 @@ impl TrialError {
                 _ => FailureKind::Failed,
             },
             Self::Interrupted => FailureKind::NotMeasured,
+            Self::Application(error) => crate::profile::kind_of(error),
             Self::Flush { .. } | Self::Recording(_) => FailureKind::Failed,
         }
     }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use plumb_load::{Direction, LoadOutcome, SpanResult};
+use plumb_block::in_one_line;
+use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::process::surroundings;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
-use plumb_report::load::{LoadDocument, LoadEnvironment, Part, histogram_tag, series_name};
+use plumb_report::load::{LoadDocument, LoadEnvironment, Part, Sides, histogram_tag, series_name};
 use plumb_report::{Format, LoadRecording, Style, render, verdict};
 
-use crate::error::in_one_line;
 use crate::trial::Request;
 
 /// What was kept.
@@ -19,20 +19,18 @@ pub(crate) struct Recorded {
     pub(crate) lost: Option<String>,
 }
 
-/// Judges the document, and writes it with the distributions and the time series of every target. A recording that
+/// Judges the document, whose verdicts so far stay, and writes it with the distributions and the time series of every target. A recording that
 /// cannot be written does not take the result with it.
 pub(crate) fn keep(
     request: &Request,
     mut document: LoadDocument,
-    results: &[&SpanResult],
+    outcomes: &[LoadOutcome],
     time_of_day: &dyn Fn() -> String,
 ) -> Recorded {
+    let limits = std::mem::take(&mut document.verdicts);
     document.verdicts = verdict::judge_load(&document);
-    let outcomes: Vec<LoadOutcome> = results
-        .iter()
-        .flat_map(|result| (0..result.targets.len()).map(|index| result.of_target(index)))
-        .collect();
-    match write(request, &mut document, &outcomes, time_of_day) {
+    document.verdicts.extend(limits);
+    match write(request, &mut document, outcomes, time_of_day) {
         Ok((recording, path)) => Recorded { recording, run_directory: Some(path), lost: None },
         Err(error) => {
             document.run_directory = None;
@@ -112,8 +110,31 @@ fn manifest(request: &Request, document: &LoadDocument) -> Manifest {
     manifest
 }
 
+/// The document of a run of which nothing is known yet.
+pub(crate) fn empty_document(request: &Request) -> LoadDocument {
+    LoadDocument {
+        schema: LoadDocument::SCHEMA.to_owned(),
+        seed: 0,
+        duration: 0.0,
+        complete: false,
+        incomplete_because: None,
+        failed: false,
+        targets: Vec::new(),
+        total: Sides::of_application(LoadOutcome::empty().application()),
+        spans: Vec::new(),
+        transactions: None,
+        latency_resolution_seconds: None,
+        latency_resolution: LoadDocument::LATENCY_RESOLUTION.to_owned(),
+        notes: request.notes.clone(),
+        workload: request.words.clone(),
+        verdicts: Vec::new(),
+        environment: environment(request),
+        run_directory: None,
+    }
+}
+
 /// Where it runs.
-pub(crate) fn environment(request: &Request) -> LoadEnvironment {
+fn environment(request: &Request) -> LoadEnvironment {
     LoadEnvironment {
         plumb: env!("CARGO_PKG_VERSION").to_owned(),
         argv: request.argv.clone(),

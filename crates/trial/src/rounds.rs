@@ -90,7 +90,7 @@ impl Stage<'_> {
         let sizes = self.targets.of_span(number).map(|(_, one)| one.opened.size.0);
         let largest = sizes.max().unwrap_or(0);
         let jobs = span.jobs.iter().map(|job| preconditioning(job, largest)).collect();
-        self.run(number, &Span::of(jobs), Variation::default())
+        self.run(number, &Span::of(jobs), Variation { prepares: true, ..Variation::default() })
     }
 
     /// Repeats the span until the last five rounds are steady.

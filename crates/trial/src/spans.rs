@@ -123,12 +123,13 @@ fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
 
 fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob {
     let workload = &job.workload;
+    let recorded = uses.iter().find(|one| one.job == number).and_then(|one| one.recorded.as_ref());
     let is_disk = uses.iter().filter(|one| one.job == number).all(|one| one.opened.kind == TargetKind::BlockDevice);
     let durability = workload.durability;
     let flushes = durability.flush_every.is_some() || durability.flush_at_end;
     LoadJob {
         name: job.name.clone(),
-        description: words::description(workload),
+        description: recorded.map_or_else(|| words::description(workload), |one| words::replay(one, workload)),
         threads: job.threads,
         caching: match job.opening.caching {
             Caching::Cached => load::Caching::Cached,

@@ -32,6 +32,8 @@ pub(crate) struct Variation {
     pub(crate) round: u64,
     /// Whether latencies are shown while it runs.
     pub(crate) shows_latency: bool,
+    /// Whether it only makes targets ready: traces are not replayed then.
+    pub(crate) prepares: bool,
 }
 
 /// Makes the teams of a span.
@@ -82,7 +84,8 @@ pub(crate) fn staff(
 /// The workload of a job on one of its targets.
 pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<Workload, TrialError> {
     let range = |source| TrialError::Range { target: one.opened.shown.clone(), source };
-    let workload = job.workload.within(one.opened.size).map_err(range)?;
+    let asked = if variation.prepares { job.workload.clone() } else { one.workload_of(job) };
+    let workload = asked.within(one.opened.size).map_err(range)?;
     let seed = workload.seed.wrapping_add(variation.round.wrapping_mul(0xa076_1d64_78bd_642f));
     Ok(Workload { depth: variation.depth.unwrap_or(workload.depth), seed, ..workload })
 }
@@ -99,6 +102,7 @@ fn worker(
         cursor: cursor.clone(),
         continue_on_error: job.continue_on_error,
         start_delay: job.start_delay,
+        replay: one.recorded.clone().filter(|_| !variation.prepares),
         ..WorkerOptions::default()
     };
     let workload = workload_on(job, one, variation)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plumb_block::{Bytes, Clock};
 use plumb_linux::Filling;
 use plumb_target::{Intent, Name, Opened, Permission, TargetKind, Wanted, open_all};
-use plumb_workload::{Job, Scenario};
+use plumb_workload::{Job, Recorded, Replays, Scenario, Workload};
 
 use crate::counters::Beneath;
 use crate::error::TrialError;
@@ -25,6 +25,16 @@ pub(crate) struct Use {
     pub(crate) opened: Opened,
     /// What is beneath: its place in [`Targets::beneath`].
     pub(crate) beneath: usize,
+    /// What a trace does to it, if the job replays one.
+    pub(crate) recorded: Option<Recorded>,
+}
+
+impl Use {
+    /// What its job does to it, or what stands for what a trace does.
+    pub(crate) fn workload_of(&self, job: &Job) -> Workload {
+        let stand_in = self.recorded.as_ref().map(|recorded| recorded.stand_in(&job.workload));
+        stand_in.unwrap_or_else(|| job.workload.clone())
+    }
 }
 
 /// All targets of a scenario.
@@ -42,6 +52,7 @@ impl Targets {
     /// The first refusal or failure; files that were made are removed again.
     pub(crate) fn open(
         scenario: &Scenario,
+        replays: &Replays,
         permission: &Permission,
         clock: &Arc<dyn Clock>,
         watcher: &mut dyn Watcher,
@@ -55,12 +66,17 @@ impl Targets {
             .flat_map(|(number, span)| span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what)))
             .flat_map(|(span, job, what)| what.targets.iter().map(move |one| (span, job, what, &*one.name)))
             .collect();
+        let recorded = recorded_of(&places, replays);
         let wanted = places
             .iter()
-            .map(|(span, _, job, name)| wanted(job, name, scenario.spans[*span].precondition))
+            .zip(&recorded)
+            .map(|((span, _, job, name), recorded)| {
+                wanted(job, name, scenario.spans[*span].precondition, recorded.as_ref())
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let mut opened = open_all(&wanted, permission, clock)?;
-        if let Err(error) = fill(&mut opened, &places, watcher, stop) {
+        let ready = fits(&opened, &recorded).and_then(|()| fill(&mut opened, &places, watcher, stop));
+        if let Err(error) = ready {
             for made in &mut opened {
                 made.remove_if_made()?;
             }
@@ -68,14 +84,15 @@ impl Targets {
         }
         let mut targets = Self { uses: Vec::new(), beneath: Vec::new(), notes: Vec::new() };
         let mut known: Vec<std::path::PathBuf> = Vec::new();
-        for (opened, (span, job, what, name)) in opened.into_iter().zip(places) {
+        let placed = opened.into_iter().zip(places).zip(recorded);
+        for ((opened, (span, job, what, name)), recorded) in placed {
             targets.remember_notes(&opened, what);
             let beneath = known.iter().position(|path| *path == opened.path).unwrap_or_else(|| {
                 known.push(opened.path.clone());
                 targets.beneath.push(Beneath::of(&opened.path.to_string_lossy(), clock));
                 known.len() - 1
             });
-            targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath });
+            targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath, recorded });
         }
         targets.calibrate(scenario)?;
         Ok(targets)
@@ -117,7 +134,7 @@ impl Targets {
     /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes.
     fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
         for one in &self.uses {
-            let workload = &scenario.spans[one.span].jobs[one.job].workload;
+            let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
             if workload.writes() && one.opened.kind == TargetKind::RegularFile {
                 let beneath = &mut self.beneath[one.beneath];
                 beneath.calibrate(&*one.opened.device).map_err(|error| TrialError::Flush {
@@ -130,8 +147,46 @@ impl Targets {
     }
 }
 
-fn wanted(job: &Job, name: &str, precondition: bool) -> Result<Wanted, TrialError> {
-    let writes = job.workload.changes() || precondition;
+/// What traces do to each target.
+fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<Option<Recorded>> {
+    let mut last = None;
+    let mut nth = 0;
+    let of = |(span, job, ..): &(usize, usize, &Job, &str)| {
+        nth = if last == Some((*span, *job)) { nth + 1 } else { 0 };
+        last = Some((*span, *job));
+        replays.get(&(*span, *job))?.targets.get(nth).cloned()
+    };
+    places.iter().map(of).collect()
+}
+
+/// Whether traces end before their targets do.
+fn fits(opened: &[Opened], recorded: &[Option<Recorded>]) -> Result<(), TrialError> {
+    for (one, recorded) in opened.iter().zip(recorded) {
+        let Some(recorded) = recorded else { continue };
+        let (size, end) = (one.size, recorded.end());
+        if end > size {
+            let larger = match one.kind {
+                TargetKind::RegularFile => format!("give --size {} or more", end.0),
+                TargetKind::BlockDevice => "give a larger target".to_owned(),
+            };
+            let remedy = match recorded.scale_for(size) {
+                Some(scale) => format!("{larger}, or divide the offsets with --trace-scale {scale} --trace-align 4k"),
+                None => larger,
+            };
+            return Err(TrialError::PastTheEnd { target: one.shown.clone(), size, end, remedy });
+        }
+    }
+    Ok(())
+}
+
+fn wanted(
+    job: &Job,
+    name: &str,
+    precondition: bool,
+    recorded: Option<&Recorded>,
+) -> Result<Wanted, TrialError> {
+    let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
+    let writes = changes || precondition;
     let intent = Intent { writes, size: job.size };
     Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job.opening, writes) })
 }

@@ -4,19 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Bytes, Clock};
+use plumb_block::{Bytes, Clock, in_one_line};
 use plumb_linux::pagecache;
-use plumb_load::SpanResult;
+use plumb_application::Profile;
+use plumb_load::LoadOutcome;
 use plumb_measure::Out;
 use plumb_measure::process::surroundings;
+use plumb_path::Finding;
 use plumb_report::LoadRecording;
 use plumb_report::load::LoadDocument;
 use plumb_target::{Permission, TargetKind};
-use plumb_workload::{Caching, Scenario};
+use plumb_workload::{Caching, Replays, Scenario};
 
 use crate::document::{self, Facts};
-use crate::error::{TrialError, in_one_line};
+use crate::error::TrialError;
+use crate::judge;
 use crate::record::{self, Recorded};
+use crate::replayed;
 use crate::rounds::SpanRun;
 use crate::span::{Ended, Stage};
 use crate::spans;
@@ -30,8 +34,14 @@ pub struct Request {
     pub scenario: Scenario,
     /// The same in plumb's own words, for the recording.
     pub words: String,
+    /// The application profile that the scenario is of, whose limits then are judged.
+    pub profile: Option<&'static Profile>,
+    /// What the jobs of the scenario replay that stand for traces.
+    pub replays: Replays,
     /// What may be overwritten.
     pub permission: Permission,
+    /// Files to remove at the end, of those that this run has made.
+    pub remove_after: Vec<String>,
     /// What the user should be told, from what was typed.
     pub notes: Vec<String>,
     /// The command: `load`, `diskspd`, ...
@@ -81,7 +91,24 @@ pub fn run(
     stop: &AtomicBool,
     time_of_day: &dyn Fn() -> String,
 ) -> Result<Trial, TrialError> {
-    let targets = Targets::open(&request.scenario, &request.permission, clock, watcher, stop)?;
+    let targets =
+        Targets::open(&request.scenario, &request.replays, &request.permission, clock, watcher, stop)?;
+    let trial = run_on(request, &targets, clock, watcher, stop, time_of_day);
+    for one in targets.uses.iter().filter(|one| request.remove_after.contains(&one.name)) {
+        one.opened.remove_if_new()?;
+    }
+    trial
+}
+
+/// Runs a trial on targets that are open.
+fn run_on(
+    request: &Request,
+    targets: &Targets,
+    clock: &Arc<dyn Clock>,
+    watcher: &mut dyn Watcher,
+    stop: &AtomicBool,
+    time_of_day: &dyn Fn() -> String,
+) -> Result<Trial, TrialError> {
     for note in request.notes.iter().chain(targets.notes()) {
         watcher.note(note);
     }
@@ -89,9 +116,9 @@ pub fn run(
     let mut facts: Vec<Facts> = Vec::new();
     let mut ended = TrialEnded::Complete;
     for number in 0..request.scenario.spans.len() {
-        let before = Before::read(&targets, number);
-        let run = Stage { targets: &targets, clock, stop, watcher }.run_span(number, &request.scenario)?;
-        facts.extend(before.after(&targets, number, &request.scenario));
+        let before = Before::read(targets, number);
+        let run = Stage { targets, clock, stop, watcher }.run_span(number, &request.scenario)?;
+        facts.extend(before.after(targets, number, &request.scenario));
         match &run.ran.ended {
             Ended::Complete => {}
             Ended::Interrupted => ended = TrialEnded::Interrupted,
@@ -102,9 +129,14 @@ pub fn run(
             break;
         }
     }
-    let document = describe(request, &targets, &runs, &facts, &ended);
-    let results: Vec<&SpanResult> = runs.iter().map(|run| &run.ran.result).collect();
-    let Recorded { recording, run_directory, lost } = record::keep(request, document, &results, time_of_day);
+    let said = replayed::notes(&request.replays, targets, &runs);
+    said.iter().for_each(|note| watcher.note(note));
+    let mut document = describe(request, targets, &runs, &facts, &ended);
+    document.notes.extend(said);
+    let results = runs.iter().map(|run| &run.ran.result);
+    let outcomes: Vec<LoadOutcome> =
+        results.flat_map(|result| (0..result.targets.len()).map(|index| result.of_target(index))).collect();
+    let Recorded { recording, run_directory, lost } = record::keep(request, document, &outcomes, time_of_day);
     if let (Some(why), TrialEnded::Complete) = (lost, &ended) {
         ended = TrialEnded::NotRecorded(why);
     }
@@ -112,6 +144,12 @@ pub fn run(
         ended = TrialEnded::Interrupted;
     }
     Ok(Trial { spans: runs, recording, ended, run_directory })
+}
+
+/// The limits of the profile that the scenario is of, if it is of one.
+fn limits(request: &Request, runs: &[SpanRun]) -> Vec<Finding> {
+    let Some(profile) = request.profile else { return Vec::new() };
+    runs.iter().flat_map(|run| judge::findings(&plumb_application::judge_span(profile, &run.ran.result))).collect()
 }
 
 /// What is read before a span.
@@ -133,9 +171,9 @@ impl Before {
         uses.map(|((_, one), written_share)| {
             let job = &scenario.spans[one.span].jobs[one.job];
             let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
-            let dirty_after = (is_cached && job.workload.writes()).then(|| dirty_bytes(one)).flatten();
+            let dirty_after = (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
             let leaves = targets.beneath(one).path.as_ref().map_or(0, |path| path.block_devices().len());
-            Facts { written_share, dirty_after, steal, has_one_leaf: leaves == 1 }
+            Facts { written_share, dirty_after, steal, has_one_leaf: leaves == 1, depth_found: None }
         })
         .collect()
     }
@@ -170,7 +208,7 @@ fn describe(
             .iter()
             .enumerate()
             .map(|(index, one)| {
-                let facts = facts.next().copied().unwrap_or_default();
+                let facts = Facts { depth_found: run.depth_found, ..facts.next().copied().unwrap_or_default() };
                 document::target(result, index, one, &asked.jobs[one.job], facts)
             })
             .collect();
@@ -180,7 +218,6 @@ fn describe(
     let total = spans::whole(runs, &all_spans, &all_targets);
     let seed = request.scenario.spans.first().and_then(|span| span.jobs.first());
     LoadDocument {
-        schema: LoadDocument::SCHEMA.to_owned(),
         seed: seed.map_or(0, |job| job.workload.seed),
         duration: all_spans.iter().map(|span| span.duration).sum(),
         complete: *ended == TrialEnded::Complete,
@@ -193,12 +230,8 @@ fn describe(
         targets: all_targets,
         total,
         spans: all_spans,
-        latency_resolution_seconds: None,
-        latency_resolution: LoadDocument::LATENCY_RESOLUTION.to_owned(),
         notes: request.notes.iter().chain(targets.notes()).cloned().collect(),
-        workload: request.words.clone(),
-        verdicts: Vec::new(),
-        environment: record::environment(request),
-        run_directory: None,
+        verdicts: limits(request, runs),
+        ..record::empty_document(request)
     }
 }

@@ -1,7 +1,7 @@
 //! What a job does, in words.
 
 use plumb_block::Bytes;
-use plumb_workload::{Access, Content, Distribution, Job, Runs, Walk, Workload};
+use plumb_workload::{Access, Content, Distribution, Job, Recorded, Runs, Walk, Workload};
 
 /// `random reads of 4 KiB`, `70 % random reads, 30 % writes of 8 KiB`.
 pub(crate) fn description(workload: &Workload) -> String {
@@ -20,6 +20,15 @@ pub(crate) fn description(workload: &Workload) -> String {
             Walk::Parallel => "sequential (in parallel) ".to_owned(),
         },
     };
+    format!("{order}{}", mix_of(workload))
+}
+
+/// `the trace t.log: 70 % reads, 30 % writes of 512 B to 64 KiB`.
+pub(crate) fn replay(recorded: &Recorded, workload: &Workload) -> String {
+    format!("the trace {}: {}", recorded.how().path, mix_of(workload))
+}
+
+fn mix_of(workload: &Workload) -> String {
     let read_percent = 100_u8.saturating_sub(workload.write_percent).saturating_sub(workload.trim_percent);
     let kinds = [("reads", read_percent), ("writes", workload.write_percent), ("trims", workload.trim_percent)];
     let used: Vec<_> = kinds.into_iter().filter(|(_, percent)| *percent > 0).collect();
@@ -27,7 +36,7 @@ pub(crate) fn description(workload: &Workload) -> String {
         [(kind, _)] => kind.to_owned(),
         _ => used.iter().map(|(kind, percent)| format!("{percent} % {kind}")).collect::<Vec<_>>().join(", "),
     };
-    format!("{order}{mix} of {}", sizes(workload))
+    format!("{mix} of {}", sizes(workload))
 }
 
 fn sizes(workload: &Workload) -> String {

@@ -10,10 +10,12 @@ pub mod generator;
 mod grid;
 pub mod invalid;
 pub mod pace;
+pub mod replay;
 pub mod scenario;
 pub mod schedule;
 mod seed;
 pub mod share;
+pub mod trace;
 mod validate;
 pub mod workload;
 
@@ -22,10 +24,12 @@ pub use block_sizes::{BlockSizes, BlockSplit};
 pub use generator::{Cursor, Generator, Operation};
 pub use invalid::Invalid;
 pub use pace::{Amount, Arrival, Burst, Rate, Stop};
+pub use replay::{Recorded, Replay, Replays};
 pub use scenario::{
     Affinity, Caching, DurableWrite, Engine, FlushCall, Job, LatencyTarget, Opening, Priority, Scenario,
     Span, Steady, TargetUse, Warmup,
 };
 pub use schedule::Schedule;
 pub use share::Share;
+pub use trace::{Skip, Trace, TraceEvent, TraceOp, TraceSpeed, TraceUse};
 pub use workload::{ByteRange, Content, Division, Durability, Workload};

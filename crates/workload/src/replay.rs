@@ -24,16 +24,13 @@ use crate::workload::{ByteRange, Durability, Workload};
 pub struct Recorded {
     events: Arc<Vec<TraceEvent>>,
     mine: Range<usize>,
-    is_paced: bool,
-    scale: u64,
+    how: TraceUse,
     sums: Sums,
 }
 
 /// What a job replays.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// How.
-    pub how: TraceUse,
     /// For each target of the job, in their order.
     pub targets: Vec<Recorded>,
 }
@@ -64,7 +61,7 @@ impl Replay {
         let workload = Workload { range, ..sums.stand_in(&job.workload, how.is_paced()) };
         let name = if job.name.is_empty() { how.path.clone() } else { job.name.clone() };
         let job = Job { name, targets, trace: None, workload, ..job.clone() };
-        Ok((job, Self { how: how.clone(), targets: Recorded::of(trace, how) }))
+        Ok((job, Self { targets: Recorded::of(trace, how) }))
     }
 
     /// How many events there are.
@@ -91,7 +88,7 @@ impl Recorded {
             let begin = events.partition_point(|event| usize::from(event.target) < target);
             let mine = begin..events.partition_point(|event| usize::from(event.target) <= target);
             let sums = Sums::of(&events[mine.clone()]);
-            Self { events: Arc::clone(&events), mine, is_paced: how.is_paced(), scale: how.scale, sums }
+            Self { events: Arc::clone(&events), mine, how: how.clone(), sums }
         };
         (0..targets.len()).map(of).collect()
     }
@@ -103,7 +100,12 @@ impl Recorded {
 
     /// Whether each event has its time, rather than the next room.
     pub fn is_paced(&self) -> bool {
-        self.is_paced
+        self.how.is_paced()
+    }
+
+    /// Of which trace, and how.
+    pub fn how(&self) -> &TraceUse {
+        &self.how
     }
 
     /// Whether anything is written or trimmed.
@@ -126,7 +128,7 @@ impl Recorded {
         let longest = self.sums.longest();
         let room = size.0.checked_sub(longest)?;
         let factor = if room == 0 { self.sums.last_offset } else { self.sums.last_offset.div_ceil(room) };
-        self.scale.checked_mul(factor.max(1)).filter(|scale| *scale > 0)
+        self.how.scale.checked_mul(factor.max(1)).filter(|scale| *scale > 0)
     }
 
     /// The `index`th event as an operation. Its generation is its place, counted from 1.
@@ -145,7 +147,7 @@ impl Recorded {
     /// A workload that stands for the events: with lengths, shares, rates and range as theirs are, or in the mean; with
     /// the depth, the seed, the content and the time limit of `job`.
     pub fn stand_in(&self, job: &Workload) -> Workload {
-        self.sums.stand_in(job, self.is_paced)
+        self.sums.stand_in(job, self.is_paced())
     }
 }
 

@@ -7,6 +7,7 @@
 use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::trace::TraceUse;
 use crate::workload::Workload;
 
 /// What one run consists of.
@@ -92,7 +93,10 @@ pub struct Job {
     pub continue_on_error: bool,
     /// Wait so long after the start of the span before this job begins.
     pub start_delay: Nanos,
-    /// What they do.
+    /// A trace that says what they do, in place of the workload; its targets are those of the trace if none are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceUse>,
+    /// What they do; with a trace only the depth, the seed, the content and a time limit count.
     pub workload: Workload,
 }
 
@@ -233,6 +237,7 @@ impl Job {
             priority: Priority::Normal,
             continue_on_error: false,
             start_delay: Nanos::ZERO,
+            trace: None,
             workload,
         }
     }

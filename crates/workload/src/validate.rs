@@ -5,6 +5,7 @@
 
 mod access;
 mod scenario;
+mod trace;
 
 use std::num::NonZeroU32;
 

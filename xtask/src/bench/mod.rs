@@ -3,6 +3,7 @@
 //! Nothing here passes or fails by time; it prints what it measured, with an interval, for a person to judge.
 
 mod agreement;
+mod load;
 mod paired;
 mod start;
 mod survey;
@@ -17,7 +18,7 @@ use crate::lint;
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// start, survey, agreement; all without a name
+    /// start, survey, agreement, load; all without a name
     names: Vec<String>,
 
     /// Where to put test files: a directory on the storage that is meant
@@ -34,7 +35,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = lint::workspace_root()?;
     let plumb = release_binary(&root)?;
     let names = if arguments.names.is_empty() {
-        vec!["start", "survey", "agreement"]
+        vec!["start", "survey", "agreement", "load"]
     } else {
         arguments.names.iter().map(String::as_str).collect()
     };
@@ -44,7 +45,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "start" => start::run(&plumb)?,
             "survey" => survey::run(&root, &plumb)?,
             "agreement" => agreement::run(&plumb, &arguments.directory, arguments.pairs)?,
-            unknown => bail!("no bench is called `{unknown}`: expected start, survey or agreement"),
+            "load" => load::run(&root, &plumb, &arguments.directory, arguments.pairs)?,
+            unknown => bail!("no bench is called `{unknown}`: expected start, survey, agreement or load"),
         }
     }
     Ok(ExitCode::SUCCESS)

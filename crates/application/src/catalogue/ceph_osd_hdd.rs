@@ -10,8 +10,8 @@ use crate::profile::{Extent, FileWork, Profile, Provenance, Variant, Work};
 pub(super) static PROFILE: Profile = Profile {
     name: "ceph-osd-hdd",
     summary: "Ceph on hard disks: small writes go to a log with a sync, and to their place later, in batches",
-    pattern: "Direct I/O. A transaction appends a write of 4 to 60 KiB to a log and calls fdatasync: the client has its \
-              answer. After 64 of them (batch-16: after 16) all are written to their places, random in 1 GiB, and \
+    pattern: "Direct I/O. A transaction appends a write of 4 to 60 KiB to a log and calls fdatasync: the client has \
+              its answer. After 64 of them (batch-16: after 16) all are written to their places, random in 1 GiB, and \
               made durable by one fdatasync; that belongs to no transaction, but the next one waits for it.",
     provenance: Provenance::Published,
     source: "The defaults in Ceph's documentation: bluestore_prefer_deferred_size_hdd 64 KiB, \

@@ -139,7 +139,8 @@ impl Program for PgWal {
             return Vec::new();
         };
         vec![format!(
-            "{} clients shared syncs: {ratio:.2} syncs a transaction (0.82 were traced; a slower flush is shared by more)",
+            "{} clients shared syncs: {ratio:.2} syncs a transaction (0.82 were traced; a slower flush is shared by \
+             more)",
             self.threads
         )]
     }

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
-use plumb_block::{Bytes, Errno, Error, ErrorKind, FileId, FileStore, OpenOptions, Result};
+use plumb_block::{
+    Bytes, Clock, Errno, Error, ErrorKind, FileId, FileStore, Nanos, OpenOptions, Result, VirtualClock,
+};
 
 use super::recording::lock;
 
@@ -47,9 +49,13 @@ pub(crate) struct FakeStore {
     pub(crate) stop_after: Option<usize>,
     pub(crate) stop: AtomicBool,
     pub(crate) refuses_direct: bool,
+    /// Each call takes [`CALL_TAKES`](Self::CALL_TAKES) on it.
+    pub(crate) clock: VirtualClock,
 }
 
 impl FakeStore {
+    pub(crate) const CALL_TAKES: Nanos = Nanos::micros(1);
+
     pub(crate) fn made(&self) -> Vec<Made> {
         lock(&self.state).made.clone()
     }
@@ -75,6 +81,7 @@ impl FakeStore {
 
     fn make(&self, verb: &'static str, path: &Path, offset: u64, bytes: u64) -> Result<()> {
         let mut state = lock(&self.state);
+        self.clock.advance_to(self.clock.now() + Self::CALL_TAKES);
         state.made.push(Made {
             thread: std::thread::current().id(),
             verb,

@@ -102,8 +102,8 @@ impl GroupCommit {
     }
 }
 
-/// The mean time that a client computes between two commits: an estimate, from which the traced 0.82 syncs a transaction
-/// come out with eight clients and flushes of 60 us. A slower flush is shared by more.
+/// The mean time that a client computes between two commits: an estimate, from which the traced 0.82 syncs a
+/// transaction come out with eight clients and flushes of 60 us. A slower flush is shared by more.
 pub(crate) const THINK_MEAN: Nanos = Nanos::micros(525);
 
 #[cfg(test)]

@@ -150,6 +150,34 @@ fn where_direct_io_is_refused_that_is_said_once() {
 }
 
 #[test]
+fn what_is_not_measured_takes_no_time() {
+    let store = FakeStore::default();
+    let (profile, variant) = crate::find("unpack:syncfs").unwrap();
+    let Work::Files(work) = &profile.work else { unreachable!() };
+    let program = (work.program)(&Setting { variant: variant.name, scale: 0.01, threads: None, seed: 1 });
+    let conduct =
+        Conduct { clock: &store.clock, stop: &store.stop, duration: None, count: Some(250), seed: 1 };
+    let measured = perform(program.as_ref(), &store, &conduct, &mut |_moment| {}).unwrap();
+    let calls = store.lines();
+    let removed = calls.iter().filter(|line| line.starts_with("unlink")).count();
+    assert_eq!(removed, 100, "the third tree removes the first");
+    assert!(!measured.operations.iter().any(|(name, _)| name == "unlink"));
+    let counted = (calls.len() - removed) as u64;
+    assert_eq!(measured.outcome.length, FakeStore::CALL_TAKES * counted);
+    let recorded: u64 = measured.operations.iter().map(|(_, histogram)| histogram.count()).sum();
+    assert_eq!(recorded, counted);
+    let syncs = measured.outcome.flush.operations();
+    let in_transactions = FakeStore::CALL_TAKES * (counted - syncs);
+    assert_eq!(
+        measured.transactions.sum_ns(),
+        u128::from(in_transactions.0),
+        "a syncfs is in no transaction"
+    );
+    // Each of three trees is durable when its sync is over; only then does the next begin.
+    assert_eq!(measured.outcome.durable.sum_ns(), u128::from(measured.outcome.length.0));
+}
+
+#[test]
 fn time_ends_a_run_and_progress_is_told() {
     let store = FakeStore::default();
     let (_, variant) = crate::find("registry-kv").unwrap();

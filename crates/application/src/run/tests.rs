@@ -133,19 +133,6 @@ fn a_tree_is_done_once_and_a_time_that_was_asked_for_wins() {
 }
 
 #[test]
-fn what_is_not_measured_is_not_in_the_length() {
-    let home = tempfile::tempdir().unwrap();
-    let limits = Limits { count: Some(2000), scale: Some(0.001), ..Limits::default() };
-    let began = std::time::Instant::now();
-    let measured = run_in("unpack", &place(home.path()), &limits).unwrap();
-    let spent: u128 = measured.transactions.sum_ns();
-    assert!(u128::from(measured.outcome.length.0) >= spent, "the transactions fit into the length");
-    assert!(measured.outcome.length < Nanos::from(began.elapsed()));
-    let unlinks = measured.operations.iter().any(|(name, _)| name == "unlink");
-    assert!(!unlinks, "removing old trees is not measured");
-}
-
-#[test]
 fn what_makes_no_sense_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let device = Place::Device("/dev/null".to_owned());

@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if !running.own.show_workload {
         forget_cached(&invocation.meaning.scenario);
     }
+    let running = running.removing(&invocation.remove_after);
     running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine))
 }
 

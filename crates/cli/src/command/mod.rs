@@ -5,6 +5,7 @@ pub(crate) mod diskspd;
 pub(crate) mod fio;
 pub(crate) mod generate;
 pub(crate) mod load;
+mod profile;
 pub(crate) mod report;
 mod running;
 pub(crate) mod sqlio;

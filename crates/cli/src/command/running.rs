@@ -1,23 +1,26 @@
 //! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use plumb_application::Profile;
 use plumb_block::{Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_measure::Out;
 use plumb_path::Severity;
 use plumb_report::{Format, render};
 use plumb_target::Permission;
-use plumb_trial::{FailureKind, Request, Trial, TrialEnded, Watcher};
+use plumb_trial::{FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
+use plumb_workload::{Replays, Scenario};
 
 use crate::arguments::OwnArguments;
 use crate::exit::{Exit, Refusal};
 use crate::live::Live;
 use crate::load_progress::Bar;
 use crate::surroundings::{machine, parents, time_of_day};
-use crate::{stop, terminal};
+use crate::{stop, terminal, traces};
 
 /// A command that runs a workload.
 pub(crate) struct Running {
@@ -27,12 +30,26 @@ pub(crate) struct Running {
     pub(crate) own: OwnArguments,
     /// What dialects must know of the machine.
     pub(crate) machine: Machine,
+    /// The application profile that the scenario is of.
+    profile: Option<&'static Profile>,
+    /// Files to remove at the end, of those that the run makes.
+    remove_after: Vec<String>,
 }
 
 impl Running {
     /// A run of `command` that begins now.
     pub(crate) fn begin(command: &'static str, own: OwnArguments) -> Self {
-        Self { command, own, machine: machine(&time_of_day()) }
+        Self { command, own, machine: machine(&time_of_day()), profile: None, remove_after: Vec::new() }
+    }
+
+    /// The scenario is that of a profile, whose limits are to be judged.
+    pub(crate) fn of_profile(self, profile: &'static Profile) -> Self {
+        Self { profile: Some(profile), ..self }
+    }
+
+    /// These files are removed at the end, if the run has made them.
+    pub(crate) fn removing(self, names: &[String]) -> Self {
+        Self { remove_after: names.to_vec(), ..self }
     }
 
     /// Runs what is meant and prints it: plumb's own document with `--json`, otherwise what `print` makes of it. With
@@ -48,40 +65,75 @@ impl Running {
             terminal::print(&words)?;
             return Ok(Exit::Done);
         }
-        let trial = self.trial(meaning, words)?;
+        let request = traces::read(self.request(meaning, words))?;
+        let trial = self.trial(request.scenario.spans.len(), &|clock, watcher, stop| {
+            plumb_trial::run(&request, clock, watcher, stop, &time_of_day)
+        })?;
+        self.show(&trial, print)
+    }
+
+    /// Runs a profile that works on files, and prints it.
+    pub(crate) fn run_profile(
+        self,
+        run: &ProfileRun,
+        print: &dyn Fn(&Trial) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Exit> {
+        if self.own.show_workload {
+            let name = run.profile.name;
+            let problem = format!("--show-workload: {name} is a program over files; --explain says what it does");
+            return Err(Refusal::new(Exit::Usage, problem).into());
+        }
+        let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
+        let request = self.request(meaning, String::new());
+        let trial = self.trial(1, &|clock, watcher, stop| {
+            plumb_trial::run_profile(&request, run, clock, watcher, stop, &time_of_day)
+        })?;
+        self.show(&trial, print)
+    }
+
+    fn show(&self, trial: &Trial, print: &dyn Fn(&Trial) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
         if self.own.json {
             terminal::print(&render(&trial.recording, Format::Json, terminal::style())?)?;
         } else {
-            print(&trial)?;
+            print(trial)?;
         }
-        say_end(&trial);
-        Ok(exit_of(&trial))
+        say_end(trial);
+        Ok(exit_of(trial))
     }
 
-    fn trial(&self, meaning: Meaning, words: String) -> anyhow::Result<Trial> {
-        let stop = stop::on_signals()?;
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    fn request(&self, meaning: Meaning, words: String) -> Request {
         let started_at = self.machine.started_at.clone();
         let stem = format!("plumb-{}-{}", self.command, started_at.replace(['-', ':'], ""));
         let out = self.own.out.clone();
-        let request = Request {
+        Request {
             scenario: meaning.scenario,
             words,
+            profile: self.profile,
+            replays: Replays::new(),
+            remove_after: self.remove_after.clone(),
             permission: Permission { overwrite: self.own.overwrite, destroy: self.own.destroy.clone() },
             notes: meaning.notes,
             command: self.command.to_owned(),
             argv: self.machine.argv.clone(),
             started_at,
             out: out.map_or_else(|| Out::Within { parents: parents(), stem }, Out::At),
-        };
-        let mut watcher = self.watcher(&request, &stop);
-        let trial = plumb_trial::run(&request, &clock, &mut *watcher, &stop, &time_of_day);
+        }
+    }
+
+    fn trial(&self, spans: usize, run: &Run<'_>) -> anyhow::Result<Trial> {
+        if let Some(out) = &self.own.out {
+            check_out(out)?;
+        }
+        let stop = stop::on_signals()?;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let mut watcher = self.watcher(spans, &stop);
+        let trial = run(&clock, &mut *watcher, &stop);
         watcher.end();
         Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
     }
 
     /// The live view if it is wanted and there is a terminal for it, otherwise a progress line.
-    fn watcher(&self, request: &Request, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
+    fn watcher(&self, spans: usize, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
         if self.own.tui && std::io::stderr().is_terminal() {
             match Live::open(&format!("plumb {}", self.command), stop) {
                 Ok(live) => return Box::new(live),
@@ -90,9 +142,27 @@ impl Running {
         } else if self.own.tui {
             terminal::say("plumb: no live view: stderr is not a terminal");
         }
-        Box::new(Bar::on_stderr(&request.scenario))
+        Box::new(Bar::on_stderr(spans))
     }
 }
+
+/// Refuses a directory that holds something else before anything is measured, and not only when it is to be written.
+fn check_out(out: &Path) -> Result<(), Refusal> {
+    if out.exists() && !out.is_dir() {
+        return Err(Refusal::new(Exit::Usage, format!("--out {}: it is not a directory", out.display())));
+    }
+    let first = std::fs::read_dir(out).ok().and_then(|mut entries| entries.next()?.ok());
+    match first {
+        Some(first) if !out.join("manifest.json").is_file() => {
+            let found = first.file_name().to_string_lossy().into_owned();
+            Err(Refusal::because(Exit::Usage, plumb_measure::Error::Occupied { path: out.to_owned(), found }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a command does with a clock, a watcher and a flag to stop.
+type Run<'a> = dyn Fn(&Arc<dyn Clock>, &mut dyn Watcher, &AtomicBool) -> Result<Trial, TrialError> + 'a;
 
 /// A command line that cannot be taken.
 pub(crate) fn usage(error: plumb_dialect::Error) -> Refusal {
@@ -120,7 +190,11 @@ fn say_end(trial: &Trial) {
 
 fn exit_of(trial: &Trial) -> Exit {
     let verdicts = &trial.recording.document.verdicts;
-    let found = verdicts.iter().any(|verdict| verdict.severity >= Severity::Danger);
+    // A load measures what it was told to: that this is unusual is no finding, that data is at risk is, and that an
+    // application would not bear it.
+    let found = verdicts
+        .iter()
+        .any(|verdict| verdict.severity >= Severity::Danger || verdict.id == "limit-missed");
     let ended = match &trial.ended {
         TrialEnded::Complete => Exit::Done,
         TrialEnded::Interrupted => Exit::NotMeasured,

@@ -88,6 +88,7 @@ fn jobs(span: &TimeSpan, largest: &BTreeMap<&str, u64>, machine: &Machine) -> Re
             priority: priority(target.priority),
             continue_on_error: false,
             start_delay: Nanos::ZERO,
+            trace: None,
             workload: workload(span, target, place),
         };
         threads_before += job.threads as usize;

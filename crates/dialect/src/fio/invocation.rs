@@ -5,7 +5,6 @@ use std::ops::Range;
 use plumb_block::Nanos;
 use plumb_workload::LatencyTarget;
 
-use super::trace::{Skip, Trace};
 use crate::Meaning;
 
 /// A fio command line, understood.
@@ -21,8 +20,6 @@ pub struct Invocation {
     pub global_options: Vec<(String, String)>,
     /// The same as arguments: `--bs=4k`.
     pub global_command: Vec<String>,
-    /// A trace to be replayed by the only job, whose list of targets is empty until the trace is read.
-    pub replay: Option<Replay>,
     /// Files to remove when all is over (`unlink=1`): only those that the run itself made may be.
     pub remove_after: Vec<String>,
 }
@@ -122,46 +119,4 @@ pub enum LogKind {
     Latency,
     /// Operations per second.
     Iops,
-}
-
-/// How a trace is to be replayed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Replay {
-    /// The file of the trace.
-    pub path: String,
-    /// As fast as the depth allows, rather than at the times of the trace.
-    pub without_pauses: bool,
-    /// All of it on this target.
-    pub redirect: Option<String>,
-    /// Offsets are divided by this, and rounded down to `align`.
-    pub scale: u64,
-    /// Offsets are multiples of this.
-    pub align: u64,
-    /// Times are so many percent of those of the trace: 50 is twice as fast.
-    pub time_percent: u64,
-    /// What is left out.
-    pub skip: Skip,
-}
-
-impl Replay {
-    /// The trace as it is to be replayed.
-    pub fn apply(&self, trace: &Trace) -> Trace {
-        let mut trace = trace.clone();
-        if let Some(target) = &self.redirect {
-            trace.targets = vec![target.clone()];
-        }
-        trace.events.retain(|event| !self.skip.leaves_out(event.op));
-        for event in &mut trace.events {
-            if self.redirect.is_some() {
-                event.target = 0;
-            }
-            event.offset.0 = event.offset.0 / self.scale / self.align * self.align;
-            let scaled = u128::from(event.at.0) * u128::from(self.time_percent) / 100;
-            event.at = match self.without_pauses {
-                true => Nanos::ZERO,
-                false => Nanos(u64::try_from(scaled).unwrap_or(u64::MAX)),
-            };
-        }
-        trace
-    }
 }

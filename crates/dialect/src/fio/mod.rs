@@ -26,7 +26,7 @@ pub mod trace;
 mod value;
 mod vocabulary;
 
-pub use invocation::{Format, Invocation, LogKind, Logs, Output, Replay, ReportedJob};
+pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
 pub use output::{LogFile, command, json, json_text, logs, normal};
 pub use surroundings::Surroundings;
 

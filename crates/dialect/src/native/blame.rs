@@ -7,7 +7,7 @@ use plumb_workload::Invalid;
 use super::fault::Fault;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
-const FIELDS: [(&str, &[&str]); 41] = [
+const FIELDS: [(&str, &[&str]); 47] = [
     ("name", &["name"]),
     ("targets[", &["weights", "targets"]),
     ("targets", &["targets"]),
@@ -19,6 +19,12 @@ const FIELDS: [(&str, &[&str]); 41] = [
     ("affinity", &["affinity"]),
     ("start_delay", &["start-delay"]),
     ("steady", &["steady"]),
+    ("trace.path", &["trace"]),
+    ("trace.speed", &["trace-speed"]),
+    ("trace.scale", &["trace-scale"]),
+    ("trace.align", &["trace-align"]),
+    ("trace.skip", &["trace-skip"]),
+    ("trace", &["trace"]),
     ("latency_target", &["latency-target"]),
     ("workload.blocks.read", &["block-size"]),
     ("workload.blocks.write", &["write-block-size", "block-size"]),

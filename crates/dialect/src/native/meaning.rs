@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Caching, Content, Distribution,
     Durability, Job, Opening, Priority, Random, Rate, Runs, Scenario, Sequential, Span, Steady, Stop,
-    TargetUse, Walk, Warmup, Workload,
+    TargetUse, TraceUse, Walk, Warmup, Workload,
 };
 
 use super::blame::Blamed;
@@ -50,11 +50,11 @@ impl Words {
     pub(super) fn job(&self, default_seed: u64) -> Meant<Job> {
         rules::check_completeness(&self.said())?;
         let targets = self.target_uses()?;
-        let Some(first) = targets.first() else {
+        let Some(first) = targets.first().map(|first| &first.name).or(self.trace.as_ref()) else {
             return Err(Fault::unexpected("targets", "none", "at least one target"));
         };
         Ok(Job {
-            name: self.name.clone().unwrap_or_else(|| first.name.clone()),
+            name: self.name.clone().unwrap_or_else(|| first.clone()),
             threads: value(&self.threads).unwrap_or(1),
             threads_shared: self.threads_shared == Some(true),
             depth_shared: self.depth_shared == Some(true),
@@ -64,6 +64,7 @@ impl Words {
             priority: value(&self.priority).unwrap_or(Priority::Normal),
             continue_on_error: self.continue_on_error == Some(true),
             start_delay: value(&self.start_delay).unwrap_or(Nanos::ZERO),
+            trace: self.trace_use(),
             workload: self.workload(default_seed)?,
             targets,
         })
@@ -79,6 +80,17 @@ impl Words {
             return Err(Fault::unexpected("weights", format!("{} weights", weights.0.len()), expected));
         }
         Ok(targets.zip(&weights.0).map(|(name, weight)| TargetUse { name, weight: *weight }).collect())
+    }
+
+    fn trace_use(&self) -> Option<TraceUse> {
+        let all = TraceUse::of(self.trace.as_ref()?);
+        Some(TraceUse {
+            speed: value(&self.trace_speed).unwrap_or(all.speed),
+            scale: value(&self.trace_scale).unwrap_or(all.scale),
+            align: value(&self.trace_align).unwrap_or(all.align),
+            skip: value(&self.trace_skip).unwrap_or(all.skip),
+            ..all
+        })
     }
 
     fn opening(&self) -> Meant<Opening> {
@@ -114,7 +126,7 @@ impl Words {
             blocks: self.blocks(),
             write_percent: value(&self.write).unwrap_or(0),
             trim_percent: value(&self.trim).unwrap_or(0),
-            depth: value(&self.depth).unwrap_or(1),
+            depth: value(&self.depth).unwrap_or(defaults::depth(self.trace.is_some(), self.opening()?)),
             stop: self.stop(),
             durability: self.durability()?,
             rate: self.rate(),
@@ -162,7 +174,7 @@ impl Words {
     fn stop(&self) -> Stop {
         let bytes = value(&self.bytes).map(|Bytes(bytes)| bytes);
         let said = Stop { duration: value(&self.duration), operations: value(&self.count), bytes };
-        if said == Stop::default() { defaults::STOP } else { said }
+        if said == Stop::default() { defaults::stop(self.trace.is_some()) } else { said }
     }
 
     fn durability(&self) -> Meant<Durability> {

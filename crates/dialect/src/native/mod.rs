@@ -26,5 +26,5 @@ mod words;
 mod write;
 
 pub use read::read;
-pub use words::Words;
+pub use words::{ProfileLimits, Words};
 pub use write::write;

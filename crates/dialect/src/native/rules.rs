@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fault::Fault;
 
 /// Any of the first with any of the second.
-const CONTRADICTIONS: [(&[&str], &[&str]); 7] = [
+const CONTRADICTIONS: [(&[&str], &[&str]); 8] = [
     (&["random"], &["sequential", "stride", "walk"]),
     (&["align", "distribution", "random-percent", "run-length"], &["sequential", "stride", "walk"]),
     (&["random-percent"], &["run-length"]),
@@ -13,16 +13,28 @@ const CONTRADICTIONS: [(&[&str], &[&str]); 7] = [
     (&["cached"], &["drop-behind", "mapped"]),
     (&["drop-behind"], &["mapped"]),
     (&["dsync"], &["dsync-every"]),
+    (&["trace", "trace-speed", "trace-scale", "trace-align", "trace-skip"], &TRACE_SAYS),
+];
+
+/// What a trace says, or what a replay cannot do.
+const TRACE_SAYS: [&str; 28] = [
+    "weights", "offset", "length", "division", "block-size", "write-block-size", "trim-block-size", "write", "trim",
+    "random", "sequential", "stride", "walk", "align", "distribution", "random-percent", "run-length", "verify",
+    "sync-at-end", "dsync", "depth-shared", "threads", "rate", "arrival", "burst", "pause", "count", "bytes",
 ];
 
 /// The first means nothing without one of the others.
-const NEEDS: [(&str, &[&str]); 6] = [
+const NEEDS: [(&str, &[&str]); 10] = [
     ("weights", &["depth-shared"]),
     ("sync-kind", &["sync-every", "sync-at-end"]),
     ("durable-write", &["dsync", "dsync-every", "sync-kind"]),
     ("arrival", &["rate"]),
     ("burst", &["pause"]),
     ("pause", &["burst"]),
+    ("trace-speed", &["trace"]),
+    ("trace-scale", &["trace"]),
+    ("trace-align", &["trace"]),
+    ("trace-skip", &["trace"]),
 ];
 
 /// Whether `inherited`, a default, gives way to one of the words that are said nearer by.

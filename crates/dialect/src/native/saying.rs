@@ -3,7 +3,7 @@
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Caching, Content, Distribution,
-    DurableWrite, FlushCall, Job, Priority, Random, Rate, Runs, Span, Walk, Warmup, Workload,
+    DurableWrite, FlushCall, Job, Priority, Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
 };
 
 use super::defaults;
@@ -38,15 +38,28 @@ impl Words {
             start_delay: unless(&job.start_delay, &Nanos::ZERO),
             ..Self::default()
         };
-        if job.targets.first().is_none_or(|first| first.name != job.name) {
+        let first = job.targets.first().map(|first| &first.name).or(job.trace.as_ref().map(|trace| &trace.path));
+        if first != Some(&job.name) {
             words.name = Some(job.name.clone());
         }
         if job.targets.iter().any(|target| target.weight != 1) {
             words.weights = Some(Typed(Weights(job.targets.iter().map(|target| target.weight).collect())));
         }
         words.say_opening(job);
-        words.say_workload(&job.workload);
+        words.say_workload(job);
+        if let Some(trace) = &job.trace {
+            words.say_trace(trace);
+        }
         words
+    }
+
+    fn say_trace(&mut self, trace: &TraceUse) {
+        let all = TraceUse::of(&trace.path);
+        self.trace = Some(trace.path.clone());
+        self.trace_speed = unless(&trace.speed, &all.speed);
+        self.trace_scale = unless(&trace.scale, &all.scale);
+        self.trace_align = unless(&trace.align, &all.align);
+        self.trace_skip = unless(&trace.skip, &all.skip);
     }
 
     fn say_opening(&mut self, job: &Job) {
@@ -76,10 +89,11 @@ impl Words {
         }
     }
 
-    fn say_workload(&mut self, workload: &Workload) {
+    fn say_workload(&mut self, job: &Job) {
+        let workload = &job.workload;
         self.say_blocks(&workload.blocks);
         self.say_access(&workload.access);
-        self.say_pace(workload);
+        self.say_pace(job);
         self.write = unless(&workload.write_percent, &0);
         self.trim = unless(&workload.trim_percent, &0);
         self.offset = unless(&workload.range.offset, &ByteRange::ALL.offset);
@@ -115,8 +129,9 @@ impl Words {
         }
     }
 
-    fn say_pace(&mut self, workload: &Workload) {
-        self.depth = unless(&workload.depth, &1);
+    fn say_pace(&mut self, job: &Job) {
+        let (workload, has_trace) = (&job.workload, job.trace.is_some());
+        self.depth = unless(&workload.depth, &defaults::depth(has_trace, job.opening));
         if let Rate::Scheduled { amount, arrival } = workload.rate {
             self.rate = Some(Typed(amount));
             self.arrival = unless(&arrival, &Arrival::Fixed);
@@ -125,7 +140,7 @@ impl Words {
             self.burst = Some(Typed(burst.operations));
             self.pause = Some(Typed(burst.pause));
         }
-        if workload.stop != defaults::STOP {
+        if workload.stop != defaults::stop(has_trace) {
             self.duration = workload.stop.duration.map(Typed);
             self.count = workload.stop.operations.map(Typed);
             self.bytes = workload.stop.bytes.map(|bytes| Typed(Bytes(bytes)));

@@ -9,11 +9,12 @@ use clap::{Args, Command};
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Affinity, Amount, Arrival, BlockSplit, Content, Distribution, Division, DurableWrite, Engine,
-    LatencyTarget, Priority, Walk, Warmup,
+    LatencyTarget, Priority, Skip, TraceSpeed, Walk, Warmup,
 };
 use serde::{Deserialize, Serialize};
 
 use super::typed::{Typed, choices};
+use crate::error::Error;
 use super::vocabulary::{SyncKind, Weights};
 
 const WHERE: &str = "Where";
@@ -111,6 +112,26 @@ pub struct Words {
     #[arg(long, value_name = "N", help_heading = WHAT)]
     pub(super) run_length: Option<Typed<u32>>,
 
+    /// Replay this trace instead, an iolog of fio or blktrace; its targets unless some are named, and its times
+    #[arg(long, value_name = "FILE", help_heading = WHAT)]
+    pub(super) trace: Option<String>,
+
+    /// How fast to replay: a percent of the recorded speed, or unpaced, as fast as the depth allows; default 100
+    #[arg(long, value_name = "PERCENT", help_heading = WHAT)]
+    pub(super) trace_speed: Option<Typed<TraceSpeed>>,
+
+    /// Divide the offsets of the trace by this, for a smaller target; default 1
+    #[arg(long, value_name = "N", help_heading = WHAT)]
+    pub(super) trace_scale: Option<Typed<u64>>,
+
+    /// Round the offsets of the trace down to multiples of this
+    #[arg(long, value_name = "SIZE", help_heading = WHAT)]
+    pub(super) trace_align: Option<Typed<Bytes>>,
+
+    /// Leave out of the trace: read, write, trim, sync, or several such as trim,sync
+    #[arg(long, value_name = "KINDS", help_heading = WHAT)]
+    pub(super) trace_skip: Option<Typed<Skip>>,
+
     /// What is written: pattern, zeroes, repeated, counting, reducible:C%/D%, buffer:SIZE, file:SIZE,PATH; default pattern
     #[arg(long, value_name = "KIND", help_heading = WHAT)]
     pub(super) content: Option<Typed<Content>>,
@@ -163,7 +184,7 @@ pub struct Words {
     #[arg(long, value_name = "KIND", help_heading = DURABLE, value_parser = choices::<DurableWrite>())]
     pub(super) durable_write: Option<Typed<DurableWrite>>,
 
-    /// Requests that each thread keeps in flight on a target; default 1
+    /// Requests that each thread keeps in flight on a target; default 1, and 64 for a trace
     #[arg(long, value_name = "N", help_heading = PACE)]
     pub(super) depth: Option<Typed<u32>>,
 
@@ -274,12 +295,44 @@ impl Words {
         self.table().into_iter().filter(affirmed).map(|(word, _)| word).collect()
     }
 
+    /// How long and how an application profile is to run, which knows all else itself.
+    ///
+    /// # Errors
+    /// A word that is about what a profile decides.
+    pub fn profile_limits(&self) -> Result<ProfileLimits, Error> {
+        const TAKEN: [&str; 5] = ["targets", "duration", "count", "threads", "seed"];
+        if let Some(other) = self.said().into_iter().find(|word| !TAKEN.contains(&word.as_str())) {
+            let problem = "a profile says that itself; with --profile only a target, --duration, --count, --threads and \
+                           --seed can be said";
+            return Err(Error::new(format!("--{other}"), problem));
+        }
+        Ok(ProfileLimits {
+            duration: self.duration.as_ref().map(|typed| typed.0),
+            count: self.count.as_ref().map(|typed| typed.0),
+            threads: self.threads.as_ref().map(|typed| typed.0),
+            seed: self.seed.as_ref().map(|typed| typed.0),
+        })
+    }
+
     /// The TOML file that is meant, if one target that ends in `.toml` is all that was typed.
     pub fn file(&self) -> Option<&str> {
         let [target] = &self.targets[..] else { return None };
         let alone = *self == Self { targets: self.targets.clone(), ..Self::default() };
         (alone && target.ends_with(".toml")).then_some(target)
     }
+}
+
+/// How long and how an application profile is to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ProfileLimits {
+    /// For so long.
+    pub duration: Option<Nanos>,
+    /// So many transactions.
+    pub count: Option<u64>,
+    /// By so many threads.
+    pub threads: Option<u32>,
+    /// From this seed.
+    pub seed: Option<u64>,
 }
 
 /// A string, or an array of strings.

@@ -6,8 +6,8 @@ use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Amount, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Caching, Content,
     Distribution, Division, Durability, DurableWrite, Engine, FlushCall, Job, LatencyTarget, Opening,
-    Priority, Random, Rate, Runs, Scenario, Sequential, Span, Steady, Stop, TargetUse, Walk, Warmup,
-    Workload, Zone, ZoneLength,
+    Priority, Random, Rate, Runs, Scenario, Sequential, Skip, Span, Steady, Stop, TargetUse, TraceSpeed,
+    TraceUse, Walk, Warmup, Workload, Zone, ZoneLength,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -32,12 +32,14 @@ fn span() -> BoxedStrategy<Span> {
         1 => steady.prop_map(|steady| (Some(steady), None)),
         1 => target.prop_map(|target| (None, Some(target))),
     ];
-    let jobs = prop_oneof![vec(job(), 1..4), job().prop_map(|job| vec![job.clone(), job])];
+    let jobs = prop_oneof![vec(prop_oneof![4 => job(), 1 => replaying()], 1..4), job().prop_map(|job| vec![job.clone(), job])];
     (prop_oneof![Just(Warmup::For(Nanos::ZERO)), warmup], nanos(), any::<bool>(), goal, jobs)
         .prop_map(|(warmup, cooldown, precondition, (steady, latency_target), mut jobs)| {
             for job in &mut jobs {
                 suit(job, steady.is_some() || latency_target.is_some());
             }
+            let replays = jobs.iter().any(|job| job.trace.is_some());
+            let (steady, latency_target) = if replays { (None, None) } else { (steady, latency_target) };
             if jobs.len() > 1 {
                 jobs.iter_mut().for_each(|job| job.workload.verify = false);
             }
@@ -78,6 +80,36 @@ fn suit(job: &mut Job, searches: bool) {
     }
 }
 
+/// A job that replays a trace says little else.
+fn replaying() -> BoxedStrategy<Job> {
+    let percent = prop_oneof![Just(100), 1_u32..].prop_map(TraceSpeed::Percent);
+    let speed = prop_oneof![Just(TraceSpeed::Unpaced), percent];
+    let skip = any::<[bool; 4]>().prop_map(|[reads, writes, trims, flushes]| Skip { reads, writes, trims, flushes });
+    let align = prop_oneof![Just(1), Just(4096), 1_u64..].prop_map(Bytes);
+    let how = (name(), speed, prop_oneof![Just(1), 1_u64..], align, skip)
+        .prop_map(|(path, speed, scale, align, skip)| TraceUse { path, speed, scale, align, skip });
+    let depth = prop_oneof![Just(1), Just(64), 1_u32..=32_768];
+    let named = (any::<bool>(), any::<bool>(), of(nanos()));
+    (job(), how, depth, named)
+        .prop_map(|(job, how, depth, (has_targets, is_named, duration))| {
+            let blank = Workload::over(ByteRange::ALL, Bytes::kib(4));
+            let Workload { seed, content, .. } = job.workload;
+            let stop = Stop { duration, ..Stop::default() };
+            let targets = if has_targets { job.targets } else { Vec::new() };
+            let first = targets.first().map_or(&how.path, |first| &first.name).clone();
+            Job {
+                name: if is_named { job.name } else { first },
+                targets,
+                threads: 1,
+                depth_shared: false,
+                workload: Workload { depth, stop, seed, content, ..blank },
+                trace: Some(how),
+                ..job
+            }
+        })
+        .boxed()
+}
+
 fn job() -> BoxedStrategy<Job> {
     let target = (name(), 1_u32..9).prop_map(|(name, weight)| TargetUse { name, weight });
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
@@ -108,6 +140,7 @@ fn job() -> BoxedStrategy<Job> {
                     priority,
                     continue_on_error,
                     start_delay: if is_delayed { start_delay } else { Nanos::ZERO },
+                    trace: None,
                     workload,
                 }
             },

@@ -34,7 +34,7 @@ proptest! {
 }
 
 /// Words, with those that they need.
-const FLAGS: [&str; 55] = [
+const FLAGS: [&str; 57] = [
     "--depth-shared --threads-shared --weights 3,1",
     "--offset 1M",
     "--length 1G",
@@ -90,4 +90,6 @@ const FLAGS: [&str; 55] = [
     "--engine io-uring",
     "--affinity each:0,1 --priority idle",
     "--continue-on-error",
+    "--trace t.log --trace-speed 50 --trace-skip trim,sync",
+    "--trace t --trace-speed unpaced --trace-scale 10 --trace-align 4k --depth 3",
 ];

@@ -9,8 +9,7 @@ const BLOCK: usize = 512;
 
 fn ledger() -> Ledger {
     let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
-    let workload =
-        Workload { seed: 9, content: Content::Pattern, ..Workload::over(range, Bytes::kib(4)) };
+    let workload = Workload { seed: 9, content: Content::Pattern, ..Workload::over(range, Bytes::kib(4)) };
     let maker = Maker::new(&workload, Bytes(512), Bytes(4096)).unwrap();
     Ledger::new(LbaRange::new(Lba(1000), 80), 8, 9, Bytes(512), maker)
 }

@@ -119,7 +119,10 @@ impl Account {
             if window.from().is_some_and(|from| now >= from) {
                 self.before = Some(self.now());
             }
-        } else if self.used.is_none() && window.cooldown() > Nanos::ZERO && until().is_some_and(|end| now >= end) {
+        } else if self.used.is_none()
+            && window.cooldown() > Nanos::ZERO
+            && until().is_some_and(|end| now >= end)
+        {
             self.close();
         }
     }

@@ -139,9 +139,13 @@ fn several_threads_do_exactly_what_was_asked() {
         })
         .collect();
     let outcome =
-        run(workers, &device.clock, &AtomicBool::new(false), &mut |progress| last = progress.clone()).unwrap();
+        run(workers, &device.clock, &AtomicBool::new(false), &mut |progress| last = progress.clone())
+            .unwrap();
     assert_eq!(outcome.read.operations() + outcome.write.operations(), 100_001);
-    assert_eq!((last.total.reads, last.total.writes), (outcome.read.operations(), outcome.write.operations()));
+    assert_eq!(
+        (last.total.reads, last.total.writes),
+        (outcome.read.operations(), outcome.write.operations())
+    );
     assert_eq!(last.total.write_bytes, outcome.write.bytes);
     assert_eq!(outcome.worker_cpu.len(), 3);
     assert!(outcome.length > Nanos::ZERO && outcome.ending == Ending::Complete);
@@ -152,8 +156,7 @@ fn a_duration_is_kept_and_a_schedule_with_it() {
     let device = Instant::new(Habit::Good, 0);
     let rate = plumb_workload::Rate::iops(500.0);
     let outcome =
-        run_on(&device, &Workload { rate, ..workload(Stop::after(Nanos::millis(100))) }, 1, false)
-            .unwrap();
+        run_on(&device, &Workload { rate, ..workload(Stop::after(Nanos::millis(100))) }, 1, false).unwrap();
     assert_eq!(
         outcome.application().operations + outcome.unstarted,
         50,

@@ -139,7 +139,11 @@ fn a_durable_write_is_its_write_and_its_flush() {
     let device = Scripted::new(|request, _| {
         (if request.op == Op::Flush { Nanos::micros(400) } else { Nanos::micros(50) }, Outcome::Done)
     });
-    let workload = Workload { write_percent: 100, durability: Durability::flush_every(NonZeroU32::new(1).unwrap()), ..workload() };
+    let workload = Workload {
+        write_percent: 100,
+        durability: Durability::flush_every(NonZeroU32::new(1).unwrap()),
+        ..workload()
+    };
     let outcome = run_on(&device, &workload, 2).unwrap();
     let per_worker = 1_000_000_u64.div_ceil(450);
     assert_eq!(outcome.write.operations(), 2 * per_worker);
@@ -158,7 +162,11 @@ fn a_failed_flush_stops_every_worker() {
         let failed = request.op == Op::Flush && flushes == 5;
         (Nanos::micros(100), if failed { Outcome::Failed(Errno::EIO) } else { Outcome::Done })
     });
-    let workload = Workload { write_percent: 100, durability: Durability::flush_every(NonZeroU32::new(2).unwrap()), ..workload() };
+    let workload = Workload {
+        write_percent: 100,
+        durability: Durability::flush_every(NonZeroU32::new(2).unwrap()),
+        ..workload()
+    };
     let failure = run_on(&device, &workload, 3).unwrap_err();
     assert!(matches!(failure.fault, Fault::Flush { outcome: Outcome::Failed(Errno::EIO), .. }));
     assert_eq!(
@@ -239,8 +247,13 @@ fn the_flag_to_stop_ends_early_and_keeps_what_was_measured() {
 fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
         let device = Scripted::new(|request, _| (Nanos(10_000 + request.range.lba.0 % 977), Outcome::Done));
-        let workload =
-            Workload { seed, depth: 8, write_percent: 30, durability: Durability::flush_every(NonZeroU32::new(16).unwrap()), ..workload() };
+        let workload = Workload {
+            seed,
+            depth: 8,
+            write_percent: 30,
+            durability: Durability::flush_every(NonZeroU32::new(16).unwrap()),
+            ..workload()
+        };
         let outcome = run_on(&device, &Workload { stop: Stop::operations(5000), ..workload }, 3).unwrap();
         (device.asked(), outcome.application(), outcome.durable.summary())
     };

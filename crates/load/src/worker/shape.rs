@@ -1,8 +1,6 @@
 //! From operations to requests: block sizes, payloads, and whether all of it fits the device.
 
-use plumb_block::{
-    Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag,
-};
+use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag};
 use plumb_workload::{Content, Operation, Workload};
 
 use crate::content::Maker;
@@ -92,7 +90,8 @@ impl Shape {
     /// A ledger of the whole range of `workload`. Of it a worker touches its own part alone, and what is not touched
     /// takes no memory.
     pub(crate) fn ledger(&self, workload: &Workload, info: &DeviceInfo) -> Result<Ledger, Error> {
-        let range = self.range_of(workload.range.offset, workload.range.length.round_down(info.logical_block));
+        let range =
+            self.range_of(workload.range.offset, workload.range.length.round_down(info.logical_block));
         let grain = grain_of(workload, self.logical_block);
         let maker = Maker::new(workload, info.logical_block, Bytes(PAGE))?;
         Ok(Ledger::new(range, grain, workload.seed, info.logical_block, maker))

@@ -1,7 +1,9 @@
 //! Which operation may start next, and when.
 
 use plumb_block::{Bytes, Nanos};
-use plumb_workload::{Burst, Cursor, Generator, Invalid, Operation, Schedule, Share, Workload};
+use plumb_workload::{Burst, Cursor, Generator, Invalid, Operation, Recorded, Schedule, Share, Workload};
+
+use super::replaying::Replaying;
 
 /// The operations of a worker that are still to come. All times are since its start.
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub(crate) struct Stream {
     /// Something was written since the last flush.
     is_dirty: bool,
     ended: bool,
+    /// What comes instead of what is generated.
+    replaying: Option<Replaying>,
 }
 
 /// Where a worker is in its burst.
@@ -44,11 +48,22 @@ impl Stream {
             generator: Generator::new(workload, share, cursor)?,
             schedule: Schedule::new(workload, share),
             next: None,
-            burst: workload.burst.map(|burst| Bursting { burst, left: burst.operations, not_before: Nanos::ZERO }),
+            burst: workload.burst.map(|burst| Bursting {
+                burst,
+                left: burst.operations,
+                not_before: Nanos::ZERO,
+            }),
             flush_at_end: workload.durability.flush_at_end,
             is_dirty: false,
             ended: false,
+            replaying: None,
         })
+    }
+
+    /// Hands out these events instead of what the workload generates.
+    pub(crate) fn replay(&mut self, recorded: Recorded) {
+        self.replaying = Some(Replaying::of(recorded));
+        self.flush_at_end = false;
     }
 
     pub(crate) fn is_scheduled(&self) -> bool {
@@ -75,6 +90,9 @@ impl Stream {
     pub(crate) fn unstarted(&self, elapsed: Nanos, end: Option<Nanos>) -> u64 {
         let Some(schedule) = &self.schedule else { return 0 };
         let until = end.map_or(elapsed, |end| elapsed.min(end));
+        if let Some(replaying) = &self.replaying {
+            return replaying.unstarted(until);
+        }
         let is_waiting = matches!(self.next, Some(operation) if operation != Operation::Flush);
         let handed_out = self.generator.ordinal() - u64::from(is_waiting);
         let left = self.generator.limit().map_or(u64::MAX, |limit| limit.saturating_sub(handed_out));
@@ -89,6 +107,11 @@ impl Stream {
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if self.ended {
             return self.close(writes_in_flight);
+        }
+        if let Some(replaying) = &mut self.replaying {
+            let next = replaying.take(elapsed, end, writes_in_flight);
+            self.ended = next == Next::End;
+            return next;
         }
         let operation = if self.next.is_some() { self.next.take() } else { self.generator.next() };
         let Some(operation) = operation else {
@@ -168,7 +191,9 @@ impl Stream {
 
 fn length_of(operation: Operation) -> Bytes {
     match operation {
-        Operation::Read { length, .. } | Operation::Write { length, .. } | Operation::Trim { length, .. } => length,
+        Operation::Read { length, .. } | Operation::Write { length, .. } | Operation::Trim { length, .. } => {
+            length
+        }
         Operation::Flush => Bytes(0),
     }
 }

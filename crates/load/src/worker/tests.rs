@@ -78,7 +78,8 @@ fn requests_stay_in_the_range_and_carry_rising_generations() {
 fn force_unit_access_and_contents_reach_the_device() {
     for content in [Content::Pattern, Content::Repeated, Content::Zeroes] {
         let device = Scripted::steady(Nanos::micros(10));
-        let workload = Workload { durability: Durability::EACH_WRITE, content: content.clone(), ..workload() };
+        let workload =
+            Workload { durability: Durability::EACH_WRITE, content: content.clone(), ..workload() };
         let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
         assert_eq!(worker.step(Nanos::ZERO).unwrap(), Step::Progressed);
         let first = &device.asked()[0];
@@ -96,7 +97,11 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
         let latency = if request.op == Op::Flush { Nanos::micros(100) } else { Nanos::micros(10 + next) };
         (latency, Outcome::Done)
     });
-    let workload = Workload { durability: Durability::flush_every(NonZeroU32::new(6).unwrap()), stop: Stop::operations(20), ..workload() };
+    let workload = Workload {
+        durability: Durability::flush_every(NonZeroU32::new(6).unwrap()),
+        stop: Stop::operations(20),
+        ..workload()
+    };
     let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
     drive(&mut worker, &device);
     let asked = device.asked();

@@ -1,5 +1,6 @@
 //! The document behind `plumb load --json`, and all that a report of a load is made from.
 
+use plumb_measure::Latency;
 use plumb_path::Finding;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,8 @@ pub struct LoadDocument {
     pub total: Sides,
     /// What ran at the same time, in order; at least one.
     pub spans: Vec<LoadSpan>,
+    /// The transactions of an application; null for a load of operations alone.
+    pub transactions: Option<Transactions>,
     /// By how much a latency may be too long, in seconds; null if that was not measured.
     pub latency_resolution_seconds: Option<f64>,
     /// How latencies are taken, and which way they err.
@@ -47,6 +50,30 @@ pub struct LoadDocument {
     pub environment: LoadEnvironment,
     /// Where the recording is; null if it is not kept.
     pub run_directory: Option<String>,
+}
+
+/// What an application did, transaction by transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transactions {
+    /// How many completed.
+    pub count: u64,
+    /// Per second.
+    pub per_second: f64,
+    /// Syncs for each; null if none completed.
+    pub syncs_each: Option<f64>,
+    /// From the start of one to its end; null if none completed.
+    pub latency: Option<Latency>,
+    /// The calls that they are made of.
+    pub calls: Vec<CallLatency>,
+}
+
+/// Calls of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallLatency {
+    /// Which: `fsync`, `rename`.
+    pub name: String,
+    /// How long they took.
+    pub latency: Latency,
 }
 
 /// One target of one job.

@@ -10,7 +10,7 @@ pub(crate) mod sentences;
 pub mod sides;
 pub mod span;
 
-pub use document::{DeviceFacts, LoadDocument, LoadEnvironment, LoadTarget};
+pub use document::{CallLatency, DeviceFacts, LoadDocument, LoadEnvironment, LoadTarget, Transactions};
 pub use recording::{LoadRecording, Part, histogram_tag, series_name};
 pub use sides::{
     CpuSeconds, DirectionResult, ErrorCount, FoundStamp, ScheduleResult, Sides, Verified, WrongBlock,

@@ -1,6 +1,6 @@
 //! What is said of a load beside its table, the same on the terminal and on the page.
 
-use super::document::{LoadDocument, LoadTarget};
+use super::document::{LoadDocument, LoadTarget, Transactions};
 use super::sides::Sides;
 use super::span::LoadSpan;
 use crate::balance::Balance;
@@ -153,8 +153,36 @@ fn of_span(span: &LoadSpan) -> Vec<String> {
     lines
 }
 
+fn of_transactions(transactions: &Transactions) -> Vec<String> {
+    let mut first = format!(
+        "{} transactions, {} per second",
+        count(transactions.count),
+        rate(transactions.per_second)
+    );
+    if let Some(latency) = transactions.latency {
+        first.push_str(&format!(
+            ": half of them within {}, 99 of 100 within {}",
+            duration(latency.p50),
+            duration(latency.p99)
+        ));
+    }
+    if let Some(syncs) = transactions.syncs_each {
+        first.push_str(&format!("; {} syncs each", three_digits(syncs)));
+    }
+    let mut lines = vec![format!("{first}.")];
+    let calls = transactions.calls.iter().map(|call| {
+        let latency = &call.latency;
+        format!("{} {} (p50 {}, p99 {})", count(latency.count), call.name, duration(latency.p50), duration(latency.p99))
+    });
+    let calls: Vec<String> = calls.collect();
+    if !calls.is_empty() {
+        lines.push(format!("Calls: {}.", calls.join(", ")));
+    }
+    lines
+}
+
 fn of_all(document: &LoadDocument) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = document.transactions.as_ref().map(of_transactions).unwrap_or_default();
     if let Some(cpu) = document.total.cpu {
         let each = document.total.cpu_per_million().map_or_else(String::new, |seconds| {
             format!(", {} for each million operations", duration(seconds))

@@ -4,11 +4,12 @@ use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Nanos};
 
-use super::Checked;
+use super::{Checked, trace};
 use crate::access::{Access, Walk};
 use crate::invalid::Invalid;
+use crate::pace::Stop;
 use crate::scenario::{Affinity, Caching, Engine, Job, LatencyTarget, Scenario, Span, Warmup};
-use crate::workload::ByteRange;
+use crate::workload::{ByteRange, Workload};
 
 /// The rounds over which a steady state is judged (SNIA PTS 2.0.2).
 const STEADY_ROUNDS: u32 = 5;
@@ -48,6 +49,9 @@ fn check_span(span: &Span) -> Checked {
         }
     }
     span.latency_target.map_or(Ok(()), check_latency_target)?;
+    if span.jobs.iter().any(|job| job.trace.is_some()) {
+        trace::check_in(span)?;
+    }
     for (index, job) in span.jobs.iter().enumerate() {
         let place = format!("jobs[{index}]");
         check_job(job).and_then(|()| check_job_in(job, span)).map_err(|invalid| invalid.within(&place))?;
@@ -73,6 +77,7 @@ fn check_job(job: &Job) -> Checked {
         return Err(Invalid::new("threads", job.threads, format!("1 to {}", Scenario::THREADS_MAX)));
     }
     check_targets(job)?;
+    job.trace.as_ref().map_or(Ok(()), |how| trace::check(job, how))?;
     check_depth_shared(job)?;
     check_opening(job)?;
     if let Affinity::Each(processors) | Affinity::Shared(processors) = &job.affinity
@@ -80,19 +85,25 @@ fn check_job(job: &Job) -> Checked {
     {
         return Err(Invalid::new("affinity", "no processors", "at least one processor"));
     }
-    job.workload.validate().map_err(|invalid| invalid.within("workload"))?;
+    let workload = if job.trace.is_some() { ended_by_trace(&job.workload) } else { job.workload.clone() };
+    workload.validate().map_err(|invalid| invalid.within("workload"))?;
     let workers = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
-    job.workload.validate_workers(workers).map_err(|invalid| invalid.within("workload"))?;
+    workload.validate_workers(workers).map_err(|invalid| invalid.within("workload"))?;
     let Some(size) = job.size else { return Ok(()) };
     if size == Bytes(0) {
         return Err(Invalid::new("size", size, "above zero"));
     }
-    let resolved = job.workload.within(size).and_then(|workload| workload.validate());
+    let resolved = workload.within(size).and_then(|workload| workload.validate());
     resolved.map_err(|invalid| invalid.within("workload"))
 }
 
+/// The end of the trace ends the workload; which, is not known here.
+fn ended_by_trace(workload: &Workload) -> Workload {
+    Workload { stop: Stop { operations: Some(u64::MAX), ..workload.stop }, ..workload.clone() }
+}
+
 fn check_targets(job: &Job) -> Checked {
-    if job.targets.is_empty() {
+    if job.targets.is_empty() && job.trace.is_none() {
         return Err(Invalid::new("targets", "empty", "at least one target"));
     }
     for (index, target) in job.targets.iter().enumerate() {

@@ -1,7 +1,9 @@
 //! One section of a job file: its jobs, and what it asks of its span.
 
-use plumb_block::Nanos;
-use plumb_workload::{Access, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, Workload};
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::{
+    Access, ByteRange, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, TraceUse, Workload,
+};
 
 use super::rw::Rw;
 use super::targets::Extent;
@@ -9,10 +11,11 @@ use super::window::Window;
 use super::{
     access, blocks, content, durability, opening, pace, placement, replay, reporting, rw, targets, window,
 };
-use crate::fio::invocation::{Replay, ReportedJob};
+use crate::fio::invocation::ReportedJob;
 use crate::fio::options::Options;
 use crate::fio::section::Section;
 use crate::fio::surroundings::Surroundings;
+use crate::fio::value::Size;
 use crate::fio::{refused, said};
 use crate::{Error, Machine};
 
@@ -33,8 +36,6 @@ pub(super) struct Meant {
     pub(super) exits_all: bool,
     /// What it asks of its span.
     pub(super) window: Window,
-    /// The trace it replays.
-    pub(super) replay: Option<Replay>,
     /// Its files are removed when all is over.
     pub(super) unlink: bool,
     /// What to tell the user.
@@ -62,7 +63,7 @@ pub(super) fn of(
     let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
     reported.steady = window.steady.and(criterion).map(|criterion| (criterion.to_owned(), duration));
     let jobs = match &replay {
-        Some(_) => vec![maker.replaying()?],
+        Some((trace, redirect)) => vec![maker.replaying(trace, redirect.as_ref())?],
         None => maker.jobs(first_job)?,
     };
     let begins_span = options.truth("stonewall", false)?;
@@ -70,7 +71,7 @@ pub(super) fn of(
     let exits_all = options.truth("exitall", false)?;
     let unlink = options.truth("unlink", false)?;
     let notes = settle(options)?;
-    Ok(Meant { jobs, reported, begins_span, begins_group, exits_all, window, replay, unlink, notes })
+    Ok(Meant { jobs, reported, begins_span, begins_group, exits_all, window, unlink, notes })
 }
 
 /// The notes, after those on options that have no meaning; or the error of one that cannot be taken.
@@ -192,8 +193,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The job of a trace: its targets are for the trace to name.
-    fn replaying(&self) -> Result<Job, Error> {
+    /// The job of a trace: its targets are for the trace to name, and missing files are made of the size that is given.
+    fn replaying(&self, trace: &TraceUse, redirect: Option<&TargetUse>) -> Result<Job, Error> {
         if self.clones > 1 {
             return Err(self.options.error("numjobs", "one job replays a trace").remedy("leave it out"));
         }
@@ -202,8 +203,15 @@ impl<'a> Maker<'a> {
                 self.options.note(format!("{name} has no effect: the trace says what is done"));
             }
         }
-        let workload = Workload { seed: self.seed, ..self.base.workload.clone() };
-        Ok(Job { workload, targets: Vec::new(), ..self.base.clone() })
+        let Workload { depth, content, .. } = self.base.workload.clone();
+        let blank = Workload::over(ByteRange::ALL, Bytes::kib(4));
+        let workload = Workload { depth, content, seed: self.seed, stop: Stop::default(), ..blank };
+        let size = match (self.options.bytes("filesize")?, self.options.size("size")?) {
+            (Some(size), _) | (None, Some(Size::Bytes(size))) => Some(Bytes(size)),
+            (None, Some(Size::Percent(_)) | None) => None,
+        };
+        let targets = redirect.cloned().into_iter().collect();
+        Ok(Job { workload, targets, size, depth_shared: false, trace: Some(trace.clone()), ..self.base.clone() })
     }
 }
 
@@ -250,6 +258,7 @@ fn base(
         priority: placement::priority(options)?,
         continue_on_error: continues(options, rw)?,
         start_delay: options.time("startdelay", Nanos::secs(1))?.unwrap_or_default(),
+        trace: None,
         workload,
     })
 }

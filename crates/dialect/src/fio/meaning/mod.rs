@@ -19,7 +19,7 @@ mod targets;
 mod window;
 
 use plumb_block::Nanos;
-use plumb_workload::{Scenario, Span};
+use plumb_workload::{Job, Scenario, Span};
 
 use self::job::Meant;
 use self::window::Window;
@@ -38,7 +38,7 @@ pub(super) fn invocation(
     let mut assembly = Assembly::default();
     for section in &typed.sections {
         let meant = job::of(section, assembly.jobs, machine, surroundings)?;
-        if typed.read_only && meant.jobs.iter().any(|job| job.workload.changes()) {
+        if typed.read_only && meant.jobs.iter().any(may_change) {
             return Err(Error::new(
                 &section.place,
                 format!("{} writes, and --readonly is given", section.name),
@@ -55,6 +55,11 @@ pub(super) fn invocation(
     Ok(invocation)
 }
 
+/// Whether a job may write: a trace may, unless that is left out.
+fn may_change(job: &Job) -> bool {
+    job.trace.as_ref().map_or(job.workload.changes(), |trace| !(trace.skip.writes && trace.skip.trims))
+}
+
 /// Spans and reports in the making.
 #[derive(Default)]
 struct Assembly {
@@ -65,7 +70,6 @@ struct Assembly {
     /// Whether a job of the last span ends the others.
     exits_all: Option<String>,
     reported: Vec<super::invocation::ReportedJob>,
-    replay: Option<super::invocation::Replay>,
     remove_after: Vec<String>,
     notes: Vec<String>,
 }
@@ -112,8 +116,8 @@ impl Assembly {
                 self.notes.push(note);
             }
         }
-        self.replay = self.replay.take().or(meant.replay);
-        if self.replay.is_some() && self.reported.len() > 1 {
+        let replays = self.spans.iter().flat_map(|span| &span.jobs).any(|job| job.trace.is_some());
+        if replays && self.reported.len() > 1 {
             return Err(Error::new(&section.place, "a trace is replayed by a job that runs alone")
                 .remedy("use --section to run one of them"));
         }
@@ -153,7 +157,6 @@ impl Assembly {
             reported: self.reported,
             global_options: reporting::typed(&typed.global, None),
             global_command: reporting::arguments(&typed.global).collect(),
-            replay: self.replay,
             remove_after: self.remove_after,
         })
     }
@@ -161,9 +164,6 @@ impl Assembly {
 
 /// Whether the scenario makes sense as a whole; the error names the section.
 fn check(invocation: &Invocation, typed: &Typed) -> Result<(), Error> {
-    if invocation.replay.is_some() {
-        return Ok(());
-    }
     let Err(invalid) = invocation.meaning.scenario.validate() else { return Ok(()) };
     let job = |reported: &super::invocation::ReportedJob| {
         reported

@@ -1,9 +1,10 @@
 //! `read_iolog`: a trace instead of a workload.
 
+use plumb_block::Bytes;
+use plumb_workload::{Skip, TargetUse, TraceSpeed, TraceUse};
+
 use crate::Error;
-use crate::fio::invocation::Replay;
 use crate::fio::options::Options;
-use crate::fio::trace::Skip;
 
 /// What says how to replay.
 const REPLAY: [&str; 6] = [
@@ -15,14 +16,15 @@ const REPLAY: [&str; 6] = [
     "replay_skip",
 ];
 
-/// What `options` say; `None` if no trace is named.
-pub(super) fn of(options: &Options<'_>) -> Result<Option<Replay>, Error> {
+/// What `options` say: the trace, and where all of it goes if that is said; `None` if no trace is named.
+pub(super) fn of(options: &Options<'_>) -> Result<Option<(TraceUse, Option<TargetUse>)>, Error> {
     let path = options.text("read_iolog")?;
     let scale = options.whole("replay_scale", 1..=u64::MAX)?.unwrap_or(1);
-    let align = options.bytes("replay_align")?.unwrap_or(1).max(1);
-    let time_percent = options.whole("replay_time_scale", 1..=100_000)?.unwrap_or(100);
+    let align = Bytes(options.bytes("replay_align")?.unwrap_or(1).max(1));
+    let percent = options.whole("replay_time_scale", 1..=100_000)?.unwrap_or(100) as u32;
     let without_pauses = options.truth("replay_no_stall", false)?;
-    let redirect = options.text("replay_redirect")?.map(str::to_owned);
+    let redirect = options.text("replay_redirect")?;
+    let redirect = redirect.map(|name| TargetUse { name: name.to_owned(), weight: 1 });
     let skip = options.parsed("replay_skip", skip)?.unwrap_or_default();
     let Some(path) = path else {
         for name in REPLAY {
@@ -36,12 +38,13 @@ pub(super) fn of(options: &Options<'_>) -> Result<Option<Replay>, Error> {
         let error = options.error("read_iolog", "one trace is replayed at a time");
         return Err(error.remedy("merge them with fio --merge-blktrace-only"));
     }
-    for name in ["rw", "bs", "size", "rate", "rate_iops"] {
+    for name in ["rw", "bs", "rate", "rate_iops"] {
         if options.get(name).is_some() {
             options.note(format!("{name} has no effect: the trace says what is done"));
         }
     }
-    Ok(Some(Replay { path: path.to_owned(), without_pauses, redirect, scale, align, time_percent, skip }))
+    let speed = if without_pauses { TraceSpeed::Unpaced } else { TraceSpeed::Percent(percent) };
+    Ok(Some((TraceUse { path: path.to_owned(), speed, scale, align, skip }, redirect)))
 }
 
 fn skip(text: &str) -> Result<Skip, String> {

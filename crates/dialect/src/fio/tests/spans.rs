@@ -2,7 +2,7 @@
 
 use super::*;
 use plumb_block::Nanos;
-use plumb_workload::{LatencyTarget, Span, Steady, Stop, Warmup};
+use plumb_workload::{LatencyTarget, Replay, Span, Steady, Stop, TraceSpeed, Warmup};
 
 fn spans(text: &str) -> Vec<Span> {
     file(text).unwrap_or_else(|error| panic!("{text}: {error}")).meaning.scenario.spans
@@ -78,17 +78,22 @@ fn the_first_to_end_ends_all() {
 #[test]
 fn a_trace_is_replayed_alone() {
     let invocation = file("[x]\nread_iolog=trace\nreplay_no_stall=1\nreplay_redirect=/dev/vdb\n").unwrap();
-    let replay = invocation.replay.clone().unwrap();
-    assert_eq!((replay.path.as_str(), replay.without_pauses), ("trace", true));
-    assert!(only_job(&invocation).targets.is_empty());
+    let job = only_job(&invocation);
+    let how = job.trace.clone().unwrap();
+    assert_eq!((how.path.as_str(), how.speed), ("trace", TraceSpeed::Unpaced));
+    assert_eq!(invocation.meaning.scenario.validate(), Ok(()));
     let text = "fio version 2 iolog\n/a add\n/b add\n/a wait 900 0\n/b write 5000 512\n/a read 0 512\n";
     let trace = crate::fio::trace::read(text.as_bytes()).unwrap();
-    let redirected = replay.apply(&trace);
-    assert_eq!(redirected.targets, ["/dev/vdb"]);
-    assert!(redirected.events.iter().all(|event| event.target == 0 && event.at == Nanos::ZERO));
-    let slower =
-        crate::fio::Replay { without_pauses: false, redirect: None, align: 4096, ..replay }.apply(&trace);
-    assert_eq!(slower.events[0].offset.0, 4096);
+    let (replaying, replay) = Replay::of(job, &how, trace.clone()).unwrap();
+    assert_eq!((replaying.targets.len(), replaying.targets[0].name.as_str()), (1, "/dev/vdb"));
+    assert_eq!(replay.targets[0].events().len(), 2, "all of it goes there");
+    let own = file("[x]\nread_iolog=trace\nreplay_time_scale=50\nreplay_align=4k\n").unwrap();
+    let how = only_job(&own).trace.clone().unwrap();
+    let (replaying, replay) = Replay::of(only_job(&own), &how, trace).unwrap();
+    assert_eq!(replaying.targets.len(), 2, "its own targets");
+    let event = replay.targets[1].events()[0];
+    assert_eq!((event.offset.0, event.at), (4096, Nanos::ZERO), "times begin with the first event");
+    assert_eq!(how.speed, TraceSpeed::Percent(50));
     for text in ["[x]\nread_iolog=t\n[y]\nsize=1m\n", "[y]\nsize=1m\n[x]\nread_iolog=t\n"] {
         assert!(file(text).unwrap_err().to_string().contains("alone"));
     }

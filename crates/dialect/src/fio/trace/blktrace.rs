@@ -8,9 +8,11 @@
 //! were queued (Q); a trace without any is taken as they completed (C). A write that asks for a flush before it is a
 //! flush and a write.
 
-use plumb_block::{Bytes, Nanos};
+use std::io::{self, BufRead, Read as _};
 
-use super::{Builder, Trace, TraceEvent, TraceOp};
+use plumb_block::Nanos;
+
+use super::{Builder, Done, Trace, TraceOp, unreadable};
 use crate::Error;
 
 /// The magic without the version in its low byte.
@@ -41,23 +43,40 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
 }
 
 /// Reads the files of all processors as one trace.
-pub(super) fn read(files: &[&[u8]]) -> Result<Trace, Error> {
-    let mut records = Vec::new();
-    for (index, file) in files.iter().enumerate() {
-        let place = |byte: usize| match files.len() {
-            1 => format!("byte {byte}"),
-            _ => format!("processor {index}, byte {byte}"),
+pub(super) fn read(files: Vec<Box<dyn BufRead + '_>>) -> Result<Trace, Error> {
+    let single = files.len() == 1;
+    let mut requests = Requests::default();
+    for (index, mut file) in files.into_iter().enumerate() {
+        let place = |byte: u64| match single {
+            true => format!("byte {byte}"),
+            false => format!("processor {index}, byte {byte}"),
         };
-        if !file.is_empty() {
-            records_of(file, &place, &mut records)?;
+        records_of(&mut file, &place, &mut requests)?;
+    }
+    Ok(if requests.any_queued { requests.queued } else { requests.completed }.finish())
+}
+
+/// Requests as they were queued, and as they completed for as long as no queued one is seen.
+#[derive(Default)]
+struct Requests {
+    queued: Builder,
+    completed: Builder,
+    any_queued: bool,
+}
+
+impl Requests {
+    fn take(&mut self, record: &Record) -> Result<(), String> {
+        match record.happened() {
+            QUEUED => {
+                if !std::mem::replace(&mut self.any_queued, true) {
+                    self.completed = Builder::default();
+                }
+                record.put_into(&mut self.queued)
+            }
+            COMPLETED if !self.any_queued => record.put_into(&mut self.completed),
+            _ => Ok(()),
         }
     }
-    let action = if records.iter().any(|record| record.happened() == QUEUED) { QUEUED } else { COMPLETED };
-    let mut builder = Builder::default();
-    for record in records.iter().filter(|record| record.happened() == action) {
-        record.put_into(&mut builder);
-    }
-    Ok(builder.finish())
 }
 
 #[derive(Clone, Copy)]
@@ -84,31 +103,57 @@ struct Record {
     device: u32,
 }
 
-fn records_of(file: &[u8], place: &dyn Fn(usize) -> String, records: &mut Vec<Record>) -> Result<(), Error> {
-    let order =
-        order_of(file).ok_or_else(|| Error::new(place(0), "this is no blktrace file: wrong magic"))?;
+fn records_of(
+    file: &mut dyn BufRead,
+    place: &dyn Fn(u64) -> String,
+    requests: &mut Requests,
+) -> Result<(), Error> {
+    let mut bytes = [0; RECORD];
+    let mut order = None;
     let mut at = 0;
-    while at < file.len() {
-        let Some(bytes) = file[at..].first_chunk::<RECORD>() else {
-            let left = file.len() - at;
-            return Err(Error::new(place(at), format!("the trace ends within a record, after {left} bytes")));
+    loop {
+        let broken = |problem: String| Error::new(place(at), problem);
+        let length = fill(file, &mut bytes).map_err(|error| unreadable(&place(at), &error))?;
+        if length == 0 {
+            return Ok(());
+        }
+        // A whole file is of the byte order of its first record.
+        let order = match order.or_else(|| order_of(&bytes[..length])) {
+            Some(found) => *order.insert(found),
+            None => return Err(broken("this is no blktrace file: wrong magic".into())),
         };
-        let fields = Fields { bytes, order };
-        match fields.u32(0) {
-            magic if magic == MAGIC | VERSION => {}
-            magic => {
-                let problem = format!("a record begins with {magic:#x}: expected {:#x}", MAGIC | VERSION);
-                return Err(Error::new(place(at), problem));
-            }
+        if length < RECORD {
+            return Err(broken(format!("the trace ends within a record, after {length} bytes")));
+        }
+        let fields = Fields { bytes: &bytes, order };
+        let magic = fields.u32(0);
+        if magic != MAGIC | VERSION {
+            return Err(broken(format!("a record begins with {magic:#x}: expected {:#x}", MAGIC | VERSION)));
         }
         let action = fields.u32(28);
         if action & (NOTIFY | PASSTHROUGH) == 0 {
-            records.push(fields.record(action).map_err(|problem| Error::new(place(at), problem))?);
+            let taken = fields.record(action).and_then(|record| requests.take(&record));
+            taken.map_err(broken)?;
         }
         // A message that the end of the file cut off carries nothing that is missed.
-        at = at.saturating_add(RECORD + usize::from(fields.u16(46)));
+        let message = u64::from(fields.u16(46));
+        io::copy(&mut file.take(message), &mut io::sink()).map_err(|error| unreadable(&place(at), &error))?;
+        at += RECORD as u64 + message;
     }
-    Ok(())
+}
+
+/// Fills `bytes` as far as the file goes. Says how far.
+fn fill(file: &mut dyn BufRead, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 struct Fields<'a> {
@@ -155,7 +200,7 @@ impl Record {
         self.action & 0xffff
     }
 
-    fn put_into(&self, builder: &mut Builder) {
+    fn put_into(&self, builder: &mut Builder) -> Result<(), String> {
         let is = |kind: u32| self.action & kind != 0;
         let op = match self.length {
             0 => None,
@@ -165,16 +210,15 @@ impl Record {
             _ => None,
         };
         if !is(FLUSH) && op.is_none() {
-            return;
+            return Ok(());
         }
         // The kernel's internal device number: 12 bits of major above 20 of minor.
-        let target = builder.target(&format!("/dev/block/{}:{}", self.device >> 20, self.device & 0xf_ffff));
-        let event = |op, offset, length| TraceEvent { at: self.time, target, op, offset, length };
+        let name = format!("/dev/block/{}:{}", self.device >> 20, self.device & 0xf_ffff);
+        let target = builder.target(&name)?;
         if is(FLUSH) {
-            builder.trace.events.push(event(TraceOp::Flush, Bytes(0), Bytes(0)));
+            builder.add(target, Done { at: self.time, op: TraceOp::Flush, offset: 0, length: 0 })?;
         }
-        if let Some(op) = op {
-            builder.trace.events.push(event(op, Bytes(self.offset), Bytes(self.length.into())));
-        }
+        let Some(op) = op else { return Ok(()) };
+        builder.add(target, Done { at: self.time, op, offset: self.offset, length: self.length.into() })
     }
 }

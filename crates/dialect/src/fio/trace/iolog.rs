@@ -2,18 +2,20 @@
 //!
 //! Version 3 begins each line with the microseconds since the start; version 2 has `wait` lines of microseconds.
 
-use plumb_block::{Bytes, Nanos};
+use std::io::{BufRead, Read as _};
 
-use super::{Builder, Trace, TraceEvent, TraceOp};
+use plumb_block::Nanos;
+
+use super::{Builder, Done, Trace, TraceOp, unreadable};
 use crate::Error;
 
+/// The longest line that is read: a path of 4096 bytes and what stands beside it.
+const LINE_MAX: u64 = 8192;
+
 /// Reads an iolog.
-pub(super) fn read(bytes: &[u8]) -> Result<Trace, Error> {
-    let text = str::from_utf8(bytes).map_err(|error| {
-        Error::new(format!("byte {}", error.valid_up_to()), "this is no trace: expected text")
-    })?;
-    let mut lines = text.lines().enumerate();
-    let stamped = match lines.next().map(|(_, line)| line.trim()) {
+pub(super) fn read(file: impl BufRead) -> Result<Trace, Error> {
+    let mut lines = Lines { file, number: 0, line: Vec::new() };
+    let stamped = match lines.next()? {
         Some("fio version 2 iolog") => false,
         Some("fio version 3 iolog") => true,
         _ => {
@@ -23,13 +25,57 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, Error> {
         }
     };
     let mut reader = Reader { builder: Builder::default(), stamped, now: Nanos::ZERO };
-    for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        reader.line(&words).map_err(|problem| {
-            Error::new(format!("line {}", index + 1), format!("`{}` {problem}", line.trim()))
-        })?;
+    loop {
+        let number = lines.number + 1;
+        let Some(line) = lines.next()? else { break };
+        let mut words = [""; 6];
+        let mut count = 0;
+        // More than six words are no action; the rest of them is not looked at.
+        for (place, word) in words.iter_mut().zip(line.split_whitespace()) {
+            *place = word;
+            count += 1;
+        }
+        if count > 0 {
+            let done = reader.line(&words[..count]);
+            done.map_err(|problem| Error::new(format!("line {number}"), format!("`{}` {problem}", shown(line))))?;
+        }
     }
     Ok(reader.builder.finish())
+}
+
+/// A line as far as it is worth showing.
+fn shown(line: &str) -> String {
+    line.chars().take(80).collect()
+}
+
+/// The lines of a file, one in memory at a time.
+struct Lines<R> {
+    file: R,
+    number: u64,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next one, trimmed; `None` at the end.
+    fn next(&mut self) -> Result<Option<&str>, Error> {
+        self.number += 1;
+        let place = || format!("line {}", self.number);
+        self.line.clear();
+        let mut limited = (&mut self.file).take(LINE_MAX);
+        let length = limited.read_until(b'\n', &mut self.line).map_err(|error| unreadable(&place(), &error))?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let text = match str::from_utf8(&self.line) {
+            Ok(text) => text.trim(),
+            Err(_) => return Err(Error::new(place(), "this is no trace: expected text")),
+        };
+        if length as u64 == LINE_MAX && !self.line.ends_with(b"\n") {
+            let problem = format!("`{}...` is longer than {LINE_MAX} bytes", shown(text));
+            return Err(Error::new(place(), problem));
+        }
+        Ok(Some(text))
+    }
 }
 
 struct Reader {
@@ -48,10 +94,7 @@ impl Reader {
             _ => words,
         };
         match *words {
-            [file, "add" | "open" | "close"] => {
-                self.builder.target(file);
-                Ok(())
-            }
+            [file, "add" | "open" | "close"] => self.builder.target(file).map(|_| ()),
             [_, "wait", time, ..] if !self.stamped => {
                 self.now = self.now.saturating_add(micros(time)?);
                 Ok(())
@@ -71,18 +114,8 @@ impl Reader {
             _ => return Err(format!("is no action: `{action}` is not known")),
         };
         let (offset, length) = if op == TraceOp::Flush { (0, 0) } else { (offset, length) };
-        if offset.checked_add(length).is_none() {
-            return Err("ends beyond 16 EiB".into());
-        }
-        let target = self.builder.target(file);
-        self.builder.trace.events.push(TraceEvent {
-            at: self.now,
-            target,
-            op,
-            offset: Bytes(offset),
-            length: Bytes(length),
-        });
-        Ok(())
+        let target = self.builder.target(file)?;
+        self.builder.add(target, Done { at: self.now, op, offset, length })
     }
 }
 

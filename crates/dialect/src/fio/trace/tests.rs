@@ -45,8 +45,8 @@ fn by_hand(big: bool) -> Vec<u8> {
     .concat()
 }
 
-fn event(at: u64, target: u32, op: TraceOp, offset: u64, length: u64) -> TraceEvent {
-    TraceEvent { at: Nanos(at), target, op, offset: Bytes(offset), length: Bytes(length) }
+fn event(at: u64, target: u16, op: TraceOp, offset: u64, length_bytes: u32) -> TraceEvent {
+    TraceEvent { at: Nanos(at), target, op, offset: Bytes(offset), length_bytes }
 }
 
 fn expected() -> Vec<TraceEvent> {
@@ -62,7 +62,7 @@ fn expected() -> Vec<TraceEvent> {
 #[test]
 fn blktrace_of_either_byte_order() {
     for big in [false, true] {
-        let trace = read(&by_hand(big)).unwrap();
+        let trace = read(&*by_hand(big)).unwrap();
         assert_eq!(trace.targets, ["/dev/block/8:0", "/dev/block/8:3"]);
         assert_eq!(trace.events, expected());
     }
@@ -71,11 +71,14 @@ fn blktrace_of_either_byte_order() {
 #[test]
 fn the_files_of_several_processors_are_one_trace() {
     let whole = by_hand(false);
-    let file = |name: &str| match name {
-        "sda.blktrace.0" => Ok(whole[..52].to_vec()),
-        "sda.blktrace.1" => Ok(whole[52..148].to_vec()),
-        "sda.blktrace.2" => Ok(whole[148..].to_vec()),
-        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+    let file = |name: &str| -> io::Result<Box<dyn BufRead>> {
+        let part = match name {
+            "sda.blktrace.0" => &whole[..52],
+            "sda.blktrace.1" => &whole[52..148],
+            "sda.blktrace.2" => &whole[148..],
+            _ => return Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        Ok(Box::new(io::Cursor::new(part.to_vec())))
     };
     assert_eq!(read_named("sda", &file).unwrap().events, expected());
     assert_eq!(read_named("sda.blktrace.2", &file).unwrap().events.len(), 2);
@@ -85,7 +88,7 @@ fn the_files_of_several_processors_are_one_trace() {
 #[test]
 fn completions_serve_where_nothing_was_queued() {
     let only = record(false, 5, 8, 512, COMPLETE | WRITE, SDA, &[]);
-    assert_eq!(read(&only).unwrap().events, [event(0, 0, TraceOp::Write { fua: false }, 4096, 512)]);
+    assert_eq!(read(&*only).unwrap().events, [event(0, 0, TraceOp::Write { fua: false }, 4096, 512)]);
 }
 
 #[test]
@@ -95,9 +98,9 @@ fn broken_blktrace_files_name_the_byte() {
     assert!(error.contains("byte 52") && error.contains("within a record"), "{error}");
     let mut wrong = whole.clone();
     wrong[52] = 6;
-    assert!(read(&wrong).unwrap_err().to_string().contains("byte 52"));
+    assert!(read(&*wrong).unwrap_err().to_string().contains("byte 52"));
     let beyond = record(false, 0, u64::MAX, 512, QUEUE | READ, SDA, &[]);
-    assert!(read(&beyond).unwrap_err().to_string().contains("16 EiB"));
+    assert!(read(&*beyond).unwrap_err().to_string().contains("16 EiB"));
 }
 
 #[test]
@@ -129,15 +132,31 @@ fn broken_iologs_name_the_line() {
         ("fio version 3 iolog\n1 /a wait 100 0\n", "line 2"),
         ("fio version 3 iolog\nx /a add\n", "line 2"),
         ("fio version 3 iolog\n18446744073709551615 /a read 0 1\n", "line 2"),
+        ("fio version 2 iolog\n/a add\n\n/a read 0 0\n", "line 4"),
+        ("fio version 2 iolog\n/a read 0 1073741825\n", "line 2"),
+        ("fio version 2 iolog\n/a trim 0 4294967296\n", "line 2"),
+        ("fio version 2 iolog\n/a read 0 512 512\n", "line 2"),
     ] {
         assert_eq!(read(text.as_bytes()).unwrap_err().place, line, "{text}");
     }
 }
 
+#[test]
+fn hostile_iologs_are_bounded() {
+    let endless = format!("fio version 2 iolog\n/{}", "a".repeat(100_000));
+    let error = read(endless.as_bytes()).unwrap_err();
+    assert_eq!(error.place, "line 2");
+    assert!(error.problem.contains("longer than 8192"), "{error}");
+    let names: String = (0..5000).map(|name| format!("/{name} add\n")).collect();
+    let error = read(format!("fio version 2 iolog\n{names}").as_bytes()).unwrap_err();
+    assert_eq!(error.place, "line 4098", "the head, 4096 targets, and one more");
+    assert_eq!(read(&b"fio version 2 iolog\n\xff"[..]).unwrap_err().place, "line 2");
+}
+
 proptest! {
     #[test]
     fn nothing_panics_on_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        prop_assert!(read(&bytes).is_ok() || !bytes.is_empty() || bytes.is_empty());
+        prop_assert!(read(&*bytes).is_ok() || !bytes.is_empty() || bytes.is_empty());
     }
 
     #[test]
@@ -148,12 +167,12 @@ proptest! {
         let length = bytes.len();
         bytes[place % length] = value;
         bytes.truncate(cut.max(4));
-        if let Ok(trace) = read(&bytes) {
+        if let Ok(trace) = read(&*bytes) {
             prop_assert!(trace.events.len() <= bytes.len() / 24);
             prop_assert!(trace.events.windows(2).all(|pair| pair[0].at <= pair[1].at));
             for event in trace.events {
                 prop_assert!((event.target as usize) < trace.targets.len());
-                prop_assert!(event.offset.0.checked_add(event.length.0).is_some());
+                prop_assert!(event.offset.0.checked_add(event.length().0).is_some());
             }
         }
     }

@@ -7,6 +7,7 @@ mod content;
 mod pace;
 mod processors;
 mod quantity;
+mod trace;
 mod weights;
 
 pub(super) use choices::SyncKind;

@@ -1,0 +1,69 @@
+//! `plumb load --profile`: workloads that are named after an application.
+
+use std::path::PathBuf;
+
+use plumb_application::{self as application, Limits, Profile, Variant};
+use plumb_dialect::{Meaning, native::Words};
+use plumb_report::{Format, render};
+use plumb_trial::{ProfileRun, Trial};
+
+use crate::command::running::{Running, usage};
+use crate::exit::{Exit, Refusal};
+use crate::surroundings::seed_from_clock;
+use crate::terminal;
+
+/// Says what a profile does, on what that rests, and what it leaves out; of all of them with `list`.
+pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
+    if name == "list" {
+        let line = |profile: &&Profile| {
+            format!("{:18} {:10} {}\n", profile.name, profile.provenance.name(), profile.summary)
+        };
+        terminal::print(&application::profiles().iter().map(|profile| line(profile)).collect::<String>())?;
+        return Ok(Exit::Done);
+    }
+    let (profile, _) = find(name)?;
+    terminal::print(&application::explain(profile))?;
+    Ok(Exit::Done)
+}
+
+/// Runs the profile that was typed.
+pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result<Exit> {
+    let (profile, variant) = find(name)?;
+    let limits = words.profile_limits().map_err(usage)?;
+    let limits = Limits {
+        duration: limits.duration,
+        count: limits.count,
+        threads: limits.threads,
+        scale: None,
+        seed: limits.seed.unwrap_or_else(seed_from_clock),
+    };
+    let print = |trial: &Trial| {
+        terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?)
+    };
+    if profile.needs_directory() {
+        let directory = match &words.targets[..] {
+            [] => PathBuf::from("."),
+            [one] => PathBuf::from(one),
+            [_, more, ..] => {
+                return Err(Refusal::new(Exit::Usage, format!("{more}: a profile takes one directory")).into());
+            }
+        };
+        if !directory.is_dir() {
+            let place = directory.display();
+            let problem = format!("{place}: profile {} works on files: expected a directory", profile.name);
+            return Err(Refusal::new(Exit::Usage, problem).into());
+        }
+        return running.run_profile(&ProfileRun { profile, variant, directory, limits }, &print);
+    }
+    let [target] = &words.targets[..] else {
+        let problem = format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    };
+    let scenario = application::scenario(profile, variant, target, &limits)
+        .map_err(|error| Refusal::because(Exit::Usage, error))?;
+    running.of_profile(profile).run(Meaning { scenario, notes: Vec::new() }, &print)
+}
+
+fn find(name: &str) -> Result<(&'static Profile, &'static Variant), Refusal> {
+    application::find(name).map_err(|error| Refusal::because(Exit::Usage, error))
+}

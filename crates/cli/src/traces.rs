@@ -1,0 +1,37 @@
+//! Traces that a scenario names: read, and put in their jobs, before anything is opened.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use plumb_dialect::fio::trace;
+use plumb_trial::Request;
+use plumb_workload::Replay;
+
+use crate::exit::{Exit, Refusal};
+
+/// How much of a trace is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// The request with its traces read: each job that names one has the targets of its events.
+///
+/// # Errors
+/// If a trace cannot be read or is broken, or does not suit its job.
+pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
+    request.scenario.validate().map_err(|error| Refusal::because(Exit::Usage, error))?;
+    for (span_number, span) in request.scenario.spans.iter_mut().enumerate() {
+        for (job_number, job) in span.jobs.iter_mut().enumerate() {
+            let Some(how) = job.trace.clone() else { continue };
+            let trace = trace::read_named(&how.path, &open)
+                .map_err(|error| Refusal::because(Exit::Usage, error))?;
+            let (replaying, replay) =
+                Replay::of(job, &how, trace).map_err(|error| Refusal::because(Exit::Usage, error))?;
+            *job = replaying;
+            request.replays.insert((span_number, job_number), replay);
+        }
+    }
+    Ok(request)
+}
+
+fn open(name: &str) -> io::Result<Box<dyn BufRead>> {
+    Ok(Box::new(BufReader::with_capacity(CHUNK, File::open(name)?)))
+}

@@ -1,0 +1,219 @@
+//! Loads that do not go to their end: a signal, a full disk, a disk that fails or shrinks, a reader who leaves. What was
+//! measured until then is kept, said and valid, and the exit code is the documented one.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod load_support;
+
+use std::fs::{File, OpenOptions};
+use std::process::{Output, Stdio};
+
+use common::{can_mount, document, entries, in_own_mounts, plumb, said};
+use load_support::{LoopDevice, Place, assert_is_valid, start, stderr, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Runs `typed`, sends `signal` when it says `phase`; its end, without stderr.
+fn interrupted(place: &Place, typed: &str, phase: &str, signal: Signal) -> Output {
+    let mut child = start(&mut place.command(typed));
+    let progress = wait_for(phase, &mut child);
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(progress);
+    output
+}
+
+#[test]
+fn a_signal_ends_it_and_keeps_what_was_measured() {
+    for (signal, words) in [(Signal::INT, ""), (Signal::TERM, "--warmup 100ms"), (Signal::HUP, "--verify")] {
+        let place = Place::new();
+        let typed = format!("load --json f --size 4M --write 50 --duration 600s {words}");
+        let output = interrupted(&place, &typed, "measuring", signal);
+        assert_eq!(output.status.code(), Some(3), "{words}: {}", said(&output));
+        let document = document(&output);
+        assert_is_valid(&document);
+        assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &false.into()), "{words}");
+        assert_eq!(document["incomplete_because"], "interrupted", "{words}");
+        let again = plumb().args(["report", "--json"]).arg(place.run_directory()).output().unwrap();
+        assert_eq!(again.stdout, output.stdout, "{words}: the recording says something else");
+        assert_eq!(entries(place.here.path()), ["f"], "{words}: as after a whole run");
+        place.json("load f --write 100 --count 10", 0);
+    }
+}
+
+#[test]
+fn a_signal_before_anything_is_measured_leaves_nothing() {
+    let place = Place::new();
+    let output =
+        interrupted(&place, "load f --size 2G --write 100 --duration 600s", "laying out", Signal::INT);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(output.stdout.is_empty(), "{}", said(&output));
+    assert_eq!(entries(place.here.path()), Vec::<String>::new(), "a file that is not whole");
+    assert!(!place.run_directory().exists(), "a recording of nothing");
+}
+
+#[test]
+fn the_dialects_print_what_was_measured_until_a_signal() {
+    for (typed, holds) in [
+        ("diskspd -c4M -b4k -r -W0 -d600 f", "Total IO"),
+        ("sqlio -kR -s600 -frandom f", "IOs/sec"),
+        ("fio --name=x --filename=f --size=4m --rw=randread --time_based --runtime=600", "IOPS="),
+    ] {
+        let place = Place::new();
+        place.json("load f --size 4M --count 1", 0);
+        let output = interrupted(&place, typed, "measuring", Signal::INT);
+        assert_eq!(output.status.code(), Some(3), "{typed}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains(holds), "{typed}: {}", said(&output));
+    }
+}
+
+#[test]
+fn no_room_for_the_file_is_said_and_nothing_stays() {
+    let place = Place::new();
+    if !can_mount() {
+        return plumb_testkit::skip("cannot mount");
+    }
+    let script = "mount -t tmpfs -o size=2M none $place; cd $place; code=0; $plumb load f --size 8M --write 100 \
+                  --cached --count 10 --out $place/run || code=$?; ls -A $place; exit $code";
+    let output = in_own_mounts(script, place.here.path());
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(stderr(&output).contains("No space left"), "{}", said(&output));
+    assert!(output.stdout.is_empty(), "left behind: {}", said(&output));
+}
+
+/// Runs plumb with these words on a file of 8 MiB without blocks on a file system of 2 MiB.
+fn on_a_full_disk(words: &str) -> Option<Output> {
+    if !can_mount() {
+        plumb_testkit::skip("cannot mount");
+        return None;
+    }
+    let place = Place::new();
+    let script = format!(
+        "out=$(mktemp -d); mount -t tmpfs -o size=2M none $place; cd $place; truncate -s 8M f; code=0; $plumb load \
+         --json f --overwrite --write 100 --sequential --block-size 64k --cached --count 128 --out $out/run {words} \
+         || code=$?; rm -r $out; exit $code"
+    );
+    Some(in_own_mounts(&script, place.here.path()))
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_the_load() {
+    let Some(output) = on_a_full_disk("") else { return };
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(stderr(&output).contains("No space left on device"), "{}", said(&output));
+    let document = document(&output);
+    assert_is_valid(&document);
+    assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
+    let write = &document["targets"][0]["write"];
+    assert_eq!(write["errors"], 1, "{write:#}");
+    assert!((1..=32).contains(&write["ios"].as_u64().unwrap()), "{write:#}");
+}
+
+#[test]
+fn a_disk_that_fills_up_is_counted_if_that_is_wanted() {
+    let Some(output) = on_a_full_disk("--continue-on-error") else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let document = document(&output);
+    assert_is_valid(&document);
+    let write = &document["targets"][0]["write"];
+    let (done, errors) = (write["ios"].as_u64().unwrap(), write["errors"].as_u64().unwrap());
+    assert!(done + errors == 128 && done <= 32 && errors >= 96, "{write:#}");
+    assert_eq!(write["errors_by"][0]["count"], errors, "{write:#}");
+    assert_eq!(verdicts(&document), [true], "it is shown");
+}
+
+/// Whether the failed operations are among the verdicts.
+fn verdicts(document: &Value) -> [bool; 1] {
+    let verdicts = document["verdicts"].as_array().unwrap();
+    [verdicts.iter().any(|verdict| verdict["id"] == "operations-failed")]
+}
+
+/// A disk of 8 MiB of which only the first 2 can be read.
+fn shrunken(place: &Place) -> Option<LoopDevice> {
+    let image = place.path("image");
+    std::fs::write(&image, vec![1; 8 << 20]).unwrap();
+    let device = LoopDevice::over(&image)?;
+    OpenOptions::new().write(true).open(&image).unwrap().set_len(2 << 20).unwrap();
+    Some(device)
+}
+
+#[test]
+fn a_read_that_fails_ends_the_load_and_says_where() {
+    let place = Place::new();
+    let Some(device) = shrunken(&place) else { return };
+    let document = place.json(&format!("load {} --sequential --block-size 64k --count 128", device.path), 5);
+    assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
+    let because = document["incomplete_because"].as_str().unwrap();
+    assert!(because.contains("read of 128 blocks at LBA 4096 failed"), "{because}");
+    assert!(because.contains("Input/output error"), "{because}");
+    let read = &document["targets"][0]["read"];
+    assert_eq!((&read["ios"], &read["errors"]), (&32.into(), &1.into()), "{read:#}");
+}
+
+#[test]
+fn reads_that_fail_are_counted_if_that_is_wanted() {
+    let place = Place::new();
+    let Some(device) = shrunken(&place) else { return };
+    let typed = "--sequential --block-size 64k --count 128 --depth 4 --continue-on-error";
+    let document = place.json(&format!("load {} {typed}", device.path), 0);
+    let read = &document["targets"][0]["read"];
+    assert_eq!((&read["ios"], &read["errors"]), (&32.into(), &96.into()), "{read:#}");
+    assert_eq!(document["targets"][0]["application"]["errors"], 96);
+    assert_eq!(read["errors_by"][0]["error"], "Input/output error (os error 5)");
+    assert_eq!(verdicts(&document), [true], "it is shown");
+}
+
+#[test]
+fn a_disk_that_vanishes_ends_the_load() {
+    let place = Place::new();
+    let image = place.path("image");
+    std::fs::write(&image, vec![1; 8 << 20]).unwrap();
+    let Some(device) = LoopDevice::over(&image) else { return };
+    let mut child =
+        start(&mut place.command(&format!("load --json {} --duration 600s --depth 4", device.path)));
+    let progress = wait_for("measuring", &mut child);
+    OpenOptions::new().write(true).open(&image).unwrap().set_len(0).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(progress);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let document = document(&output);
+    assert_is_valid(&document);
+    assert!(document["incomplete_because"].as_str().unwrap().contains("Input/output error"), "{document:#}");
+}
+
+#[test]
+fn a_flush_that_fails_always_ends_the_load() {
+    let place = Place::new();
+    if !can_mount() || LoopDevice::over(&place.run_image()).is_none() {
+        return plumb_testkit::skip("cannot mount");
+    }
+    // A disk that promises 8 MiB on a file system of 2 MiB: what is written to it stays in memory until the flush.
+    let script = "out=$(mktemp -d); mount -t tmpfs -o size=2M none $place; cd $place; truncate -s 8M f; \
+                  device=$(losetup --find --show f); code=0; $plumb load --json $device --overwrite --write 100 \
+                  --sequential --block-size 64k --cached --count 128 --sync-at-end --continue-on-error \
+                  --out $out/run || code=$?; losetup --detach $device; rm -r $out; exit $code";
+    let output = in_own_mounts(script, place.here.path());
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(stderr(&output).contains("flush"), "{}", said(&output));
+    let document = document(&output);
+    assert_is_valid(&document);
+    assert_eq!(document["failed"], true);
+    assert_eq!(document["targets"][0]["sync"]["errors"], 1, "{:#}", document["targets"][0]["sync"]);
+}
+
+#[test]
+fn a_reader_who_leaves_is_no_failure_and_a_full_stdout_is() {
+    let place = Place::new();
+    for typed in ["load f --size 4M --count 10", "load --json f --count 10", "diskspd -d1 -W0 -b4k f"] {
+        let mut command = place.command(typed);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{typed}");
+        assert!(place.run_directory().join("report.html").is_file(), "{typed}: the recording was not kept");
+    }
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = place.command("load f --count 10").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(stderr(&output).contains("stdout"), "{}", said(&output));
+}

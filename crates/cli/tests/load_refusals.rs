@@ -1,0 +1,232 @@
+//! Loads that are refused: the sentence names what is wrong, the exit code is the documented one, and nothing that was
+//! there is changed, nor anything left behind.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod load_support;
+
+use std::process::Command;
+
+use common::{entries, said};
+use load_support::{LoopDevice, Place, stderr, system};
+
+#[test]
+fn a_file_that_plumb_did_not_make_stays_as_it_is() {
+    let place = Place::new();
+    let bytes = place.foreign("foreign", 1 << 20);
+    for typed in [
+        "load foreign --write 100 --count 10",
+        "load foreign --write 1 --count 10",
+        "load foreign --trim 100 --count 10",
+        "load foreign --precondition --count 10",
+        "load foreign --size 2M --count 10",
+        "load --show-workload=no foreign",
+        "diskspd -w1 -d1 -W0 foreign",
+        "diskspd -c2M -d1 -W0 foreign",
+        "sqlio -kW -s1 foreign",
+        "fio --name=x --filename=foreign --size=1m --rw=write",
+        "fio --name=x --filename=foreign --size=1m --rw=randtrim",
+    ] {
+        let output = place.run(typed);
+        let code = if typed.contains("=no") { 2 } else { 4 };
+        assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));
+        assert!(output.stdout.is_empty(), "{typed}: {}", said(&output));
+        if code == 4 {
+            assert!(
+                stderr(&output).contains("foreign") && stderr(&output).contains("--overwrite"),
+                "{typed}"
+            );
+        }
+        assert!(std::fs::read(place.path("foreign")).unwrap() == bytes, "{typed}: the file has changed");
+        assert_eq!(entries(place.here.path()), ["foreign"], "{typed}");
+        assert!(!place.run_directory().exists(), "{typed}: a recording of nothing");
+    }
+}
+
+#[test]
+fn reading_is_always_allowed_and_changes_nothing() {
+    let place = Place::new();
+    let bytes = place.foreign("foreign", 1 << 20);
+    for typed in [
+        "load foreign --count 50",
+        "diskspd -r -b4k -d1 -W0 foreign",
+        "sqlio -kR -s1 -frandom foreign",
+        "fio --name=x --filename=foreign --size=1m --rw=randread",
+    ] {
+        let output = place.run(typed);
+        assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
+        assert!(std::fs::read(place.path("foreign")).unwrap() == bytes, "{typed}: the file has changed");
+    }
+}
+
+#[test]
+fn overwrite_is_the_word_that_the_refusal_names() {
+    let place = Place::new();
+    let bytes = place.foreign("foreign", 1 << 20);
+    place.json("load foreign --write 100 --count 50 --overwrite", 0);
+    let after = std::fs::read(place.path("foreign")).unwrap();
+    assert!(after.len() == bytes.len() && after != bytes);
+}
+
+#[test]
+fn what_plumb_made_it_may_write_again() {
+    let place = Place::new();
+    place.json("load f --size 1M --count 10", 0);
+    place.json("load f --write 100 --count 10", 0);
+    place.json("load f --write 100 --size 2M --count 10", 0);
+    assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), 2 << 20);
+    // Whoever copies something else over it has made it his own.
+    std::fs::remove_file(place.path("f")).unwrap();
+    place.foreign("f", 1 << 20);
+    assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
+}
+
+#[test]
+fn of_several_targets_none_is_touched_when_one_is_refused() {
+    let place = Place::new();
+    let bytes = place.foreign("foreign", 1 << 20);
+    let output = place.run("load new foreign --size 1M --write 100 --count 10");
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert_eq!(entries(place.here.path()), ["foreign"], "the other was made");
+    assert!(std::fs::read(place.path("foreign")).unwrap() == bytes);
+}
+
+#[test]
+fn a_disk_with_a_file_system_needs_its_own_name() {
+    let place = Place::new();
+    let image = place.path("image");
+    std::fs::write(&image, vec![0; 16 << 20]).unwrap();
+    if let Err(reason) = system("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]) {
+        return plumb_testkit::skip(&reason);
+    }
+    let before = std::fs::read(&image).unwrap();
+    let Some(device) = LoopDevice::over(&image) else { return };
+    let typed = format!("load {} --write 100 --count 50", device.path);
+    let mut word = String::new();
+    for typed in [typed.clone(), format!("{typed} --overwrite"), format!("{typed} --destroy S3RIAL")] {
+        let output = place.run(&typed);
+        assert_eq!(output.status.code(), Some(4), "{typed}: {}", said(&output));
+        assert!(std::fs::read(&image).unwrap() == before, "{typed}: the disk has changed");
+        if !typed.contains("--destroy") {
+            assert!(stderr(&output).contains("ext4"), "{typed}: {}", said(&output));
+            word = stderr(&output).split("--destroy ").nth(1).unwrap().trim().to_owned();
+        }
+    }
+    let allowed = Command::new("sh")
+        .args(["-c", &format!("exec \"$plumb\" {typed} --json --out \"$out\" --destroy {word}")])
+        .env("plumb", env!("CARGO_BIN_EXE_plumb"))
+        .env("out", place.run_directory())
+        .output()
+        .unwrap();
+    assert_eq!(allowed.status.code(), Some(0), "{}", said(&allowed));
+    assert!(std::fs::read(&image).unwrap() != before, "nothing was written");
+}
+
+#[test]
+fn an_empty_disk_needs_overwrite() {
+    let place = Place::new();
+    let image = place.path("image");
+    std::fs::write(&image, vec![0; 4 << 20]).unwrap();
+    let Some(device) = LoopDevice::over(&image) else { return };
+    let typed = format!("load {} --write 100 --count 50 --sync-at-end", device.path);
+    assert_eq!(place.run(&typed).status.code(), Some(4));
+    assert!(std::fs::read(&image).unwrap().iter().all(|byte| *byte == 0));
+    place.json(&format!("{typed} --overwrite"), 0);
+    assert!(std::fs::read(&image).unwrap().iter().any(|byte| *byte != 0));
+}
+
+#[test]
+fn nonsense_is_a_usage_error_that_names_the_word() {
+    let place = Place::new();
+    place.json("load f --size 1M --count 1", 0);
+    std::fs::write(place.path("bad.toml"), "targets = ['f']\nblocksize = '4k'\n").unwrap();
+    std::fs::write(place.path("param.txt"), "f two 0x0 8\n").unwrap();
+    std::fs::write(place.path("bad.fio"), "[x]\nsize=1m\nrw=sideways\n").unwrap();
+    let before = entries(place.here.path());
+    for (typed, named) in [
+        ("load", "target"),
+        ("load nowhere --count 1", "nowhere"),
+        ("load nowhere --write 100 --count 1", "--size"),
+        ("load no/such/f --size 1M --count 1", "no/such/f"),
+        ("load . --count 1", "directory"),
+        ("load f --write 150", "150"),
+        ("load f --write 60 --trim 60", "trim"),
+        ("load f --block-size 3x", "3x"),
+        ("load f --block-size 0", "--block-size"),
+        ("load f --block-size 100 --direct", "100"),
+        ("load f --block-size 2M", "f"),
+        ("load f --rate 5", "--rate"),
+        ("load f --rate 0iops", "--rate"),
+        ("load f --depth 0", "--depth"),
+        ("load f --depth 99999", "--depth"),
+        ("load f --threads 0", "--threads"),
+        ("load f --duration 0s", "--duration"),
+        ("load f --duration soon", "soon"),
+        ("load f --count 0", "--count"),
+        ("load f --random --sequential", "--sequential"),
+        ("load f --direct --cached", "--cached"),
+        ("load f --sync-every 4", "--sync-every"),
+        ("load f --write 100 --sync-kind fsync", "--sync-kind"),
+        ("load f --write 100 --sync-every 4 --sync-kind hope", "hope"),
+        ("load f --warmup never", "never"),
+        ("load f --seed -1", "-1"),
+        ("load f --offset 2M --count 1", "2 MiB"),
+        ("load f --affinity each:4095 --count 1", "4095"),
+        ("load f --frobnicate", "--frobnicate"),
+        ("load bad.toml", "bad.toml:2: blocksize"),
+        ("load nowhere.toml", "nowhere.toml"),
+        ("load f --content file:1M,nowhere --write 100 --count 1", "nowhere"),
+        ("diskspd", "targets"),
+        ("diskspd -b 8k f", "-b"),
+        ("diskspd -Q f", "-Q"),
+        ("diskspd -d0 f", "-d"),
+        ("diskspd -r -s f", "-s"),
+        ("diskspd -O4 f", "-O"),
+        ("diskspd -Xnowhere.xml", "nowhere.xml"),
+        ("diskspd -d1 nowhere", "nowhere"),
+        ("diskspd f --destroy", "--destroy"),
+        ("sqlio -kX f", "-kX"),
+        ("sqlio -Fparam.txt", "param.txt:1"),
+        ("sqlio -dC f", "-dC"),
+        ("fio nowhere.fio", "nowhere.fio"),
+        ("fio bad.fio", "bad.fio:3"),
+        ("fio --name=x --size=1m --bogus=1", "bogus"),
+        ("fio --name=x --rw=read", "size"),
+    ] {
+        let output = place.run(typed);
+        assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
+        assert!(stderr(&output).to_lowercase().contains(&named.to_lowercase()), "{typed}: {}", said(&output));
+        assert!(output.stdout.is_empty(), "{typed}: {}", said(&output));
+        assert_eq!(entries(place.here.path()), before, "{typed} left something behind");
+    }
+}
+
+#[test]
+fn a_file_of_words_is_never_taken_for_a_target() {
+    let place = Place::new();
+    let words = "targets = ['f']\nsize = '1M'\n";
+    std::fs::write(place.path("words.toml"), words).unwrap();
+    for typed in ["load words.toml --write 100 --overwrite", "load words.toml f --write 100 --overwrite"] {
+        let output = place.run(typed);
+        assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
+        assert!(stderr(&output).contains("words.toml: a file of words stands alone"), "{}", said(&output));
+    }
+    assert_eq!(std::fs::read_to_string(place.path("words.toml")).unwrap(), words);
+    assert_eq!(entries(place.here.path()), ["words.toml"]);
+}
+
+#[test]
+fn a_directory_with_something_else_is_refused_before_anything_is_measured() {
+    let (place, other) = (Place::new(), common::scratch());
+    std::fs::write(other.path().join("thesis"), "years of work").unwrap();
+    for out in [other.path().to_owned(), other.path().join("thesis")] {
+        let mut command = common::plumb();
+        command.args(["load", "f", "--size", "1M", "--count", "10", "--out"]).arg(&out);
+        let output = command.current_dir(place.here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(stderr(&output).contains(out.to_str().unwrap()), "{}", said(&output));
+    }
+    assert_eq!(entries(place.here.path()), Vec::<String>::new(), "it was run");
+    assert_eq!(std::fs::read_to_string(other.path().join("thesis")).unwrap(), "years of work");
+}

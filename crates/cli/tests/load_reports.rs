@@ -1,0 +1,56 @@
+//! `plumb report` of runs of each dialect, in each format, from the recording alone.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod load_support;
+
+use common::{document, plumb, said};
+use load_support::{Place, assert_is_valid};
+
+#[test]
+fn every_format_is_made_from_every_dialects_run() {
+    for (typed, named) in [
+        ("load f --size 4M --write 50 --count 200 --sync-every 10", "load"),
+        ("diskspd -c4M -b4k -r -w30 -W0 -d1 f g", "diskspd"),
+        ("sqlio -kW -s1 -b8 -frandom f", "sqlio"),
+        ("fio --name=x --filename=f --size=4m --rw=randrw --fdatasync=4", "fio"),
+    ] {
+        let place = Place::new();
+        place.json("load f --size 4M --count 1", 0);
+        let run = place.run(typed);
+        assert_eq!(run.status.code(), Some(0), "{typed}: {}", said(&run));
+        std::fs::remove_file(place.path("f")).unwrap();
+        for (format, holds) in [
+            ("terminal", "application beside storage"),
+            ("html", "<!doctype html>"),
+            ("json", "\"plumb/load/1\""),
+            ("csv", "section,name"),
+            ("prometheus", "# type plumb_"),
+            ("fio", "\"jobs\""),
+        ] {
+            let report =
+                plumb().args(["report", "--format", format]).arg(place.run_directory()).output().unwrap();
+            assert_eq!(report.status.code(), Some(0), "{typed}, {format}: {}", said(&report));
+            let text = String::from_utf8(report.stdout.clone()).unwrap();
+            assert!(
+                text.to_lowercase().contains(holds),
+                "{typed}, {format}: {}",
+                &text[..text.len().min(400)]
+            );
+            match format {
+                "json" => {
+                    let document = document(&report);
+                    assert_is_valid(&document);
+                    assert!(document["environment"].to_string().contains(named), "{typed}: {document:#}");
+                }
+                "fio" => assert!(document(&report)["jobs"].is_array(), "{typed}"),
+                "html" => {
+                    let kept = std::fs::read_to_string(place.run_directory().join("report.html")).unwrap();
+                    assert_eq!(text, kept, "{typed}: the page cannot be made again");
+                }
+                _ => {}
+            }
+        }
+    }
+}

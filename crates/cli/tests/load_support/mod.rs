@@ -1,0 +1,149 @@
+//! What the tests of `plumb load` and the dialects share: places to run in, documents held against their schema, and
+//! loop devices.
+
+#![expect(dead_code, reason = "each test program uses its own part of this")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::common::{document, plumb, said, scratch};
+
+/// A directory to run in, and another for recordings, so that what is left behind is seen.
+pub(crate) struct Place {
+    pub(crate) here: TempDir,
+    runs: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { here: scratch(), runs: scratch() }
+    }
+
+    /// Where the recording of a run goes.
+    pub(crate) fn run_directory(&self) -> PathBuf {
+        self.runs.path().join("run")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.here.path().join(name)
+    }
+
+    /// A plumb command, typed with spaces between words.
+    pub(crate) fn command(&self, typed: &str) -> Command {
+        let mut command = plumb();
+        let mut words = typed.split_whitespace();
+        command.args(words.next()).arg("--out").arg(self.run_directory()).args(words);
+        command.current_dir(self.here.path());
+        command
+    }
+
+    pub(crate) fn run(&self, typed: &str) -> Output {
+        self.command(typed).output().unwrap()
+    }
+
+    /// Runs it with `--json`; the document, which is held against its schema. It must end with `code`.
+    pub(crate) fn json(&self, typed: &str, code: i32) -> Value {
+        let (command, rest) = typed.split_once(' ').unwrap();
+        let output = self.run(&format!("{command} --json {rest}"));
+        assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));
+        let document = document(&output);
+        assert_is_valid(&document);
+        document
+    }
+
+    /// An image of a disk, beside the place.
+    pub(crate) fn run_image(&self) -> PathBuf {
+        let image = self.runs.path().join("image");
+        std::fs::write(&image, vec![0; 1 << 20]).unwrap();
+        image
+    }
+
+    /// A file of ours with `bytes` of noise that plumb did not make.
+    pub(crate) fn foreign(&self, name: &str, bytes: usize) -> Vec<u8> {
+        let mut noise = vec![0; bytes];
+        let mut state = 0x9e37_79b9_u32;
+        for byte in &mut noise {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = (state >> 24) as u8;
+        }
+        std::fs::write(self.path(name), &noise).unwrap();
+        noise
+    }
+}
+
+/// Holds a document of a load against its schema.
+pub(crate) fn assert_is_valid(document: &Value) {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../report/schemas/load.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(document)
+        .map(|error| format!("{error} at {}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+}
+
+/// What was said on stderr.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Starts a command whose ends are watched.
+pub(crate) fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Reads the progress until it says `phase`. The reader must be kept, or the pipe closes.
+pub(crate) fn wait_for(phase: &str, child: &mut Child) -> BufReader<ChildStderr> {
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while lines.read_line(&mut line).unwrap() > 0 {
+        if line.contains(phase) {
+            return lines;
+        }
+        line.clear();
+    }
+    panic!("it ended before {phase}");
+}
+
+/// Runs a command of the system; its output, or why not.
+pub(crate) fn system(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output =
+        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// A loop device of our own. It is set to vanish with its last opener, so nothing stays after SIGKILL.
+pub(crate) struct LoopDevice {
+    pub(crate) path: String,
+    _holds_it: File,
+}
+
+impl LoopDevice {
+    /// A loop device over `file`; `None`, and said, if this machine gives none.
+    pub(crate) fn over(file: &Path) -> Option<Self> {
+        match Self::try_over(file) {
+            Ok(device) => Some(device),
+            Err(reason) => {
+                plumb_testkit::skip(&format!("no loop device: {reason}"));
+                None
+            }
+        }
+    }
+
+    fn try_over(file: &Path) -> Result<Self, String> {
+        let path = system("losetup", &["--find", "--show", file.to_str().unwrap()])?;
+        let opened = File::open(&path).map_err(|error| error.to_string());
+        // Detaching a device that is open waits for its last opener.
+        system("losetup", &["--detach", &path])?;
+        Ok(Self { path, _holds_it: opened? })
+    }
+}

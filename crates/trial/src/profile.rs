@@ -1,0 +1,203 @@
+//! A trial of an application profile that works on files: the application runs between two readings of the storage's
+//! counters, and is recorded like any load.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_application::{self as application, Limits, Measured, Moment, Place, Profile, Variant};
+use plumb_block::{Bytes, Clock, FileStore};
+use plumb_linux::{DirectoryStore, space};
+use plumb_load::{CpuUse, LoadOutcome};
+use plumb_report::load::{
+    Caching, CallLatency, DeviceFacts, LoadDocument, LoadJob, LoadSpan, LoadTarget, Transactions,
+};
+
+use crate::counters::Beneath;
+use crate::cpu;
+use crate::document::{cpu_seconds, sides};
+use crate::error::TrialError;
+use crate::judge;
+use crate::record::{self, Recorded};
+use crate::trial::{Request, Trial, TrialEnded};
+use crate::watcher::{Phase, TargetNow, Watcher};
+
+/// Which profile, where, and how long.
+#[derive(Debug, Clone)]
+pub struct ProfileRun {
+    /// The profile.
+    pub profile: &'static Profile,
+    /// In which way.
+    pub variant: &'static Variant,
+    /// Beneath this directory.
+    pub directory: PathBuf,
+    /// How long, how many threads.
+    pub limits: Limits,
+}
+
+/// Runs a profile that works on files. Of `request` the scenario is not looked at.
+///
+/// # Errors
+/// If nothing could be measured at all.
+pub fn run_profile(
+    request: &Request,
+    run: &ProfileRun,
+    clock: &Arc<dyn Clock>,
+    watcher: &mut dyn Watcher,
+    stop: &AtomicBool,
+    time_of_day: &dyn Fn() -> String,
+) -> Result<Trial, TrialError> {
+    let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
+    let beneath = Beneath::of(&directory.to_string_lossy(), clock);
+    let open = |path: &std::path::Path| -> plumb_block::Result<Box<dyn FileStore>> {
+        Ok(Box::new(DirectoryStore::open(path)?))
+    };
+    let free = space::space_at(&directory).ok().map(|space| space.free);
+    let place = Place::Directory { path: directory.clone(), free, open: &open };
+    let mut looking = Looking { watcher, beneath: &beneath, name: run.profile.name, before: None, cpu: None };
+    let measured =
+        application::run(run.profile, run.variant, &place, &run.limits, &**clock, stop, &mut |moment| {
+            looking.tell(moment);
+        });
+    let (before, cpu) = (looking.before.take(), looking.cpu.take());
+    let storage = match before {
+        Some(before) => beneath.between(Ok(before), beneath.read()),
+        None => Err("the counters could not be read when it began".to_owned()),
+    };
+    let cpu = cpu.zip(cpu::of_this_process()).map(|(before, now)| CpuUse {
+        user: now.user.since(before.user),
+        system: now.system.since(before.system),
+    });
+    let (measured, ended) = match measured {
+        Ok(measured) if stop.load(Ordering::Relaxed) => (measured, TrialEnded::Interrupted),
+        Ok(measured) => (measured, TrialEnded::Complete),
+        Err(error) => return Err(TrialError::Application(error)),
+    };
+    let document = describe(request, run, &directory, &measured, (storage, cpu), &ended);
+    let outcomes = [measured.outcome.clone()];
+    let Recorded { recording, run_directory, lost } = record::keep(request, document, &outcomes, time_of_day);
+    let ended = match (lost, ended) {
+        (Some(why), TrialEnded::Complete) => TrialEnded::NotRecorded(why),
+        (_, ended) => ended,
+    };
+    Ok(Trial { spans: Vec::new(), recording, ended, run_directory })
+}
+
+/// Watches a profile run.
+struct Looking<'a> {
+    watcher: &'a mut dyn Watcher,
+    beneath: &'a Beneath,
+    name: &'static str,
+    /// The counters and the processor time when it began to be measured.
+    before: Option<plumb_block::StorageSnapshot>,
+    cpu: Option<CpuUse>,
+}
+
+impl Looking<'_> {
+    fn tell(&mut self, moment: &Moment<'_>) {
+        match moment {
+            Moment::Preparing { done, of } => {
+                if *done == Bytes(0) {
+                    let phase = Phase::LayingOut { path: self.name.to_owned(), size: *of };
+                    self.watcher.phase(0, &phase, None);
+                }
+                self.watcher.bytes(*done);
+            }
+            Moment::Running(progress) => {
+                if self.cpu.is_none() {
+                    self.cpu = cpu::of_this_process();
+                    self.before = self.beneath.read().ok();
+                    self.watcher.phase(0, &Phase::Measuring, None);
+                }
+                let now = || {
+                    let storage = self.beneath.read().ok();
+                    vec![TargetNow { name: self.name.to_owned(), application: progress.total.clone(), storage }]
+                };
+                self.watcher.progress(progress, &now);
+            }
+        }
+    }
+}
+
+type SidesKnown = (Result<plumb_measure::StorageSide, String>, Option<CpuUse>);
+
+fn describe(
+    request: &Request,
+    run: &ProfileRun,
+    directory: &std::path::Path,
+    measured: &Measured,
+    (storage, cpu): SidesKnown,
+    ended: &TrialEnded,
+) -> LoadDocument {
+    let outcome: &LoadOutcome = &measured.outcome;
+    let seconds = outcome.length.as_secs_f64();
+    let total = sides(outcome, storage, cpu);
+    let job = LoadJob {
+        name: run.profile.name.to_owned(),
+        description: run.profile.summary.to_owned(),
+        threads: run.limits.threads.unwrap_or(1),
+        caching: Caching::Cached,
+        scheduled: false,
+        flush: None,
+        durable_write_every: None,
+        content: "what the application writes".to_owned(),
+        reducible: false,
+        cpu: cpu.map(cpu_seconds),
+    };
+    let calls = measured.operations.iter().filter_map(|(name, histogram)| {
+        Some(CallLatency { name: name.clone(), latency: histogram.summary()? })
+    });
+    let mut notes = request.notes.clone();
+    notes.extend(measured.notes.iter().cloned());
+    let target = LoadTarget {
+        name: directory.display().to_string(),
+        opened: directory.display().to_string(),
+        span: 0,
+        job: 0,
+        size: 0,
+        range_bytes: 0,
+        engine: run.profile.name.to_owned(),
+        engine_because: None,
+        device: DeviceFacts::default(),
+        sides: total.clone(),
+    };
+    let span = LoadSpan {
+        warmup: 0.0,
+        settled: None,
+        duration: seconds,
+        cooldown: 0.0,
+        jobs: vec![job],
+        steady: None,
+        latency_target: None,
+        processors: Vec::new(),
+        total: total.clone(),
+    };
+    LoadDocument {
+        seed: run.limits.seed,
+        duration: seconds,
+        complete: *ended == TrialEnded::Complete,
+        incomplete_because: (*ended == TrialEnded::Interrupted).then(|| "interrupted".to_owned()),
+        targets: vec![target],
+        total,
+        spans: vec![span],
+        transactions: Some(Transactions {
+            count: measured.transactions.count(),
+            per_second: measured.transactions_per_second().unwrap_or(0.0),
+            syncs_each: measured.syncs_per_transaction(),
+            latency: measured.transactions.summary(),
+            calls: calls.collect(),
+        }),
+        notes,
+        verdicts: judge::findings(&application::judge(run.profile, measured)),
+        ..record::empty_document(request)
+    }
+}
+
+/// A failure of an application, by what kind it is.
+pub(crate) fn kind_of(error: &application::Error) -> crate::error::FailureKind {
+    use application::Error;
+    match error {
+        Error::SyncFailed { .. } | Error::Full { .. } | Error::Call { .. } => crate::error::FailureKind::Failed,
+        _ => crate::error::FailureKind::Usage,
+    }
+}

@@ -1,0 +1,49 @@
+//! What is said of a trace that was replayed: how much of it, how late, and how fast.
+
+use plumb_block::Nanos;
+use plumb_workload::Replays;
+
+use crate::rounds::SpanRun;
+use crate::targets::Targets;
+
+/// A line for each job that replayed a trace.
+pub(crate) fn notes(replays: &Replays, targets: &Targets, runs: &[SpanRun]) -> Vec<String> {
+    let of = |(place, replay): (&(usize, usize), _)| note(*place, replay, targets, runs.get(place.0)?);
+    replays.iter().filter_map(of).collect()
+}
+
+fn note(
+    (span, job): (usize, usize),
+    replay: &plumb_workload::Replay,
+    targets: &Targets,
+    run: &SpanRun,
+) -> Option<String> {
+    let result = &run.ran.result;
+    let uses = targets.of_span(span).enumerate().filter(|(_, (_, one))| one.job == job);
+    let outcomes: Vec<_> = uses.map(|(index, _)| result.of_target(index)).collect();
+    let how = replay.targets.first()?.how();
+    let done: u64 = outcomes.iter().map(|one| one.operations().latency.count() + one.flush.latency.count()).sum();
+    let (events, path) = (replay.events(), &how.path);
+    let begun = format!("{done} of the {events} events of {path} were replayed");
+    let took = outcomes.iter().map(|one| one.length).max().unwrap_or(Nanos::ZERO);
+    let length = replay.length();
+    if !how.is_paced() {
+        return Some(format!("{begun} as fast as the depth allows, in {took}: recorded in {length}{}", pace(length, took)));
+    }
+    let late: u64 = outcomes.iter().map(|one| one.late_starts).sum();
+    let unstarted: u64 = outcomes.iter().map(|one| one.unstarted).sum();
+    let behind = outcomes.iter().map(|one| one.backlog_max).max().unwrap_or(Nanos::ZERO);
+    Some(format!(
+        "{begun} in {took}, meant for {length}: {late} started late by more than their mean interval, {unstarted} not \
+         at all, at most {behind} behind"
+    ))
+}
+
+/// How much faster than it was recorded.
+fn pace(recorded: Nanos, took: Nanos) -> String {
+    if recorded == Nanos::ZERO || took == Nanos::ZERO {
+        return String::new();
+    }
+    let times = recorded.as_secs_f64() / took.as_secs_f64();
+    if times >= 1.0 { format!(", {times:.1} times as fast") } else { format!(", {:.1} times as slow", 1.0 / times) }
+}

@@ -1,0 +1,52 @@
+//! What a worker costs when the device costs nothing, and whether an open loop says what queueing theory says.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::verdict;
+
+/// Operations a second of one processor at a depth of 32.
+const RATE_BAR: f64 = 10e6;
+/// How far percentiles may be from theory.
+const THEORY_BAR: f64 = 0.02;
+
+/// Runs the two examples of `load`.
+pub(super) fn run(root: &Path) -> Result<()> {
+    println!("no device, every latency recorded");
+    let said = example(root, "noop", &["2", "random read"])?;
+    for line in said.lines().filter(|line| !line.is_empty()) {
+        let rate = rate_of(line);
+        let is_judged = line.starts_with("random read, depth 32");
+        let bar =
+            if is_judged { format!(" (bar 10 M): {}", verdict(rate >= RATE_BAR)) } else { String::new() };
+        println!("  {line}{bar}");
+    }
+    println!("open loop at 80 % of one server of 100 us, Poisson arrivals, since the intended start");
+    for line in example(root, "queueing", &["10"])?.lines() {
+        let off = line.rsplit_once("ratio ").and_then(|(_, ratio)| ratio.parse::<f64>().ok());
+        let bar =
+            off.map(|ratio| format!(" (bar 0.98 to 1.02): {}", verdict((ratio - 1.0).abs() <= THEORY_BAR)));
+        println!("  {line}{}", bar.unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// What an example of `load` prints.
+fn example(root: &Path, name: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new("cargo")
+        .args(["run", "--release", "--quiet", "--package", "plumb-load", "--example", name, "--"])
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .with_context(|| format!("starting the example {name}"))?;
+    ensure!(output.status.success(), "{name}: {}", output.status);
+    String::from_utf8(output.stdout).context("reading what the example printed")
+}
+
+/// The number before `IOPS`, written with commas.
+fn rate_of(line: &str) -> f64 {
+    let number = line.split(" IOPS").next().and_then(|before| before.split_whitespace().last());
+    number.and_then(|number| number.replace(',', "").parse().ok()).unwrap_or(0.0)
+}

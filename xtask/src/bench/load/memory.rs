@@ -1,0 +1,62 @@
+//! How much memory a load of many targets takes, and whether that grows.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::places::{MEMORY, NoiseFile};
+use super::verdict;
+use crate::packages::{self, Outcome, Program};
+
+/// How many targets.
+const TARGETS: usize = 16;
+/// The largest resident size, in MB.
+const BAR: f64 = 64.0;
+/// How much more a run of 20 s may take than one of 3 s, in MB: what a longer series of rates takes, and noise.
+const GROWTH_BAR: f64 = 1.0;
+
+/// Prints the largest resident size of reads and of a mix, short and long.
+pub(super) fn run(plumb: &Path) -> Result<()> {
+    let time = Program { name: "time", package: "time" };
+    if let Outcome::Unavailable(reason) = packages::ensure_installed(&[time])? {
+        println!("skipped: {reason}");
+        return Ok(());
+    }
+    println!("largest resident size, {TARGETS} targets, depth 256, 4 KiB");
+    let files: Vec<NoiseFile> =
+        (0..TARGETS).map(|_| NoiseFile::new(Path::new(MEMORY), 4)).collect::<Result<_>>()?;
+    let paths: Vec<PathBuf> = files.iter().map(NoiseFile::path).collect();
+    for (name, more) in [("reads", &["--write", "0"][..]), ("70/30 mix", &["--write", "30", "--overwrite"])] {
+        let short = peak(plumb, "3s", more, &paths)?;
+        let long = peak(plumb, "20s", more, &paths)?;
+        println!(
+            "  {name:<10} {short:.1} MB after 3 s (bar {BAR}): {}; {long:.1} MB after 20 s (bar +{GROWTH_BAR}): {}",
+            verdict(short <= BAR && long <= BAR),
+            verdict(long - short <= GROWTH_BAR)
+        );
+    }
+    Ok(())
+}
+
+/// The largest resident size of one load, in MB.
+fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Result<f64> {
+    let place = tempfile::tempdir().context("making a directory for the recording")?;
+    let output = Command::new("time")
+        .args(["--format", "%M"])
+        .arg(plumb)
+        .args(["load", "--json", "--depth", "256", "--duration", duration])
+        .args(more)
+        .arg("--out")
+        .arg(place.path().join("run"))
+        .args(targets)
+        .stdout(Stdio::null())
+        .output()
+        .context("starting time")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(matches!(output.status.code(), Some(0 | 1)), "plumb load {more:?}: {}: {said}", output.status);
+    // The last line is the largest resident size in KiB; plumb has said something before.
+    let kib: f64 =
+        said.lines().last().and_then(|line| line.trim().parse().ok()).context("time said nothing")?;
+    Ok(kib * 1024.0 / 1e6)
+}
