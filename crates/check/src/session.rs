@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plumb_block::{Clock, Nanos, RealClock, in_one_line};
 use plumb_linux::Engine;
 use plumb_measure::process::surroundings;
-use plumb_measure::{
-    DeviceIdentity, Histogram, Manifest, Out, RunDirectory, Series, TaggedHistogram,
-};
+use plumb_measure::{DeviceIdentity, Histogram, Manifest, Out, RunDirectory, Series, TaggedHistogram};
 use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
 
 use crate::ended::{Ended, Mishap};

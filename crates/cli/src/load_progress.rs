@@ -60,7 +60,8 @@ impl Watcher for Bar {
             Phase::CoolingDown => "cooling down".to_owned(),
             Phase::Verifying => "reading back".to_owned(),
         };
-        self.phase = if self.spans > 1 { format!("span {} of {}: {name}", span + 1, self.spans) } else { name };
+        self.phase =
+            if self.spans > 1 { format!("span {} of {}: {name}", span + 1, self.spans) } else { name };
         self.expected = expected;
         self.begun = self.last.0;
         self.bytes = match phase {
@@ -68,7 +69,8 @@ impl Watcher for Bar {
             _ => None,
         };
         if !self.redraws {
-            let left = expected.map_or_else(String::new, |time| format!(" ({:.0} s)", time.as_secs_f64().ceil()));
+            let left =
+                expected.map_or_else(String::new, |time| format!(" ({:.0} s)", time.as_secs_f64().ceil()));
             crate::terminal::say(&format!("plumb: {}{left}", self.phase));
         }
     }

@@ -17,9 +17,10 @@ pub(crate) fn take(arguments: &[String]) -> Result<(OwnArguments, Vec<String>), 
             None => (argument.as_str(), None),
         };
         let mut value = || {
-            value.clone().or_else(|| typed.next().cloned()).ok_or_else(|| {
-                Refusal::new(Exit::Usage, format!("{name}: expected a value after it"))
-            })
+            value
+                .clone()
+                .or_else(|| typed.next().cloned())
+                .ok_or_else(|| Refusal::new(Exit::Usage, format!("{name}: expected a value after it")))
         };
         match name {
             "--overwrite" if name == argument => own.overwrite = true,
@@ -44,7 +45,8 @@ mod tests {
 
     #[test]
     fn own_options_are_picked_out_wherever_they_stand() {
-        let typed = strings(&["-w100", "--overwrite", "--destroy", "S1", "-c1G", "--destroy=S2", "x", "--out=d"]);
+        let typed =
+            strings(&["-w100", "--overwrite", "--destroy", "S1", "-c1G", "--destroy=S2", "x", "--out=d"]);
         let (own, rest) = take(&typed).unwrap();
         assert_eq!(rest, strings(&["-w100", "-c1G", "x"]));
         assert!(own.overwrite && !own.json);

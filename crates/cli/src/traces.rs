@@ -21,8 +21,8 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
     for (span_number, span) in request.scenario.spans.iter_mut().enumerate() {
         for (job_number, job) in span.jobs.iter_mut().enumerate() {
             let Some(how) = job.trace.clone() else { continue };
-            let trace = trace::read_named(&how.path, &open)
-                .map_err(|error| Refusal::because(Exit::Usage, error))?;
+            let trace =
+                trace::read_named(&how.path, &open).map_err(|error| Refusal::because(Exit::Usage, error))?;
             let (replaying, replay) =
                 Replay::of(job, &how, trace).map_err(|error| Refusal::because(Exit::Usage, error))?;
             *job = replaying;

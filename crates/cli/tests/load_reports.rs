@@ -12,7 +12,7 @@ use load_support::{Place, assert_is_valid};
 fn every_format_is_made_from_every_dialects_run() {
     for (typed, named) in [
         ("load f --size 4M --write 50 --count 200 --sync-every 10", "load"),
-        ("diskspd -c4M -b4k -r -w30 -W0 -d1 f g", "diskspd"),
+        ("diskspd -c4M -n -b4k -r -w30 -W0 -d1 f g", "diskspd"),
         ("sqlio -kW -s1 -b8 -frandom f", "sqlio"),
         ("fio --name=x --filename=f --size=4m --rw=randrw --fdatasync=4", "fio"),
     ] {

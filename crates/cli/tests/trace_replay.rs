@@ -13,7 +13,13 @@ use serde_json::Value;
 
 /// `plumb load` with these arguments, in `place`, as one document.
 fn load(place: &Path, arguments: &[&str]) -> Output {
-    plumb().current_dir(place).arg("load").args(arguments).args(["--cached", "--json", "--out", "run"]).output().unwrap()
+    plumb()
+        .current_dir(place)
+        .arg("load")
+        .args(arguments)
+        .args(["--cached", "--json", "--out", "run"])
+        .output()
+        .unwrap()
 }
 
 fn replayed(place: &Path, arguments: &[&str]) -> Value {
@@ -29,7 +35,13 @@ fn counts(document: &Value, kind: &str) -> (u64, u64) {
 }
 
 fn notes(document: &Value) -> String {
-    document["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect::<Vec<_>>().join("\n")
+    document["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note.as_str().unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn fio_is_here() -> bool {
@@ -43,8 +55,16 @@ fn fio_is_here() -> bool {
 /// Lets fio write a file and a trace of that, and says what it did.
 fn recorded_by_fio(place: &Path) -> Value {
     let arguments = [
-        "--name=x", "--filename=data", "--rw=randrw", "--bs=4k,8k", "--size=1m", "--fsync=16", "--ioengine=psync",
-        "--write_iolog=trace.log", "--randseed=1", "--output-format=json",
+        "--name=x",
+        "--filename=data",
+        "--rw=randrw",
+        "--bs=4k,8k",
+        "--size=1m",
+        "--fsync=16",
+        "--ioengine=psync",
+        "--write_iolog=trace.log",
+        "--randseed=1",
+        "--output-format=json",
     ];
     let output = Command::new("fio").current_dir(place).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -74,7 +94,15 @@ fn what_fio_recorded_is_done_again() {
     // The same through fio's own words, on a file that is made and removed again.
     let output = plumb()
         .current_dir(place.path())
-        .args(["fio", "--json", "--out", "second", "--name=x", "--read_iolog=trace.log", "--replay_no_stall=1"])
+        .args([
+            "fio",
+            "--json",
+            "--out",
+            "second",
+            "--name=x",
+            "--read_iolog=trace.log",
+            "--replay_no_stall=1",
+        ])
         .args(["--replay_redirect=made", "--size=1m", "--unlink=1"])
         .output()
         .unwrap();
@@ -163,6 +191,10 @@ fn what_is_broken_or_does_not_fit_is_refused_by_its_place() {
         (&["--trace", "far", "--steady", "9", "--duration", "1"], "replayed once"),
         (&["--trace", "far", "x", "y"], "none, one for all"),
         (&["--trace", "far", "small", "--size", "1M"], "--trace-scale 1029"),
+        (
+            &["--trace", "far", "small", "--size", "1M", "--trace-scale", "1029"],
+            "request 1 of the trace is 4096 bytes at",
+        ),
         (&["--trace", "far", "missing"], "there is no such file"),
     ] {
         let output = load(place.path(), arguments);
@@ -170,7 +202,10 @@ fn what_is_broken_or_does_not_fit_is_refused_by_its_place() {
         assert!(said(&output).contains(told), "{arguments:?}: {}", said(&output));
     }
     assert!(!place.path().join("small").exists(), "what was made is removed again");
-    let ours = replayed(place.path(), &["--trace", "far", "small", "--size", "1M", "--trace-scale", "1029"]);
+    let ours = replayed(
+        place.path(),
+        &["--trace", "far", "small", "--size", "1M", "--trace-scale", "1029", "--trace-align", "4k"],
+    );
     assert_eq!(counts(&ours, "read"), (1, 4096));
 }
 
@@ -179,11 +214,13 @@ fn what_would_be_replayed_is_said_in_words_that_read_the_same() {
     let place = scratch();
     std::fs::write(place.path().join("t"), "fio version 2 iolog\na read 0 4096\n").unwrap();
     let show = |arguments: &[&str]| {
-        let output = plumb().current_dir(place.path()).args(arguments).arg("--show-workload").output().unwrap();
+        let output =
+            plumb().current_dir(place.path()).args(arguments).arg("--show-workload").output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    let words = show(&["load", "--trace", "t", "--trace-skip", "trim", "--trace-speed", "200", "--seed", "1"]);
+    let words =
+        show(&["load", "--trace", "t", "--trace-skip", "trim", "--trace-speed", "200", "--seed", "1"]);
     assert!(words.contains("trace = \"t\"") && words.contains("trace-speed = 200"), "{words}");
     std::fs::write(place.path().join("job.toml"), &words).unwrap();
     assert_eq!(show(&["load", "job.toml"]), words);

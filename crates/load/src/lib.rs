@@ -50,3 +50,7 @@ pub use team::{Prepare, SharedDepth, Team};
 pub use virtual_time::run_virtual;
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};
+
+/// By how much a latency may be recorded too long where many requests are in flight at once: what completes first in a
+/// batch waits so long for the others at most. Where requests go one at a time each has readings of its own.
+pub const LATENCY_EXCESS_MAX: plumb_block::Nanos = batch::Batch::PATIENCE;

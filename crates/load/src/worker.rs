@@ -7,7 +7,7 @@
 //! - while what is read is verified, no request starts that overlaps one in flight;
 //! - an operation is submitted once, or, when the end is reached before its time, not at all.
 
-mod replaying;
+pub mod replaying;
 pub(crate) mod shape;
 pub(crate) mod stream;
 

@@ -12,7 +12,7 @@ use plumb_block::Nanos;
 use crate::result::Latency;
 
 /// A distribution of durations.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Histogram {
     distribution: Hdr<u64>,
     sum: u128,
@@ -53,6 +53,9 @@ impl Histogram {
 
     /// Adds all that `other` recorded, as if it had been recorded here.
     pub fn merge(&mut self, other: &Self) {
+        if other.count() == 0 {
+            return;
+        }
         // Cannot fail: all histograms have the same bounds, and bins of more digits fold into coarser ones.
         self.distribution.add(&other.distribution).expect("histograms have equal bounds");
         self.sum += other.sum;
@@ -181,6 +184,17 @@ impl Histogram {
     /// `value` taken between the exact extremes: a bin may reach beyond them.
     fn bounded(&self, value: u64) -> Nanos {
         Nanos(value.clamp(self.min, self.max))
+    }
+}
+
+/// Copies what was recorded. The copy of an empty one is a new one, whose memory the kernel gives only when it is
+/// used: a load has many histograms, most of them empty.
+impl Clone for Histogram {
+    fn clone(&self) -> Self {
+        if self.count() == 0 {
+            return Self::with_digits(self.distribution.sigfig());
+        }
+        Self { distribution: self.distribution.clone(), ..*self }
     }
 }
 

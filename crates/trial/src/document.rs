@@ -4,8 +4,8 @@ use plumb_block::{Device, Lba, LbaRange, Nanos, VolatileCache, written_share};
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, WrongKind};
 use plumb_measure::{Quality, StorageSide};
 use plumb_report::load::{
-    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, LoadTarget, ScheduleResult, Sides,
-    Verified, WrongBlock,
+    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, LoadTarget, ScheduleResult,
+    Sides, Verified, WrongBlock,
 };
 use plumb_workload::Job;
 

@@ -111,7 +111,11 @@ impl Looking<'_> {
                 }
                 let now = || {
                     let storage = self.beneath.read().ok();
-                    vec![TargetNow { name: self.name.to_owned(), application: progress.total.clone(), storage }]
+                    vec![TargetNow {
+                        name: self.name.to_owned(),
+                        application: progress.total.clone(),
+                        storage,
+                    }]
                 };
                 self.watcher.progress(progress, &now);
             }
@@ -197,7 +201,9 @@ fn describe(
 pub(crate) fn kind_of(error: &application::Error) -> crate::error::FailureKind {
     use application::Error;
     match error {
-        Error::SyncFailed { .. } | Error::Full { .. } | Error::Call { .. } => crate::error::FailureKind::Failed,
+        Error::SyncFailed { .. } | Error::Full { .. } | Error::Call { .. } => {
+            crate::error::FailureKind::Failed
+        }
         _ => crate::error::FailureKind::Usage,
     }
 }

@@ -22,13 +22,17 @@ fn note(
     let uses = targets.of_span(span).enumerate().filter(|(_, (_, one))| one.job == job);
     let outcomes: Vec<_> = uses.map(|(index, _)| result.of_target(index)).collect();
     let how = replay.targets.first()?.how();
-    let done: u64 = outcomes.iter().map(|one| one.operations().latency.count() + one.flush.latency.count()).sum();
+    let done: u64 =
+        outcomes.iter().map(|one| one.operations().latency.count() + one.flush.latency.count()).sum();
     let (events, path) = (replay.events(), &how.path);
     let begun = format!("{done} of the {events} events of {path} were replayed");
     let took = outcomes.iter().map(|one| one.length).max().unwrap_or(Nanos::ZERO);
     let length = replay.length();
     if !how.is_paced() {
-        return Some(format!("{begun} as fast as the depth allows, in {took}: recorded in {length}{}", pace(length, took)));
+        return Some(format!(
+            "{begun} as fast as the depth allows, in {took}: recorded in {length}{}",
+            pace(length, took)
+        ));
     }
     let late: u64 = outcomes.iter().map(|one| one.late_starts).sum();
     let unstarted: u64 = outcomes.iter().map(|one| one.unstarted).sum();
@@ -45,5 +49,9 @@ fn pace(recorded: Nanos, took: Nanos) -> String {
         return String::new();
     }
     let times = recorded.as_secs_f64() / took.as_secs_f64();
-    if times >= 1.0 { format!(", {times:.1} times as fast") } else { format!(", {:.1} times as slow", 1.0 / times) }
+    if times >= 1.0 {
+        format!(", {times:.1} times as fast")
+    } else {
+        format!(", {:.1} times as slow", 1.0 / times)
+    }
 }

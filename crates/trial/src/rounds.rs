@@ -4,8 +4,8 @@ use plumb_block::{Bytes, Nanos};
 use plumb_load::SpanResult;
 use plumb_measure::steadiness::snia_steady;
 use plumb_workload::{
-    Access, BlockSizes, ByteRange, Division, Durability, Job, LatencyTarget, Rate, Scenario, Span, Steady, Stop,
-    Warmup, Workload,
+    Access, BlockSizes, ByteRange, Division, Durability, Job, LatencyTarget, Rate, Scenario, Span, Steady,
+    Stop, Warmup, Workload,
 };
 
 use crate::error::TrialError;
@@ -119,7 +119,12 @@ impl Stage<'_> {
     }
 
     /// Finds the largest depth at which the latency is kept, by halving, and measures there.
-    fn depth_for(&mut self, number: usize, span: &Span, target: LatencyTarget) -> Result<SpanRun, TrialError> {
+    fn depth_for(
+        &mut self,
+        number: usize,
+        span: &Span,
+        target: LatencyTarget,
+    ) -> Result<SpanRun, TrialError> {
         let most = span.jobs.iter().map(|job| job.workload.depth).max().unwrap_or(1);
         let probe = shortened(span);
         let mut rounds = Vec::new();
@@ -182,7 +187,14 @@ fn preconditioning(job: &Job, largest: u64) -> Job {
         verify: false,
         ..job.workload.clone()
     };
-    Job { threads: 1, threads_shared: false, depth_shared: false, start_delay: Nanos::ZERO, workload, ..job.clone() }
+    Job {
+        threads: 1,
+        threads_shared: false,
+        depth_shared: false,
+        start_delay: Nanos::ZERO,
+        workload,
+        ..job.clone()
+    }
 }
 
 /// Several rounds as one window: the times add up, and so does everything else.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Bytes, Clock, Nanos, StorageSnapshot};
 use plumb_load::{
-    Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult, Totals,
-    run_teams,
+    Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult,
+    Totals, run_teams,
 };
 use plumb_workload::{Span, Warmup};
 
@@ -55,7 +55,12 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If it could not be started, or what it wrote could not be read back.
-    pub(crate) fn run(&mut self, number: usize, span: &Span, variation: Variation) -> Result<Ran, TrialError> {
+    pub(crate) fn run(
+        &mut self,
+        number: usize,
+        span: &Span,
+        variation: Variation,
+    ) -> Result<Ran, TrialError> {
         let variation = Variation { shows_latency: self.watcher.wants_latency(), ..variation };
         let Staff { teams, posts } = staff(self.targets, number, span, variation)?;
         let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max().flatten();
@@ -199,9 +204,9 @@ impl<'a> Sides<'a> {
         let (mut before, mut after) = (self.before, self.after);
         let mut side = |index: usize, beneath: &Beneath| {
             let take = |reading: &mut Option<Reading>| {
-                reading.as_mut().map_or_else(unread, |reading| {
-                    std::mem::replace(&mut reading.storage[index], unread())
-                })
+                reading
+                    .as_mut()
+                    .map_or_else(unread, |reading| std::mem::replace(&mut reading.storage[index], unread()))
             };
             let (before, after) = (take(&mut before), take(&mut after));
             beneath.between(before, after)

@@ -25,8 +25,14 @@ pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[LoadTa
         cooldown: asked.cooldown.as_secs_f64(),
         jobs: asked.jobs.iter().enumerate().map(|(number, one)| job(result, number, one, uses)).collect(),
         steady: asked.steady.map(|_| SteadyState {
-            rounds: run.rounds.iter().map(|round| Round { seconds: round.window.as_secs_f64(), iops: round.iops }).collect(),
-            steady: plumb_measure::steadiness::snia_steady(&run.rounds.iter().map(|round| round.iops).collect::<Vec<_>>()),
+            rounds: run
+                .rounds
+                .iter()
+                .map(|round| Round { seconds: round.window.as_secs_f64(), iops: round.iops })
+                .collect(),
+            steady: plumb_measure::steadiness::snia_steady(
+                &run.rounds.iter().map(|round| round.iops).collect::<Vec<_>>(),
+            ),
         }),
         latency_target: asked.latency_target.map(|target| LatencyTargetResult {
             latency: target.latency.as_secs_f64(),
@@ -124,12 +130,14 @@ fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
 fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob {
     let workload = &job.workload;
     let recorded = uses.iter().find(|one| one.job == number).and_then(|one| one.recorded.as_ref());
-    let is_disk = uses.iter().filter(|one| one.job == number).all(|one| one.opened.kind == TargetKind::BlockDevice);
+    let is_disk =
+        uses.iter().filter(|one| one.job == number).all(|one| one.opened.kind == TargetKind::BlockDevice);
     let durability = workload.durability;
     let flushes = durability.flush_every.is_some() || durability.flush_at_end;
     LoadJob {
         name: job.name.clone(),
-        description: recorded.map_or_else(|| words::description(workload), |one| words::replay(one, workload)),
+        description: recorded
+            .map_or_else(|| words::description(workload), |one| words::replay(one, workload)),
         threads: job.threads,
         caching: match job.opening.caching {
             Caching::Cached => load::Caching::Cached,

@@ -63,7 +63,9 @@ impl Targets {
             .spans
             .iter()
             .enumerate()
-            .flat_map(|(number, span)| span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what)))
+            .flat_map(|(number, span)| {
+                span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what))
+            })
             .flat_map(|(span, job, what)| what.targets.iter().map(move |one| (span, job, what, &*one.name)))
             .collect();
         let recorded = recorded_of(&places, replays);
@@ -137,10 +139,9 @@ impl Targets {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
             if workload.writes() && one.opened.kind == TargetKind::RegularFile {
                 let beneath = &mut self.beneath[one.beneath];
-                beneath.calibrate(&*one.opened.device).map_err(|error| TrialError::Flush {
-                    target: one.opened.shown.clone(),
-                    source: error,
-                })?;
+                beneath
+                    .calibrate(&*one.opened.device)
+                    .map_err(|error| TrialError::Flush { target: one.opened.shown.clone(), source: error })?;
             }
         }
         Ok(())
@@ -170,11 +171,15 @@ fn fits(opened: &[Opened], recorded: &[Option<Recorded>]) -> Result<(), TrialErr
                 TargetKind::BlockDevice => "give a larger target".to_owned(),
             };
             let remedy = match recorded.scale_for(size) {
-                Some(scale) => format!("{larger}, or divide the offsets with --trace-scale {scale} --trace-align 4k"),
+                Some(scale) => {
+                    format!("{larger}, or divide the offsets with --trace-scale {scale} --trace-align 4k")
+                }
                 None => larger,
             };
             return Err(TrialError::PastTheEnd { target: one.shown.clone(), size, end, remedy });
         }
+        plumb_load::worker::replaying::check(recorded, &one.device.info())
+            .map_err(|source| TrialError::Unfit { target: one.shown.clone(), source })?;
     }
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Bytes, Clock, in_one_line};
-use plumb_linux::pagecache;
 use plumb_application::Profile;
-use plumb_load::LoadOutcome;
+use plumb_block::{Bytes, Clock, Nanos, in_one_line};
+use plumb_linux::pagecache;
+use plumb_load::{LATENCY_EXCESS_MAX, LoadOutcome};
 use plumb_measure::Out;
 use plumb_measure::process::surroundings;
 use plumb_path::Finding;
@@ -146,10 +146,18 @@ fn run_on(
     Ok(Trial { spans: runs, recording, ended, run_directory })
 }
 
+/// By how much latencies may be too long.
+fn latency_excess(targets: &Targets) -> Nanos {
+    let batches = |one: &Use| one.opened.engine.depth_max().is_none();
+    if targets.uses.iter().any(batches) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
+}
+
 /// The limits of the profile that the scenario is of, if it is of one.
 fn limits(request: &Request, runs: &[SpanRun]) -> Vec<Finding> {
     let Some(profile) = request.profile else { return Vec::new() };
-    runs.iter().flat_map(|run| judge::findings(&plumb_application::judge_span(profile, &run.ran.result))).collect()
+    runs.iter()
+        .flat_map(|run| judge::findings(&plumb_application::judge_span(profile, &run.ran.result)))
+        .collect()
 }
 
 /// What is read before a span.
@@ -171,7 +179,8 @@ impl Before {
         uses.map(|((_, one), written_share)| {
             let job = &scenario.spans[one.span].jobs[one.job];
             let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
-            let dirty_after = (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
+            let dirty_after =
+                (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
             let leaves = targets.beneath(one).path.as_ref().map_or(0, |path| path.block_devices().len());
             Facts { written_share, dirty_after, steal, has_one_leaf: leaves == 1, depth_found: None }
         })
@@ -208,7 +217,8 @@ fn describe(
             .iter()
             .enumerate()
             .map(|(index, one)| {
-                let facts = Facts { depth_found: run.depth_found, ..facts.next().copied().unwrap_or_default() };
+                let facts =
+                    Facts { depth_found: run.depth_found, ..facts.next().copied().unwrap_or_default() };
                 document::target(result, index, one, &asked.jobs[one.job], facts)
             })
             .collect();
@@ -231,6 +241,7 @@ fn describe(
         total,
         spans: all_spans,
         notes: request.notes.iter().chain(targets.notes()).cloned().collect(),
+        latency_resolution_seconds: Some(latency_excess(targets).as_secs_f64()),
         verdicts: limits(request, runs),
         ..record::empty_document(request)
     }

@@ -11,11 +11,16 @@ pub(crate) fn description(workload: &Workload) -> String {
             (Distribution::Uniform | Distribution::EachOnce, _) => "random ".to_owned(),
             (Distribution::Zipf { theta }, _) => format!("random (Zipf {theta}) "),
             (Distribution::Pareto { power }, _) => format!("random (Pareto {power}) "),
-            (Distribution::Normal { deviation_percent }, _) => format!("random (normal, {deviation_percent} %) "),
+            (Distribution::Normal { deviation_percent }, _) => {
+                format!("random (normal, {deviation_percent} %) ")
+            }
             (Distribution::Zoned(_), _) => "random (in zones) ".to_owned(),
         },
         Access::Sequential(sequential) => match sequential.walk {
-            Walk::Each => "sequential ".to_owned(),
+            Walk::Each => sequential.stride.map_or_else(
+                || "sequential ".to_owned(),
+                |stride| format!("sequential (one every {stride}) "),
+            ),
             Walk::Interlocked => "sequential (interlocked) ".to_owned(),
             Walk::Parallel => "sequential (in parallel) ".to_owned(),
         },
@@ -30,7 +35,8 @@ pub(crate) fn replay(recorded: &Recorded, workload: &Workload) -> String {
 
 fn mix_of(workload: &Workload) -> String {
     let read_percent = 100_u8.saturating_sub(workload.write_percent).saturating_sub(workload.trim_percent);
-    let kinds = [("reads", read_percent), ("writes", workload.write_percent), ("trims", workload.trim_percent)];
+    let kinds =
+        [("reads", read_percent), ("writes", workload.write_percent), ("trims", workload.trim_percent)];
     let used: Vec<_> = kinds.into_iter().filter(|(_, percent)| *percent > 0).collect();
     let mix = match used[..] {
         [(kind, _)] => kind.to_owned(),

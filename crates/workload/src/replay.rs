@@ -51,7 +51,11 @@ impl Replay {
         let mut trace = how.apply(trace);
         forget_untouched(&mut trace);
         if !trace.events.iter().any(|event| event.op != TraceOp::Flush) {
-            return Err(Invalid::new("trace", &how.path, "a trace with reads, writes or trims that are not left out"));
+            return Err(Invalid::new(
+                "trace",
+                &how.path,
+                "a trace with reads, writes or trims that are not left out",
+            ));
         }
         redirect(&mut trace, &job.targets)?;
         let sums = Sums::of(&trace.events);
@@ -153,7 +157,10 @@ impl Recorded {
 
 impl std::fmt::Debug for Recorded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorded").field("events", &self.mine.len()).field("end", &self.end()).finish_non_exhaustive()
+        f.debug_struct("Recorded")
+            .field("events", &self.mine.len())
+            .field("end", &self.end())
+            .finish_non_exhaustive()
     }
 }
 
@@ -163,10 +170,8 @@ fn forget_untouched(trace: &mut Trace) {
     for event in &trace.events {
         places[usize::from(event.target)] = Some(0);
     }
-    let mut next = 0;
-    for place in places.iter_mut().flatten() {
+    for (place, next) in places.iter_mut().flatten().zip(0..) {
         *place = next;
-        next += 1;
     }
     let mut kept = places.iter();
     trace.targets.retain(|_| kept.next().is_some_and(Option::is_some));
@@ -319,7 +324,11 @@ impl Sums {
             let every = self.write.count.checked_div(count).filter(|_| self.write.count > 0)?;
             NonZeroU32::new(u32::try_from(every.max(1)).unwrap_or(u32::MAX))
         };
-        Durability { flush_every: every(self.flushes), flush_at_end: false, fua_every: every(self.durable_writes) }
+        Durability {
+            flush_every: every(self.flushes),
+            flush_at_end: false,
+            fua_every: every(self.durable_writes),
+        }
     }
 
     fn rate(&self) -> Rate {

@@ -177,7 +177,13 @@ mod tests {
 
     #[test]
     fn a_trace_is_scaled_aligned_and_thinned() {
-        let event = |at, offset, op| TraceEvent { at: Nanos(at), offset: Bytes(offset), length_bytes: 512, target: 0, op };
+        let event = |at, offset, op| TraceEvent {
+            at: Nanos(at),
+            offset: Bytes(offset),
+            length_bytes: 512,
+            target: 0,
+            op,
+        };
         let events = vec![event(0, 10_000, TraceOp::Read), event(900, 20_000, TraceOp::Write { fua: false })];
         let trace = Trace { targets: vec!["a".into()], events };
         let all = TraceUse { scale: 2, align: Bytes(4096), ..TraceUse::of("t") };

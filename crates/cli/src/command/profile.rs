@@ -18,7 +18,7 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
         let line = |profile: &&Profile| {
             format!("{:18} {:10} {}\n", profile.name, profile.provenance.name(), profile.summary)
         };
-        terminal::print(&application::profiles().iter().map(|profile| line(profile)).collect::<String>())?;
+        terminal::print(&application::profiles().iter().map(line).collect::<String>())?;
         return Ok(Exit::Done);
     }
     let (profile, _) = find(name)?;
@@ -37,15 +37,16 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
         scale: None,
         seed: limits.seed.unwrap_or_else(seed_from_clock),
     };
-    let print = |trial: &Trial| {
-        terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?)
-    };
+    let print =
+        |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?);
     if profile.needs_directory() {
         let directory = match &words.targets[..] {
             [] => PathBuf::from("."),
             [one] => PathBuf::from(one),
             [_, more, ..] => {
-                return Err(Refusal::new(Exit::Usage, format!("{more}: a profile takes one directory")).into());
+                return Err(
+                    Refusal::new(Exit::Usage, format!("{more}: a profile takes one directory")).into()
+                );
             }
         };
         if !directory.is_dir() {
@@ -56,7 +57,8 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
         return running.run_profile(&ProfileRun { profile, variant, directory, limits }, &print);
     }
     let [target] = &words.targets[..] else {
-        let problem = format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
+        let problem =
+            format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
         return Err(Refusal::new(Exit::Usage, problem).into());
     };
     let scenario = application::scenario(profile, variant, target, &limits)

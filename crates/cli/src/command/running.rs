@@ -80,7 +80,8 @@ impl Running {
     ) -> anyhow::Result<Exit> {
         if self.own.show_workload {
             let name = run.profile.name;
-            let problem = format!("--show-workload: {name} is a program over files; --explain says what it does");
+            let problem =
+                format!("--show-workload: {name} is a program over files; --explain says what it does");
             return Err(Refusal::new(Exit::Usage, problem).into());
         }
         let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
@@ -192,9 +193,8 @@ fn exit_of(trial: &Trial) -> Exit {
     let verdicts = &trial.recording.document.verdicts;
     // A load measures what it was told to: that this is unusual is no finding, that data is at risk is, and that an
     // application would not bear it.
-    let found = verdicts
-        .iter()
-        .any(|verdict| verdict.severity >= Severity::Danger || verdict.id == "limit-missed");
+    let found =
+        verdicts.iter().any(|verdict| verdict.severity >= Severity::Danger || verdict.id == "limit-missed");
     let ended = match &trial.ended {
         TrialEnded::Complete => Exit::Done,
         TrialEnded::Interrupted => Exit::NotMeasured,

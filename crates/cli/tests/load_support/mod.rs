@@ -147,3 +147,29 @@ impl LoopDevice {
         Ok(Self { path, _holds_it: opened? })
     }
 }
+
+/// A disk of memory that nobody else uses: what its counters say is what was done to it.
+pub(crate) struct Zram {
+    pub(crate) path: String,
+    number: String,
+}
+
+impl Zram {
+    /// A disk of `bytes`, if this machine gives one.
+    pub(crate) fn new(bytes: u64) -> Option<Self> {
+        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
+        let disk = Self { path: format!("/dev/zram{number}"), number };
+        std::fs::write(format!("/sys/block/zram{}/disksize", disk.number), bytes.to_string()).ok()?;
+        Path::new(&disk.path).exists().then_some(disk)
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let reset = std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
+        let removed = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
+        if let Err(error) = reset.and(removed) {
+            eprintln!("{} is left behind: {error}", self.path);
+        }
+    }
+}

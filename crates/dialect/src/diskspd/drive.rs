@@ -44,7 +44,7 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize) -> Worklo
         blocks: BlockSizes::one(block),
         access: access(target),
         write_percent: target.write_percent,
-        depth: if span.requests_are_shared() { span.request_count } else { target.requests },
+        depth: depth(span, target),
         stop: Stop::after(Nanos::secs(u64::from(span.duration))),
         durability: durability(target),
         rate: rate(target, threads),
@@ -56,6 +56,15 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize) -> Worklo
         },
         content: content(span, target),
         ..Workload::over(range(target), block)
+    }
+}
+
+/// Loads and stores to a mapping come one after the other, whatever is asked for.
+const fn depth(span: &TimeSpan, target: &Target) -> u32 {
+    match (target.mapped, span.requests_are_shared()) {
+        (true, _) => 1,
+        (false, true) => span.request_count,
+        (false, false) => target.requests,
     }
 }
 

@@ -52,7 +52,7 @@ impl Notes {
             "-z (RandSeed): nothing here follows from a seed",
         );
         for target in &span.targets {
-            self.of_caches(target);
+            self.of_caches(span, target);
             self.of_hints(target);
             self.of_offsets(span, target);
             self.of_writes(span, target);
@@ -75,7 +75,7 @@ impl Notes {
         );
     }
 
-    fn of_caches(&mut self, target: &Target) {
+    fn of_caches(&mut self, span: &TimeSpan, target: &Target) {
         self.when(
             target.cache == CacheMode::LocalOff && !target.mapped,
             "-Sr (DisableLocalCache): on a local file this is O_DIRECT",
@@ -87,6 +87,10 @@ impl Notes {
         self.when(
             target.mapped && target.write_through && target.flush.is_none() && target.write_percent > 0,
             "-Smw: write-through on a mapping is msync after each write",
+        );
+        self.when(
+            target.mapped && (target.requests > 1 || span.requests_are_shared()),
+            "-Sm (MemoryMappedIo): loads and stores come one after the other; each thread has one outstanding",
         );
         self.when(
             target.mapped && target.cache == CacheMode::LocalOff,

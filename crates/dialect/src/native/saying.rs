@@ -38,7 +38,8 @@ impl Words {
             start_delay: unless(&job.start_delay, &Nanos::ZERO),
             ..Self::default()
         };
-        let first = job.targets.first().map(|first| &first.name).or(job.trace.as_ref().map(|trace| &trace.path));
+        let first =
+            job.targets.first().map(|first| &first.name).or(job.trace.as_ref().map(|trace| &trace.path));
         if first != Some(&job.name) {
             words.name = Some(job.name.clone());
         }

@@ -14,8 +14,8 @@ use plumb_workload::{
 use serde::{Deserialize, Serialize};
 
 use super::typed::{Typed, choices};
-use crate::error::Error;
 use super::vocabulary::{SyncKind, Weights};
+use crate::error::Error;
 
 const WHERE: &str = "Where";
 const WHAT: &str = "What";

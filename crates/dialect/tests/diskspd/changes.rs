@@ -56,7 +56,7 @@ pub(crate) const CHANGES: &[(&str, What, &str, &str)] = &[
     ("-Sr", What::Opening, "t", "-Sr t"),
     ("-Sw", What::Requests, "-w100 t", "-w100 -Sw t"),
     ("-Sh", What::Requests, "-w100 t", "-w100 -Sh t"),
-    ("-Sm", What::Opening, "t", "-Sm t"),
+    ("-Sm", What::Opening, "-o1 t", "-o1 -Sm t"),
     ("-Smw", What::Requests, "-w100 -Sm t", "-w100 -Smw t"),
     ("-t", What::Requests, "t", "-t4 t"),
     ("-T", What::Requests, "-t2 t", "-t2 -T1m t"),

@@ -32,7 +32,10 @@ fn span() -> BoxedStrategy<Span> {
         1 => steady.prop_map(|steady| (Some(steady), None)),
         1 => target.prop_map(|target| (None, Some(target))),
     ];
-    let jobs = prop_oneof![vec(prop_oneof![4 => job(), 1 => replaying()], 1..4), job().prop_map(|job| vec![job.clone(), job])];
+    let jobs = prop_oneof![
+        vec(prop_oneof![4 => job(), 1 => replaying()], 1..4),
+        job().prop_map(|job| vec![job.clone(), job])
+    ];
     (prop_oneof![Just(Warmup::For(Nanos::ZERO)), warmup], nanos(), any::<bool>(), goal, jobs)
         .prop_map(|(warmup, cooldown, precondition, (steady, latency_target), mut jobs)| {
             for job in &mut jobs {
@@ -84,7 +87,8 @@ fn suit(job: &mut Job, searches: bool) {
 fn replaying() -> BoxedStrategy<Job> {
     let percent = prop_oneof![Just(100), 1_u32..].prop_map(TraceSpeed::Percent);
     let speed = prop_oneof![Just(TraceSpeed::Unpaced), percent];
-    let skip = any::<[bool; 4]>().prop_map(|[reads, writes, trims, flushes]| Skip { reads, writes, trims, flushes });
+    let skip =
+        any::<[bool; 4]>().prop_map(|[reads, writes, trims, flushes]| Skip { reads, writes, trims, flushes });
     let align = prop_oneof![Just(1), Just(4096), 1_u64..].prop_map(Bytes);
     let how = (name(), speed, prop_oneof![Just(1), 1_u64..], align, skip)
         .prop_map(|(path, speed, scale, align, skip)| TraceUse { path, speed, scale, align, skip });

@@ -25,7 +25,9 @@ impl Replaying {
     /// What comes next at `elapsed`; nothing starts from `end` on.
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         let is_over = end.is_some_and(|end| elapsed >= end);
-        let Some(event) = self.recorded.events().get(self.next).filter(|_| !is_over) else { return Next::End };
+        let Some(event) = self.recorded.events().get(self.next).filter(|_| !is_over) else {
+            return Next::End;
+        };
         let intended = self.recorded.is_paced().then_some(event.at);
         if let Some(at) = intended.filter(|at| *at > elapsed) {
             return Next::At(end.map_or(at, |end| at.min(end)));
@@ -48,8 +50,12 @@ impl Replaying {
     }
 }
 
-/// Whether every event lies on the blocks of a device; the first that does not is named.
-pub(crate) fn check(recorded: &Recorded, info: &DeviceInfo) -> Result<(), Error> {
+/// Checks that every event lies on the blocks of a device. A worker does so too; this is for who wants to know before
+/// anything is made ready.
+///
+/// # Errors
+/// The first event that does not.
+pub fn check(recorded: &Recorded, info: &DeviceInfo) -> Result<(), Error> {
     let block = info.logical_block.0;
     let off_grid = |bytes: Bytes| !bytes.0.is_multiple_of(block);
     let mut events = recorded.events().iter();

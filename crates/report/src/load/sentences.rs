@@ -154,11 +154,8 @@ fn of_span(span: &LoadSpan) -> Vec<String> {
 }
 
 fn of_transactions(transactions: &Transactions) -> Vec<String> {
-    let mut first = format!(
-        "{} transactions, {} per second",
-        count(transactions.count),
-        rate(transactions.per_second)
-    );
+    let mut first =
+        format!("{} transactions, {} per second", count(transactions.count), rate(transactions.per_second));
     if let Some(latency) = transactions.latency {
         first.push_str(&format!(
             ": half of them within {}, 99 of 100 within {}",
@@ -172,7 +169,13 @@ fn of_transactions(transactions: &Transactions) -> Vec<String> {
     let mut lines = vec![format!("{first}.")];
     let calls = transactions.calls.iter().map(|call| {
         let latency = &call.latency;
-        format!("{} {} (p50 {}, p99 {})", count(latency.count), call.name, duration(latency.p50), duration(latency.p99))
+        format!(
+            "{} {} (p50 {}, p99 {})",
+            count(latency.count),
+            call.name,
+            duration(latency.p50),
+            duration(latency.p99)
+        )
     });
     let calls: Vec<String> = calls.collect();
     if !calls.is_empty() {

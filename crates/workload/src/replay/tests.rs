@@ -23,7 +23,8 @@ fn trace() -> Trace {
 
 fn job(targets: &[&str]) -> (Job, TraceUse) {
     let how = TraceUse::of("t");
-    let workload = Workload { stop: Stop::default(), depth: 7, ..Workload::over(ByteRange::ALL, Bytes::kib(4)) };
+    let workload =
+        Workload { stop: Stop::default(), depth: 7, ..Workload::over(ByteRange::ALL, Bytes::kib(4)) };
     let targets = targets.iter().map(|name| TargetUse { name: (*name).to_owned(), weight: 1 }).collect();
     (Job { targets, trace: Some(how.clone()), ..Job::on("x", workload) }, how)
 }
@@ -42,7 +43,10 @@ fn events_go_to_the_targets_of_the_trace_or_those_of_the_job() {
     let (own, replayed) = replay(&[]).unwrap();
     assert_eq!(names(&own), ["a", "c"], "b is not touched");
     let times = |target: &Recorded| target.events().iter().map(|event| event.at.0).collect::<Vec<_>>();
-    assert_eq!(replayed.targets.iter().map(times).collect::<Vec<_>>(), [vec![10, 30], vec![0, 20, 2_000_000_000]]);
+    assert_eq!(
+        replayed.targets.iter().map(times).collect::<Vec<_>>(),
+        [vec![10, 30], vec![0, 20, 2_000_000_000]]
+    );
     let (one, replayed) = replay(&["z"]).unwrap();
     assert_eq!((names(&one), times(&replayed.targets[0])), (vec!["z"], vec![0, 10, 20, 30, 2_000_000_000]));
     let (each, _) = replay(&["y", "z"]).unwrap();
@@ -63,7 +67,10 @@ fn the_stand_in_says_what_the_events_are() {
     assert_eq!(workload.durability.flush_every, NonZeroU32::new(2));
     assert_eq!(workload.rate, Rate::Scheduled { amount: Amount::Iops(2.0), arrival: Arrival::Fixed });
     assert!(recorded.changes());
-    assert_eq!(recorded.operation(1), Some(Operation::Write { offset: Bytes(0), length: Bytes(4096), generation: 2, fua: false }));
+    assert_eq!(
+        recorded.operation(1),
+        Some(Operation::Write { offset: Bytes(0), length: Bytes(4096), generation: 2, fua: false })
+    );
     assert_eq!((recorded.operation(3), recorded.operation(5)), (Some(Operation::Flush), None));
 }
 

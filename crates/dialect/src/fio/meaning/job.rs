@@ -211,7 +211,14 @@ impl<'a> Maker<'a> {
             (None, Some(Size::Percent(_)) | None) => None,
         };
         let targets = redirect.cloned().into_iter().collect();
-        Ok(Job { workload, targets, size, depth_shared: false, trace: Some(trace.clone()), ..self.base.clone() })
+        Ok(Job {
+            workload,
+            targets,
+            size,
+            depth_shared: false,
+            trace: Some(trace.clone()),
+            ..self.base.clone()
+        })
     }
 }
 

@@ -37,7 +37,9 @@ pub(super) fn read(file: impl BufRead) -> Result<Trace, Error> {
         }
         if count > 0 {
             let done = reader.line(&words[..count]);
-            done.map_err(|problem| Error::new(format!("line {number}"), format!("`{}` {problem}", shown(line))))?;
+            done.map_err(|problem| {
+                Error::new(format!("line {number}"), format!("`{}` {problem}", shown(line)))
+            })?;
         }
     }
     Ok(reader.builder.finish())
@@ -62,7 +64,8 @@ impl<R: BufRead> Lines<R> {
         let place = || format!("line {}", self.number);
         self.line.clear();
         let mut limited = (&mut self.file).take(LINE_MAX);
-        let length = limited.read_until(b'\n', &mut self.line).map_err(|error| unreadable(&place(), &error))?;
+        let length =
+            limited.read_until(b'\n', &mut self.line).map_err(|error| unreadable(&place(), &error))?;
         if length == 0 {
             return Ok(None);
         }

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use plumb_block::{Bytes, Nanos};
-pub use plumb_workload::{Skip, Trace, TraceEvent, TraceOp};
 use plumb_workload::Workload;
+pub use plumb_workload::{Skip, Trace, TraceEvent, TraceOp};
 
 use crate::Error;
 
@@ -101,7 +101,10 @@ impl Builder {
     /// Adds what was done to `target`.
     fn add(&mut self, target: u16, done: Done) -> Result<(), String> {
         if self.trace.events.len() == Trace::EVENTS_MAX {
-            return Err(format!("is one event more than the {} that are taken: cut the trace", Trace::EVENTS_MAX));
+            return Err(format!(
+                "is one event more than the {} that are taken: cut the trace",
+                Trace::EVENTS_MAX
+            ));
         }
         let Done { at, op, offset, length } = done;
         let most = if op == TraceOp::Trim { u64::from(u32::MAX) } else { Workload::BLOCK_MAX.0 };

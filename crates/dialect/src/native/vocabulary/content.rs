@@ -22,7 +22,8 @@ impl Vocabulary for Content {
         match kind {
             "reducible" => {
                 let (compress, dedup) = parameter.split_once('/')?;
-                let (compress_percent, dedup_percent) = (u8::parse(compress)?, u8::parse(dedup)?);
+                let percent = |text: &str| u8::parse(text.strip_suffix('%').unwrap_or(text));
+                let (compress_percent, dedup_percent) = (percent(compress)?, percent(dedup)?);
                 Some(Self::Reducible { compress_percent, dedup_percent })
             }
             "buffer" => Bytes::parse(parameter).map(Self::Buffer),

@@ -66,11 +66,12 @@ fn a_mapping_is_flushed_after_each_write() {
 
 /// The bytes of all writes.
 fn bytes(stream: &Stream) -> Vec<&Vec<u8>> {
-    let carried = |carried| match carried {
-        &Carried::Bytes(ref bytes) => bytes,
+    let writes = stream.writes().into_iter();
+    let bytes = writes.map(|seen| match &seen.carried {
+        Carried::Bytes(bytes) => bytes,
         other => panic!("{other:?}"),
-    };
-    stream.writes().iter().map(|seen| carried(&seen.carried)).collect()
+    });
+    bytes.collect()
 }
 
 #[test]

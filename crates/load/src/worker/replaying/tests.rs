@@ -70,12 +70,17 @@ fn every_event_starts_at_its_time_and_carries_its_generation() {
     let (asked, outcome) = drive(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
     let expected: Vec<_> = events
         .iter()
-        .map(|event| (event.at, op_of(event.op), Lba(event.offset.0 / 512), u64::from(event.length_bytes) / 512))
+        .map(|event| {
+            (event.at, op_of(event.op), Lba(event.offset.0 / 512), u64::from(event.length_bytes) / 512)
+        })
         .collect();
     assert_eq!(as_asked(&asked), expected);
     let generations: Vec<_> = asked.iter().filter_map(|asked| asked.generation).collect();
     assert_eq!(generations, [1, 3, 5]);
-    assert_eq!((outcome.write.operations(), outcome.read.operations(), outcome.flush.operations()), (3, 1, 1));
+    assert_eq!(
+        (outcome.write.operations(), outcome.read.operations(), outcome.flush.operations()),
+        (3, 1, 1)
+    );
     assert_eq!((outcome.late_starts, outcome.unstarted, outcome.backlog_max), (0, 0, Nanos::ZERO));
     let intended = outcome.write.latency_from_intended_start.unwrap();
     assert_eq!(intended.count(), 3);
