@@ -187,7 +187,11 @@ fn describe(
         transactions: Some(Transactions {
             count: measured.transactions.count(),
             per_second: measured.transactions_per_second().unwrap_or(0.0),
-            syncs_each: measured.syncs_per_transaction(),
+            // SQLite syncs by itself, which is not seen from here.
+            syncs_each: match run.profile.work {
+                application::Work::Sqlite(_) => None,
+                _ => measured.syncs_per_transaction(),
+            },
             latency: measured.transactions.summary(),
             calls: calls.collect(),
         }),

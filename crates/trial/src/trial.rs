@@ -74,6 +74,8 @@ pub enum TrialEnded {
     Complete,
     /// It was told to stop.
     Interrupted,
+    /// It ran to its end, but nothing completed in the window.
+    Empty,
     /// It could not be recorded, although it was measured.
     NotRecorded(String),
     /// Something failed.
@@ -124,6 +126,9 @@ fn run_on(
             Ended::Interrupted => ended = TrialEnded::Interrupted,
             Ended::Failed(fault) => ended = TrialEnded::Failed(in_one_line(fault)),
         }
+        if ended == TrialEnded::Complete && is_empty(&run) {
+            ended = TrialEnded::Empty;
+        }
         runs.push(run);
         if ended != TrialEnded::Complete {
             break;
@@ -150,6 +155,12 @@ fn run_on(
 fn latency_excess(targets: &Targets) -> Nanos {
     let batches = |one: &Use| one.opened.engine.depth_max().is_none();
     if targets.uses.iter().any(batches) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
+}
+
+/// Whether nothing at all completed in the window.
+fn is_empty(run: &SpanRun) -> bool {
+    let total = run.ran.result.total();
+    total.operations().operations() + total.flush.operations() == 0
 }
 
 /// The limits of the profile that the scenario is of, if it is of one.
@@ -234,6 +245,7 @@ fn describe(
         incomplete_because: match ended {
             TrialEnded::Complete => None,
             TrialEnded::Interrupted => Some("interrupted".to_owned()),
+            TrialEnded::Empty => Some("no operation completed while it was measured".to_owned()),
             TrialEnded::NotRecorded(why) | TrialEnded::Failed(why) => Some(why.clone()),
         },
         failed: matches!(ended, TrialEnded::Failed(_)),

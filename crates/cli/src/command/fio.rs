@@ -13,7 +13,7 @@ use plumb_trial::Trial;
 use plumb_workload::Scenario;
 
 use crate::command::running::{Running, read_file, usage};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::{own, terminal};
 
 /// Runs what was typed.
@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if invocation.output.parse_only {
         return Ok(Exit::Done);
     }
+    check_output(invocation.output.file.as_deref())?;
     if !running.own.show_workload {
         forget_cached(&invocation.meaning.scenario);
     }
@@ -57,6 +58,19 @@ fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machin
     match &invocation.output.file {
         Some(path) => Ok(replace(path.as_ref(), text.as_bytes())?),
         None => terminal::print(&text),
+    }
+}
+
+/// Refuses an output file that cannot be made before anything runs for it.
+fn check_output(file: Option<&str>) -> Result<(), Refusal> {
+    let parent =
+        file.and_then(|file| Path::new(file).parent()).filter(|parent| !parent.as_os_str().is_empty());
+    match (file, parent) {
+        (Some(file), Some(parent)) if !parent.is_dir() => {
+            let problem = format!("--output={file}: there is no directory {}", parent.display());
+            Err(Refusal::new(Exit::Usage, problem))
+        }
+        _ => Ok(()),
     }
 }
 

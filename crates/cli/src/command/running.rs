@@ -180,6 +180,7 @@ fn say_end(trial: &Trial) {
     match &trial.ended {
         TrialEnded::Complete => {}
         TrialEnded::Interrupted => terminal::say("plumb: interrupted; what was measured until then is kept"),
+        TrialEnded::Empty => terminal::say("plumb: no operation completed while it was measured"),
         TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
             terminal::say(&format!("plumb: {reason}"));
         }
@@ -197,7 +198,7 @@ fn exit_of(trial: &Trial) -> Exit {
         verdicts.iter().any(|verdict| verdict.severity >= Severity::Danger || verdict.id == "limit-missed");
     let ended = match &trial.ended {
         TrialEnded::Complete => Exit::Done,
-        TrialEnded::Interrupted => Exit::NotMeasured,
+        TrialEnded::Interrupted | TrialEnded::Empty => Exit::NotMeasured,
         TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
     };
     if found { ended.and(Exit::Finding) } else { ended }

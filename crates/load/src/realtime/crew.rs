@@ -24,6 +24,8 @@ use crate::worker::{POLL_MAX, Worker};
 const TICK: Nanos = Nanos::millis(25);
 /// How often the observer is called.
 const OBSERVED_EVERY: Nanos = Nanos::millis(100);
+/// How long threads may take to get going before the others start without them.
+const READY_WITHIN: Nanos = Nanos::secs(5);
 /// How long threads that have reported may take to let go of their queues before they are left behind.
 const LET_GO_WITHIN: Nanos = Nanos::secs(5);
 
@@ -61,6 +63,7 @@ pub(super) struct Crew<'a> {
     start: Nanos,
     stop: Arc<AtomicBool>,
     members: Vec<Member>,
+    ready: Receiver<()>,
     reports: Receiver<Report>,
     fault: Option<Fault>,
 }
@@ -69,6 +72,7 @@ impl<'a> Crew<'a> {
     /// Makes the threads, which wait for their start.
     pub(super) fn gather(teams: Vec<Team>, conduct: &'a Conduct<'a>) -> Self {
         let (report, reports) = channel();
+        let (tell_ready, ready) = channel();
         let mut crew = Self {
             conduct,
             window: Arc::new(Window::closed(conduct.cooldown)),
@@ -77,11 +81,12 @@ impl<'a> Crew<'a> {
             start: Nanos::ZERO,
             stop: Arc::new(AtomicBool::new(false)),
             members: Vec::new(),
+            ready,
             reports,
             fault: None,
         };
         for (index, team) in teams.into_iter().enumerate() {
-            if !crew.hire(index, team, &report) {
+            if !crew.hire(index, team, &report, &tell_ready) {
                 break;
             }
         }
@@ -89,7 +94,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Makes one thread. Says whether that was possible.
-    fn hire(&mut self, index: usize, team: Team, report: &Sender<Report>) -> bool {
+    fn hire(&mut self, index: usize, team: Team, report: &Sender<Report>, ready: &Sender<()>) -> bool {
         let (go, start) = channel();
         let boards = team.workers.iter().map(Worker::board).collect();
         let answer_within = team.workers.iter().map(Worker::answer_within).max().unwrap_or(Nanos::ZERO);
@@ -100,6 +105,7 @@ impl<'a> Crew<'a> {
             stop: Arc::clone(&self.stop),
             window: Arc::clone(&self.window),
             seen_at: Arc::clone(&seen_at),
+            ready: ready.clone(),
             report: report.clone(),
         };
         let thread =
@@ -114,8 +120,15 @@ impl<'a> Crew<'a> {
         !over
     }
 
-    /// Starts all of them.
+    /// Starts all of them, once each runs: a thread that is still to get its processor would miss its window.
     pub(super) fn start(&mut self) {
+        let deadline = self.conduct.clock.now().saturating_add(READY_WITHIN);
+        for _ in self.members.iter().filter(|member| !member.over) {
+            let left = Duration::from_nanos(deadline.since(self.conduct.clock.now()).0);
+            if self.ready.recv_timeout(left).is_err() {
+                break;
+            }
+        }
         self.start = self.conduct.clock.now();
         if let Warmup::For(warmup) = self.conduct.warmup {
             self.begin_at(self.start.saturating_add(warmup), true);

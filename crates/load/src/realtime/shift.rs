@@ -35,6 +35,8 @@ pub(super) struct Shift {
     pub(super) window: Arc<Window>,
     /// When the team last came back from its queues.
     pub(super) seen_at: Arc<AtomicU64>,
+    /// Told once the thread runs and is ready to start.
+    pub(super) ready: Sender<()>,
     pub(super) report: Sender<Report>,
 }
 
@@ -49,6 +51,10 @@ impl Shift {
     /// The whole work of the thread, from the start that it is told.
     pub(super) fn work(self, mut team: Team, start: &Receiver<Nanos>) {
         let ready = team.prepare.take().map_or(Ok(()), |prepare| prepare());
+        if self.ready.send(()).is_err() {
+            // The calling thread is gone, and so is the start.
+            return;
+        }
         let Ok(start) = start.recv() else { return };
         let mut account = Account { read: team.cpu, before: None, used: None };
         let fault = match ready {

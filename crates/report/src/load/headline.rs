@@ -14,7 +14,8 @@ impl Headline {
         let worst = serious.iter().map(|finding| finding.severity).max();
         let why = incomplete(document);
         let summary = summary(document);
-        let measured = document.total.application.operations > 0;
+        let transactions = document.transactions.as_ref().is_some_and(|transactions| transactions.count > 0);
+        let measured = document.total.application.operations > 0 || transactions;
         let (label, verdict, mut meaning) =
             match (serious.iter().find(|finding| Some(finding.severity) == worst), &why) {
                 (Some(first), _) => {
@@ -52,6 +53,15 @@ fn summary(document: &LoadDocument) -> String {
             count(side.operations),
             document.spans.len(),
             duration(document.duration)
+        );
+    }
+    let transactions = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
+    if let Some((transactions, latency)) = transactions.and_then(|done| Some((done, done.latency?))) {
+        return format!(
+            "{} transactions per second; half of them within {}, 99 of 100 within {}.",
+            rate(transactions.per_second),
+            duration(latency.p50),
+            duration(latency.p99)
         );
     }
     let Some(latency) = side.latency.as_ref().filter(|_| side.operations > 0) else {

@@ -80,7 +80,12 @@ pub(crate) fn unknown_storage(document: &LoadDocument) -> Vec<String> {
 pub(crate) fn description(document: &LoadDocument, target: &LoadTarget) -> String {
     let Some(job) = document.job_of(target) else { return String::new() };
     let depth = target.sides.depth.map_or_else(String::new, |depth| format!(", {} in flight", count(depth)));
-    format!("{}, {}{depth}, over {}", job.description, job.caching.word(), bytes(target.range_bytes as f64))
+    // What an application touches has no range.
+    let range = match target.range_bytes {
+        0 => String::new(),
+        range => format!(", over {}", bytes(range as f64)),
+    };
+    format!("{}, {}{depth}{range}", job.description, job.caching.word())
 }
 
 fn of_target(document: &LoadDocument, target: &LoadTarget) -> String {
