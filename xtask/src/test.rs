@@ -15,12 +15,24 @@ use crate::tally::Tally;
 use crate::{guest, lint};
 
 /// What the tests use for real, beside what the guests need.
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 18] = [
     Program { name: "fio", package: "fio" },
     Program { name: "chromium", package: "chromium" },
     Program { name: "promtool", package: "prometheus" },
     Program { name: "losetup", package: "mount" },
     Program { name: "mkfs.ext4", package: "e2fsprogs" },
+    Program { name: "mkfs.xfs", package: "xfsprogs" },
+    Program { name: "mkfs.btrfs", package: "btrfs-progs" },
+    Program { name: "mkfs.vfat", package: "dosfstools" },
+    Program { name: "mkfs.exfat", package: "exfatprogs" },
+    Program { name: "mkfs.ntfs", package: "ntfs-3g" },
+    Program { name: "mkfs.f2fs", package: "f2fs-tools" },
+    Program { name: "mkfs.jfs", package: "jfsutils" },
+    Program { name: "mkfs.nilfs2", package: "nilfs-tools" },
+    Program { name: "mkfs.reiserfs", package: "reiserfsprogs" },
+    Program { name: "mkfs.erofs", package: "erofs-utils" },
+    Program { name: "sfdisk", package: "fdisk" },
+    Program { name: "strace", package: "strace" },
     Program { name: "python3", package: "python3" },
 ];
 

@@ -45,7 +45,7 @@ fn output_goes_whole_to_a_file_and_leaves_stdout_empty() {
     let document: Value = serde_json::from_slice(&std::fs::read(place.path("o.json")).unwrap()).unwrap();
     assert_eq!(document["jobs"].as_array().unwrap().len(), 2);
     let nowhere = place.run("fio job.fio --output=no/such/o.json");
-    assert_eq!(nowhere.status.code(), Some(5), "{}", said(&nowhere));
+    assert_eq!(nowhere.status.code(), Some(2), "{}", said(&nowhere));
     assert!(stderr(&nowhere).contains("no/such/o.json"), "{}", said(&nowhere));
 }
 

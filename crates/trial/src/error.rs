@@ -95,6 +95,7 @@ impl TrialError {
             },
             Self::Interrupted => FailureKind::NotMeasured,
             Self::Application(error) => crate::profile::kind_of(error),
+            Self::Recording(plumb_measure::Error::Occupied { .. }) => FailureKind::Usage,
             Self::Flush { .. } | Self::Recording(_) => FailureKind::Failed,
         }
     }

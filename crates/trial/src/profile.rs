@@ -9,6 +9,7 @@ use plumb_application::{self as application, Limits, Measured, Moment, Place, Pr
 use plumb_block::{Bytes, Clock, FileStore};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
+use plumb_measure::RunDirectory;
 use plumb_report::load::{
     Caching, CallLatency, DeviceFacts, LoadDocument, LoadJob, LoadSpan, LoadTarget, Transactions,
 };
@@ -54,6 +55,8 @@ pub fn run_profile(
     };
     let free = space::space_at(&directory).ok().map(|space| space.free);
     let place = Place::Directory { path: directory.clone(), free, open: &open };
+    RunDirectory::check(&request.out)?;
+    let directory_of_run = record::begin(request, run.limits.seed)?;
     let mut looking = Looking { watcher, beneath: &beneath, name: run.profile.name, before: None, cpu: None };
     let measured =
         application::run(run.profile, run.variant, &place, &run.limits, &**clock, stop, &mut |moment| {
@@ -71,11 +74,15 @@ pub fn run_profile(
     let (measured, ended) = match measured {
         Ok(measured) if stop.load(Ordering::Relaxed) => (measured, TrialEnded::Interrupted),
         Ok(measured) => (measured, TrialEnded::Complete),
-        Err(error) => return Err(TrialError::Application(error)),
+        Err(error) => {
+            directory_of_run.abandon()?;
+            return Err(TrialError::Application(error));
+        }
     };
     let document = describe(request, run, &directory, &measured, (storage, cpu), &ended);
     let outcomes = [measured.outcome.clone()];
-    let Recorded { recording, run_directory, lost } = record::keep(request, document, &outcomes, time_of_day);
+    let Recorded { recording, run_directory, lost } =
+        record::keep(directory_of_run, document, &outcomes, time_of_day);
     let ended = match (lost, ended) {
         (Some(why), TrialEnded::Complete) => TrialEnded::NotRecorded(why),
         (_, ended) => ended,

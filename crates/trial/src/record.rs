@@ -19,10 +19,21 @@ pub(crate) struct Recorded {
     pub(crate) lost: Option<String>,
 }
 
+/// Begins the recording, so that also a run that is killed leaves its manifest, which says that it has not ended.
+///
+/// # Errors
+/// If there is no place for it.
+pub(crate) fn begin(request: &Request, seed: u64) -> plumb_measure::Result<RunDirectory> {
+    let mut manifest = Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
+    manifest.kernel = surroundings::kernel();
+    manifest.host = surroundings::host();
+    RunDirectory::create_out(&request.out, &manifest)
+}
+
 /// Judges the document, whose verdicts so far stay, and writes it with the distributions and the time series of every target. A recording that
 /// cannot be written does not take the result with it.
 pub(crate) fn keep(
-    request: &Request,
+    directory: RunDirectory,
     mut document: LoadDocument,
     outcomes: &[LoadOutcome],
     time_of_day: &dyn Fn() -> String,
@@ -30,7 +41,7 @@ pub(crate) fn keep(
     let limits = std::mem::take(&mut document.verdicts);
     document.verdicts = verdict::judge_load(&document);
     document.verdicts.extend(limits);
-    match write(request, &mut document, outcomes, time_of_day) {
+    match write(directory, &mut document, outcomes, time_of_day) {
         Ok((recording, path)) => Recorded { recording, run_directory: Some(path), lost: None },
         Err(error) => {
             document.run_directory = None;
@@ -41,13 +52,12 @@ pub(crate) fn keep(
 }
 
 fn write(
-    request: &Request,
+    mut directory: RunDirectory,
     document: &mut LoadDocument,
     outcomes: &[LoadOutcome],
     time_of_day: &dyn Fn() -> String,
 ) -> plumb_measure::Result<(LoadRecording, PathBuf)> {
-    let manifest = manifest(request, document);
-    let directory = RunDirectory::create_out(&request.out, &manifest)?;
+    directory.update_manifest(|manifest| complete(manifest, document))?;
     let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
     document.run_directory = Some(shown.display().to_string());
     directory.write_result(document)?;
@@ -91,14 +101,11 @@ fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
     all
 }
 
-fn manifest(request: &Request, document: &LoadDocument) -> Manifest {
-    let mut manifest =
-        Manifest::starting(&request.command, request.argv.clone(), document.seed, &request.started_at);
+/// What the manifest says once it is known.
+fn complete(manifest: &mut Manifest, document: &LoadDocument) {
     let mut names: Vec<&str> = document.targets.iter().map(|target| target.name.as_str()).collect();
     names.dedup();
     manifest.target = Some(names.join(" "));
-    manifest.kernel.clone_from(&document.environment.kernel);
-    manifest.host.clone_from(&document.environment.host);
     for target in &document.targets {
         let devices = target.sides.storage.iter().flat_map(|side| &side.devices);
         for device in devices {
@@ -107,7 +114,6 @@ fn manifest(request: &Request, document: &LoadDocument) -> Manifest {
             }
         }
     }
-    manifest
 }
 
 /// The document of a run of which nothing is known yet.

@@ -8,8 +8,8 @@ use plumb_application::Profile;
 use plumb_block::{Bytes, Clock, Nanos, in_one_line};
 use plumb_linux::pagecache;
 use plumb_load::{LATENCY_EXCESS_MAX, LoadOutcome};
-use plumb_measure::Out;
 use plumb_measure::process::surroundings;
+use plumb_measure::{Out, RunDirectory};
 use plumb_path::Finding;
 use plumb_report::LoadRecording;
 use plumb_report::load::LoadDocument;
@@ -93,6 +93,7 @@ pub fn run(
     stop: &AtomicBool,
     time_of_day: &dyn Fn() -> String,
 ) -> Result<Trial, TrialError> {
+    RunDirectory::check(&request.out)?;
     let targets =
         Targets::open(&request.scenario, &request.replays, &request.permission, clock, watcher, stop)?;
     let trial = run_on(request, &targets, clock, watcher, stop, time_of_day);
@@ -117,9 +118,21 @@ fn run_on(
     let mut runs: Vec<SpanRun> = Vec::new();
     let mut facts: Vec<Facts> = Vec::new();
     let mut ended = TrialEnded::Complete;
+    let directory = record::begin(request, seed_of(&request.scenario))?;
     for number in 0..request.scenario.spans.len() {
         let before = Before::read(targets, number);
-        let run = Stage { targets, clock, stop, watcher }.run_span(number, &request.scenario)?;
+        let run = match (Stage { targets, clock, stop, watcher }).run_span(number, &request.scenario) {
+            Ok(run) => run,
+            Err(error) if runs.is_empty() => {
+                directory.abandon()?;
+                return Err(error);
+            }
+            // What the spans before have measured is not lost.
+            Err(error) => {
+                ended = TrialEnded::Failed(in_one_line(&error));
+                break;
+            }
+        };
         facts.extend(before.after(targets, number, &request.scenario));
         match &run.ran.ended {
             Ended::Complete => {}
@@ -141,7 +154,8 @@ fn run_on(
     let results = runs.iter().map(|run| &run.ran.result);
     let outcomes: Vec<LoadOutcome> =
         results.flat_map(|result| (0..result.targets.len()).map(|index| result.of_target(index))).collect();
-    let Recorded { recording, run_directory, lost } = record::keep(request, document, &outcomes, time_of_day);
+    let Recorded { recording, run_directory, lost } =
+        record::keep(directory, document, &outcomes, time_of_day);
     if let (Some(why), TrialEnded::Complete) = (lost, &ended) {
         ended = TrialEnded::NotRecorded(why);
     }
@@ -149,6 +163,12 @@ fn run_on(
         ended = TrialEnded::Interrupted;
     }
     Ok(Trial { spans: runs, recording, ended, run_directory })
+}
+
+/// The seed of a scenario: that of its first job.
+fn seed_of(scenario: &Scenario) -> u64 {
+    let first = scenario.spans.first().and_then(|span| span.jobs.first());
+    first.map_or(0, |job| job.workload.seed)
 }
 
 /// By how much latencies may be too long.
@@ -237,9 +257,8 @@ fn describe(
         all_targets.extend(described);
     }
     let total = spans::whole(runs, &all_spans, &all_targets);
-    let seed = request.scenario.spans.first().and_then(|span| span.jobs.first());
     LoadDocument {
-        seed: seed.map_or(0, |job| job.workload.seed),
+        seed: seed_of(&request.scenario),
         duration: all_spans.iter().map(|span| span.duration).sum(),
         complete: *ended == TrialEnded::Complete,
         incomplete_because: match ended {

@@ -1,7 +1,6 @@
 //! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -122,9 +121,6 @@ impl Running {
     }
 
     fn trial(&self, spans: usize, run: &Run<'_>) -> anyhow::Result<Trial> {
-        if let Some(out) = &self.own.out {
-            check_out(out)?;
-        }
         let stop = stop::on_signals()?;
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let mut watcher = self.watcher(spans, &stop);
@@ -144,21 +140,6 @@ impl Running {
             terminal::say("plumb: no live view: stderr is not a terminal");
         }
         Box::new(Bar::on_stderr(spans))
-    }
-}
-
-/// Refuses a directory that holds something else before anything is measured, and not only when it is to be written.
-fn check_out(out: &Path) -> Result<(), Refusal> {
-    if out.exists() && !out.is_dir() {
-        return Err(Refusal::new(Exit::Usage, format!("--out {}: it is not a directory", out.display())));
-    }
-    let first = std::fs::read_dir(out).ok().and_then(|mut entries| entries.next()?.ok());
-    match first {
-        Some(first) if !out.join("manifest.json").is_file() => {
-            let found = first.file_name().to_string_lossy().into_owned();
-            Err(Refusal::because(Exit::Usage, plumb_measure::Error::Occupied { path: out.to_owned(), found }))
-        }
-        _ => Ok(()),
     }
 }
 

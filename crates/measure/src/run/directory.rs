@@ -85,6 +85,35 @@ impl RunDirectory {
         }))
     }
 
+    /// Whether a run could be kept there, as far as that can be said without writing anything: to be asked before much
+    /// work is done for it.
+    ///
+    /// # Errors
+    /// If `out` is a place that holds something else.
+    pub fn check(out: &Out) -> Result<()> {
+        match out {
+            Out::At(path) if path.is_dir() => check_free(path),
+            Out::At(path) if path.exists() => {
+                Err(Error::Occupied { path: path.clone(), found: "a file in its place".to_owned() })
+            }
+            Out::At(_) | Out::Within { .. } => Ok(()),
+        }
+    }
+
+    /// Gives the directory up before anything was measured: takes its manifest away, and the directory too if nothing
+    /// else is in it.
+    ///
+    /// # Errors
+    /// If the manifest cannot be removed.
+    pub fn abandon(self) -> Result<()> {
+        let manifest = self.path.join(MANIFEST);
+        fs::remove_file(&manifest).map_err(|source| Error::io("remove", &manifest, source))?;
+        match fs::remove_dir(&self.path) {
+            // Somebody else's files may stand beside.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -196,15 +225,21 @@ fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::R
 }
 
 /// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a run.
-fn clear_earlier_run(directory: &Path) -> Result<()> {
+/// Refuses a directory that holds something else than a run.
+fn check_free(directory: &Path) -> Result<()> {
     let mut entries =
         fs::read_dir(directory).map_err(|source| Error::io("read the directory", directory, source))?;
     let Some(first) = entries.next() else { return Ok(()) };
-    if !is_run(directory) {
-        let found =
-            first.map_or_else(|error| error.to_string(), |e| e.file_name().to_string_lossy().into_owned());
-        return Err(Error::Occupied { path: directory.to_owned(), found });
+    if is_run(directory) {
+        return Ok(());
     }
+    let found =
+        first.map_or_else(|error| error.to_string(), |e| e.file_name().to_string_lossy().into_owned());
+    Err(Error::Occupied { path: directory.to_owned(), found })
+}
+
+fn clear_earlier_run(directory: &Path) -> Result<()> {
+    check_free(directory)?;
     for name in OWNED {
         let path = directory.join(name);
         match fs::remove_file(&path) {
