@@ -3,11 +3,11 @@
 //! `--name` begins a job; options before the first `--name`, or after `--name=global`, hold for all that follow,
 //! those in job files too. An option's value is in the same argument or in the next one.
 
-use super::edit;
 use super::invocation::{Format, Output};
 use super::job_file;
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
+use crate::nearest::nearest;
 use crate::{Error, Machine};
 
 /// What was typed.
@@ -223,7 +223,7 @@ impl Reader {
 
 /// The error of an unknown option, if one of fio's own is nearer.
 fn like_own(name: &str, error: Error) -> Error {
-    match edit::nearest(name, OWN.iter().map(|(own, _)| *own)) {
+    match nearest(name, OWN.iter().map(|(own, _)| *own)) {
         Some(near) => error.remedy(format!("did you mean `--{near}`?")),
         None => error,
     }

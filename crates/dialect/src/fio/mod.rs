@@ -11,7 +11,6 @@
 //! from it; writes carry stamped noise.
 
 mod command_line;
-mod edit;
 mod invocation;
 mod job_file;
 mod meaning;

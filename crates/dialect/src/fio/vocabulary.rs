@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::edit;
 use crate::Error;
+use crate::nearest::nearest;
 
 /// An option that fio knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
         return Ok(*known);
     }
     let error = Error::new(place, format!("`{typed}` is not an option of fio"));
-    Err(match edit::nearest(&plain, KNOWN.keys().copied()) {
+    Err(match nearest(&plain, KNOWN.keys().copied()) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),
         None => error.remedy("see fio(1) for its options"),
     })

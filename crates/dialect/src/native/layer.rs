@@ -6,10 +6,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::lines::Lines;
-use super::nearest::nearest;
 use super::rules;
 use super::words::{SPAN_WORDS, Words};
 use crate::Error;
+use crate::nearest::nearest;
 
 /// Words with the places where they stand.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ fn check_word(word: &str, place: &str, scope: Scope, known: &[String], inner: &[
     let error = Error::new(place, format!("{shown}: no such word"));
     let candidates: Vec<String> =
         known.iter().cloned().chain(inner.iter().map(|&inner| inner.to_owned())).collect();
-    Err(match nearest(&shown, &candidates) {
+    Err(match nearest(&shown, candidates.iter().map(String::as_str)) {
         Some(near) => error.remedy(format!("did you mean {near}?")),
         None => error.remedy("`plumb load --help` lists the words, here without their dashes"),
     })

@@ -16,7 +16,6 @@ mod fault;
 mod layer;
 mod lines;
 mod meaning;
-mod nearest;
 mod read;
 mod rules;
 mod saying;

@@ -1,8 +1,8 @@
 //! How far two words are apart, to find what was probably meant.
 
-/// The candidate nearest to `word`, if one is near: at most a third of its letters away.
-pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let farthest = (word.chars().count() / 3).max(1);
+/// The candidate nearest to `word`, if one is near: at most a third of its letters away, and four at most.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let farthest = (word.chars().count() / 3).clamp(1, 4);
     candidates
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= farthest)
