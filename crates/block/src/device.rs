@@ -62,7 +62,7 @@ pub trait Queue: Send {
     /// Hands submitted requests to the device, waits as told, and appends what has completed to `completions`.
     /// Returns how many were appended.
     ///
-    /// In virtual time it never waits: only the world moves the clock.
+    /// In virtual time a poll that waits moves the clock of the whole world, so whoever has several queues does not wait.
     ///
     /// # Errors
     /// If the queue itself is broken; requests in flight are then unanswered.

@@ -23,6 +23,7 @@ pub mod in_flight;
 pub mod ledger;
 pub mod observer;
 pub mod outcome;
+mod phases;
 pub mod progress;
 pub mod read_back;
 pub mod realtime;
@@ -30,6 +31,7 @@ mod recorder;
 #[cfg(test)]
 mod scripted;
 mod settling;
+mod share;
 pub mod span;
 pub mod team;
 pub mod virtual_time;
@@ -47,10 +49,11 @@ pub use read_back::read_back;
 pub use realtime::{Conduct, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
 pub use span::{CpuUse, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult};
 pub use team::{Prepare, SharedDepth, Team};
-pub use virtual_time::run_virtual;
+pub use virtual_time::{AdvanceWorld, run_teams_virtual, run_virtual};
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};
 
 /// By how much a latency may be recorded too long where many requests are in flight at once: what completes first in a
-/// batch waits so long for the others at most. Where requests go one at a time each has readings of its own.
-pub const LATENCY_EXCESS_MAX: plumb_block::Nanos = batch::Batch::PATIENCE;
+/// batch waits so long for the others at most. Where requests go one at a time each has readings of its own. Stalls are
+/// the exception, and counted: [`LoadOutcome::latencies_late`].
+pub const LATENCY_EXCESS_MAX: plumb_block::Nanos = batch::Batch::EXCESS_MAX;

@@ -3,6 +3,7 @@
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
 use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness};
 
+use crate::in_flight::Kind;
 use crate::ledger::Verified;
 
 /// All that a load measured: the workers together.
@@ -26,6 +27,9 @@ pub struct LoadOutcome {
     pub ending: Ending,
     /// The most requests that were in flight at once, summed over workers.
     pub in_flight_max: u64,
+    /// Latencies that may be recorded too long by more than [`LATENCY_EXCESS_MAX`](crate::LATENCY_EXCESS_MAX): those of
+    /// batches in which a request, or the thread itself, stalled.
+    pub latencies_late: u64,
     /// With a rate limit: operations that started more than one interval late.
     pub late_starts: u64,
     /// With a rate limit: the longest that an operation started after its intended time.
@@ -177,6 +181,7 @@ impl LoadOutcome {
             length: Nanos::ZERO,
             ending: Ending::Complete,
             in_flight_max: 0,
+            latencies_late: 0,
             late_starts: 0,
             backlog_max: Nanos::ZERO,
             unstarted: 0,
@@ -197,6 +202,7 @@ impl LoadOutcome {
             self.ending = Ending::Interrupted;
         }
         self.in_flight_max += other.in_flight_max;
+        self.latencies_late += other.latencies_late;
         self.late_starts += other.late_starts;
         self.backlog_max = self.backlog_max.max(other.backlog_max);
         self.unstarted += other.unstarted;
@@ -217,6 +223,7 @@ impl LoadOutcome {
         self.length = length + next.length;
         self.ending = next.ending;
         self.in_flight_max = self.in_flight_max.max(next.in_flight_max);
+        self.latencies_late += next.latencies_late;
         self.late_starts += next.late_starts;
         self.backlog_max = self.backlog_max.max(next.backlog_max);
         self.unstarted += next.unstarted;
@@ -225,6 +232,17 @@ impl LoadOutcome {
         }
         if let Some(theirs) = &next.verified {
             self.verified.get_or_insert_default().merge(theirs);
+        }
+    }
+
+    /// What is recorded of requests of `kind`.
+    #[inline]
+    pub(crate) fn direction_mut(&mut self, kind: Kind) -> &mut Direction {
+        match kind {
+            Kind::Read => &mut self.read,
+            Kind::Write => &mut self.write,
+            Kind::Trim => &mut self.trim,
+            Kind::Flush => &mut self.flush,
         }
     }
 

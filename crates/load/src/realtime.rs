@@ -126,7 +126,7 @@ impl Observer for Looking<'_> {
     fn window_ends(&mut self) {}
 }
 
-fn together(teams: Vec<TeamOutcome>) -> LoadOutcome {
+pub(crate) fn together(teams: Vec<TeamOutcome>) -> LoadOutcome {
     let workers = teams.into_iter().flat_map(|team| team.workers);
     let outcomes = workers.map(|worker| worker.outcome);
     outcomes

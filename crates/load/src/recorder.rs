@@ -19,7 +19,18 @@ pub(crate) struct Recorder {
     stream_ended: bool,
     /// When the first write since the last flush was handed to the device.
     group_start: Option<Nanos>,
+    /// Latencies that are counted but not yet in a histogram.
+    run: Run,
     totals: [(u64, u64); Kind::COUNT],
+}
+
+/// Requests of one kind with the same latency, one after the other. What is submitted together and seen together has
+/// one latency by two readings of the clock, and a histogram is large: its bins are seldom in the processor's cache.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    kind: Kind,
+    latency: Nanos,
+    count: u64,
 }
 
 /// What came back for a request.
@@ -41,6 +52,7 @@ impl Recorder {
             end: Nanos::ZERO,
             stream_ended: false,
             group_start: None,
+            run: Run { kind: Kind::Read, latency: Nanos::ZERO, count: 0 },
             totals: [(0, 0); Kind::COUNT],
         }
     }
@@ -57,6 +69,7 @@ impl Recorder {
             direction.series = Series::starting_at(from, duration.unwrap_or(Nanos::ZERO));
         }
         self.outcome.in_flight_max = 0;
+        self.outcome.latencies_late = 0;
         self.outcome.unstarted = 0;
     }
 
@@ -96,6 +109,12 @@ impl Recorder {
         self.outcome.in_flight_max = self.outcome.in_flight_max.max(count as u64);
     }
 
+    /// The `count` requests that are recorded next may have completed long before it was seen.
+    #[cold]
+    pub(crate) fn came_late(&mut self, count: u64) {
+        self.outcome.latencies_late += count;
+    }
+
     /// A request completed, well or not.
     #[inline]
     pub(crate) fn completed(&mut self, request: &InFlight, answer: Answer) {
@@ -111,18 +130,12 @@ impl Recorder {
             return;
         }
         self.end = self.end.max(answer.completed_at);
-        let direction = match request.kind {
-            Kind::Read => &mut self.outcome.read,
-            Kind::Write => &mut self.outcome.write,
-            Kind::Trim => &mut self.outcome.trim,
-            Kind::Flush => &mut self.outcome.flush,
-        };
+        let direction = self.outcome.direction_mut(request.kind);
         if let Some(failure) = failure {
             direction.count_failures(failure, 1);
             return;
         }
         let latency = answer.completed_at.since(answer.submitted_at);
-        direction.latency.record(latency);
         if let Some(histogram) = &mut direction.latency_from_intended_start {
             histogram.record(answer.completed_at.since(request.intended_at));
         }
@@ -131,6 +144,19 @@ impl Recorder {
         if let Some(first) = group_start {
             self.outcome.durable.record(answer.completed_at.since(first));
         }
+        if (request.kind, latency) != (self.run.kind, self.run.latency) {
+            self.settle();
+            self.run = Run { kind: request.kind, latency, count: 0 };
+        }
+        self.run.count += 1;
+    }
+
+    /// Puts what is counted into its histogram.
+    #[inline]
+    fn settle(&mut self) {
+        let Run { kind, latency, count } = self.run;
+        self.outcome.direction_mut(kind).latency.record_n(latency, count);
+        self.run.count = 0;
     }
 
     /// Keeps the group of writes up to date; of a flush that succeeded, when its group began.
@@ -154,6 +180,7 @@ impl Recorder {
 
     /// Ends the recording. With a cool-down the window ends with the workload and not with its last completion.
     pub(crate) fn finish(mut self, ending: Ending, has_cooldown: bool) -> LoadOutcome {
+        self.settle();
         let end = match self.until {
             Some(until) if has_cooldown => self.end.min(until),
             _ => self.end,

@@ -52,7 +52,7 @@ impl SharedDepth {
     }
 
     /// Gives the room that is free to the workers that are not over yet.
-    fn grant(&mut self, workers: &mut [Worker], over: &[bool]) {
+    pub(crate) fn grant(&mut self, workers: &mut [Worker], over: &[bool]) {
         let mut allowed: Vec<usize> = workers.iter().map(Worker::in_flight).collect();
         let mut free = self.depth.saturating_sub(allowed.iter().sum());
         while let (true, Some(next)) = (free > 0, self.next(over)) {

@@ -410,7 +410,7 @@ impl Worker {
         } else {
             Wait {
                 completions: running.batch.wanted(self.table.len()),
-                patience: Some(Batch::PATIENCE),
+                patience: Some(running.batch.patience()),
                 deadline: Some(self.next_start.map_or(latest, |start| start.min(latest))),
             }
         };
@@ -421,7 +421,9 @@ impl Worker {
             return Ok(false);
         };
         let mut completions = std::mem::take(&mut self.completions);
-        running.batch.completed(completions.len(), last);
+        if running.batch.completed(completions.len(), wait.completions, last) {
+            running.recorder.came_late(completions.len() as u64);
+        }
         self.saw_at = Some(last);
         let mut fault = None;
         for completion in &completions {

@@ -43,10 +43,20 @@ impl Histogram {
     /// Records one duration. Never allocates.
     #[inline]
     pub fn record(&mut self, duration: Nanos) {
+        self.record_n(duration, 1);
+    }
+
+    /// Records the same duration `count` times. Never allocates.
+    #[inline]
+    pub fn record_n(&mut self, duration: Nanos, count: u64) {
+        if count == 0 {
+            return;
+        }
         let value = duration.0;
-        self.distribution.saturating_record(value);
-        self.sum += u128::from(value);
-        self.sum_of_squares = self.sum_of_squares.saturating_add(u128::from(value) * u128::from(value));
+        let weighted = u128::from(value) * u128::from(count);
+        self.distribution.saturating_record_n(value, count);
+        self.sum += weighted;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(weighted.saturating_mul(u128::from(value)));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
@@ -294,6 +304,17 @@ mod tests {
         assert_eq!(histogram.max(), Some(Nanos(1 << 40)));
         assert!(histogram.at_per_mille(500).unwrap() >= Histogram::HIGHEST);
         assert_eq!(histogram.count(), 3);
+    }
+
+    #[test]
+    fn the_same_several_times_is_as_many_records() {
+        let (mut together, mut apart) = (Histogram::new(), Histogram::new());
+        for (value, count) in [(5, 3), (1 << 36, 2), (0, 0), (u64::MAX, 1)] {
+            together.record_n(Nanos(value), count);
+            (0..count).for_each(|_| apart.record(Nanos(value)));
+        }
+        assert_eq!(together.summary(), apart.summary());
+        assert_eq!(together.sum_ns(), apart.sum_ns());
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod figures;
 mod memory;
 mod pairs;
 mod places;
+mod sampled;
 
 use std::path::Path;
 

@@ -226,7 +226,11 @@ impl InFlight {
             outcome,
             submitted_at: slot.submitted_at.unwrap_or(now),
             completed_at: now,
-            payload: std::mem::take(&mut slot.payload),
+            // Most have none, and taking it out would copy what is not there.
+            payload: match slot.payload {
+                Payload::None => Payload::None,
+                _ => std::mem::take(&mut slot.payload),
+            },
         }));
         self.release(index);
     }

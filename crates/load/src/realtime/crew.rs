@@ -7,23 +7,19 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use plumb_block::Nanos;
-use plumb_workload::Warmup;
 
 use super::shift::{Report, Shift};
 use super::{Conduct, TeamOutcome, TeamsFailure};
 use crate::fault::Fault;
 use crate::observer::Observer;
 use crate::outcome::Ending;
+use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
-use crate::settling::{Settling, WARMUP_MAX};
 use crate::team::Team;
-use crate::window::Window;
 use crate::worker::{POLL_MAX, Worker};
 
 /// How often the calling thread looks around.
 const TICK: Nanos = Nanos::millis(25);
-/// How often the observer is called.
-const OBSERVED_EVERY: Nanos = Nanos::millis(100);
 /// How long threads may take to get going before the others start without them.
 const READY_WITHIN: Nanos = Nanos::secs(5);
 /// How long threads that have reported may take to let go of their queues before they are left behind.
@@ -41,26 +37,10 @@ struct Member {
     over: bool,
 }
 
-/// Where the window is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Before it.
-    Warming,
-    /// It begins at this time. Whether the rate had settled.
-    Beginning { at: Nanos, settled: bool },
-    /// In it, until this time if time ends it.
-    Measuring { until: Option<Nanos> },
-    /// After it.
-    Over,
-}
-
 /// All threads.
 pub(super) struct Crew<'a> {
     conduct: &'a Conduct<'a>,
-    window: Arc<Window>,
-    stage: Stage,
-    settling: Settling,
-    start: Nanos,
+    phases: Phases,
     stop: Arc<AtomicBool>,
     members: Vec<Member>,
     ready: Receiver<()>,
@@ -75,10 +55,7 @@ impl<'a> Crew<'a> {
         let (tell_ready, ready) = channel();
         let mut crew = Self {
             conduct,
-            window: Arc::new(Window::closed(conduct.cooldown)),
-            stage: Stage::Warming,
-            settling: Settling::default(),
-            start: Nanos::ZERO,
+            phases: Phases::new(conduct.warmup, conduct.duration, conduct.cooldown),
             stop: Arc::new(AtomicBool::new(false)),
             members: Vec::new(),
             ready,
@@ -103,7 +80,7 @@ impl<'a> Crew<'a> {
             team: index,
             clock: Arc::clone(&self.conduct.clock),
             stop: Arc::clone(&self.stop),
-            window: Arc::clone(&self.window),
+            window: self.phases.window(),
             seen_at: Arc::clone(&seen_at),
             ready: ready.clone(),
             report: report.clone(),
@@ -129,14 +106,12 @@ impl<'a> Crew<'a> {
                 break;
             }
         }
-        self.start = self.conduct.clock.now();
-        if let Warmup::For(warmup) = self.conduct.warmup {
-            self.begin_at(self.start.saturating_add(warmup), true);
-        }
+        let start = self.conduct.clock.now();
+        self.phases.start(start);
         for worker in 0..self.members.len() {
             let member = &mut self.members[worker];
-            member.seen_at.store(self.start.0, Ordering::Relaxed);
-            if member.go.take().is_some_and(|go| go.send(self.start).is_err()) {
+            member.seen_at.store(start.0, Ordering::Relaxed);
+            if member.go.take().is_some_and(|go| go.send(start).is_err()) {
                 member.over = true;
                 self.fail(Fault::Thread { worker, why: "it ended before the start".to_owned() });
             }
@@ -145,8 +120,8 @@ impl<'a> Crew<'a> {
 
     /// Sees them through to the end.
     pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
-        let mut next_view = self.start;
-        self.move_window(self.start, observer);
+        let mut next_view = self.phases.started_at();
+        self.phases.move_window(next_view, observer);
         while self.members.iter().any(|member| !member.over) {
             match self.reports.recv_timeout(self.patience()) {
                 Ok(report) => self.collect(report),
@@ -158,64 +133,23 @@ impl<'a> Crew<'a> {
                 self.stop.store(true, Ordering::Relaxed);
             }
             let now = self.conduct.clock.now();
-            self.move_window(now, observer);
+            self.phases.move_window(now, observer);
             if now >= next_view {
                 let progress = self.progress(now);
-                self.watch_the_rate(&progress, now);
+                self.phases.watch_the_rate(&progress, now, POLL_MAX * 2);
                 observer.look(&progress);
                 next_view = now + OBSERVED_EVERY;
             }
         }
-        if matches!(self.stage, Stage::Measuring { .. }) {
-            observer.window_ends();
-        }
+        self.phases.end(observer);
         observer.look(&self.progress(self.conduct.clock.now()));
     }
 
     /// How long to wait for a report: until the window begins or ends, but not for long.
     fn patience(&self) -> Duration {
-        let mark = match self.stage {
-            Stage::Beginning { at, .. } => Some(at),
-            Stage::Measuring { until } => until,
-            Stage::Warming | Stage::Over => None,
-        };
+        let mark = self.phases.next_mark();
         let left = mark.map_or(TICK, |mark| mark.since(self.conduct.clock.now()).min(TICK));
         Duration::from_nanos(left.0.max(1000))
-    }
-
-    fn begin_at(&mut self, at: Nanos, settled: bool) {
-        self.window.begin_at(at);
-        self.stage = Stage::Beginning { at, settled };
-    }
-
-    /// Tells the observer when the window begins and ends.
-    fn move_window(&mut self, now: Nanos, observer: &mut dyn Observer) {
-        if let Stage::Beginning { at, settled } = self.stage
-            && now >= at
-        {
-            observer.window_begins(at.since(self.start), settled);
-            let until = self.conduct.duration.map(|duration| at.saturating_add(duration));
-            self.stage = Stage::Measuring { until };
-        }
-        if let Stage::Measuring { until: Some(until) } = self.stage
-            && now >= until
-            && self.conduct.cooldown > Nanos::ZERO
-        {
-            observer.window_ends();
-            self.stage = Stage::Over;
-        }
-    }
-
-    /// Ends a warm-up without a length once the rate has settled, or has had its time.
-    fn watch_the_rate(&mut self, progress: &Progress, now: Nanos) {
-        if self.stage != Stage::Warming {
-            return;
-        }
-        let settled = self.settling.has_settled(progress.elapsed, progress.total.operations());
-        if settled || progress.elapsed >= WARMUP_MAX {
-            // So far ahead that every worker learns of it in time.
-            self.begin_at(now.saturating_add(POLL_MAX * 2), settled);
-        }
     }
 
     fn collect(&mut self, report: Report) {
@@ -261,7 +195,7 @@ impl<'a> Crew<'a> {
     }
 
     fn progress(&self, now: Nanos) -> Progress {
-        let mut progress = Progress { elapsed: now.since(self.start), ..Progress::default() };
+        let mut progress = Progress { elapsed: now.since(self.phases.started_at()), ..Progress::default() };
         for member in &self.members {
             let totals: Vec<_> = member.boards.iter().map(|board| board.totals()).collect();
             totals.iter().for_each(|worker| progress.total.add(worker));

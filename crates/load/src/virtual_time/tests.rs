@@ -2,6 +2,9 @@
 
 mod open_loop;
 
+use std::sync::atomic::Ordering;
+
+use crate::fault::Fault;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,0 +1,123 @@
+//! Where a run stands: warming up, measured, cooling down. The same in real and in virtual time.
+
+use std::sync::Arc;
+
+use plumb_block::Nanos;
+use plumb_workload::Warmup;
+
+use crate::observer::Observer;
+use crate::progress::Progress;
+use crate::settling::{Settling, WARMUP_MAX};
+use crate::window::Window;
+
+/// How often the observer is called.
+pub(crate) const OBSERVED_EVERY: Nanos = Nanos::millis(100);
+
+/// Where the window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before it.
+    Warming,
+    /// It begins at this time. Whether the rate had settled.
+    Beginning { at: Nanos, settled: bool },
+    /// In it, until this time if time ends it.
+    Measuring { until: Option<Nanos> },
+    /// After it.
+    Over,
+}
+
+/// The window of a run, and who opens and closes it.
+#[derive(Debug)]
+pub(crate) struct Phases {
+    window: Arc<Window>,
+    stage: Stage,
+    settling: Settling,
+    warmup: Warmup,
+    duration: Option<Nanos>,
+    cooldown: Nanos,
+    start: Nanos,
+}
+
+impl Phases {
+    /// A run that has not started.
+    pub(crate) fn new(warmup: Warmup, duration: Option<Nanos>, cooldown: Nanos) -> Self {
+        Self {
+            window: Arc::new(Window::closed(cooldown)),
+            stage: Stage::Warming,
+            settling: Settling::default(),
+            warmup,
+            duration,
+            cooldown,
+            start: Nanos::ZERO,
+        }
+    }
+
+    /// The window, for the workers.
+    pub(crate) fn window(&self) -> Arc<Window> {
+        Arc::clone(&self.window)
+    }
+
+    /// When the run started.
+    pub(crate) const fn started_at(&self) -> Nanos {
+        self.start
+    }
+
+    /// It starts now.
+    pub(crate) fn start(&mut self, now: Nanos) {
+        self.start = now;
+        if let Warmup::For(warmup) = self.warmup {
+            self.begin_at(now.saturating_add(warmup), true);
+        }
+    }
+
+    fn begin_at(&mut self, at: Nanos, settled: bool) {
+        self.window.begin_at(at);
+        self.stage = Stage::Beginning { at, settled };
+    }
+
+    /// When the window begins or ends next, if that is known.
+    pub(crate) const fn next_mark(&self) -> Option<Nanos> {
+        match self.stage {
+            Stage::Beginning { at, .. } => Some(at),
+            Stage::Measuring { until } => until,
+            Stage::Warming | Stage::Over => None,
+        }
+    }
+
+    /// Tells the observer when the window begins and ends.
+    pub(crate) fn move_window(&mut self, now: Nanos, observer: &mut dyn Observer) {
+        if let Stage::Beginning { at, settled } = self.stage
+            && now >= at
+        {
+            observer.window_begins(at.since(self.start), settled);
+            let until = self.duration.map(|duration| at.saturating_add(duration));
+            self.stage = Stage::Measuring { until };
+        }
+        if let Stage::Measuring { until: Some(until) } = self.stage
+            && now >= until
+            && self.cooldown > Nanos::ZERO
+        {
+            observer.window_ends();
+            self.stage = Stage::Over;
+        }
+    }
+
+    /// Ends a warm-up without a length once the rate has settled, or has had its time. The window then begins `ahead` of
+    /// now, so that every worker learns of it in time.
+    pub(crate) fn watch_the_rate(&mut self, progress: &Progress, now: Nanos, ahead: Nanos) {
+        if self.stage != Stage::Warming {
+            return;
+        }
+        let settled = self.settling.has_settled(progress.elapsed, progress.total.operations());
+        if settled || progress.elapsed >= WARMUP_MAX {
+            self.begin_at(now.saturating_add(ahead), settled);
+        }
+    }
+
+    /// The run is over; a window that nothing else has ended ends here.
+    pub(crate) fn end(&self, observer: &mut dyn Observer) {
+        if matches!(self.stage, Stage::Measuring { .. }) {
+            observer.window_ends();
+        }
+    }
+}
