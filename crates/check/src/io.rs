@@ -144,12 +144,12 @@ impl Session<'_> {
 
     /// Runs workers between two readings of the counters.
     pub(crate) fn run(&mut self, phase: Phase, workers: Vec<Worker>) -> Result<(LoadOutcome, Side), Mishap> {
-        let before = self.storage.read();
+        let before = self.storage.watch.read();
         let clock = Arc::clone(&self.clock);
         let stop = self.stop;
         let outcome =
             plumb_load::run(workers, &clock, stop, &mut |progress| self.show(phase, progress.elapsed))?;
-        let side = self.storage.between(before, self.storage.read());
+        let side = self.storage.watch.between(before, self.storage.watch.read());
         Ok((outcome, side))
     }
 

@@ -54,10 +54,10 @@ impl Session<'_> {
         let options = FileOptions::write_buffered().engine(EngineChoice::Positioned);
         let device = file.open(options, std::sync::Arc::clone(&self.clock))?;
         plumb_load::flush(&device, 1)?;
-        let before = self.storage.read();
+        let before = self.storage.watch.read();
         plumb_load::flush(&device, CALIBRATION_SYNCS)?;
-        let after = self.storage.read();
-        self.storage.calibrate(before, after, CALIBRATION_SYNCS);
+        let after = self.storage.watch.read();
+        self.storage.watch.calibrate(&before, &after, CALIBRATION_SYNCS);
         Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl Session<'_> {
         let clock = Arc::clone(&self.clock);
         let (seed, stop) = (self.request.seed, self.stop);
         let times = processor_times();
-        let before = self.storage.read();
+        let before = self.storage.watch.read();
         let mut shown = Nanos::ZERO;
         let appended = append::run(&place.directory, limits, seed, &*clock, stop, &mut |elapsed| {
             if elapsed.since(shown) > Nanos::millis(100) {
@@ -108,7 +108,7 @@ impl Session<'_> {
                 self.show(phase, elapsed);
             }
         })?;
-        let side = self.storage.between(before, self.storage.read());
+        let side = self.storage.watch.between(before, self.storage.watch.read());
         let mut quality = Quality::default();
         let series = appended.series;
         Steadiness::of(&series.whole_points(appended.length), series.width()).put_into(&mut quality);

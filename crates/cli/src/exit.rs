@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use plumb_path::{Finding, Severity};
+
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -35,6 +37,15 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
     }
+}
+
+/// Whether a load found something. It measures what it was told to: that this is unusual is no finding. That data is at
+/// risk is one, that the storage failed although the load went on, and that an application would not bear it.
+pub(crate) fn is_found_by_a_load(verdicts: &[Finding]) -> bool {
+    let always = ["limit-missed", "operations-failed"];
+    verdicts
+        .iter()
+        .any(|verdict| verdict.severity >= Severity::Danger || always.contains(&verdict.id.as_str()))
 }
 
 /// A failure that knows its exit code. Others end with [`Exit::Failed`].

@@ -5,11 +5,13 @@ mod command;
 mod exit;
 mod live;
 mod load_progress;
+mod output_file;
 mod own;
 mod progress;
 mod stop;
 mod surroundings;
 mod terminal;
+mod text_file;
 mod traces;
 
 use std::process::ExitCode;

@@ -37,6 +37,15 @@ fn json_is_alone_on_stdout_and_counts_what_the_jobs_did() {
 }
 
 #[test]
+fn a_job_file_may_come_from_standard_input() {
+    let place = with_job();
+    let job = std::fs::File::open(place.path("job.fio")).unwrap();
+    let output = place.command("fio --output-format=json -").stdin(job).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(common::document(&output)["jobs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn output_goes_whole_to_a_file_and_leaves_stdout_empty() {
     let place = with_job();
     let output = place.run("fio job.fio --output-format=json --output=o.json");
@@ -44,6 +53,12 @@ fn output_goes_whole_to_a_file_and_leaves_stdout_empty() {
     assert!(output.stdout.is_empty(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&std::fs::read(place.path("o.json")).unwrap()).unwrap();
     assert_eq!(document["jobs"].as_array().unwrap().len(), 2);
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn(move || std::fs::read(pipe).unwrap());
+    assert_eq!(place.run("fio job.fio --output-format=json --output=pipe").status.code(), Some(0));
+    let document: Value = serde_json::from_slice(&reader.join().unwrap()).unwrap();
+    assert_eq!(document["jobs"].as_array().unwrap().len(), 2, "what is no file is written to, not replaced");
     let nowhere = place.run("fio job.fio --output=no/such/o.json");
     assert_eq!(nowhere.status.code(), Some(2), "{}", said(&nowhere));
     assert!(stderr(&nowhere).contains("no/such/o.json"), "{}", said(&nowhere));

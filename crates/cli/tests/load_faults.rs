@@ -113,7 +113,7 @@ fn a_disk_that_fills_up_ends_the_load() {
 #[test]
 fn a_disk_that_fills_up_is_counted_if_that_is_wanted() {
     let Some(output) = on_a_full_disk("--continue-on-error") else { return };
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let document = document(&output);
     assert_is_valid(&document);
     let write = &document["targets"][0]["write"];
@@ -156,7 +156,7 @@ fn reads_that_fail_are_counted_if_that_is_wanted() {
     let place = Place::new();
     let Some(device) = shrunken(&place) else { return };
     let typed = "--sequential --block-size 64k --count 128 --depth 4 --continue-on-error";
-    let document = place.json(&format!("load {} {typed}", device.path), 0);
+    let document = place.json(&format!("load {} {typed}", device.path), 1);
     let read = &document["targets"][0]["read"];
     assert_eq!((&read["ios"], &read["errors"]), (&32.into(), &96.into()), "{read:#}");
     assert_eq!(document["targets"][0]["application"]["errors"], 96);

@@ -137,6 +137,55 @@ fn an_empty_disk_needs_overwrite() {
 }
 
 #[test]
+fn what_is_missing_is_asked_for_in_the_language_that_was_typed() {
+    let place = Place::new();
+    std::fs::write(place.path("empty"), "").unwrap();
+    for (command, rest, asked) in [
+        ("load", "--write 100 --count 1", "--size 1G"),
+        ("diskspd", "-w100 -d1 -W0", "-c1G"),
+        ("sqlio", "-kW -s1", "parameter file"),
+        ("fio", "--name=x --rw=read --time_based --runtime=1 --filename", "size=1g"),
+    ] {
+        for target in ["nowhere", "empty"] {
+            let output = place.run(&format!("{command} {rest} {target}"));
+            assert_eq!(output.status.code(), Some(2), "{command} {target}: {}", said(&output));
+            assert!(stderr(&output).contains(asked), "{command} {target}: {}", said(&output));
+            assert!(asked.contains("--size") || !stderr(&output).contains("--size"), "{}", said(&output));
+        }
+    }
+    for (typed, found) in [("/dev/block/none-such", "device"), ("/dev/none/such", "device")] {
+        let output = place.run(&format!("load {typed} --count 1"));
+        assert!(stderr(&output).contains(found), "{typed}: {}", said(&output));
+    }
+    let output = place.command("load --count 1").arg("").output().unwrap();
+    assert!(stderr(&output).contains("TARGET"), "{}", said(&output));
+}
+
+#[test]
+fn a_description_without_an_end_is_refused() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("/dev/zero", place.path("endless.toml")).unwrap();
+    for typed in ["load endless.toml", "diskspd -X/dev/zero f", "sqlio -F/dev/zero", "fio /dev/zero"] {
+        let output = place.run(typed);
+        assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
+        assert!(stderr(&output).contains("larger than"), "{typed}: {}", said(&output));
+    }
+}
+
+#[test]
+fn each_language_says_how_to_use_it() {
+    let place = Place::new();
+    for typed in
+        ["diskspd -?", "diskspd --help", "sqlio -?", "sqlio --help", "fio --help", "fio -h", "fio --version"]
+    {
+        let output = place.run(typed);
+        assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("plumb"), "{typed}: {}", said(&output));
+        assert!(output.stderr.is_empty(), "{typed}: {}", said(&output));
+    }
+}
+
+#[test]
 fn nonsense_is_a_usage_error_that_names_the_word() {
     let place = Place::new();
     place.json("load f --size 1M --count 1", 0);

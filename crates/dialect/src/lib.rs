@@ -1,5 +1,5 @@
 //! The command lines, files and outputs that people already know, and our own: each a way to say a
-//! [`Scenario`](plumb_workload::Scenario) and to print what it measured.
+//! [`Scenario`] and to print what it measured.
 //!
 //! A dialect is two pure translations. In: arguments or a file become a scenario, or an error that names the argument
 //! or the line. Out: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become the text, XML or JSON that

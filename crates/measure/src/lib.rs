@@ -11,6 +11,7 @@ pub mod run;
 pub mod series;
 pub mod steadiness;
 pub mod storage;
+pub mod watch;
 
 pub use error::{Error, Result};
 pub use histogram::Histogram;
@@ -22,3 +23,4 @@ pub use run::{DeviceIdentity, Manifest, Out, Place, Recording, RunDirectory, Run
 pub use series::{Series, SeriesEvent};
 pub use steadiness::{Ramp, Steadiness};
 pub use storage::{NoDelta, calibrate, storage_side};
+pub use watch::{Reading, StorageWatch};

@@ -66,7 +66,8 @@ impl Error {
             rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
                 "run as root, or as a user who may do this"
             }
-            rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => "make room, or name a smaller --size",
+            rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => "make room, or name a smaller size",
+            rustix::io::Errno::MFILE => "raise the limit (ulimit -n), or name fewer targets",
             _ => "",
         };
         let code = Some(Errno(errno.raw_os_error()));

@@ -43,10 +43,8 @@ pub enum Allowed {
 /// The refusal, with what was found and what to do.
 pub fn judge(target: &str, found: &Found, intent: Intent, permission: &Permission) -> Result<Allowed> {
     match found {
-        Found::Missing(missing) => judge_missing(target, missing, intent),
-        Found::Directory => {
-            Err(Error::usage(target, "it is a directory", "name a file in it, with its --size"))
-        }
+        Found::Missing(missing) => judge_missing(target, missing, intent, permission),
+        Found::Directory => Err(Error::usage(target, "it is a directory", "name a file in it")),
         Found::Other(what) => {
             Err(Error::usage(target, format!("it is a {what}"), "name a file or a block device"))
         }
@@ -55,7 +53,13 @@ pub fn judge(target: &str, found: &Found, intent: Intent, permission: &Permissio
     }
 }
 
-fn judge_missing(target: &str, missing: &Missing, intent: Intent) -> Result<Allowed> {
+fn judge_missing(
+    target: &str,
+    missing: &Missing,
+    intent: Intent,
+    permission: &Permission,
+) -> Result<Allowed> {
+    let give = format!("give {} to have it made", permission.size_words);
     let none = |found: &str, remedy: &str| Err(Error::new(Kind::NotFound, target, found, remedy));
     match (missing, intent.size) {
         (Missing::NoDirectory, _) => none("there is no such directory", "make it, or name another place"),
@@ -66,28 +70,21 @@ fn judge_missing(target: &str, missing: &Missing, intent: Intent) -> Result<Allo
             none("there is no such device", "`plumb survey --all` lists those that there are")
         }
         (Missing::CanBeMade, Some(Bytes(0))) => {
-            Err(Error::usage(target, "a file of no bytes cannot be measured", "name a --size above 0"))
+            Err(Error::usage(target, "a file of no bytes cannot be measured", "name a size above 0"))
         }
         (Missing::CanBeMade, Some(size)) => Ok(Allowed::Make(size)),
         (Missing::CanBeMade, None) if intent.writes => {
-            let found = "there is no such file";
-            Err(Error::usage(target, found, "give its --size to have it made, such as --size 1G"))
+            Err(Error::usage(target, "there is no such file", give))
         }
-        (Missing::CanBeMade, None) => none(
-            "there is no such file",
-            "check the name, or give its --size to have it made, such as --size 1G",
-        ),
+        (Missing::CanBeMade, None) => none("there is no such file", &format!("check the name, or {give}")),
     }
 }
 
 fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
     let longer = intent.size.filter(|size| *size > file.size);
     if file.size == Bytes(0) && longer.is_none() {
-        return Err(Error::usage(
-            target,
-            "the file is empty",
-            "give its --size to have it made longer, such as --size 1G",
-        ));
+        let give = format!("give {} to have it made longer", permission.size_words);
+        return Err(Error::usage(target, "the file is empty", give));
     }
     let allowed = match (longer, intent.writes) {
         (Some(size), _) => Allowed::Extend(size),
@@ -121,7 +118,7 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
 fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
     if let Some(size) = intent.size.filter(|size| *size > block.size) {
         let found = format!("the device has {} bytes, and {} were asked for", block.size.0, size.0);
-        return Err(Error::usage(target, found, "name a --size that it has, or none for all of it"));
+        return Err(Error::usage(target, found, "name a size that it has, or none for all of it"));
     }
     if !intent.writes {
         return Ok(Allowed::Read);

@@ -113,6 +113,10 @@ fn missing(typed: &Path) -> io::Result<(PathBuf, Missing)> {
             Ok((directory.join(name), missing))
         }
         (Err(error), _) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        // A directory there would be made by the kernel, with its first device.
+        (Err(_), _) if std::path::absolute(typed)?.starts_with("/dev") && !typed.starts_with("/dev/shm") => {
+            Ok((std::path::absolute(typed)?, Missing::InDev))
+        }
         _ => Ok((std::path::absolute(typed)?, Missing::NoDirectory)),
     }
 }
@@ -162,6 +166,8 @@ mod tests {
         assert_eq!(missing_at(&root.join("new/")).1, Some(Missing::NoDirectory));
         assert_eq!(missing_at(&root.join("dangling")).1, Some(Missing::DanglingLink));
         assert_eq!(missing_at(Path::new("/dev/none-such")).1, Some(Missing::InDev));
+        assert_eq!(missing_at(Path::new("/dev/none-such/8:0")).1, Some(Missing::InDev));
+        assert_eq!(missing_at(Path::new("/dev/shm/none-such/x")).1, Some(Missing::NoDirectory));
         let error = locate_path(&root.join("file/below"), "file/below".to_owned());
         assert!(error.is_err(), "a file is no directory: {error:?}");
     }

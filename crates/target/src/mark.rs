@@ -2,7 +2,11 @@
 //!
 //! The mark is the extended attribute [`MADE`]. Where the file system has none for users (vfat, older tmpfs, some
 //! network file systems), the pattern stamp at the start of the first block stands for it: bytes that only plumb
-//! writes. Where there could be a mark and is none, a stamp does not count: it may be a copy that somebody keeps.
+//! writes. Where there could be a mark and is none, a stamp does not count: it may be a copy that somebody keeps. A
+//! copy that took the mark along (`cp --preserve=all`, a backup) is somebody's too: the mark names its inode.
+//!
+//! Limitation: a file that was made here and that somebody wrote over in place keeps its mark; what is recognised in it
+//! (a file system, a partition table) still protects it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +15,7 @@ use plumb_block::Stamp;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-/// The extended attribute; its value is the version of plumb that made the file.
+/// The extended attribute; its value is the version of plumb that made the file, and the number of its inode.
 pub const MADE: &str = "user.plumb.made";
 
 /// Marks an open file as made by plumb. False where the file system keeps no such marks.
@@ -19,7 +23,8 @@ pub const MADE: &str = "user.plumb.made";
 /// # Errors
 /// As fsetxattr(2).
 pub fn mark_as_made(file: impl AsFd) -> io::Result<bool> {
-    match rustix::fs::fsetxattr(file, MADE, env!("CARGO_PKG_VERSION").as_bytes(), XattrFlags::empty()) {
+    let mark = format!("{} {}", env!("CARGO_PKG_VERSION"), rustix::fs::fstat(&file)?.st_ino);
+    match rustix::fs::fsetxattr(file, MADE, mark.as_bytes(), XattrFlags::empty()) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP) => Ok(false),
         Err(errno) => Err(errno.into()),
@@ -28,12 +33,18 @@ pub fn mark_as_made(file: impl AsFd) -> io::Result<bool> {
 
 /// Whether plumb made the file. What cannot be found out counts as no.
 pub(crate) fn is_made(file: BorrowedFd<'_>) -> bool {
-    let mut nothing: [u8; 0] = [];
-    match rustix::fs::fgetxattr(file, MADE, &mut nothing) {
-        Ok(_) => true,
+    let mut mark = [0; 64];
+    match rustix::fs::fgetxattr(file, MADE, &mut mark) {
+        Ok(length) => inode_of(&mark[..length])
+            .is_some_and(|inode| rustix::fs::fstat(file).is_ok_and(|stat| stat.st_ino == inode)),
         Err(Errno::OPNOTSUPP) => has_stamp(file),
         Err(_) => false,
     }
+}
+
+/// The inode that a mark names.
+fn inode_of(mark: &[u8]) -> Option<u64> {
+    str::from_utf8(mark).ok()?.split_once(' ')?.1.parse().ok()
 }
 
 fn has_stamp(file: BorrowedFd<'_>) -> bool {
@@ -70,5 +81,15 @@ mod tests {
         }
         assert!(!unmarked);
         assert!(is_made(file.as_fd()));
+        // A copy takes the mark along, but not the inode.
+        let mut mark = [0; 64];
+        let length = rustix::fs::fgetxattr(&file, MADE, &mut mark).unwrap();
+        let copy = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        rustix::fs::fsetxattr(&copy, MADE, &mark[..length], XattrFlags::empty()).unwrap();
+        assert!(!is_made(copy.as_fd()));
+        for foreign in ["", "0.1.0", "0.1.0 x", " 18446744073709551616"] {
+            rustix::fs::fsetxattr(&file, MADE, foreign.as_bytes(), XattrFlags::empty()).unwrap();
+            assert!(!is_made(file.as_fd()), "{foreign}");
+        }
     }
 }

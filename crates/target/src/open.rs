@@ -225,7 +225,7 @@ impl Opening<'_> {
         let same_path = self.opened.iter().find(|opened| opened.path == *path).map(|opened| opened.key);
         let made = making.map(Making::key).transpose()?;
         let Some(key) = made.or(plan.key()).or(same_path) else {
-            return Err(Error::usage(shown, "there is no such file", "give its --size to have it made"));
+            return Err(Error::usage(shown, "there is no such file any more", "find out what removed it"));
         };
         let is_block = matches!(plan.sight.found, Found::Block(_));
         let of_node = |(claimed, _): &&(Key, Claim)| is_block && claimed.node == key.node;
@@ -277,7 +277,7 @@ mod tests {
         let machine = Machine::new(&tree, &probe);
         let name = Name::parse(&path).unwrap();
         let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
-        let permission = Permission { overwrite: true, destroy: Vec::new() };
+        let permission = Permission { overwrite: true, ..Permission::default() };
         std::fs::write(&path, vec![7; 8192]).unwrap();
         let planned = plans(&machine, &wanted, &permission).unwrap();
         assert!(claims(&machine, &planned, &permission).is_ok());
@@ -307,7 +307,7 @@ mod tests {
         let name = Name::parse(&path).unwrap();
         let intent = Intent::WRITE.sized(Bytes(16384));
         let wanted = [Wanted { name, intent, options: FileOptions::write_buffered() }];
-        let permission = Permission { overwrite: true, destroy: Vec::new() };
+        let permission = Permission { overwrite: true, ..Permission::default() };
         let planned = plans(&machine, &wanted, &permission).unwrap();
         // Somebody writes to it: to be made longer, it would now be cut if that were undone.
         std::fs::write(&path, vec![7; 16384]).unwrap();

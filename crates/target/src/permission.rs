@@ -27,13 +27,21 @@ impl Intent {
 }
 
 /// What the user has allowed, for all targets of a run together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
     /// `--overwrite`: files that plumb did not make, and block devices without a sign of use, may be written.
     pub overwrite: bool,
     /// `--destroy ID`: what the user typed, each naming one target by what does not change: the serial of a disk, the
     /// absolute path of a file. For that target it implies `overwrite`, and that signs of use do not matter.
     pub destroy: Vec<String>,
+    /// How a size is typed in the language that was used, for what the user is told to give.
+    pub size_words: &'static str,
+}
+
+impl Default for Permission {
+    fn default() -> Self {
+        Self { overwrite: false, destroy: Vec::new(), size_words: "its size, such as --size 1G" }
+    }
 }
 
 impl Permission {
@@ -61,12 +69,12 @@ mod tests {
 
     #[test]
     fn only_the_whole_identity_destroys() {
-        let permission = Permission { overwrite: false, destroy: vec![" WD-123  45 ".to_owned()] };
+        let permission = Permission { destroy: vec![" WD-123  45 ".to_owned()], ..Permission::default() };
         assert!(permission.destroys(&["x".to_owned(), "WD-123 45".to_owned()]));
         for other in ["WD-123", "WD-123 45-part1", "wd-123 45", "WD-12345", ""] {
             assert!(!permission.destroys(&[other.to_owned()]), "{other}");
         }
-        let empty = Permission { overwrite: true, destroy: vec![" ".to_owned()] };
+        let empty = Permission { overwrite: true, destroy: vec![" ".to_owned()], ..Permission::default() };
         assert!(!empty.destroys(&[String::new(), " ".to_owned()]), "nothing typed names nothing");
     }
 }

@@ -145,7 +145,8 @@ fn one_refusal_among_several_targets_leaves_everything_as_it_was() {
     };
     let refused = open_all(&[want(&new), want(&theirs)], &nothing(), &clock()).unwrap_err();
     assert_eq!((refused.kind(), new.exists()), (Kind::Refused, false));
-    let typo = Permission { overwrite: true, destroy: vec!["no-such-serial".into()] };
+    let typo =
+        Permission { overwrite: true, destroy: vec!["no-such-serial".into()], ..Permission::default() };
     let refused = open_all(&[want(&new), want(&theirs)], &typo, &clock()).unwrap_err();
     assert!(refused.to_string().contains("no-such-serial"), "{refused}");
     assert!(!new.exists());

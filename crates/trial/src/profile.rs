@@ -64,7 +64,7 @@ pub fn run_profile(
         });
     let (before, cpu) = (looking.before.take(), looking.cpu.take());
     let storage = match before {
-        Some(before) => beneath.between(Ok(before), beneath.read()),
+        Some(before) => beneath.watch.between(Ok(before), beneath.watch.read()),
         None => Err("the counters could not be read when it began".to_owned()),
     };
     let cpu = cpu.zip(cpu::of_this_process()).map(|(before, now)| CpuUse {
@@ -113,11 +113,11 @@ impl Looking<'_> {
             Moment::Running(progress) => {
                 if self.cpu.is_none() {
                     self.cpu = cpu::of_this_process();
-                    self.before = self.beneath.read().ok();
+                    self.before = self.beneath.watch.read().ok();
                     self.watcher.phase(0, &Phase::Measuring, None);
                 }
                 let now = || {
-                    let storage = self.beneath.read().ok();
+                    let storage = self.beneath.watch.read().ok();
                     vec![TargetNow {
                         name: self.name.to_owned(),
                         application: progress.total.clone(),

@@ -195,7 +195,10 @@ impl<'a> Sides<'a> {
     }
 
     fn read(&self) -> Reading {
-        Reading { storage: self.beneath().map(Beneath::read).collect(), processors: cpu::processors() }
+        Reading {
+            storage: self.beneath().map(|beneath| beneath.watch.read()).collect(),
+            processors: cpu::processors(),
+        }
     }
 
     /// What is known without the teams, and whether the rate had settled.
@@ -209,7 +212,7 @@ impl<'a> Sides<'a> {
                     .map_or_else(unread, |reading| std::mem::replace(&mut reading.storage[index], unread()))
             };
             let (before, after) = (take(&mut before), take(&mut after));
-            beneath.between(before, after)
+            beneath.watch.between(before, after)
         };
         let uses = self.targets.of_span(self.number).enumerate();
         let targets = uses
@@ -249,7 +252,7 @@ impl Observer for Sides<'_> {
             let uses = targets.of_span(number).map(|(place, one)| TargetNow {
                 name: one.name.clone(),
                 application: totals_of(place, posts, progress),
-                storage: targets.beneath(one).read().ok(),
+                storage: targets.beneath(one).watch.read().ok(),
             });
             uses.collect()
         };

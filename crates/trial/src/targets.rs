@@ -167,7 +167,7 @@ fn fits(opened: &[Opened], recorded: &[Option<Recorded>]) -> Result<(), TrialErr
         let (size, end) = (one.size, recorded.end());
         if end > size {
             let larger = match one.kind {
-                TargetKind::RegularFile => format!("give --size {} or more", end.0),
+                TargetKind::RegularFile => format!("give a size of {} or more", end.0),
                 TargetKind::BlockDevice => "give a larger target".to_owned(),
             };
             let remedy = match recorded.scale_for(size) {

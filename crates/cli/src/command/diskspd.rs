@@ -3,15 +3,19 @@
 use plumb_dialect::diskspd::{self, Command};
 use plumb_load::SpanResult;
 
-use crate::command::running::{Running, read_file, usage};
+use crate::command::running::{Running, usage};
 use crate::exit::Exit;
-use crate::{own, terminal};
+use crate::{own, terminal, text_file};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
+    if arguments.iter().any(|typed| typed == "--help") {
+        terminal::print(diskspd::USAGE)?;
+        return Ok(Exit::Done);
+    }
     let running = Running::begin("diskspd", own);
-    let command = diskspd::parse(&arguments, &running.machine, &read_file).map_err(usage)?;
+    let command = diskspd::parse(&arguments, &running.machine, &text_file::read).map_err(usage)?;
     let invocation = match command {
         Command::Usage => {
             terminal::print(diskspd::USAGE)?;

@@ -8,21 +8,24 @@ use plumb_block::Bytes;
 use plumb_dialect::fio::{self, Format, Invocation, Surroundings};
 use plumb_linux::pagecache;
 use plumb_load::SpanResult;
-use plumb_measure::run::replace::replace;
 use plumb_trial::Trial;
 use plumb_workload::Scenario;
 
-use crate::command::running::{Running, read_file, usage};
+use crate::command::running::{Running, usage};
 use crate::exit::{Exit, Refusal};
-use crate::{own, terminal};
+use crate::{output_file, own, terminal, text_file};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
+    if let Some(asked) = asked(&arguments) {
+        terminal::print(asked)?;
+        return Ok(Exit::Done);
+    }
     let running = Running::begin("fio", own);
     let machine = running.machine.clone();
     let surroundings = Surroundings {
-        read_file: &read_file,
+        read_file: &text_file::read_or_stdin,
         environment: &|name| std::env::var(name).ok(),
         target_size: &target_size,
     };
@@ -42,21 +45,31 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine))
 }
 
+/// What is printed instead of a run, if that was asked for.
+fn asked(arguments: &[String]) -> Option<&'static str> {
+    arguments.iter().find_map(|typed| match typed.as_str() {
+        "--help" | "-h" => Some(fio::USAGE),
+        "--version" | "-v" => Some(fio::VERSION),
+        _ => None,
+    })
+}
+
 fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machine) -> anyhow::Result<()> {
     let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
     let mut text = String::new();
     for format in &invocation.output.formats {
         text += &match format {
             Format::Normal => fio::normal(invocation, &results, machine),
+            Format::Terse => fio::terse(invocation, &results, machine, invocation.output.terse_version),
             Format::Json => fio::json_text(invocation, &results, machine, false)?,
             Format::JsonPlus => fio::json_text(invocation, &results, machine, true)?,
         };
     }
     for log in fio::logs(invocation, &results, machine) {
-        replace(log.name.as_ref(), log.text.as_bytes())?;
+        output_file::write(log.name.as_ref(), log.text.as_bytes())?;
     }
     match &invocation.output.file {
-        Some(path) => Ok(replace(path.as_ref(), text.as_bytes())?),
+        Some(path) => output_file::write(path.as_ref(), text.as_bytes()),
         None => terminal::print(&text),
     }
 }

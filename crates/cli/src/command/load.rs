@@ -5,7 +5,7 @@ use plumb_report::{Format, render};
 
 use crate::arguments::LoadArguments;
 use crate::command::profile;
-use crate::command::running::{Running, read_file, usage};
+use crate::command::running::{Running, usage};
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::seed_from_clock;
 use crate::terminal;
@@ -29,7 +29,8 @@ fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
         refuse_company(&arguments.words.targets)?;
         return arguments.words.meaning(seed_from_clock()).map_err(usage);
     };
-    let text = read_file(file).map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}")))?;
+    let text = crate::text_file::read(file)
+        .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}")))?;
     let scenario = native::read(&text, file, seed_from_clock()).map_err(usage)?;
     Ok(Meaning { scenario, notes: Vec::new() })
 }

@@ -8,14 +8,13 @@ use plumb_application::Profile;
 use plumb_block::{Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_measure::Out;
-use plumb_path::Severity;
 use plumb_report::{Format, render};
 use plumb_target::Permission;
 use plumb_trial::{FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
 use plumb_workload::{Replays, Scenario};
 
 use crate::arguments::OwnArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
 use crate::load_progress::Bar;
 use crate::surroundings::{machine, parents, time_of_day};
@@ -111,7 +110,11 @@ impl Running {
             profile: self.profile,
             replays: Replays::new(),
             remove_after: self.remove_after.clone(),
-            permission: Permission { overwrite: self.own.overwrite, destroy: self.own.destroy.clone() },
+            permission: Permission {
+                overwrite: self.own.overwrite,
+                destroy: self.own.destroy.clone(),
+                size_words: size_words(self.command),
+            },
             notes: meaning.notes,
             command: self.command.to_owned(),
             argv: self.machine.argv.clone(),
@@ -143,17 +146,22 @@ impl Running {
     }
 }
 
+/// How the language of `command` gives a file its size.
+fn size_words(command: &str) -> &'static str {
+    match command {
+        "diskspd" => "its size, such as -c1G",
+        "sqlio" => "its size in MB in a parameter file (-F)",
+        "fio" => "its size, such as size=1g",
+        _ => "its size, such as --size 1G",
+    }
+}
+
 /// What a command does with a clock, a watcher and a flag to stop.
 type Run<'a> = dyn Fn(&Arc<dyn Clock>, &mut dyn Watcher, &AtomicBool) -> Result<Trial, TrialError> + 'a;
 
 /// A command line that cannot be taken.
 pub(crate) fn usage(error: plumb_dialect::Error) -> Refusal {
     Refusal::because(Exit::Usage, error)
-}
-
-/// Reads a file that a command line names.
-pub(crate) fn read_file(path: &str) -> std::io::Result<String> {
-    std::fs::read_to_string(path)
 }
 
 /// What is said after the results: where the page is, and why the run is not whole.
@@ -172,16 +180,12 @@ fn say_end(trial: &Trial) {
 }
 
 fn exit_of(trial: &Trial) -> Exit {
-    let verdicts = &trial.recording.document.verdicts;
-    // A load measures what it was told to: that this is unusual is no finding, that data is at risk is, and that an
-    // application would not bear it.
-    let found =
-        verdicts.iter().any(|verdict| verdict.severity >= Severity::Danger || verdict.id == "limit-missed");
     let ended = match &trial.ended {
         TrialEnded::Complete => Exit::Done,
         TrialEnded::Interrupted | TrialEnded::Empty => Exit::NotMeasured,
         TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
     };
+    let found = exit::is_found_by_a_load(&trial.recording.document.verdicts);
     if found { ended.and(Exit::Finding) } else { ended }
 }
 

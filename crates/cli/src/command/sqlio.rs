@@ -2,16 +2,20 @@
 
 use plumb_dialect::sqlio;
 
-use crate::command::running::{Running, read_file, usage};
+use crate::command::running::{Running, usage};
 use crate::exit::Exit;
-use crate::{own, terminal};
+use crate::{own, terminal, text_file};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
+    if arguments.iter().any(|typed| ["-?", "--help"].contains(&typed.as_str())) {
+        terminal::print(sqlio::USAGE)?;
+        return Ok(Exit::Done);
+    }
     let running = Running::begin("sqlio", own);
     let machine = running.machine.clone();
-    let invocation = sqlio::parse(&arguments, &machine, &read_file).map_err(usage)?;
+    let invocation = sqlio::parse(&arguments, &machine, &text_file::read).map_err(usage)?;
     let meaning = invocation.meaning().map_err(usage)?;
     running.run(meaning, &|trial| match trial.spans.first() {
         Some(span) => terminal::print(&sqlio::text(&invocation, &span.ran.result, &machine)),

@@ -142,6 +142,17 @@ fn check_range(target: &Target) -> Result<(), Error> {
         short.is_some(),
         "-c (FileSize)",
         &format!("a file of {} ends before the range does", short.unwrap_or(0)),
+    )?;
+    let small = target.file_size.filter(|size| size - target.base < u64::from(target.block));
+    refuse(
+        small.is_some(),
+        "-c (FileSize)",
+        &format!(
+            "a file of {} holds no block of {} from {} on",
+            small.unwrap_or(0),
+            target.block,
+            target.base
+        ),
     )
 }
 

@@ -225,7 +225,7 @@ impl XmlWriter {
 
     /// An element that holds a value.
     pub(super) fn value(&mut self, name: &str, value: impl Display) {
-        let value = value.to_string();
+        let value = value.to_string().replace(is_unspeakable, "\u{fffd}");
         self.line(&format!("<{name}>{}</{name}>", escape(&value)));
     }
 
@@ -247,4 +247,9 @@ impl XmlWriter {
     pub(super) fn finish(self) -> String {
         self.written
     }
+}
+
+/// What XML 1.0 (2.2, Characters) has no way to say; a file's name may hold it.
+const fn is_unspeakable(letter: char) -> bool {
+    matches!(letter, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

@@ -5,6 +5,7 @@
 
 use super::invocation::{Format, Output};
 use super::job_file;
+use super::output::TERSE_VERSIONS;
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
 use crate::nearest::nearest;
@@ -35,7 +36,7 @@ enum Own {
     Refused { remedy: &'static str },
 }
 
-const FORMATS: &str = "use --output-format=normal, json or json+";
+const FORMATS: &str = "use --output-format=normal, terse, json or json+";
 const FLEET: &str = "run plumb on each host";
 
 /// fio's options that are not those of jobs.
@@ -53,9 +54,9 @@ const OWN: [(&str, Own); 34] = [
     ("alloc-size", Own::Said { with_value: true, why: "there is no shared memory pool" }),
     ("warnings-fatal", Own::Said { with_value: false, why: "whatever is not understood is an error" }),
     ("aux-path", Own::Said { with_value: true, why: "no state files are written" }),
-    ("minimal", Own::Refused { remedy: FORMATS }),
+    ("minimal", Own::Works { with_value: false }),
     ("append-terse", Own::Refused { remedy: FORMATS }),
-    ("terse-version", Own::Refused { remedy: FORMATS }),
+    ("terse-version", Own::Works { with_value: true }),
     ("client", Own::Refused { remedy: FLEET }),
     ("server", Own::Refused { remedy: FLEET }),
     ("daemonize", Own::Refused { remedy: FLEET }),
@@ -124,7 +125,14 @@ struct Reader {
 impl Reader {
     fn new(only: Vec<String>) -> Self {
         let formats = vec![Format::Normal];
-        let output = Output { formats, file: None, parse_only: false, show_command: false, progress: None };
+        let output = Output {
+            formats,
+            terse_version: TERSE_VERSIONS[0],
+            file: None,
+            parse_only: false,
+            show_command: false,
+            progress: None,
+        };
         Self { output, read_only: false, sections: Sections::only(only), notes: Vec::new() }
     }
 
@@ -201,6 +209,16 @@ impl Reader {
                     }
                 }
             }
+            "minimal" => self.output.formats = vec![Format::Terse],
+            "terse-version" => {
+                let version = value.parse().ok().filter(|version| TERSE_VERSIONS.contains(version));
+                self.output.terse_version = version.ok_or_else(|| {
+                    Error::new(
+                        argument,
+                        format!("terse version `{value}`: expected one of {TERSE_VERSIONS:?}"),
+                    )
+                })?;
+            }
             "parse-only" => self.output.parse_only = true,
             "showcmd" => self.output.show_command = true,
             "readonly" => self.read_only = true,
@@ -232,6 +250,7 @@ fn like_own(name: &str, error: Error) -> Error {
 fn formats(value: &str, argument: &str) -> Result<Vec<Format>, Error> {
     let format = |name: &str| match name.trim() {
         "normal" => Ok(Format::Normal),
+        "terse" => Ok(Format::Terse),
         "json" => Ok(Format::Json),
         "json+" => Ok(Format::JsonPlus),
         name => {

@@ -22,12 +22,14 @@ mod section;
 mod split;
 mod surroundings;
 pub mod trace;
+mod usage;
 mod value;
 mod vocabulary;
 
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
-pub use output::{LogFile, command, json, json_text, logs, normal};
+pub use output::{LogFile, command, json, json_text, logs, normal, terse};
 pub use surroundings::Surroundings;
+pub use usage::{USAGE, VERSION};
 
 use crate::{Error, Machine};
 

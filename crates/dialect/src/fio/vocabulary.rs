@@ -41,7 +41,7 @@ pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
     let error = Error::new(place, format!("`{typed}` is not an option of fio"));
     Err(match nearest(&plain, KNOWN.keys().copied()) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),
-        None => error.remedy("see fio(1) for its options"),
+        None => error.remedy("see fio(1) for its options, and --help"),
     })
 }
 

@@ -7,7 +7,7 @@ use plumb_workload::Invalid;
 use super::fault::Fault;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
-const FIELDS: [(&str, &[&str]); 47] = [
+const FIELDS: [(&str, &[&str]); 48] = [
     ("name", &["name"]),
     ("targets[", &["weights", "targets"]),
     ("targets", &["targets"]),
@@ -15,6 +15,7 @@ const FIELDS: [(&str, &[&str]); 47] = [
     ("threads", &["threads"]),
     ("depth_shared", &["depth-shared"]),
     ("opening.engine", &["engine", "mapped"]),
+    ("opening.flush", &["sync-kind", "mapped"]),
     ("opening", &["cached", "drop-behind", "mapped", "direct"]),
     ("affinity", &["affinity"]),
     ("start_delay", &["start-delay"]),

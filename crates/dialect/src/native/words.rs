@@ -264,7 +264,7 @@ pub struct Words {
     #[arg(long, value_name = "CLASS", help_heading = MACHINE, value_parser = choices::<Priority>())]
     pub(super) priority: Option<Typed<Priority>>,
 
-    /// Go on after a failed operation, and count it; a failed flush always ends the run
+    /// Go on after a failed operation, and count it: the run then ends with 1; a failed flush always ends it
     #[arg(long, num_args = 0, default_missing_value = "true", help_heading = MACHINE)]
     pub(super) continue_on_error: Option<bool>,
 }

@@ -107,7 +107,7 @@ impl Draft {
                 ))
                 .remedy("-b sets the size of an I/O"));
             }
-            _ => return Err(wrong(format!("'{typed}' is no switch of SQLIO"))),
+            _ => return Err(wrong(format!("'{typed}' is no switch of SQLIO")).remedy("-? lists them")),
         }
         Ok(())
     }

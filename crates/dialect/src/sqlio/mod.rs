@@ -9,9 +9,11 @@ mod mask;
 mod meaning;
 mod param_file;
 mod text;
+mod usage;
 
 pub use arguments::parse;
 pub use text::text;
+pub use usage::USAGE;
 
 /// A run that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -363,6 +363,8 @@ fn a_profile_is_printed_without_a_run() {
     let machine: Machine = machine();
     let text = invocation("-Rp -t2 t").unwrap().profile_output(&machine);
     assert!(text.contains("threads per file: 2") && !text.contains("System information"), "{text}");
+    let odd = invocation("-Rpxml a\u{1}<b").unwrap().profile_output(&machine);
+    assert!(odd.contains("<Path>a\u{fffd}&lt;b</Path>"), "XML cannot say U+0001: {odd}");
     let xml = invocation("-Rpxml -t2 *1").unwrap().profile_output(&machine);
     assert!(xml.starts_with("<Profile>") && xml.contains("<ThreadsPerFile>2</ThreadsPerFile>"));
     assert!(!invocation("t").unwrap().profile_only && invocation("-Rptext t").unwrap().profile_only);

@@ -91,6 +91,10 @@ fn contradictions_name_the_words() {
             "--weights: found 2 weights, expected one for each of 1",
         ),
         ("--walk interlocked --division parts", "--walk: found interlocked"),
+        (
+            "--mapped --write 50 --sync-every 4 --sync-kind fsync",
+            "--sync-kind: found fsync, expected fdatasync",
+        ),
         ("--steady 3", "--steady: found 3, expected at least 5"),
     ] {
         let error = meaning(&format!("/dev/null {typed}")).unwrap_err();

@@ -254,7 +254,7 @@ fn clear_earlier_run(directory: &Path) -> Result<()> {
 
 /// Whether `directory` holds a run of this or another version of plumb.
 fn is_run(directory: &Path) -> bool {
-    let schema = fs::read(directory.join(MANIFEST))
+    let schema = super::recording::read(&directory.join(MANIFEST))
         .ok()
         .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
         .and_then(|manifest| manifest.get("schema")?.as_str().map(str::to_owned));

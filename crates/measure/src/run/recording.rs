@@ -32,7 +32,7 @@ impl Recording {
     /// If there is no manifest, or a file does not read as what it should be: with the file and the line.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(MANIFEST);
-        let bytes = fs::read(&path).map_err(|source| Error::io("read", &path, source))?;
+        let bytes = read(&path).map_err(|source| Error::io("read", &path, source))?;
         let manifest: Manifest = from_json(&path, &bytes, "a manifest of plumb")?;
         if manifest.schema != Manifest::SCHEMA {
             return Err(Error::Malformed {
@@ -63,7 +63,7 @@ impl Recording {
     /// If it is not a `T`, with the line.
     pub fn result<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let path = self.path.join(RESULT);
-        match fs::read(&path) {
+        match read(&path) {
             Ok(bytes) => from_json(&path, &bytes, "the result document of the run").map(Some),
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::io("read", &path, source)),
@@ -71,8 +71,19 @@ impl Recording {
     }
 }
 
+/// The bytes of a file of a run. Nothing else is opened: a FIFO in its place would be waited for without end.
+///
+/// # Errors
+/// As of the system, and if it is no regular file.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    fs::read(path)
+}
+
 fn read_or_nothing(path: &Path) -> Result<Vec<u8>> {
-    match fs::read(path) {
+    match read(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read.map_err(|source| Error::io("read", path, source)),
     }

@@ -54,11 +54,11 @@ fn nothing() -> Permission {
 }
 
 fn overwrite() -> Permission {
-    Permission { overwrite: true, destroy: Vec::new() }
+    Permission { overwrite: true, ..Permission::default() }
 }
 
 fn destroy(word: &str) -> Permission {
-    Permission { overwrite: false, destroy: vec![word.into()] }
+    Permission { destroy: vec![word.into()], ..Permission::default() }
 }
 
 /// What a rule answers: `Ok`, or the kind of the error and a word that it must say.
@@ -108,13 +108,17 @@ fn block_devices() {
         (block(C::BLANK, vec![swap("sda")]), w, destroy("SERIAL 1"), refused("swapoff /dev/sda")),
         (block(C::Unreadable("EIO".into()), vec![]), w, overwrite(), refused("cannot be read")),
         (block(C::Unreadable("EIO".into()), vec![]), w, destroy("SERIAL 1"), CLAIM),
-        (block(C::BLANK, vec![]), w.sized(Bytes::gib(2)), overwrite(), Err((Kind::Usage, "--size"))),
+        (block(C::BLANK, vec![]), w.sized(Bytes::gib(2)), overwrite(), Err((Kind::Usage, "size"))),
     ]);
 }
 
 #[test]
 fn what_cannot_be_seen_or_written_is_never_written() {
-    let all = Permission { overwrite: true, destroy: vec!["SERIAL 1".into(), "/srv/x.dat".into()] };
+    let all = Permission {
+        overwrite: true,
+        destroy: vec!["SERIAL 1".into(), "/srv/x.dat".into()],
+        ..Permission::default()
+    };
     let Found::Block(facts) = block(Contents::BLANK, vec![]) else { panic!("a block device") };
     let unseen = Found::Block(BlockFacts { unseen: Some("/sys (not there)".into()), ..facts.clone() });
     let read_only = Found::Block(BlockFacts { read_only: true, ..facts });
@@ -174,7 +178,7 @@ fn what_is_not_there_or_no_target() {
         (missing(Missing::CanBeMade), w.sized(Bytes(4096)), nothing(), Ok(Allowed::Make(Bytes(4096)))),
         (missing(Missing::CanBeMade), r.sized(Bytes(4096)), nothing(), Ok(Allowed::Make(Bytes(4096)))),
         (missing(Missing::CanBeMade), w, overwrite(), Err((Kind::Usage, "--size"))),
-        (missing(Missing::CanBeMade), w.sized(Bytes(0)), nothing(), Err((Kind::Usage, "--size"))),
+        (missing(Missing::CanBeMade), w.sized(Bytes(0)), nothing(), Err((Kind::Usage, "size"))),
         (missing(Missing::CanBeMade), r, nothing(), Err((Kind::NotFound, "no such file"))),
         (missing(Missing::NoDirectory), w.sized(Bytes(1)), nothing(), Err((Kind::NotFound, "directory"))),
         (missing(Missing::DanglingLink), w.sized(Bytes(1)), nothing(), Err((Kind::NotFound, "link"))),

@@ -23,11 +23,11 @@ pub(crate) fn nothing() -> Permission {
 }
 
 pub(crate) fn overwrite() -> Permission {
-    Permission { overwrite: true, destroy: Vec::new() }
+    Permission { overwrite: true, ..Permission::default() }
 }
 
 pub(crate) fn destroy(word: &str) -> Permission {
-    Permission { overwrite: false, destroy: vec![word.to_owned()] }
+    Permission { destroy: vec![word.to_owned()], ..Permission::default() }
 }
 
 /// Writes the first 4 KiB of a device; how that ended.

@@ -8,7 +8,7 @@ use super::{Checked, trace};
 use crate::access::{Access, Walk};
 use crate::invalid::Invalid;
 use crate::pace::Stop;
-use crate::scenario::{Affinity, Caching, Engine, Job, LatencyTarget, Scenario, Span, Warmup};
+use crate::scenario::{Affinity, Caching, Engine, FlushCall, Job, LatencyTarget, Scenario, Span, Warmup};
 use crate::workload::{ByteRange, Workload};
 
 /// The rounds over which a steady state is judged (SNIA PTS 2.0.2).
@@ -70,13 +70,13 @@ fn check_latency_target(target: LatencyTarget) -> Checked {
 }
 
 fn check_job(job: &Job) -> Checked {
-    if job.name.is_empty() {
-        return Err(Invalid::new("name", "empty", "a name for reports"));
-    }
     if job.threads == 0 || job.threads > Scenario::THREADS_MAX {
         return Err(Invalid::new("threads", job.threads, format!("1 to {}", Scenario::THREADS_MAX)));
     }
     check_targets(job)?;
+    if job.name.is_empty() {
+        return Err(Invalid::new("name", "empty", "a name for reports"));
+    }
     job.trace.as_ref().map_or(Ok(()), |how| trace::check(job, how))?;
     check_depth_shared(job)?;
     check_opening(job)?;
@@ -144,6 +144,15 @@ fn check_opening(job: &Job) -> Checked {
     if is_mapped && opening.engine == Engine::IoUring {
         let expected = "auto or synchronous for a mapping: loads and stores make no requests";
         return Err(Invalid::new("opening.engine", "io-uring", expected));
+    }
+    if is_mapped && opening.flush != FlushCall::Fdatasync {
+        let expected =
+            "fdatasync with a mapping, which stands for msync there: it is the one flush of a mapping";
+        return Err(Invalid::new(
+            "opening.flush",
+            if opening.flush == FlushCall::Range { "range" } else { "fsync" },
+            expected,
+        ));
     }
     if depth > 1 && (is_mapped || opening.engine == Engine::Synchronous) {
         let how = if is_mapped { "a mapping" } else { "synchronous calls" };

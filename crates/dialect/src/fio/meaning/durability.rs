@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use plumb_workload::{Durability, DurableWrite, FlushCall};
+use plumb_workload::{Caching, Durability, DurableWrite, FlushCall};
 
 use super::rw::Rw;
 use crate::Error;
@@ -21,7 +21,7 @@ pub(super) struct Sync {
 }
 
 /// What `options` say.
-pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Sync, Error> {
+pub(super) fn of(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Sync, Error> {
     let every = [
         ("fsync", FlushCall::Fsync, options.whole("fsync", 0..=u64::from(u32::MAX))?),
         ("fdatasync", FlushCall::Fdatasync, options.whole("fdatasync", 0..=u64::from(u32::MAX))?),
@@ -52,6 +52,10 @@ pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Sync, Error> {
         return Err(error.remedy("leave out end_fsync and fsync_on_close, or use fsync=N"));
     } else if at_end && flush == FlushCall::Fdatasync {
         options.note("the flush at the end is fdatasync like the others, which makes the same bytes durable");
+    }
+    if caching == Caching::Mapped {
+        // Whichever is asked for, fio flushes a mapping by msync.
+        flush = FlushCall::Fdatasync;
     }
     let durability = Durability { flush_every, flush_at_end: at_end, fua_every: fua };
     if !rw.writes && durability.is_any() {

@@ -158,14 +158,15 @@ impl<'a> Maker<'a> {
         Ok(Job { targets, threads: sharing, size: extent.file_size, workload, ..self.base.clone() })
     }
 
-    /// A walk that skips is over when it reaches the end, as fio has it: it moves less than the size.
+    /// A walk that skips is over when it leaves its part of a file, as fio has it: it moves less than the size. Where the
+    /// file ends there too, fio goes on from the start.
     fn one_pass(&self, extent: Extent) -> Extent {
         let workload = &self.base.workload;
         let stride = match workload.access {
             Access::Sequential(Sequential { stride: Some(stride), .. }) if stride.0 > 0 => stride.0,
             _ => return extent,
         };
-        if self.options.get("io_size").is_some() {
+        if self.options.get("io_size").is_some() || !extent.goes_on {
             return extent;
         }
         let block = workload.block_max().0;
@@ -231,7 +232,7 @@ fn base(
 ) -> Result<Job, Error> {
     let blocks = blocks::of(options)?;
     let access = access::of(options, rw, &blocks)?;
-    let sync = durability::of(options, rw)?;
+    let sync = durability::of(options, rw, queueing.caching)?;
     let (rate, mix) = pace::rate(options, rw, &blocks)?;
     if let Some(writes) = mix.filter(|writes| *writes != rw.write_percent) {
         options.note(format!("the rates make {writes} % of operations writes, not {} %", rw.write_percent));

@@ -96,6 +96,8 @@ pub(super) struct Extent {
     pub(super) io_bytes: Option<u64>,
     /// How large missing files are made.
     pub(super) file_size: Option<Bytes>,
+    /// The files go on beyond the part.
+    pub(super) goes_on: bool,
 }
 
 /// The part of each of `files` that clone number `clone` touches.
@@ -142,6 +144,7 @@ pub(super) fn extent(
         range: ByteRange { offset: Bytes(offset), length: Bytes(length.unwrap_or(u64::MAX)) },
         io_bytes: io_bytes.map(|bytes| bytes.saturating_mul(loops)),
         file_size: file_size.or(end).map(Bytes),
+        goes_on: file_size.is_none() && known.zip(end).is_some_and(|(known, end)| known > end),
     })
 }
 

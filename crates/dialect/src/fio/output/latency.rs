@@ -86,16 +86,20 @@ impl Buckets {
             if count == 0 { 0.0 } else { (count as f64 * 100.0 / all as f64).max(0.01) }
         };
         let mut from = start;
-        let mut shares = Vec::new();
-        for end in self.ends {
-            let to = end * self.unit_ns;
-            shares.push((end.to_string(), share(from, Some(to))));
-            from = to;
-        }
-        if self.unit == "msec" {
-            shares.push((">=2000".to_owned(), share(from, None)));
-        }
-        shares
+        let mut ends = self.ends.iter().map(|end| end * self.unit_ns);
+        let share_of = |name: String| {
+            let to = ends.next();
+            let share = share(from, to);
+            from = to.unwrap_or(from);
+            (name, share)
+        };
+        self.names().into_iter().map(share_of).collect()
+    }
+
+    /// The names, from the least on.
+    pub(super) fn names(&self) -> Vec<String> {
+        let beyond = Some(">=2000".to_owned()).filter(|_| self.unit == "msec");
+        self.ends.iter().map(u64::to_string).chain(beyond).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a fio command line prints: JSON and json+, text for people, logs; and the command line itself.
+//! What a fio command line prints: JSON and json+, terse lines, text for people, logs; and the command line itself.
 
 mod command;
 mod direction;
@@ -8,9 +8,12 @@ mod json;
 mod latency;
 mod logs;
 mod normal;
+mod terse;
 mod time;
 
 pub use command::command;
 pub use json::{json, json_text};
 pub use logs::{LogFile, logs};
 pub use normal::normal;
+pub(super) use terse::VERSIONS as TERSE_VERSIONS;
+pub use terse::terse;

@@ -55,8 +55,13 @@ fn rw() {
     assert_eq!(workload("rw=read:4k").access, stride);
     assert_eq!(
         workload("rw=read:4k").stop.bytes,
+        Some(64 << 20),
+        "from the start again at the end of the file"
+    );
+    assert_eq!(
+        workload("rw=read:4k|filename=/dev/vdb").stop.bytes,
         Some(32 << 20),
-        "a walk that skips moves less than the size"
+        "a walk that skips does not leave its part of what is larger"
     );
     assert_eq!(workload("rw=read:4k|io_size=1g").stop.bytes, Some(1 << 30));
     assert!(notes("rw=read|numjobs=2").contains("offset_increment"));
@@ -131,6 +136,15 @@ fn opening_and_depth() {
     assert_eq!(workload("ioengine=psync|iodepth=32").depth, 1);
     assert!(notes("ioengine=psync|iodepth=32").contains("so the depth is 1"));
     assert!(notes("ioengine=posixaio").contains("io_uring"));
+}
+
+#[test]
+fn a_mapping_is_flushed_by_msync_however_it_is_asked_for() {
+    for flush in ["fsync=16", "fdatasync=16", "sync_file_range=write:16", "end_fsync=1"] {
+        let lines = format!("rw=write|ioengine=mmap|{flush}");
+        assert_eq!(job(&lines).opening.flush, FlushCall::Fdatasync, "{flush}");
+        assert!(workload(&lines).durability.is_any(), "{flush}");
+    }
 }
 
 #[test]

@@ -31,6 +31,22 @@ fn run_in(path: &Path) -> RunDirectory {
 }
 
 #[test]
+fn what_is_no_file_is_not_waited_for() {
+    let root = tempfile::tempdir().unwrap();
+    for name in OWNED.iter().filter(|name| **name != "report.html") {
+        let path = root.path().join(name.replace('.', "-"));
+        drop(run_in(&path));
+        std::fs::remove_file(path.join(name)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(path.join(name)).status().unwrap();
+        assert!(made.success());
+        let read = Recording::open(&path).and_then(|run| run.result::<serde_json::Value>());
+        let error = read.unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(!is_run(&path) || *name != MANIFEST);
+    }
+}
+
+#[test]
 fn a_run_reads_back() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("deep/run");

@@ -1,0 +1,74 @@
+//! Files of words that a command line names: job files, profiles, parameter files, TOML.
+//!
+//! They are small, and people write them on any system: what is larger than [`LARGEST`] is not read to its end, and
+//! UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+/// The largest file that is read, in bytes: a device in the place of a file has no end.
+const LARGEST: u64 = 16 << 20;
+
+/// The text of the file at `path`.
+///
+/// # Errors
+/// As of the system, and if it is too large or no text.
+pub(crate) fn read(path: &str) -> io::Result<String> {
+    text_of(File::open(path)?)
+}
+
+/// The same, and `-` is standard input.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_or_stdin(path: &str) -> io::Result<String> {
+    if path == "-" { text_of(io::stdin()) } else { read(path) }
+}
+
+fn text_of(file: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        let message = format!("it is larger than {} MiB, which no such file is", LARGEST >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    let text = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => std::str::from_utf8(rest).ok().map(str::to_owned),
+        _ => String::from_utf8(bytes).ok(),
+    };
+    text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no text of UTF-8 or UTF-16"))
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+    String::from_utf16(&units).ok().filter(|_| rest.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_read_however_it_is_encoded() {
+        let text = "[job]\nname=ö";
+        let little: Vec<u8> = "\u{feff}[job]\nname=ö".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = "\u{feff}[job]\nname=ö".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let marked = format!("\u{feff}{text}").into_bytes();
+        for bytes in [text.as_bytes().to_vec(), little.clone(), big, marked] {
+            assert_eq!(text_of(bytes.as_slice()).unwrap(), text, "{bytes:?}");
+        }
+        for bytes in [&little[..little.len() - 1], &[0xff, 0xfe, 0x00, 0xd8], &[b'a', 0xff]] {
+            assert_eq!(text_of(bytes).unwrap_err().kind(), io::ErrorKind::InvalidData, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read_to_its_end() {
+        assert_eq!(text_of(io::repeat(b'x')).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read("/dev/zero").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(text_of(io::repeat(b'x').take(LARGEST)).unwrap().len() as u64, LARGEST);
+    }
+}

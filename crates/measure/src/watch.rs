@@ -1,0 +1,102 @@
+//! The storage's side of a target, read around a window: the counters beneath it and how they count flushes, or the
+//! reason why there is none.
+//!
+//! A reading that failed is kept as its reason, so that a window has a figure or says why not.
+
+use plumb_block::{StorageCounters, StorageSnapshot};
+
+use crate::result::{FlushWrites, StorageSide};
+use crate::storage;
+
+/// The counters at one moment, or why they are not known.
+pub type Reading = Result<StorageSnapshot, String>;
+
+/// The counters of the devices beneath a target.
+pub struct StorageWatch {
+    counters: Result<Box<dyn StorageCounters>, String>,
+    flush_writes: FlushWrites,
+}
+
+impl StorageWatch {
+    /// Over the devices of these names, which `open` finds the counters of.
+    pub fn over(devices: Vec<String>, open: impl FnOnce(Vec<String>) -> Box<dyn StorageCounters>) -> Self {
+        if devices.is_empty() {
+            return Self::unknown("no block device of this machine is beneath the target");
+        }
+        Self { counters: Ok(open(devices)), flush_writes: FlushWrites::Unknown }
+    }
+
+    /// Over nothing that can be read, for this reason.
+    pub fn unknown(reason: impl Into<String>) -> Self {
+        Self { counters: Err(reason.into()), flush_writes: FlushWrites::Unknown }
+    }
+
+    /// The counters now.
+    ///
+    /// # Errors
+    /// The reason, if they are not known.
+    pub fn read(&self) -> Reading {
+        match &self.counters {
+            Ok(counters) => counters.read().map_err(|error| error.to_string()),
+            Err(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// Learns how this kernel counts empty flushes, from two readings with `flushes` of them in between.
+    pub fn calibrate(&mut self, before: &Reading, after: &Reading, flushes: u64) {
+        if let (Ok(before), Ok(after)) = (before, after) {
+            self.flush_writes = storage::calibrate(before, after, flushes).unwrap_or(FlushWrites::Unknown);
+        }
+    }
+
+    /// What happened between two readings.
+    ///
+    /// # Errors
+    /// The reason, if that is not known.
+    pub fn between(&self, before: Reading, after: Reading) -> Result<StorageSide, String> {
+        storage::storage_side(&before?, &after?, self.flush_writes).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use plumb_block::{DeviceCounters, Nanos};
+
+    use super::*;
+
+    /// Each reading is one second and one flush later, which was counted among the writes too.
+    struct Flushing(AtomicU64);
+
+    impl StorageCounters for Flushing {
+        fn read(&self) -> plumb_block::Result<StorageSnapshot> {
+            let flushes = self.0.fetch_add(1, Ordering::Relaxed);
+            let device = DeviceCounters {
+                name: "vda".into(),
+                flushes: Some(flushes),
+                writes: flushes,
+                ..DeviceCounters::default()
+            };
+            Ok(StorageSnapshot { at: Nanos::secs(flushes), devices: vec![device] })
+        }
+    }
+
+    #[test]
+    fn empty_flushes_are_no_writes_once_that_is_learnt() {
+        let mut watch = StorageWatch::over(vec!["vda".into()], |_| Box::new(Flushing(AtomicU64::new(0))));
+        let (first, second) = (watch.read(), watch.read());
+        assert_eq!(watch.between(first.clone(), second.clone()).unwrap().writes, 1);
+        watch.calibrate(&first, &second, 1);
+        assert_eq!(watch.between(first, second).unwrap().writes, 0);
+    }
+
+    #[test]
+    fn what_is_not_known_has_its_reason() {
+        let nothing = StorageWatch::over(Vec::new(), |_| Box::new(Flushing(AtomicU64::new(0))));
+        let reason = nothing.read().unwrap_err();
+        assert!(reason.contains("no block device"), "{reason}");
+        assert_eq!(nothing.between(nothing.read(), nothing.read()).unwrap_err(), reason);
+        assert_eq!(StorageWatch::unknown("it is far").read().unwrap_err(), "it is far");
+    }
+}
