@@ -22,7 +22,7 @@ pub(crate) type Side = Result<StorageSide, String>;
 impl Storage {
     /// The counters of the devices with these kernel names.
     pub(crate) fn beneath(devices: Vec<String>, clock: Arc<dyn Clock>) -> Self {
-        let watch = StorageWatch::over(devices, |devices| Box::new(BlockCounters::new(devices, clock)));
+        let watch = StorageWatch::over(devices, |devices| Arc::new(BlockCounters::new(devices, clock)));
         Self { watch, last: None, accounts: Vec::new() }
     }
 

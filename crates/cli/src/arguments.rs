@@ -1,5 +1,7 @@
 //! What can be typed. What it means is decided by the commands.
 
+pub(crate) mod drive;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     /// The same, by fio's command line and job files
     #[command(disable_help_flag = true)]
     Fio(ForeignArguments),
+    /// Simulated drives, and block devices with a power switch made of them
+    Drive(drive::DriveArguments),
     /// Any format of a recorded run, from the recording alone
     Report(ReportArguments),
     /// Shell completions, on stdout

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let ended = match arguments.command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
+        Command::Drive(drive) => command::drive::run(&drive),
         Command::Report(report) => command::report::run(&report),
         Command::Load(load) => command::load::run(&load),
         Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),

@@ -6,16 +6,21 @@
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
+//! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
 
 pub mod append_file;
 pub mod block_ioctl;
+pub mod command;
 pub mod counters;
+pub mod dm_reload;
 pub mod extents;
 mod file;
+pub mod fuse_connection;
 mod hex;
 pub mod layout;
+pub mod loop_device;
 mod mapped;
 pub mod pagecache;
 pub mod probe;

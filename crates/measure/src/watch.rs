@@ -3,6 +3,8 @@
 //!
 //! A reading that failed is kept as its reason, so that a window has a figure or says why not.
 
+use std::sync::Arc;
+
 use plumb_block::{StorageCounters, StorageSnapshot};
 
 use crate::result::{FlushWrites, StorageSide};
@@ -13,17 +15,22 @@ pub type Reading = Result<StorageSnapshot, String>;
 
 /// The counters of the devices beneath a target.
 pub struct StorageWatch {
-    counters: Result<Box<dyn StorageCounters>, String>,
+    counters: Result<Arc<dyn StorageCounters>, String>,
     flush_writes: FlushWrites,
 }
 
 impl StorageWatch {
     /// Over the devices of these names, which `open` finds the counters of.
-    pub fn over(devices: Vec<String>, open: impl FnOnce(Vec<String>) -> Box<dyn StorageCounters>) -> Self {
+    pub fn over(devices: Vec<String>, open: impl FnOnce(Vec<String>) -> Arc<dyn StorageCounters>) -> Self {
         if devices.is_empty() {
             return Self::unknown("no block device of this machine is beneath the target");
         }
         Self { counters: Ok(open(devices)), flush_writes: FlushWrites::Unknown }
+    }
+
+    /// Over the target itself, which counts what reaches it; flushes are no writes there.
+    pub fn of(counters: Arc<dyn StorageCounters>) -> Self {
+        Self { counters: Ok(counters), flush_writes: FlushWrites::NotCounted }
     }
 
     /// Over nothing that can be read, for this reason.
@@ -84,7 +91,7 @@ mod tests {
 
     #[test]
     fn empty_flushes_are_no_writes_once_that_is_learnt() {
-        let mut watch = StorageWatch::over(vec!["vda".into()], |_| Box::new(Flushing(AtomicU64::new(0))));
+        let mut watch = StorageWatch::over(vec!["vda".into()], |_| Arc::new(Flushing(AtomicU64::new(0))));
         let (first, second) = (watch.read(), watch.read());
         assert_eq!(watch.between(first.clone(), second.clone()).unwrap().writes, 1);
         watch.calibrate(&first, &second, 1);
@@ -93,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_has_its_reason() {
-        let nothing = StorageWatch::over(Vec::new(), |_| Box::new(Flushing(AtomicU64::new(0))));
+        let nothing = StorageWatch::over(Vec::new(), |_| Arc::new(Flushing(AtomicU64::new(0))));
         let reason = nothing.read().unwrap_err();
         assert!(reason.contains("no block device"), "{reason}");
         assert_eq!(nothing.between(nothing.read(), nothing.read()).unwrap_err(), reason);

@@ -38,11 +38,14 @@ mod opened;
 mod permission;
 mod shared;
 pub mod signature;
+mod simulated;
+mod time;
 
 pub use error::{Error, Kind, Result};
 pub use machine::Machine;
 pub use mark::{MADE, mark_as_made};
 pub use name::{Name, Scheme};
 pub use open::{Wanted, open, open_all};
-pub use opened::{Opened, TargetKind};
+pub use opened::{Opened, Route, TargetKind};
 pub use permission::{Intent, Permission};
+pub use time::Time;

@@ -37,7 +37,7 @@ pub(crate) fn locate(machine: &Machine<'_>, name: &Name) -> Result<Located> {
 
 fn unsupported(scheme: Scheme, name: &Name) -> Error {
     let what = match scheme {
-        Scheme::Sim => "simulated drives",
+        Scheme::Sim => "simulated drives here",
         Scheme::Nbd | Scheme::NbdUnix | Scheme::Nbds => "network block devices",
         Scheme::Cache => "write-back caches",
     };

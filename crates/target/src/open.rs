@@ -28,9 +28,11 @@ use crate::look::{Key, Sight, facts, look, open_same};
 use crate::machine::Machine;
 use crate::make::Making;
 use crate::name::Name;
-use crate::opened::{Opened, TargetKind, device};
+use crate::opened::{Node, Opened, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
+use crate::simulated;
+use crate::time::Time;
 
 /// One target that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +57,8 @@ pub fn open(
     clock: &Arc<dyn Clock>,
 ) -> Result<Opened> {
     let wanted = Wanted { name: name.clone(), intent, options };
-    let opened = open_all(std::slice::from_ref(&wanted), permission, clock)?;
+    let time = Time::Real(Arc::clone(clock));
+    let opened = open_all(std::slice::from_ref(&wanted), permission, &time)?;
     opened.into_iter().next().ok_or_else(|| Error::usage(&name.to_string(), "it was not opened", ""))
 }
 
@@ -66,7 +69,19 @@ pub fn open(
 ///
 /// # Errors
 /// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
-pub fn open_all(wanted: &[Wanted], permission: &Permission, clock: &Arc<dyn Clock>) -> Result<Vec<Opened>> {
+pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Result<Vec<Opened>> {
+    let (simulated, known): (Vec<_>, Vec<_>) =
+        wanted.iter().cloned().enumerate().partition(|(_, want)| simulated::is_meant(&want.name));
+    let known_wanted: Vec<Wanted> = known.iter().map(|(_, want)| want.clone()).collect();
+    let mut opened = simulated::open_all(&simulated, time)?;
+    let of_kernel = open_nodes(&known_wanted, permission, &time.clock())?;
+    opened.extend(known.into_iter().map(|(place, _)| place).zip(of_kernel));
+    opened.sort_by_key(|(place, _)| *place);
+    Ok(opened.into_iter().map(|(_, opened)| opened).collect())
+}
+
+/// Opens files and block devices.
+fn open_nodes(wanted: &[Wanted], permission: &Permission, clock: &Arc<dyn Clock>) -> Result<Vec<Opened>> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let machine = Machine::new(&tree, &probe);
     let plans = plans(&machine, wanted, permission)?;
@@ -193,7 +208,7 @@ impl Opening<'_> {
     /// Makes the file of `plan`, unless an earlier one has.
     fn make(&self, plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
         let Located { path, shown, .. } = &plan.located;
-        let Some(size) = size.filter(|_| !self.opened.iter().any(|opened| opened.path == *path)) else {
+        let Some(size) = size.filter(|_| !self.opened.iter().any(|opened| opened.path() == Some(path))) else {
             return Ok(None);
         };
         match (&plan.sight.found, plan.key()) {
@@ -222,7 +237,8 @@ impl Opening<'_> {
 
     fn device_of(&self, plan: &Plan, making: Option<&Making>) -> Result<Opened> {
         let Located { path, shown, .. } = &plan.located;
-        let same_path = self.opened.iter().find(|opened| opened.path == *path).map(|opened| opened.key);
+        let nodes = || self.opened.iter().filter_map(|opened| Some((opened, opened.node.as_ref()?)));
+        let same_path = nodes().find(|(_, node)| node.path == *path).map(|(_, node)| node.key);
         let made = making.map(Making::key).transpose()?;
         let Some(key) = made.or(plan.key()).or(same_path) else {
             return Err(Error::usage(shown, "there is no such file any more", "find out what removed it"));
@@ -230,24 +246,26 @@ impl Opening<'_> {
         let is_block = matches!(plan.sight.found, Found::Block(_));
         let of_node = |(claimed, _): &&(Key, Claim)| is_block && claimed.node == key.node;
         let claim = self.claims.iter().find(of_node).map(|(_, claim)| Arc::clone(claim));
-        let same = self.opened.iter().find(|opened| opened.key == key && opened.options == plan.options);
-        let (device, engine) = match same {
-            Some(opened) => (Arc::clone(&opened.device), opened.engine.clone()),
-            None => device(&plan.located, key, plan.options, claim.clone(), Arc::clone(self.clock))?,
+        let same = nodes().find(|(_, node)| node.key == key && node.options == plan.options);
+        let (device, route) = match same {
+            Some((opened, _)) => (Arc::clone(&opened.device), opened.route.clone()),
+            None => {
+                let clock = Arc::clone(self.clock);
+                let (device, engine) = device(&plan.located, key, plan.options, claim.clone(), clock)?;
+                (device, Route::Kernel(engine))
+            }
         };
         Ok(Opened {
-            engine,
+            route,
             shown: shown.clone(),
-            path: path.clone(),
             kind: if is_block { TargetKind::BlockDevice } else { TargetKind::RegularFile },
             made: false,
             size: device.info().size,
             identity: identities(&plan.sight.found).first().filter(|_| is_block).cloned(),
             notes: plan.notes.clone(),
             needs_layout: None,
-            options: plan.options,
-            key,
-            claim,
+            counters: None,
+            node: Some(Node { path: path.clone(), options: plan.options, key, claim }),
             making: None,
             device,
         })

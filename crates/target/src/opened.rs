@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, Device};
+use plumb_block::{Bytes, Clock, Device, StorageCounters};
 use plumb_linux::{Access, Caching, Engine, FileDevice, FileOptions, Filling, layout};
 use rustix::fs::OFlags;
 
@@ -22,18 +22,58 @@ pub enum TargetKind {
     RegularFile,
     /// A block device.
     BlockDevice,
+    /// A simulated drive in this process.
+    Simulated,
+}
+
+/// How requests reach a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// Through the kernel.
+    Kernel(Engine),
+    /// Straight to the simulation.
+    Simulated,
+}
+
+impl Route {
+    /// For people and recordings: `io_uring`, `pread/pwrite`, `simulation`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Kernel(engine) => engine.name(),
+            Self::Simulated => "simulation",
+        }
+    }
+
+    /// Why it is not another one, if that needs a reason.
+    pub fn because(&self) -> Option<&str> {
+        match self {
+            Self::Kernel(engine) => engine.because(),
+            Self::Simulated => None,
+        }
+    }
+
+    /// How many requests it can have in flight, if there is a limit.
+    pub fn depth_max(&self) -> Option<u32> {
+        match self {
+            Self::Kernel(engine) => engine.depth_max(),
+            Self::Simulated => None,
+        }
+    }
+
+    /// Whether one reading of the clock serves several completions.
+    pub fn batches(&self) -> bool {
+        matches!(self, Self::Kernel(engine) if engine.depth_max().is_none())
+    }
 }
 
 /// A target that may be used as was intended.
 pub struct Opened {
     /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it lives.
     pub device: Arc<dyn Device>,
-    /// How requests reach the kernel.
-    pub engine: Engine,
+    /// How requests reach it.
+    pub route: Route,
     /// The target for people: what was typed, and what that stands for.
     pub shown: String,
-    /// Absolute, without links.
-    pub path: PathBuf,
     /// What it is.
     pub kind: TargetKind,
     /// Whether this run has made the file.
@@ -48,13 +88,28 @@ pub struct Opened {
     /// device: all of a file that was made, the end of one that was made longer. [`lay_out`](Self::lay_out) does it;
     /// where it is done in another way and fails, call [`remove_if_made`](Self::remove_if_made).
     pub needs_layout: Option<Range<u64>>,
-    pub(crate) options: FileOptions,
-    pub(crate) key: Key,
-    pub(crate) claim: Option<Claim>,
+    /// What reaches the target, counted there: of targets that the kernel does not know.
+    pub counters: Option<Arc<dyn StorageCounters>>,
+    /// What the kernel knows it by.
+    pub(crate) node: Option<Node>,
     pub(crate) making: Option<Making>,
 }
 
+/// A file or a block device, as it was opened.
+pub(crate) struct Node {
+    /// Absolute, without links.
+    pub(crate) path: PathBuf,
+    pub(crate) options: FileOptions,
+    pub(crate) key: Key,
+    pub(crate) claim: Option<Claim>,
+}
+
 impl Opened {
+    /// Its path, absolute and without links; `None` for what the kernel does not know.
+    pub fn path(&self) -> Option<&Path> {
+        self.node.as_ref().map(|node| &*node.path)
+    }
+
     /// Lays out what [`needs_layout`](Self::needs_layout), in blocks of the device's logical block, and makes it
     /// durable. Does nothing if there is nothing to lay out.
     ///
@@ -71,7 +126,7 @@ impl Opened {
                 Ok(())
             }
             Err(error) => {
-                let error = plumb_block::Error { place: self.path.display().to_string(), ..error };
+                let error = plumb_block::Error { place: self.shown.clone(), ..error };
                 Err(Error::device(&self.shown, &error).after_clearing_up(self.remove_if_made()))
             }
         }
@@ -101,15 +156,16 @@ impl Opened {
     /// As unlink(2).
     pub fn remove_if_new(&self) -> Result<bool> {
         let failed = |errno| Error::os(&self.shown, "remove", errno);
-        let same = match rustix::fs::lstat(&self.path) {
-            Ok(there) => Key::of(&there) == self.key,
+        let Some(node) = &self.node else { return Ok(false) };
+        let same = match rustix::fs::lstat(&node.path) {
+            Ok(there) => Key::of(&there) == node.key,
             Err(rustix::io::Errno::NOENT) => false,
             Err(errno) => return Err(failed(errno)),
         };
         if !self.made || !same {
             return Ok(false);
         }
-        rustix::fs::unlink(&self.path).map_err(failed)?;
+        rustix::fs::unlink(&node.path).map_err(failed)?;
         Ok(true)
     }
 
@@ -119,13 +175,16 @@ impl Opened {
     /// Jobs that want the same options share [`device`](Self::device) instead: a failed flush then latches them all,
     /// while each device that is opened here latches alone.
     ///
+    /// What the kernel does not know has no other way: the same device is given again.
+    ///
     /// # Errors
     /// As open(2), and where the file system does not support the options.
     pub fn open_again(&self, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
-        let options = FileOptions { access: self.options.access, ..options };
+        let Some(node) = &self.node else { return Ok(Arc::clone(&self.device)) };
+        let options = FileOptions { access: node.options.access, ..options };
         let located =
-            Located { shown: self.shown.clone(), path: self.path.clone(), missing: None, by_number: false };
-        let (device, _) = device(&located, self.key, options, self.claim.clone(), clock)?;
+            Located { shown: self.shown.clone(), path: node.path.clone(), missing: None, by_number: false };
+        let (device, _) = device(&located, node.key, options, node.claim.clone(), clock)?;
         Ok(device)
     }
 }
@@ -134,11 +193,11 @@ impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Opened")
             .field("shown", &self.shown)
-            .field("path", &self.path)
             .field("kind", &self.kind)
             .field("made", &self.made)
             .field("size", &self.size)
-            .field("options", &self.options)
+            .field("path", &self.path())
+            .field("options", &self.node.as_ref().map(|node| node.options))
             .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use loop_device::{LoopDevice, Mount};
 use plumb_block::{Bytes, Outcome};
 use plumb_linux::FileOptions;
-use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Wanted, open, open_all};
+use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, open, open_all};
 use support::{clock, destroy, nothing, open_path, overwrite, run, write_first_block};
 
 /// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
@@ -96,7 +96,7 @@ fn one_device_for_several_jobs_is_claimed_once() {
     let want =
         |options| Wanted { name: Name::parse(&bench.device.path).unwrap(), intent: Intent::WRITE, options };
     let wanted = [want(FileOptions::write_direct()), want(FileOptions::write_buffered())];
-    let opened = open_all(&wanted, &overwrite(), &clock()).unwrap();
+    let opened = open_all(&wanted, &overwrite(), &Time::Real(clock())).unwrap();
     for one in &opened {
         assert_eq!(write_first_block(&*one.device), Outcome::Done);
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Errno, Outcome, Stamp};
 use plumb_linux::{Caching, FileOptions, Filling};
-use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Wanted, mark_as_made, open_all};
+use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, mark_as_made, open_all};
 use support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
 
 const MIB: Bytes = Bytes(1 << 20);
@@ -143,16 +143,16 @@ fn one_refusal_among_several_targets_leaves_everything_as_it_was() {
         intent: Intent::WRITE.sized(Bytes(8192)),
         options: FileOptions::write_buffered(),
     };
-    let refused = open_all(&[want(&new), want(&theirs)], &nothing(), &clock()).unwrap_err();
+    let refused = open_all(&[want(&new), want(&theirs)], &nothing(), &Time::Real(clock())).unwrap_err();
     assert_eq!((refused.kind(), new.exists()), (Kind::Refused, false));
     let typo =
         Permission { overwrite: true, destroy: vec!["no-such-serial".into()], ..Permission::default() };
-    let refused = open_all(&[want(&new), want(&theirs)], &typo, &clock()).unwrap_err();
+    let refused = open_all(&[want(&new), want(&theirs)], &typo, &Time::Real(clock())).unwrap_err();
     assert!(refused.to_string().contains("no-such-serial"), "{refused}");
     assert!(!new.exists());
     // What fails only when files are made is undone: this name is too long for a file.
     let long = directory.join("x".repeat(300));
-    let failed = open_all(&[want(&new), want(&long)], &overwrite(), &clock()).unwrap_err();
+    let failed = open_all(&[want(&new), want(&long)], &overwrite(), &Time::Real(clock())).unwrap_err();
     assert!(matches!(failed.kind(), Kind::Os(Some(_))), "{failed}");
     assert!(!new.exists(), "what was made before the failure is gone");
     assert_eq!(fs::read(&theirs).unwrap(), vec![7; 8192]);
@@ -181,7 +181,7 @@ fn one_file_for_several_jobs_is_made_once_and_shared() {
         want(write.sized(Bytes(4096)), buffered),
         want(write, buffered.caching(Caching::Direct)),
     ];
-    let opened = open_all(&wanted, &nothing(), &clock()).unwrap();
+    let opened = open_all(&wanted, &nothing(), &Time::Real(clock())).unwrap();
     assert_eq!(opened.iter().map(|one| one.made).collect::<Vec<_>>(), [true, false, false]);
     assert!(opened.iter().all(|one| one.size == MIB));
     assert!(std::sync::Arc::ptr_eq(&opened[0].device, &opened[1].device));

@@ -8,6 +8,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_measure::StorageWatch;
 use plumb_path::{WritePath, survey_path};
+use plumb_target::Opened;
 
 /// How many clean flushes a calibration makes.
 const CALIBRATION_FLUSHES: u64 = 16;
@@ -21,12 +22,24 @@ pub(crate) struct Beneath {
 }
 
 impl Beneath {
+    /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what a survey finds.
+    pub(crate) fn of(target: &Opened, clock: &Arc<dyn Clock>) -> Self {
+        if let Some(counters) = &target.counters {
+            return Self { path: None, watch: StorageWatch::of(Arc::clone(counters)) };
+        }
+        let Some(path) = target.path() else {
+            let why = format!("what is behind {} is not on this machine", target.shown);
+            return Self { path: None, watch: StorageWatch::unknown(why) };
+        };
+        Self::survey(&path.to_string_lossy(), clock)
+    }
+
     /// Surveys what is beneath `target`.
-    pub(crate) fn of(target: &str, clock: &Arc<dyn Clock>) -> Self {
+    pub(crate) fn survey(target: &str, clock: &Arc<dyn Clock>) -> Self {
         match survey_path(&LiveTree::new(), &LiveProbe::new(), target) {
             Ok(path) => {
                 let watch = StorageWatch::over(path.block_devices(), |devices| {
-                    Box::new(BlockCounters::new(devices, Arc::clone(clock)))
+                    Arc::new(BlockCounters::new(devices, Arc::clone(clock)))
                 });
                 Self { path: Some(path), watch }
             }

@@ -1,12 +1,13 @@
 //! From what was measured to the document that reports are made from.
 
-use plumb_block::{Device, Lba, LbaRange, Nanos, VolatileCache, written_share};
+use plumb_block::{Lba, LbaRange, Nanos, VolatileCache, written_share};
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, WrongKind};
 use plumb_measure::{Quality, StorageSide};
 use plumb_report::load::{
     self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, LoadTarget, ScheduleResult,
     Sides, Verified, WrongBlock,
 };
+use plumb_target::{Opened, TargetKind};
 use plumb_workload::Job;
 
 use crate::targets::Use;
@@ -27,10 +28,14 @@ pub(crate) struct Facts {
     pub(crate) depth_found: Option<u32>,
 }
 
-/// The share of a target that was written before.
-pub(crate) fn share_written(device: &dyn Device) -> Option<f64> {
-    let blocks = device.info().blocks();
-    written_share(&device.extents(LbaRange::new(Lba(0), blocks)).ok()?)
+/// The share of a target that was written before, where that matters: a simulated drive reads what was never written
+/// like anything else.
+pub(crate) fn share_written(target: &Opened) -> Option<f64> {
+    if target.kind == TargetKind::Simulated {
+        return None;
+    }
+    let blocks = target.device.info().blocks();
+    written_share(&target.device.extents(LbaRange::new(Lba(0), blocks)).ok()?)
 }
 
 /// One target of a span: `index` is its place in the result.
@@ -51,8 +56,8 @@ pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, fa
         job: one.job,
         size: one.opened.size.0,
         range_bytes: workload.map_or(0, |workload| workload.range.length.0),
-        engine: one.opened.engine.name().to_owned(),
-        engine_because: one.opened.engine.because().map(str::to_owned),
+        engine: one.opened.route.name().to_owned(),
+        engine_because: one.opened.route.because().map(str::to_owned),
         device: DeviceFacts {
             volatile_cache: match info.volatile_cache {
                 VolatileCache::None => Some(false),

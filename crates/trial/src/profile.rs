@@ -49,7 +49,7 @@ pub fn run_profile(
     time_of_day: &dyn Fn() -> String,
 ) -> Result<Trial, TrialError> {
     let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
-    let beneath = Beneath::of(&directory.to_string_lossy(), clock);
+    let beneath = Beneath::survey(&directory.to_string_lossy(), clock);
     let open = |path: &std::path::Path| -> plumb_block::Result<Box<dyn FileStore>> {
         Ok(Box::new(DirectoryStore::open(path)?))
     };

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plumb_block::{Bytes, Clock, Nanos, StorageSnapshot};
 use plumb_load::{
     Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult,
-    Totals, run_teams,
+    Totals, run_teams, run_teams_virtual,
 };
+use plumb_target::Time;
 use plumb_workload::{Span, Warmup};
 
 use crate::counters::Beneath;
@@ -72,7 +73,13 @@ impl Stage<'_> {
             cooldown: span.cooldown,
         };
         let mut sides = Sides::new(self.targets, number, &posts, &conduct, self.watcher);
-        let (teams, ended) = match run_teams(teams, &conduct, &mut sides) {
+        let ran = match &self.targets.time {
+            Time::Real(_) => run_teams(teams, &conduct, &mut sides),
+            Time::Virtual(world) => {
+                run_teams_virtual(teams, &conduct, &mut sides, &mut |deadline| world.advance(deadline))
+            }
+        };
+        let (teams, ended) = match ran {
             Ok(teams) if self.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
@@ -221,7 +228,7 @@ impl<'a> Sides<'a> {
                 name: one.name.clone(),
                 opened: one.opened.shown.clone(),
                 size: one.opened.size,
-                engine: one.opened.engine.name().to_owned(),
+                engine: one.opened.route.name().to_owned(),
                 storage: side(index, self.targets.beneath(one)),
             })
             .collect();

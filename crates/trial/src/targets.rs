@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Bytes, Clock};
 use plumb_linux::Filling;
-use plumb_target::{Intent, Name, Opened, Permission, TargetKind, Wanted, open_all};
+use plumb_target::{Intent, Name, Opened, Permission, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{Job, Recorded, Replays, Scenario, Workload};
 
 use crate::counters::Beneath;
@@ -43,6 +43,8 @@ pub(crate) struct Targets {
     pub(crate) beneath: Vec<Beneath>,
     /// What the user should be told.
     pub(crate) notes: Vec<String>,
+    /// Whose clock all of them go by.
+    pub(crate) time: Time,
 }
 
 impl Targets {
@@ -54,7 +56,7 @@ impl Targets {
         scenario: &Scenario,
         replays: &Replays,
         permission: &Permission,
-        clock: &Arc<dyn Clock>,
+        time: &Time,
         watcher: &mut dyn Watcher,
         stop: &AtomicBool,
     ) -> Result<Self, TrialError> {
@@ -76,7 +78,7 @@ impl Targets {
                 wanted(job, name, scenario.spans[*span].precondition, recorded.as_ref())
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let mut opened = open_all(&wanted, permission, clock)?;
+        let mut opened = open_all(&wanted, permission, time)?;
         let ready = fits(&opened, &recorded).and_then(|()| fill(&mut opened, &places, watcher, stop));
         if let Err(error) = ready {
             for made in &mut opened {
@@ -84,14 +86,16 @@ impl Targets {
             }
             return Err(error);
         }
-        let mut targets = Self { uses: Vec::new(), beneath: Vec::new(), notes: Vec::new() };
-        let mut known: Vec<std::path::PathBuf> = Vec::new();
+        let mut targets =
+            Self { uses: Vec::new(), beneath: Vec::new(), notes: Vec::new(), time: time.clone() };
+        let mut known: Vec<String> = Vec::new();
         let placed = opened.into_iter().zip(places).zip(recorded);
         for ((opened, (span, job, what, name)), recorded) in placed {
             targets.remember_notes(&opened, what);
-            let beneath = known.iter().position(|path| *path == opened.path).unwrap_or_else(|| {
-                known.push(opened.path.clone());
-                targets.beneath.push(Beneath::of(&opened.path.to_string_lossy(), clock));
+            let key = opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
+            let beneath = known.iter().position(|known| *known == key).unwrap_or_else(|| {
+                known.push(key);
+                targets.beneath.push(Beneath::of(&opened, &time.clock()));
                 known.len() - 1
             });
             targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath, recorded });
@@ -117,10 +121,10 @@ impl Targets {
 
     fn remember_notes(&mut self, opened: &Opened, job: &Job) {
         let mut notes = opened.notes.clone();
-        if let (Some(depth_max), depth) = (opened.engine.depth_max(), job.workload.depth)
+        if let (Some(depth_max), depth) = (opened.route.depth_max(), job.workload.depth)
             && depth > depth_max
         {
-            let engine = opened.engine.name();
+            let engine = opened.route.name();
             notes.push(format!(
                 "{} goes through {engine}, one request at a time: the depth is {depth_max}, not {depth}",
                 opened.shown
@@ -148,6 +152,19 @@ impl Targets {
     }
 }
 
+/// Whose clock the run of `scenario` goes by: the machine's, or that of a world in which all targets are simulated.
+///
+/// # Errors
+/// If something that was typed is no name.
+pub(crate) fn time_of(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Result<Time, TrialError> {
+    let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
+    let names: Vec<Name> = jobs
+        .flat_map(|job| &job.targets)
+        .map(|target| Name::parse(&target.name))
+        .collect::<Result<_, _>>()?;
+    Ok(Time::of(&names, clock))
+}
+
 /// What traces do to each target.
 fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<Option<Recorded>> {
     let mut last = None;
@@ -169,6 +186,7 @@ fn fits(opened: &[Opened], recorded: &[Option<Recorded>]) -> Result<(), TrialErr
             let larger = match one.kind {
                 TargetKind::RegularFile => format!("give a size of {} or more", end.0),
                 TargetKind::BlockDevice => "give a larger target".to_owned(),
+                TargetKind::Simulated => format!("type ?size={} behind the name of the model", end.0),
             };
             let remedy = match recorded.scale_for(size) {
                 Some(scale) => {

@@ -24,7 +24,7 @@ use crate::replayed;
 use crate::rounds::SpanRun;
 use crate::span::{Ended, Stage};
 use crate::spans;
-use crate::targets::{Targets, Use};
+use crate::targets::{self, Targets, Use};
 use crate::watcher::Watcher;
 
 /// What is asked of a trial. Time and randomness come in here.
@@ -94,9 +94,10 @@ pub fn run(
     time_of_day: &dyn Fn() -> String,
 ) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
+    let time = targets::time_of(&request.scenario, clock)?;
     let targets =
-        Targets::open(&request.scenario, &request.replays, &request.permission, clock, watcher, stop)?;
-    let trial = run_on(request, &targets, clock, watcher, stop, time_of_day);
+        Targets::open(&request.scenario, &request.replays, &request.permission, &time, watcher, stop)?;
+    let trial = run_on(request, &targets, &time.clock(), watcher, stop, time_of_day);
     for one in targets.uses.iter().filter(|one| request.remove_after.contains(&one.name)) {
         one.opened.remove_if_new()?;
     }
@@ -173,8 +174,7 @@ fn seed_of(scenario: &Scenario) -> u64 {
 
 /// By how much latencies may be too long.
 fn latency_excess(targets: &Targets) -> Nanos {
-    let batches = |one: &Use| one.opened.engine.depth_max().is_none();
-    if targets.uses.iter().any(batches) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
+    if targets.uses.iter().any(|one| one.opened.route.batches()) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
 }
 
 /// Whether nothing at all completed in the window.
@@ -199,7 +199,7 @@ struct Before {
 
 impl Before {
     fn read(targets: &Targets, number: usize) -> Self {
-        let written = targets.of_span(number).map(|(_, one)| document::share_written(&*one.opened.device));
+        let written = targets.of_span(number).map(|(_, one)| document::share_written(&one.opened));
         Self { written: written.collect(), processors: surroundings::processor_times() }
     }
 
@@ -212,7 +212,10 @@ impl Before {
             let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
             let dirty_after =
                 (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
-            let leaves = targets.beneath(one).path.as_ref().map_or(0, |path| path.block_devices().len());
+            let leaves = match one.opened.kind {
+                TargetKind::Simulated => 1,
+                _ => targets.beneath(one).path.as_ref().map_or(0, |path| path.block_devices().len()),
+            };
             Facts { written_share, dirty_after, steal, has_one_leaf: leaves == 1, depth_found: None }
         })
         .collect()
@@ -224,7 +227,7 @@ fn dirty_bytes(one: &Use) -> Option<u64> {
     if one.opened.kind != TargetKind::RegularFile {
         return None;
     }
-    let file = std::fs::File::open(&one.opened.path).ok()?;
+    let file = std::fs::File::open(one.opened.path()?).ok()?;
     let residency = pagecache::residency(&file, Bytes(0), one.opened.size, &one.opened.shown).ok()?;
     residency.dirty.map(|bytes| bytes.0)
 }

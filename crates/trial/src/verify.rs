@@ -43,10 +43,10 @@ fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> Arc<dyn Device> {
     match one.opened.open_again(options, Arc::clone(clock)) {
         Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => device,
         _ => {
-            let dropped = File::open(&one.opened.path)
-                .map(|file| pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown));
-            // What stays in the page cache is compared all the same.
-            drop(dropped);
+            if let Some(file) = one.opened.path().and_then(|path| File::open(path).ok()) {
+                // What stays in the page cache is compared all the same.
+                drop(pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown));
+            }
             Arc::clone(&one.opened.device)
         }
     }

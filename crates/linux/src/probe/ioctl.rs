@@ -4,15 +4,16 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use plumb_block::Nanos;
+
 use super::{Refusal, Reply};
+use crate::command::{self, AdminCommand, AdminReply};
 use crate::tree::DeviceNumber;
 
 /// `_IOWR(0xfd, 12, struct dm_ioctl)`: linux/dm-ioctl.h.
 const DM_TABLE_STATUS: u32 = 0xc138_fd0c;
 /// linux/loop.h.
 const LOOP_GET_STATUS64: u32 = 0x4c05;
-/// `_IOWR('N', 0x41, struct nvme_admin_cmd)`: linux/nvme_ioctl.h.
-const NVME_IOCTL_ADMIN_CMD: u32 = 0xc048_4e41;
 
 /// Which form of DM_TABLE_STATUS is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,41 +102,13 @@ pub(super) fn loop_status(device: &File) -> Reply {
     Ok(info)
 }
 
-/// `struct nvme_admin_cmd`, 72 bytes: linux/nvme_ioctl.h.
-#[derive(Default)]
-#[repr(C)]
-struct NvmeAdmin {
-    opcode: u8,
-    flags: u8,
-    rsvd1: u16,
-    nsid: u32,
-    cdw2: u32,
-    cdw3: u32,
-    metadata: u64,
-    addr: u64,
-    metadata_len: u32,
-    data_len: u32,
-    cdw10: u32,
-    cdw11: u32,
-    cdw12: u32,
-    cdw13: u32,
-    cdw14: u32,
-    cdw15: u32,
-    timeout_ms: u32,
-    result: u32,
-}
-
-const _: () = assert!(size_of::<NvmeAdmin>() == 72);
-
 /// Identify Controller, 4096 bytes: NVMe Base 2.0 5.17.2.1.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
 pub(super) fn nvme_identify_controller(device: &File) -> Reply {
-    let mut data = vec![0_u8; 4096];
-    let command = NvmeAdmin { opcode: 0x06, cdw10: 1, ..NvmeAdmin::default() };
-    nvme_admin(device, command, &mut data)?;
-    Ok(data)
+    let command = AdminCommand { opcode: 0x06, nsid: 0, cdw: [1, 0, 0, 0, 0, 0] };
+    nvme_admin(device, command, 4096).map(|reply| reply.bytes)
 }
 
 /// The result dword of Get Features 06h (volatile write cache): NVMe Base 2.0 5.15, 5.27.1.4. The namespace is 0: the
@@ -144,25 +117,16 @@ pub(super) fn nvme_identify_controller(device: &File) -> Reply {
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
 pub(super) fn nvme_write_cache(device: &File, select: u32) -> Reply {
-    let command = NvmeAdmin { opcode: 0x0a, cdw10: 0x06 | select << 8, ..NvmeAdmin::default() };
-    nvme_admin(device, command, &mut []).map(|result| result.to_le_bytes().to_vec())
+    let command = AdminCommand { opcode: 0x0a, nsid: 0, cdw: [0x06 | select << 8, 0, 0, 0, 0, 0] };
+    nvme_admin(device, command, 0).map(|reply| reply.result.to_le_bytes().to_vec())
 }
 
-fn nvme_admin(device: &File, mut command: NvmeAdmin, data: &mut [u8]) -> Result<u32, Refusal> {
-    const TIMEOUT_MS: u32 = 5_000;
-    if !data.is_empty() {
-        command.addr = data.as_mut_ptr() as u64;
-        command.data_len = data.len() as u32;
-    }
-    command.timeout_ms = TIMEOUT_MS;
-    // SAFETY: the command has the layout of struct nvme_admin_cmd and points to `data`, which outlives the call and
-    // is data_len bytes long. Opcodes 06h and 0Ah only read.
-    let returned =
-        unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ADMIN_CMD as libc::Ioctl, &raw mut command) };
-    match returned {
-        0 => Ok(command.result),
-        status if status > 0 => Err(Refusal::NvmeStatus(status as u16)),
-        _ => Err(Refusal::from_io(&std::io::Error::last_os_error())),
+fn nvme_admin(device: &File, command: AdminCommand, length: usize) -> Result<AdminReply, Refusal> {
+    const TIMEOUT: Nanos = Nanos(5_000_000_000);
+    let reply = command::nvme_admin(device, command, length, TIMEOUT).map_err(|error| Refusal::from_io(&error))?;
+    match reply.status {
+        0 => Ok(reply),
+        status => Err(Refusal::NvmeStatus(status)),
     }
 }
 

@@ -1,17 +1,14 @@
 //! SCSI commands that read, through SG_IO. scsi/sg.h, block/scsi_ioctl.c.
-#![expect(unsafe_code, reason = "SG_IO takes a structure with pointers")]
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 
-use plumb_block::Errno;
+use plumb_block::{Errno, Nanos};
 
 use super::{PageControl, Refusal, Reply};
+use crate::command::{self, Transfer};
 
-const SG_IO: libc::Ioctl = 0x2285;
-const SG_DXFER_FROM_DEV: i32 = -3;
 /// A drive that does not answer a query within this is left alone.
-const TIMEOUT_MS: u32 = 5_000;
+const TIMEOUT: Nanos = Nanos(5_000_000_000);
 /// A unit attention is told once per reason; more than a few in a row is a fault.
 const ATTENTIONS_MAX: usize = 3;
 
@@ -29,36 +26,6 @@ pub(super) fn mode_sense_caching(control: PageControl) -> [u8; 10] {
     [0x5a, 0, pc << 6 | 0x08, 0, 0, 0, 0, 0, 252, 0]
 }
 
-/// `struct sg_io_hdr`, 88 bytes on 64-bit machines.
-#[repr(C)]
-struct Header {
-    interface_id: i32,
-    dxfer_direction: i32,
-    cmd_len: u8,
-    mx_sb_len: u8,
-    iovec_count: u16,
-    dxfer_len: u32,
-    dxferp: *mut u8,
-    cmdp: *const u8,
-    sbp: *mut u8,
-    timeout: u32,
-    flags: u32,
-    pack_id: i32,
-    usr_ptr: *mut u8,
-    status: u8,
-    masked_status: u8,
-    msg_status: u8,
-    sb_len_wr: u8,
-    host_status: u16,
-    driver_status: u16,
-    resid: i32,
-    duration: u32,
-    info: u32,
-}
-
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Header>() == 88);
-
 /// Sends `cdb`, which must be one that only reads, and gives at most `length` bytes of its answer.
 ///
 /// # Errors
@@ -74,47 +41,15 @@ pub(super) fn read(device: &File, cdb: &[u8], length: usize) -> Reply {
 }
 
 fn read_once(device: &File, cdb: &[u8], length: usize) -> Reply {
-    let mut data = vec![0_u8; length];
-    let mut sense = [0_u8; 64];
-    let mut header = Header {
-        interface_id: i32::from(b'S'),
-        dxfer_direction: SG_DXFER_FROM_DEV,
-        cmd_len: cdb.len() as u8,
-        mx_sb_len: sense.len() as u8,
-        iovec_count: 0,
-        dxfer_len: length as u32,
-        dxferp: data.as_mut_ptr(),
-        cmdp: cdb.as_ptr(),
-        sbp: sense.as_mut_ptr(),
-        timeout: TIMEOUT_MS,
-        flags: 0,
-        pack_id: 0,
-        usr_ptr: std::ptr::null_mut(),
-        status: 0,
-        masked_status: 0,
-        msg_status: 0,
-        sb_len_wr: 0,
-        host_status: 0,
-        driver_status: 0,
-        resid: 0,
-        duration: 0,
-        info: 0,
-    };
-    // SAFETY: the descriptor is open, the header has the layout of struct sg_io_hdr, and its three pointers lead to
-    // `data`, `cdb` and `sense`, which outlive the call and are as long as the header says.
-    let returned = unsafe { libc::ioctl(device.as_raw_fd(), SG_IO, &raw mut header) };
-    if returned < 0 {
-        return Err(Refusal::from_io(&std::io::Error::last_os_error()));
-    }
-    let sensed = sense.get(..usize::from(header.sb_len_wr)).unwrap_or(&[]);
-    if let Some(refusal) = refusal_of(header.status, sensed) {
+    let reply = command::scsi(device, cdb, Transfer::FromDevice(length), TIMEOUT)
+        .map_err(|error| Refusal::from_io(&error))?;
+    if let Some(refusal) = refusal_of(reply.status, &reply.sense) {
         return Err(refusal);
     }
-    if header.host_status != 0 {
+    if reply.host_status != 0 {
         return Err(Refusal::Failed(Errno(libc::EIO)));
     }
-    data.truncate(length.saturating_sub(usize::try_from(header.resid).unwrap_or(0)));
-    Ok(data)
+    Ok(reply.bytes)
 }
 
 /// What status and sense data mean. SPC-5 4.4.2 (descriptor format, 72h) and 4.4.3 (fixed format, 70h).

@@ -1,0 +1,297 @@
+//! The bay: a drive, its exports, and the socket on which it takes orders.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use plumb_block::{Clock, Device, Nanos, RealClock, in_one_line};
+use plumb_export::attach::{AttachError, AttachOptions, Attachment};
+use plumb_export::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
+use plumb_sim::cut::CutWhen;
+use plumb_sim::drive::{Drive, DriveOptions};
+use plumb_sim::fault::Fault;
+use plumb_sim::model::Model;
+use plumb_sim::{Handle, drive};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::control::{self, Answer, Order, Status};
+use crate::place;
+
+/// How often the flag to stop is looked at.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// What goes into a bay, and how it is to be reached.
+pub struct BayOptions {
+    /// The directory of control sockets, which exists.
+    pub directory: PathBuf,
+    /// The name of the drive; one that is free, after the model, if `None`.
+    pub name: Option<String>,
+    /// What drive it is.
+    pub model: Model,
+    /// How it is made.
+    pub drive: DriveOptions,
+    /// The unix socket to serve NBD on.
+    pub nbd: Option<PathBuf>,
+    /// Whether to attach it as a loop device.
+    pub attach: bool,
+}
+
+/// Why a bay cannot be opened or closed.
+#[derive(Debug, thiserror::Error)]
+pub enum BayError {
+    /// The name cannot be used.
+    #[error("`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`")]
+    Name(String),
+    /// There is a drive of this name.
+    #[error("there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {0}`")]
+    Taken(String),
+    /// The control socket cannot be had.
+    #[error("cannot make the control socket {place}")]
+    Control {
+        /// Its path.
+        place: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The drive cannot be made.
+    #[error("cannot make the drive")]
+    Drive(#[from] plumb_block::Error),
+    /// It cannot be served over NBD.
+    #[error("cannot serve the drive over NBD")]
+    Nbd(#[from] ServeError),
+    /// It cannot be attached, or not be detached.
+    #[error("cannot attach the drive, or take it away")]
+    Attach(#[from] AttachError),
+    /// The system refused a thread or a wait.
+    #[error("cannot {operation}")]
+    System {
+        /// What was being done.
+        operation: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// NBD being served.
+struct Serving {
+    socket: PathBuf,
+    stopper: Stopper,
+    thread: JoinHandle<Result<(), ServeError>>,
+}
+
+/// A drive that is served.
+pub struct Bay {
+    name: String,
+    handle: Handle,
+    socket: PathBuf,
+    listener: UnixListener,
+    serving: Option<Serving>,
+    attachment: Option<Attachment>,
+}
+
+impl Bay {
+    /// Makes the drive and its exports.
+    ///
+    /// # Errors
+    /// See [`BayError`]; nothing is left behind.
+    pub fn open(options: BayOptions) -> Result<Self, BayError> {
+        let BayOptions { directory, name, model, drive, nbd, attach } = options;
+        let control = |source| BayError::Control { place: directory.clone(), source };
+        let name = match name {
+            Some(name) if place::is_name(&name) => name,
+            Some(name) => return Err(BayError::Name(name)),
+            None => place::free_name(&directory, &model.name).map_err(control)?,
+        };
+        let socket = place::socket(&directory, &name);
+        let listener = listen(&socket, &name)?;
+        let mut drive = Drive::new(&model, drive)?;
+        drive.rename(&*name);
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let handle = Handle::in_real_time(drive, clock);
+        let mut bay = Self { name, handle, socket, listener, serving: None, attachment: None };
+        if let Some(path) = nbd {
+            bay.serving = Some(serve(&bay.name, bay.handle.device(), path)?);
+        }
+        if attach {
+            let options = AttachOptions::default();
+            bay.attachment = Some(Attachment::new(bay.handle.device(), &bay.name, &options)?);
+        }
+        Ok(bay)
+    }
+
+    /// How the drive is.
+    pub fn status(&self) -> Status {
+        self.handle.with(|drive, now| self.status_of(drive, now))
+    }
+
+    fn status_of(&self, drive: &Drive, now: Nanos) -> Status {
+        let drive::Counters { storage, fua_writes, flushes_dropped, cuts, .. } = drive.counters().clone();
+        Status {
+            schema: Status::SCHEMA.to_owned(),
+            name: self.name.clone(),
+            model: drive.model().to_owned(),
+            power: drive.is_powered(),
+            wce: drive.wce(),
+            now: now.as_secs_f64(),
+            size: drive.info().size.0,
+            dirty_bytes: drive.at_risk().0,
+            reads: storage.reads,
+            writes: storage.writes,
+            flushes: storage.flushes.unwrap_or(0),
+            flushes_dropped,
+            fua_writes,
+            discards: storage.discards,
+            cuts,
+            lost_at_last_cut_blocks: drive.last_cut().map(|report| report.lost_blocks),
+            latched: drive.latched().is_some(),
+            faults: drive.faults().iter().map(ToString::to_string).collect(),
+            nbd: self.serving.as_ref().map(|serving| uri(&serving.socket)),
+            device: self.attachment.as_ref().map(|attached| attached.path().display().to_string()),
+            control: self.socket.display().to_string(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// Takes orders until `stop` is set, until the drive is detached, or until an export fails.
+    ///
+    /// # Errors
+    /// If an export ended by itself.
+    pub fn serve(mut self, stop: &AtomicBool) -> Result<(), BayError> {
+        let system = |source| BayError::System { operation: "wait for orders", source };
+        self.listener.set_nonblocking(true).map_err(system)?;
+        while !stop.load(Ordering::Relaxed) && !self.has_ended() {
+            match poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&LOOK_EVERY)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(system(errno.into())),
+            }
+            if let Ok((stream, _)) = self.listener.accept()
+                && self.converse(stream)
+            {
+                break;
+            }
+        }
+        self.close()
+    }
+
+    /// Whether the NBD server has ended by itself.
+    fn has_ended(&self) -> bool {
+        self.serving.as_ref().is_some_and(|serving| serving.thread.is_finished())
+    }
+
+    /// Takes one order; whether the drive was detached by it.
+    fn converse(&mut self, mut stream: UnixStream) -> bool {
+        let mut is_detached = false;
+        let conversed = stream.set_nonblocking(false).and_then(|()| {
+            control::serve(&mut stream, |order| {
+                let answer = self.carry_out(order);
+                is_detached = *order == Order::Detach && matches!(answer, Answer::Done(_));
+                answer
+            })
+        });
+        if let Err(error) = conversed {
+            // Whoever gave the order is gone; the drive goes on.
+            eprintln!("{}: an order was not heard to its end: {error}", self.name);
+        }
+        is_detached
+    }
+
+    fn carry_out(&mut self, order: &Order) -> Answer {
+        let done = match order {
+            Order::Detach => self.detach().map_err(|error| in_one_line(&error)),
+            order => self.handle.with(|drive, now| change(drive, now, order)),
+        };
+        match done {
+            Ok(()) => Answer::Done(Box::new(self.status())),
+            Err(why) => Answer::Refused(why),
+        }
+    }
+
+    /// Takes the loop device away, if it is not in use.
+    fn detach(&mut self) -> Result<(), BayError> {
+        if let Some(attachment) = &mut self.attachment {
+            attachment.detach()?;
+            self.attachment = None;
+        }
+        Ok(())
+    }
+
+    /// Ends the exports. What the drive held at risk is durable then, as when a machine shuts down.
+    fn close(mut self) -> Result<(), BayError> {
+        let detached = self.detach();
+        let served = self.serving.take().map_or(Ok(()), |serving| {
+            serving.stopper.stop();
+            serving.thread.join().unwrap_or_else(|_| {
+                let source = io::Error::other("its thread panicked");
+                Err(ServeError::System { operation: "serve NBD to the end", source })
+            })
+        });
+        let kept = self.handle.with(Drive::shut_down);
+        detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::from))
+    }
+}
+
+impl Drop for Bay {
+    fn drop(&mut self) {
+        // Not being able to remove it leaves a name that the next bay replaces.
+        drop(fs::remove_file(&self.socket));
+    }
+}
+
+/// Changes the drive as the order says.
+fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), String> {
+    match order {
+        Order::Status | Order::Detach => {}
+        Order::Cut { when } => {
+            let when: CutWhen = when.parse().map_err(|error| format!("{error}"))?;
+            if !drive.is_powered() {
+                return Err("its power is off already; `plumb drive power-on` turns it on".to_owned());
+            }
+            drive.cut_when(now, when);
+        }
+        Order::PowerOn => drive.power_on(now),
+        Order::Set { wce } => drive.set_wce(now, *wce).map_err(|error| error.to_string())?,
+        Order::Fault { fault } => drive.set_fault(fault.parse::<Fault>().map_err(|error| format!("{error}"))?),
+        Order::ClearFaults => drive.clear_faults(),
+    }
+    Ok(())
+}
+
+/// The control socket, for its owner alone. One that nobody listens on any more is replaced.
+fn listen(socket: &Path, name: &str) -> Result<UnixListener, BayError> {
+    let failed = |source| BayError::Control { place: socket.to_path_buf(), source };
+    match UnixStream::connect(socket) {
+        Ok(_) => return Err(BayError::Taken(name.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(socket).map_err(failed)?,
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(socket).map_err(failed)?;
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Starts the NBD server on a thread of its own.
+fn serve(name: &str, device: Arc<dyn Device>, socket: PathBuf) -> Result<Serving, BayError> {
+    let export = Export {
+        name: name.to_owned(),
+        description: format!("{} (simulated)", device.info().name),
+        device,
+        read_only: false,
+    };
+    let server = Server::new(vec![export], Options::default())?;
+    let stopper = server.stopper();
+    let listener = Listener::unix(&socket, OWNER_ONLY)?;
+    let thread = std::thread::Builder::new()
+        .name("nbd".to_owned())
+        .spawn(move || server.serve(vec![listener]))
+        .map_err(|source| BayError::System { operation: "start the NBD server", source })?;
+    Ok(Serving { socket, stopper, thread })
+}
+
+fn uri(socket: &Path) -> String {
+    format!("nbd+unix:///?socket={}", socket.display())
+}

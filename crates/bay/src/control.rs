@@ -1,0 +1,200 @@
+//! The orders that a bay takes, and its answers: one line of JSON each way on a unix socket.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::place;
+
+/// The longest line that is read.
+const LINE_MAX: u64 = 1 << 16;
+/// How long the other side may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a bay is told to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Order {
+    /// Say how the drive is.
+    Status,
+    /// Cut the power: now, or when this says ([`CutWhen`](plumb_sim::cut::CutWhen)).
+    Cut {
+        /// `now`, `write=7`, `flush:3:submitted..flush:3:completed`.
+        when: String,
+    },
+    /// Turn the power on again.
+    PowerOn,
+    /// Switch the write cache.
+    Set {
+        /// On or off.
+        wce: bool,
+    },
+    /// Set a fault.
+    Fault {
+        /// As [`Fault`](plumb_sim::fault::Fault) is written.
+        fault: String,
+    },
+    /// Take all faults away.
+    ClearFaults,
+    /// Take the drive out of its bay: no more exports.
+    Detach,
+}
+
+/// How a drive is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Always [`Status::SCHEMA`].
+    pub schema: String,
+    /// The name of the drive.
+    pub name: String,
+    /// Its model.
+    pub model: String,
+    /// Whether it has power.
+    pub power: bool,
+    /// Whether its write cache is on; null if there is none to switch.
+    pub wce: Option<bool>,
+    /// Seconds since the bay was opened.
+    pub now: f64,
+    /// Capacity in bytes.
+    pub size: u64,
+    /// Bytes that a power cut now would put at risk.
+    pub dirty_bytes: u64,
+    /// Reads done.
+    pub reads: u64,
+    /// Writes and write-zeroes done.
+    pub writes: u64,
+    /// Flushes that reached the drive and were answered.
+    pub flushes: u64,
+    /// Flushes that a driver in front of the drive answered itself.
+    pub flushes_dropped: u64,
+    /// Writes with FUA.
+    pub fua_writes: u64,
+    /// Discards done.
+    pub discards: u64,
+    /// Power cuts until now.
+    pub cuts: u64,
+    /// Blocks whose acknowledged contents the last power cut took away; null before the first.
+    pub lost_at_last_cut_blocks: Option<u64>,
+    /// Whether a flush has failed since the power came on, so that no later one succeeds.
+    pub latched: bool,
+    /// The faults that are set.
+    pub faults: Vec<String>,
+    /// The NBD URI, if it is exported so.
+    pub nbd: Option<String>,
+    /// The loop device, if it is attached.
+    pub device: Option<String>,
+    /// The control socket.
+    pub control: String,
+    /// The process that holds it.
+    pub pid: u32,
+}
+
+impl Status {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/drive-status/1";
+}
+
+/// What a bay answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is done; the drive is like this now.
+    Done(Box<Status>),
+    /// It makes no sense, or cannot be done; why.
+    Refused(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// There is no such drive.
+    #[error("there is no drive `{name}`{}; `plumb drive serve` makes one", there_are(.known))]
+    NoSuchDrive {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// Its process is gone: it was killed.
+    #[error("the process that served `{name}` is gone: what its drive held in memory is lost, as in a power cut")]
+    Gone {
+        /// The drive.
+        name: String,
+    },
+    /// The conversation failed.
+    #[error("cannot talk to the drive `{name}`: {source}")]
+    Io {
+        /// The drive.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The bay said no.
+    #[error("{0}")]
+    Refused(String),
+}
+
+fn there_are(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!(", but {}", known.join(", ")) }
+}
+
+/// Gives an order to the drive `name` in `directory`.
+///
+/// # Errors
+/// If there is no such drive, it does not answer, or it refuses.
+pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, ControlError> {
+    let io = |source| ControlError::Io { name: name.to_owned(), source };
+    let mut stream = match UnixStream::connect(place::socket(directory, name)) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let known = place::names(directory).map_err(io)?;
+            return Err(ControlError::NoSuchDrive { name: name.to_owned(), known });
+        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(ControlError::Gone { name: name.to_owned() });
+        }
+        Err(error) => return Err(io(error)),
+    };
+    stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(io)?;
+    write_line(&mut stream, order).map_err(io)?;
+    match read_line(&stream).map_err(io)? {
+        Answer::Done(status) => Ok(*status),
+        Answer::Refused(why) => Err(ControlError::Refused(why)),
+    }
+}
+
+/// Takes one order from `stream`, answers it, and gives it back.
+///
+/// # Errors
+/// If the other side does not keep to the protocol or goes away.
+pub(crate) fn serve(stream: &mut UnixStream, carry_out: impl FnOnce(&Order) -> Answer) -> io::Result<Order> {
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+    let order = match read_line(stream) {
+        Ok(order) => order,
+        Err(error) => {
+            write_line(stream, &Answer::Refused(format!("this is no order: {error}")))?;
+            return Err(error);
+        }
+    };
+    write_line(stream, &carry_out(&order))?;
+    Ok(order)
+}
+
+fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn read_line<T: for<'a> Deserialize<'a>>(stream: &UnixStream) -> io::Result<T> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LINE_MAX)).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other side hung up"));
+    }
+    Ok(serde_json::from_str(&line)?)
+}

@@ -1,0 +1,17 @@
+//! A bay holds one simulated drive in real time: it exports the drive to other programs, and has its power switch.
+//!
+//! ```text
+//!   plumb drive serve ──► Bay ──► sim::Handle ──► export: NBD socket, loop device
+//!                          ▲
+//!   plumb drive cut ··· ───┘ control socket: one order and one answer, each a line of JSON
+//! ```
+//!
+//! A bay is found by the name of its drive: its control socket is in a directory of this user, so that nobody else may cut
+//! the power. The socket of a bay that was killed is replaced.
+
+pub mod control;
+pub mod place;
+
+mod bay;
+
+pub use bay::{Bay, BayOptions, BayError};

@@ -1,0 +1,108 @@
+//! Where the bays of a user are: a directory of control sockets, one for each drive.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// The longest name of a drive: socket paths are short (unix(7): 108 bytes).
+const NAME_MAX: usize = 40;
+
+/// The directory of this user: `/run/plumb` for root, else `$XDG_RUNTIME_DIR/plumb`, else one below /tmp.
+pub fn of_this_user(runtime: Option<&Path>) -> PathBuf {
+    let user = rustix::process::geteuid();
+    match runtime {
+        _ if user.is_root() => PathBuf::from("/run/plumb"),
+        Some(runtime) => runtime.join("plumb"),
+        None => PathBuf::from(format!("/tmp/plumb-{}", user.as_raw())),
+    }
+}
+
+/// Makes the directory if it is missing, for this user alone.
+///
+/// # Errors
+/// As mkdir(2); if there is a directory of that name that belongs to somebody else.
+pub fn make(directory: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).recursive(true).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let there = fs::symlink_metadata(directory)?;
+    if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
+        let why = format!("{} belongs to somebody else", directory.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(())
+}
+
+/// The control socket of the drive `name`.
+pub fn socket(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.control"))
+}
+
+/// The names of the drives in `directory`, those of killed bays too.
+///
+/// # Errors
+/// As readdir(3); a directory that does not exist has none.
+pub fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        names.extend(name.strip_suffix(".control").map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a drive may have this name: letters, digits, `-`, `_` and `.`, not first a dot.
+pub fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+/// The first name after `model` that is free: `liar`, `liar-2`, ...
+///
+/// # Errors
+/// As [`names`].
+pub fn free_name(directory: &Path, model: &str) -> io::Result<String> {
+    let taken = names(directory)?;
+    let plain: String = model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();
+    let plain = if plain.is_empty() { "drive".to_owned() } else { plain };
+    let mut name = plain.clone();
+    let mut number = 1;
+    while taken.contains(&name) {
+        number += 1;
+        name = format!("{plain}-{number}");
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for good in ["liar", "consumer-ssd", "A_1.b"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", ".hidden", "a/b", "a b", "ü", &"x".repeat(41)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_free_name_follows_the_taken_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(free_name(directory.path(), "liar").unwrap(), "liar");
+        fs::write(socket(directory.path(), "liar"), "").unwrap();
+        fs::write(socket(directory.path(), "liar-2"), "").unwrap();
+        assert_eq!(free_name(directory.path(), "liar").unwrap(), "liar-3");
+        assert_eq!(names(directory.path()).unwrap(), ["liar", "liar-2"]);
+        assert_eq!(free_name(&directory.path().join("none"), "../x y").unwrap(), "xy");
+    }
+}

@@ -1,0 +1,224 @@
+//! A device that is attached, from the first step to the last.
+
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plumb_block::{Bytes, Device};
+use plumb_linux::loop_device::LoopDevice;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno as Os;
+
+use super::directory::{AttachmentDirectory, Base};
+use super::error::{AttachError, Result, at};
+use super::holders;
+use super::loop_queue::{self, Changed};
+use super::served::Served;
+use super::session::{Crew, Session};
+use super::sweep::{Swept, sweep_locked};
+
+/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
+const PASSER_BY: Duration = Duration::from_secs(1);
+/// The kernel has no event for "closed by everybody".
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// How to attach.
+#[derive(Debug, Clone, Default)]
+pub struct AttachOptions {
+    /// How many threads, each with a queue of the device; 0: as many as processors, 2 to 4. A queue that carries out
+    /// one request after the other needs as many as requests are to be in flight.
+    pub queues: u32,
+    /// How many requests each thread may have in flight; 0: 32. Each takes address space for the largest
+    /// transfer, and memory as far as it is used.
+    pub depth: u32,
+    /// Where attachments have their directories; `None`: /run/plumb/attach, or a directory for temporary files if
+    /// that cannot be made. It is this user's alone (0700).
+    pub directory: Option<PathBuf>,
+}
+
+impl AttachOptions {
+    fn crew(&self) -> Crew {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        Crew {
+            queues: if self.queues == 0 { processors.clamp(2, 4) as u32 } else { self.queues },
+            depth: if self.depth == 0 { 32 } else { self.depth },
+        }
+    }
+}
+
+/// A device that the kernel has as `/dev/loopN`.
+///
+/// Dropping it detaches as cleanly as possible: if somebody still uses the block device, or it cannot be flushed, the
+/// connection is cut, and they get EIO.
+pub struct Attachment {
+    name: String,
+    path: PathBuf,
+    swept: Swept,
+    served: Arc<Served>,
+    live: Option<Live>,
+}
+
+/// What has to be taken away, in this order.
+struct Live {
+    changed: Changed,
+    loop_device: LoopDevice,
+    session: Session,
+    directory: AttachmentDirectory,
+}
+
+impl Attachment {
+    /// Attaches `device` under `name`, and first [sweeps](super::sweep()) away what killed servers left. When this returns, the block
+    /// device can be used.
+    ///
+    /// # Errors
+    /// [`Name`](AttachError::Name), [`NameInUse`](AttachError::NameInUse), [`Geometry`](AttachError::Geometry) for a device
+    /// that no loop device can stand for, [`Kernel`](AttachError::Kernel) if the kernel is too old, or a call that failed: it
+    /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
+    pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
+        let served = Arc::new(Served::new(device)?);
+        let base = Base::open(options.directory.as_deref())?;
+        let (swept, directory) = {
+            let locked = base.lock()?;
+            (sweep_locked(&base, &locked)?, base.create(name, &locked)?)
+        };
+        let live = match attach(&served, options.crew(), directory.clone()) {
+            Ok(live) => live,
+            Err(error) => {
+                // The first error tells more than one of clearing up; what stays is swept away later.
+                directory.remove().unwrap_or_default();
+                return Err(served.refusal().unwrap_or(error));
+            }
+        };
+        let path = live.loop_device.path();
+        Ok(Self { name: name.to_owned(), path, swept, served, live: Some(live) })
+    }
+
+    /// The name it was attached under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `/dev/loopN`. Another's, perhaps, once detached.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was swept away before it was attached.
+    pub fn swept(&self) -> &Swept {
+        &self.swept
+    }
+
+    /// Whether a flush has failed, so that all later ones do.
+    pub fn has_failed_flush(&self) -> bool {
+        self.served.has_failed_flush()
+    }
+
+    /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it does nothing.
+    ///
+    /// # Errors
+    /// [`Held`](AttachError::Held) with the users, or [`Flush`](AttachError::Flush): then the device is still attached, and can
+    /// be used, detached later, or dropped. Other errors mean that something could not be taken away; what is left is swept away
+    /// by the next attachment once this process has ended.
+    pub fn detach(&mut self) -> Result<()> {
+        let Some(live) = &self.live else { return Ok(()) };
+        self.release(live)?;
+        let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() else {
+            return Ok(());
+        };
+        let number = loop_device.number();
+        let disk = session.disk();
+        let restored = changed.restore();
+        drop(loop_device);
+        if !is_free_soon(number, &disk) {
+            // Somebody came in the last moment. Their device stays until they leave, and so does its server.
+            let loop_device = LoopDevice::open(number).map_err(at("open", &self.path))?;
+            let changed = loop_queue::set_up(number, &self.served)?;
+            self.live = Some(Live { changed, loop_device, session, directory });
+            return Err(self.held(number));
+        }
+        session.end()?;
+        directory.remove()?;
+        restored
+    }
+
+    /// Makes sure that nobody uses the block device, and that all that was written is durable.
+    fn release(&self, live: &Live) -> Result<()> {
+        let number = live.loop_device.number();
+        let until = Instant::now() + PASSER_BY;
+        let claim = loop {
+            // With this no other can claim it: mount it, or build upon it.
+            let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
+            match rustix::fs::open(&self.path, flags, Mode::empty()) {
+                Err(Os::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
+                Err(Os::BUSY) => return Err(self.held(number)),
+                outcome => break outcome.map_err(at("claim", &self.path))?,
+            }
+        };
+        let own = [live.loop_device.as_fd(), claim.as_fd()];
+        while !holders::users(number, &own).is_empty() {
+            if Instant::now() >= until {
+                return Err(AttachError::Held {
+                    device: self.path.clone(),
+                    by: holders::users(number, &own),
+                });
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        rustix::fs::fsync(&claim)
+            .map_err(|errno| AttachError::Flush { device: self.path.clone(), source: errno.into() })
+    }
+
+    fn held(&self, number: u32) -> AttachError {
+        let own: Vec<_> = self.live.iter().map(|live| live.loop_device.as_fd()).collect();
+        let mut by = holders::users(number, &own);
+        if by.is_empty() {
+            by.push("claimed by something in another mount or process namespace".to_owned());
+        }
+        AttachError::Held { device: self.path.clone(), by }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        if self.detach().is_ok() {
+            return;
+        }
+        if let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() {
+            // The connection first: closing the loop device writes back what is dirty, and must not wait for a device
+            // that may not answer. What cannot be removed now is swept away later.
+            session.end().unwrap_or_default();
+            changed.restore().unwrap_or_default();
+            drop(loop_device);
+            directory.remove().unwrap_or_default();
+        }
+    }
+}
+
+fn attach(served: &Arc<Served>, crew: Crew, directory: AttachmentDirectory) -> Result<Live> {
+    // Its number is the loop device's later: lower than those of the connection, see `session`.
+    let null = Path::new("/dev/null");
+    let place =
+        rustix::fs::open(null, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at("open", null))?;
+    let session = Session::start(served, &directory.mount_point(), crew, place.as_fd())?;
+    let backing = session.open_disk()?;
+    let block = Bytes(served.geometry.block.into());
+    let control = Path::new("/dev/loop-control");
+    let loop_device = LoopDevice::bind(backing.as_fd(), block, &format!("plumb:{}", directory.name))
+        .and_then(|device| device.moved_to(place))
+        .map_err(at("bind a loop device through", control))?;
+    let changed = loop_queue::set_up(loop_device.number(), served)?;
+    Ok(Live { changed, loop_device, session, directory })
+}
+
+/// Whether the loop device lets go of `disk` within the time for those who only look.
+fn is_free_soon(number: u32, disk: &Path) -> bool {
+    let until = Instant::now() + PASSER_BY;
+    while holders::backing_file(number).as_deref() == Some(disk) {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    true
+}

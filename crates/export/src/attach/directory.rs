@@ -1,0 +1,238 @@
+//! Where attachments live: a directory of this user's alone, and in it one for each attachment.
+//!
+//! ```text
+//! /run/plumb/attach/          0700; lock is held while one of the others is made or taken away
+//!   lock
+//!   NAME/
+//!     server                  who serves it: process, its start time, boot, process namespace
+//!     mount/disk              the file under the loop device
+//! ```
+//! Nothing is ever removed but by these names, and a mount point that is in use cannot be removed at all.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno as Os;
+
+use super::error::{AttachError, Result, at};
+use super::server::Server;
+
+const DEFAULT: &str = "/run/plumb/attach";
+const NAME_BYTES_MAX: usize = 64;
+
+/// The directory of all attachments.
+#[derive(Debug, Clone)]
+pub(super) struct Base(PathBuf);
+
+/// Held while attachments come and go; the kernel lets go of it when its holder dies.
+pub(super) struct Locked(
+    #[expect(dead_code, reason = "the lock is held for as long as the file is open")] File,
+);
+
+impl Base {
+    /// `wanted`, or the default, made if it is not there.
+    pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
+        let path = match wanted {
+            Some(path) => made(path).map_err(at("make", path))?,
+            None => made(Path::new(DEFAULT)).or_else(|_| {
+                let fallback = std::env::temp_dir()
+                    .join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()));
+                made(&fallback).map_err(at("make", &fallback))
+            })?,
+        };
+        let metadata = fs::symlink_metadata(&path).map_err(at("look at", &path))?;
+        let is_private = metadata.is_dir()
+            && metadata.uid() == rustix::process::geteuid().as_raw()
+            && metadata.mode() & 0o077 == 0;
+        if !is_private {
+            return Err(AttachError::Directory(path));
+        }
+        // As the kernel will show it in the paths of backing files.
+        Ok(Self(path.canonicalize().map_err(at("look at", &path))?))
+    }
+
+    /// Waits until nobody else changes anything here.
+    pub(super) fn lock(&self) -> Result<Locked> {
+        let path = self.0.join("lock");
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(at("open", &path))?;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+                Err(Os::INTR) => {}
+                outcome => break outcome.map_err(at("lock", &path))?,
+            }
+        }
+        Ok(Locked(file.into()))
+    }
+
+    /// The directories of all attachments, dead or alive, by name.
+    pub(super) fn attachments(&self) -> Result<Vec<AttachmentDirectory>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.0).map_err(at("list", &self.0))? {
+            let entry = entry.map_err(at("list", &self.0))?;
+            let is_directory = entry.file_type().map_err(at("look at", &entry.path()))?.is_dir();
+            match entry.file_name().into_string() {
+                Ok(name) if is_directory && is_name(&name) => found.push(self.attachment(&name)),
+                _ => {}
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Makes the directory of a new attachment that this process serves. While `_locked`.
+    pub(super) fn create(&self, name: &str, _locked: &Locked) -> Result<AttachmentDirectory> {
+        if !is_name(name) {
+            return Err(AttachError::Name(name.to_owned()));
+        }
+        let directory = self.attachment(name);
+        match private().create(&directory.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let pid = directory.server()?.map_or(0, |server| server.pid());
+                return Err(AttachError::NameInUse { name: name.to_owned(), pid });
+            }
+            outcome => outcome.map_err(at("make", &directory.path))?,
+        }
+        let filled = directory.fill();
+        if filled.is_err() {
+            directory.remove().unwrap_or_default();
+        }
+        filled.map(|()| directory)
+    }
+
+    fn attachment(&self, name: &str) -> AttachmentDirectory {
+        AttachmentDirectory { name: name.to_owned(), path: self.0.join(name) }
+    }
+}
+
+/// The directory of one attachment.
+#[derive(Debug, Clone)]
+pub(super) struct AttachmentDirectory {
+    pub(super) name: String,
+    path: PathBuf,
+}
+
+impl AttachmentDirectory {
+    /// Where the file system is mounted.
+    pub(super) fn mount_point(&self) -> PathBuf {
+        self.path.join("mount")
+    }
+
+    fn record(&self) -> PathBuf {
+        self.path.join("server")
+    }
+
+    fn fill(&self) -> Result<()> {
+        let mount_point = self.mount_point();
+        private().create(&mount_point).map_err(at("make", &mount_point))?;
+        let server = Server::this_process().map_err(at("look at this process in", Path::new("/proc")))?;
+        fs::write(self.record(), server.to_string()).map_err(at("write", &self.record()))
+    }
+
+    /// Who serves it; `None` if that was never written down, or not to the end.
+    pub(super) fn server(&self) -> Result<Option<Server>> {
+        match fs::read_to_string(self.record()) {
+            Ok(text) => Ok(text.parse().ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(at("read", &self.record())(error)),
+        }
+    }
+
+    /// Takes the directory away; what is not there any more is fine. Fails while the file system is mounted.
+    pub(super) fn remove(&self) -> Result<()> {
+        let mount_point = self.mount_point();
+        unless_missing(fs::remove_dir(&mount_point)).map_err(at("remove", &mount_point))?;
+        unless_missing(fs::remove_file(self.record())).map_err(at("remove", &self.record()))?;
+        unless_missing(fs::remove_dir(&self.path)).map_err(at("remove", &self.path))
+    }
+}
+
+fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn made(path: &Path) -> io::Result<PathBuf> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match private().create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(path.to_owned()),
+    }
+}
+
+fn private() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn base() -> (tempfile::TempDir, Base) {
+        let directory = tempfile::tempdir().unwrap();
+        let base = Base::open(Some(&directory.path().join("attach"))).unwrap();
+        (directory, base)
+    }
+
+    #[test]
+    fn a_directory_that_others_may_enter_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = directory.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(Base::open(Some(&open)), Err(AttachError::Directory(_))));
+        let link = directory.path().join("link");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(&open, &link).unwrap();
+        assert!(matches!(Base::open(Some(&link)), Err(AttachError::Directory(_))));
+    }
+
+    #[test]
+    fn a_name_is_taken_once_and_free_again_after_removal() {
+        let (_directory, base) = base();
+        let locked = base.lock().unwrap();
+        let first = base.create("a-1", &locked).unwrap();
+        let pid = std::process::id();
+        assert!(
+            matches!(base.create("a-1", &locked), Err(AttachError::NameInUse { pid: found, .. }) if found == pid)
+        );
+        assert!(first.server().unwrap().unwrap().may_live());
+        first.remove().unwrap();
+        base.create("a-1", &locked).unwrap();
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        let (_directory, base) = base();
+        let locked = base.lock().unwrap();
+        for name in ["", ".", "..", "a/b", ".hidden", "a b", "a\n", &"x".repeat(65)] {
+            assert!(matches!(base.create(name, &locked), Err(AttachError::Name(_))), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_known_is_removed() {
+        let (_directory, base) = base();
+        let attachment = base.create("a", &base.lock().unwrap()).unwrap();
+        let strange = attachment.path.join("strange");
+        fs::write(&strange, "mine").unwrap();
+        assert!(attachment.remove().is_err());
+        assert!(strange.exists());
+    }
+}

@@ -1,0 +1,230 @@
+//! What each request of the kernel becomes for the device: a pure function of the request and the geometry.
+//!
+//! | asked | becomes |
+//! |---|---|
+//! | READ, WRITE | one read or write; EINVAL off the grid of logical blocks |
+//! | FSYNC | a flush, always |
+//! | FALLOCATE 0x3 (punch a hole) | discards if the device promises that discarded blocks read as zeroes; EOPNOTSUPP if it has none; else write-zeroes that may unmap |
+//! | FALLOCATE 0x11 (zero a range) | write-zeroes that keep the space |
+//!
+//! The loop driver sends a write-zeroes that may unmap as 0x3, too, just as it sends a discard, so the range must read
+//! as zeroes afterwards: a discard that promises nothing would let old bytes through. EOPNOTSUPP makes the loop device one
+//! without discards, and the block layer write zeroes out in full. FUA never gets here: the block layer
+//! sends a write with a flush behind it.
+
+use plumb_block::{Bytes, DeviceInfo, Errno, Lba, LbaRange, Op};
+
+use super::wire::{self, Answer, Attributes, Call, DISK, Frame, ROOT, Span};
+
+/// A write-zeroes has no limit in [`DeviceInfo`]; more than this at once would hold the others up.
+const ZEROES_MAX: Bytes = Bytes::mib(32);
+
+/// What the requests of an attachment are held against. Taken when it is made: a change of size is not followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Geometry {
+    pub(super) size: u64,
+    pub(super) block: u32,
+    punch: Punch,
+}
+
+/// What can be made of a hole.
+#[derive(Debug, Clone, Copy)]
+enum Punch {
+    /// Discards of up to so many blocks, which then read as zeroes.
+    Discard { blocks: u64 },
+    /// Blocks can be discarded, but only write-zeroes makes them zeroes.
+    WriteZeroes,
+    /// Blocks cannot be discarded.
+    None,
+}
+
+/// What to do with a request.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// Nothing, and nobody waits.
+    Silence,
+    Answer(Answer),
+    Refuse(Errno),
+    /// Agree on what both sides can do.
+    Init {
+        major: u32,
+        minor: u32,
+        flags: u32,
+    },
+    Read(LbaRange),
+    Write(LbaRange),
+    Flush,
+    Zero(Zeroing),
+    /// Find the next data or hole.
+    Seek {
+        offset: u64,
+        whence: u32,
+    },
+}
+
+/// A range to be zeroed in pieces, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Zeroing {
+    pub(super) op: Op,
+    rest: LbaRange,
+    piece_blocks: u64,
+}
+
+impl Iterator for Zeroing {
+    type Item = LbaRange;
+
+    fn next(&mut self) -> Option<LbaRange> {
+        let nlb = self.rest.nlb.min(self.piece_blocks);
+        let piece = LbaRange::new(self.rest.lba, nlb);
+        self.rest = LbaRange::new(piece.end(), self.rest.nlb - nlb);
+        (nlb > 0).then_some(piece)
+    }
+}
+
+impl Geometry {
+    /// Of a device whose logical block fits into 32 bits.
+    pub(super) fn new(info: &DeviceInfo, block: u32) -> Self {
+        let punch = match info.discard_max.0 / u64::from(block) {
+            0 => Punch::None,
+            blocks if info.discard_zeroes => Punch::Discard { blocks },
+            _ => Punch::WriteZeroes,
+        };
+        Self { size: info.size.0, block, punch }
+    }
+
+    /// What `frame` becomes.
+    pub(super) fn plan(&self, frame: &Frame<'_>) -> Plan {
+        let Some(call) = frame.call else { return Plan::Refuse(Errno::EINVAL) };
+        match call {
+            Call::Init { major, minor, flags } => Plan::Init { major, minor, flags },
+            Call::Forget => Plan::Silence,
+            Call::Lookup { name } => match (frame.node, name == wire::DISK_NAME.as_bytes()) {
+                (ROOT, true) => Plan::Answer(Answer::entry(&self.disk())),
+                _ => Plan::Refuse(ENOENT),
+            },
+            Call::Getattr => match frame.node {
+                ROOT => Plan::Answer(Answer::attributes(&Attributes::root(self.block))),
+                DISK => Plan::Answer(Answer::attributes(&self.disk())),
+                _ => Plan::Refuse(ENOENT),
+            },
+            Call::Statfs => Plan::Answer(Answer::statfs(self.size, self.block)),
+            Call::Readdir { offset, size } => Plan::Answer(Answer::directory(offset, size)),
+            Call::Release => Plan::Answer(Answer::default()),
+            Call::Other => Plan::Refuse(ENOSYS),
+            _ if frame.node != DISK => Plan::Refuse(Errno::EINVAL),
+            Call::Open => Plan::Answer(Answer::open()),
+            Call::Read(span) => self.read(span),
+            Call::Write(span) => self.range(span).map_or(Plan::Refuse(Errno::EINVAL), Plan::Write),
+            Call::Fsync => Plan::Flush,
+            Call::Fallocate { span, mode } => self.zero(span, mode),
+            Call::Lseek { offset, whence } => Plan::Seek { offset, whence },
+        }
+    }
+
+    fn disk(&self) -> Attributes {
+        Attributes::disk(self.size, self.block)
+    }
+
+    /// A read that reaches over the end gets what is there.
+    fn read(&self, span: Span) -> Plan {
+        let length = span.length.min(self.size.saturating_sub(span.offset));
+        if length == 0 {
+            return Plan::Answer(Answer::default());
+        }
+        self.range(Span { length, ..span }).map_or(Plan::Refuse(Errno::EINVAL), Plan::Read)
+    }
+
+    fn zero(&self, span: Span, mode: u32) -> Plan {
+        let Some(rest) = self.range(span) else { return Plan::Refuse(Errno::EINVAL) };
+        let zeroes = |no_hole| Op::WriteZeroes { fua: false, no_hole, fast_only: false };
+        let zeroes_blocks = (ZEROES_MAX.0 / u64::from(self.block)).max(1);
+        let (op, piece_blocks) = match (mode, self.punch) {
+            (wire::PUNCH, Punch::Discard { blocks }) => (Op::Discard, blocks),
+            (wire::PUNCH, Punch::WriteZeroes) => (zeroes(false), zeroes_blocks),
+            (wire::ZERO, _) => (zeroes(true), zeroes_blocks),
+            _ => return Plan::Refuse(Errno::EOPNOTSUPP),
+        };
+        Plan::Zero(Zeroing { op, rest, piece_blocks })
+    }
+
+    /// The blocks of `span`, if it is not empty, on the grid and within the device.
+    fn range(&self, span: Span) -> Option<LbaRange> {
+        let block = u64::from(self.block);
+        let is_within = span.offset.checked_add(span.length)? <= self.size;
+        (is_within
+            && span.length > 0
+            && span.offset.is_multiple_of(block)
+            && span.length.is_multiple_of(block))
+        .then(|| LbaRange::new(Lba(span.offset / block), span.length / block))
+    }
+}
+
+/// No such file or directory.
+pub(super) const ENOENT: Errno = Errno(2);
+/// No such address: a seek found nothing.
+pub(super) const ENXIO: Errno = Errno(6);
+/// Function not implemented.
+const ENOSYS: Errno = Errno(38);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(discard_max: u64, discard_zeroes: bool) -> Geometry {
+        let plain = DeviceInfo::plain("a test", Bytes::mib(1), Bytes(4096));
+        Geometry::new(&DeviceInfo { discard_max: Bytes(discard_max), discard_zeroes, ..plain }, 4096)
+    }
+
+    fn plan(geometry: Geometry, call: Call<'_>) -> Plan {
+        geometry.plan(&Frame { unique: 1, node: DISK, call: Some(call) })
+    }
+
+    fn pieces(plan: Plan) -> (Op, Vec<(u64, u64)>) {
+        let Plan::Zero(zeroing) = plan else { panic!("{plan:?} zeroes nothing") };
+        (zeroing.op, zeroing.map(|piece| (piece.lba.0, piece.nlb)).collect())
+    }
+
+    #[test]
+    fn holes_are_discards_only_where_these_read_as_zeroes() {
+        let call = Call::Fallocate { span: Span { offset: 8192, length: 20480 }, mode: wire::PUNCH };
+        assert_eq!(pieces(plan(geometry(9000, true), call)), (Op::Discard, vec![(2, 2), (4, 2), (6, 1)]));
+        let zeroes = Op::WriteZeroes { fua: false, no_hole: false, fast_only: false };
+        assert_eq!(pieces(plan(geometry(9000, false), call)), (zeroes, vec![(2, 5)]));
+        for without in [geometry(0, true), geometry(4095, true)] {
+            assert!(matches!(plan(without, call), Plan::Refuse(Errno::EOPNOTSUPP)));
+        }
+        let keep = Op::WriteZeroes { fua: false, no_hole: true, fast_only: false };
+        let call = Call::Fallocate { span: Span { offset: 0, length: 4096 }, mode: wire::ZERO };
+        assert_eq!(pieces(plan(geometry(9000, true), call)), (keep, vec![(0, 1)]));
+    }
+
+    #[test]
+    fn what_is_off_the_grid_or_beyond_the_end_is_refused() {
+        let geometry = geometry(0, false);
+        for (offset, length) in [
+            (512, 4096),
+            (0, 512),
+            (1 << 20, 4096),
+            ((1 << 20) - 4096, 8192),
+            (u64::MAX - 4095, 4096),
+            (0, 0),
+        ] {
+            let span = Span { offset, length };
+            for call in [Call::Write(span), Call::Fallocate { span, mode: wire::PUNCH }] {
+                let plan = plan(geometry, call);
+                assert!(matches!(plan, Plan::Refuse(Errno::EINVAL)), "{call:?} became {plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_over_the_end_gets_what_is_there() {
+        let span = Span { offset: (1 << 20) - 4096, length: 131_072 };
+        let Plan::Read(range) = plan(geometry(0, false), Call::Read(span)) else { panic!("no read") };
+        assert_eq!(range, LbaRange::new(Lba(255), 1));
+        let span = Span { offset: 1 << 20, length: 4096 };
+        assert!(
+            matches!(plan(geometry(0, false), Call::Read(span)), Plan::Answer(answer) if answer.bytes().is_empty())
+        );
+    }
+}

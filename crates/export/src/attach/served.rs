@@ -1,0 +1,172 @@
+//! What all workers of an attachment share: the device, its geometry, and what has become of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, Outcome, PoolShape};
+
+use super::error::AttachError;
+use super::plan::{ENXIO, Geometry, Plan};
+use super::wire::{self, Answer, Frame, InitLimits};
+
+/// The most that FUSE carries in a request.
+const TRANSFER_MAX: Bytes = Bytes::mib(1);
+const PAGE: Bytes = Bytes::kib(4);
+/// How many pages that is; a request whose memory is not aligned touches more.
+const PAGES_MAX: u16 = 256;
+/// So large may a request of the loop device be that FUSE need not cut, however its memory lies: 128 pages, and one more
+/// for each of the 128 segments that it may have.
+const LOOP_REQUEST_MAX: Bytes = Bytes::kib(512);
+/// Buffers that lie a power of two apart would all fall into the same sets of the processor's caches.
+const COLOUR: Bytes = PAGE;
+/// How many requests the kernel may have in flight, over all workers.
+const BACKGROUND: u16 = 512;
+
+/// The device and what is known of it.
+pub(super) struct Served {
+    pub(super) device: Arc<dyn Device>,
+    pub(super) geometry: Geometry,
+    transfer_max: Bytes,
+    alignment: Bytes,
+    /// Set by the first flush that failed: from then on none succeeds.
+    flush_failed: AtomicBool,
+    /// What the kernel lacks, if it was refused for that.
+    refusal: OnceLock<String>,
+}
+
+impl Served {
+    /// Checks that the kernel can carry the device's requests whole.
+    ///
+    /// # Errors
+    /// [`Geometry`](AttachError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
+    /// a time.
+    pub(super) fn new(device: Arc<dyn Device>) -> super::Result<Self> {
+        let info = device.info();
+        let block = block_of(&info)?;
+        let unit = PAGE.max(info.logical_block);
+        let transfer_max = info.transfer_max.min(TRANSFER_MAX).round_down(unit);
+        if transfer_max.0 == 0 {
+            return Err(refused(
+                &info,
+                format!("it takes {} at a time, and {unit} is needed", info.transfer_max),
+            ));
+        }
+        Ok(Self {
+            geometry: Geometry::new(&info, block),
+            transfer_max,
+            alignment: info.dma_alignment.max(PAGE),
+            device,
+            flush_failed: AtomicBool::new(false),
+            refusal: OnceLock::new(),
+        })
+    }
+
+    /// The largest read and write of the file.
+    pub(super) fn transfer_max(&self) -> Bytes {
+        self.transfer_max
+    }
+
+    /// The largest request that the loop device may make, where it must not make larger ones: FUSE cuts a request that
+    /// touches too many pages anywhere in a page, which is off the grid if blocks are larger than the 512 bytes that memory
+    /// is aligned to.
+    pub(super) fn loop_request_max(&self) -> Option<Bytes> {
+        (self.geometry.block > 512).then(|| self.transfer_max.min(LOOP_REQUEST_MAX))
+    }
+
+    /// Memory for `depth` requests and the one that is being read.
+    pub(super) fn pool_shape(&self, depth: u32) -> PoolShape {
+        PoolShape {
+            buffer: self.transfer_max + COLOUR.max(self.alignment),
+            count: depth.saturating_add(1),
+            alignment: self.alignment,
+        }
+    }
+
+    pub(super) fn plan(&self, frame: &Frame<'_>) -> Plan {
+        self.geometry.plan(frame)
+    }
+
+    /// Answers the kernel's greeting; EPROTO if it cannot keep writes side by side.
+    pub(super) fn agree(&self, major: u32, minor: u32, offered: u32) -> Result<Answer, Errno> {
+        const EPROTO: Errno = Errno(71);
+        let needed = wire::ASYNC_DIO | wire::MAX_PAGES;
+        if major != wire::MAJOR || minor < wire::MINOR || offered & needed != needed {
+            let why = format!(
+                "it speaks FUSE {major}.{minor} with flags {offered:#x}, and {}.{} with {needed:#x} is needed (Linux 6.2): \
+                 older ones send one write after the other and so hide reorderings",
+                wire::MAJOR,
+                wire::MINOR
+            );
+            self.refusal.get_or_init(|| why);
+            return Err(EPROTO);
+        }
+        let write_bytes = u32::try_from(self.transfer_max.0).unwrap_or(u32::MAX);
+        Ok(Answer::init(offered, InitLimits { background: BACKGROUND, write_bytes, pages: PAGES_MAX }))
+    }
+
+    /// Why the kernel was refused, if it was.
+    pub(super) fn refusal(&self) -> Option<AttachError> {
+        self.refusal.get().map(|why| AttachError::Kernel(why.clone()))
+    }
+
+    pub(super) fn has_failed_flush(&self) -> bool {
+        self.flush_failed.load(Ordering::Acquire)
+    }
+
+    /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a flush may
+    /// succeed in that one is the device's to say.
+    pub(super) fn note_failed_flush(&self, outcome: Outcome) {
+        if outcome != Outcome::PowerLost {
+            self.flush_failed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Where the next data or hole is, as lseek(2).
+    pub(super) fn seek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
+        let block = u64::from(self.geometry.block);
+        if offset >= self.geometry.size {
+            return Err(ENXIO);
+        }
+        let wants_data = match whence {
+            wire::SEEK_DATA => true,
+            wire::SEEK_HOLE => false,
+            _ => return Err(Errno::EINVAL),
+        };
+        let first = offset / block;
+        let range = LbaRange::new(Lba(first), self.geometry.size / block - first);
+        let extents = self.device.extents(range).map_err(|_| Errno::EIO)?;
+        let found = extents.iter().find(|extent| is_data(extent) == wants_data);
+        match (found, wants_data) {
+            (Some(extent), _) => Ok(Answer::position((extent.range.lba.0 * block).max(offset))),
+            (None, true) => Err(ENXIO),
+            // There is a hole behind the end of every file.
+            (None, false) => Ok(Answer::position(self.geometry.size)),
+        }
+    }
+}
+
+fn is_data(extent: &Extent) -> bool {
+    matches!(extent.state, ExtentState::Written | ExtentState::Unknown)
+}
+
+fn block_of(info: &DeviceInfo) -> super::Result<u32> {
+    let block = info.logical_block;
+    let is_possible = block.0.is_power_of_two() && (512..=4096).contains(&block.0);
+    if !is_possible {
+        return Err(refused(
+            info,
+            format!("its logical block is {block}, and a loop device has 512 to 4096 bytes"),
+        ));
+    }
+    if info.size < block || i64::try_from(info.size.0).is_err() {
+        return Err(refused(
+            info,
+            format!("its size is {}, and 1 block to 2^63 - 1 bytes are possible", info.size),
+        ));
+    }
+    Ok(block.0 as u32)
+}
+
+fn refused(info: &DeviceInfo, why: String) -> AttachError {
+    AttachError::Geometry { device: info.name.clone(), why }
+}

@@ -1,0 +1,130 @@
+//! The mounted file system and the threads that serve it.
+//!
+//! The order of descriptors matters when the process is killed. The kernel then releases its files by descending number,
+//! and the last opener of a block device waits until what is dirty in its page cache is written: to this very process,
+//! which serves nothing any more and could never end. So every file of the connection gets a higher number than the
+//! descriptor that keeps the loop device: the connection is cut first, and the writes fail.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use plumb_linux::fuse_connection::{self, WhenIdle};
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use super::error::{Result, at};
+use super::served::Served;
+use super::wire::DISK_NAME;
+use super::worker::{Files, Worker};
+
+/// What the mount table calls it.
+const FILE_SYSTEM: &str = "fuse.plumb";
+
+/// How many threads, and how much each may have in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Crew {
+    pub(super) queues: u32,
+    pub(super) depth: u32,
+}
+
+/// A mounted file system of one file. Dropping it cuts the connection.
+pub(super) struct Session {
+    mount_point: PathBuf,
+    workers: Vec<JoinHandle<()>>,
+    is_mounted: bool,
+}
+
+impl Session {
+    /// Mounts at `mount_point` and serves. All descriptors get higher numbers than `above`.
+    pub(super) fn start(
+        served: &Arc<Served>,
+        mount_point: &Path,
+        crew: Crew,
+        above: BorrowedFd<'_>,
+    ) -> Result<Self> {
+        let fuse = Path::new("/dev/fuse");
+        let connection = fuse_connection::open(WhenIdle::Wait).map_err(at("open", fuse))?;
+        let options = format!(
+            "fd={},rootmode=40000,user_id={},group_id={},max_read={}",
+            connection.as_raw_fd(),
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+            served.transfer_max().0
+        );
+        let options = CString::new(options).unwrap_or_default();
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
+        mount("plumb", mount_point, FILE_SYSTEM, flags, options.as_c_str())
+            .map_err(at("mount a file system at", mount_point))?;
+        let mut session = Self { mount_point: mount_point.to_owned(), workers: Vec::new(), is_mounted: true };
+        for index in 0..crew.queues {
+            let file = |when_idle| {
+                let file = fuse_connection::another(connection.as_fd(), when_idle)?;
+                Ok::<OwnedFd, std::io::Error>(lifted(file, above)?)
+            };
+            let files = Files {
+                waiting: file(WhenIdle::Wait).map_err(at("connect again to", fuse))?,
+                returning: file(WhenIdle::Return).map_err(at("connect again to", fuse))?,
+            };
+            let worker = Worker::new(Arc::clone(served), files, crew.depth)?;
+            let thread = std::thread::Builder::new().name(format!("attach-{index}"));
+            session
+                .workers
+                .push(thread.spawn(|| worker.run()).map_err(at("start a thread for", mount_point))?);
+        }
+        Ok(session)
+    }
+
+    /// The path of the file.
+    pub(super) fn disk(&self) -> PathBuf {
+        self.mount_point.join(DISK_NAME)
+    }
+
+    /// Opens the file past the page cache.
+    pub(super) fn open_disk(&self) -> Result<OwnedFd> {
+        let disk = self.disk();
+        let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+        rustix::fs::open(&disk, flags, Mode::empty()).map_err(at("open", &disk))
+    }
+
+    /// Cuts the connection, unmounts, and waits for the threads. What is in flight fails.
+    pub(super) fn end(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_mounted) {
+            cut_and_unmount(&self.mount_point)?;
+        }
+        for worker in self.workers.drain(..) {
+            // A thread that panicked has closed its files, and the panic was printed.
+            worker.join().unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Nobody can be told any more; a sweep takes up what is left.
+        self.end().unwrap_or_default();
+    }
+}
+
+/// Unmounts the file system at `mount_point` after cutting its connection (MNT_FORCE), so that its threads end even if a
+/// copy of the mount lives on in another mount namespace. If somebody still has a file of it open it goes out of sight now and
+/// away with the last user.
+pub(super) fn cut_and_unmount(mount_point: &Path) -> Result<()> {
+    match unmount(mount_point, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::BUSY) => unmount(mount_point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+            .map_err(at("unmount", mount_point)),
+        Err(other) => Err(at("unmount", mount_point)(other)),
+    }
+}
+
+/// The same file with a number higher than that of `above`.
+fn lifted(file: OwnedFd, above: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    if file.as_raw_fd() > above.as_raw_fd() {
+        return Ok(file);
+    }
+    rustix::io::fcntl_dupfd_cloexec(&file, above.as_raw_fd() + 1)
+}

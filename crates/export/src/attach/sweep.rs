@@ -1,0 +1,84 @@
+//! Taking away what servers that were killed have left: dead mounts, their directories, and loop devices that somebody
+//! still had open then.
+
+use std::path::Path;
+
+use plumb_linux::loop_device::LoopDevice;
+use rustix::io::Errno as Os;
+
+use super::directory::{AttachmentDirectory, Base, Locked};
+use super::error::{AttachError, Result, at};
+use super::{holders, session};
+
+/// What a sweep did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The names of attachments whose remains are gone.
+    pub removed: Vec<String>,
+    /// Attachments whose server is dead and whose remains had to stay, each with the reason: somebody still has the
+    /// device open or mounted. They go with the next sweep after that has ended.
+    pub kept: Vec<(String, String)>,
+}
+
+/// Removes the remains of attachments in `directory` (the default if `None`) whose server no longer runs. What is
+/// another's, or whose server may live, is left alone.
+///
+/// # Errors
+/// If the directory cannot be used. What cannot be removed is no error but [`kept`](Swept::kept).
+pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
+    let base = Base::open(directory)?;
+    let locked = base.lock()?;
+    sweep_locked(&base, &locked)
+}
+
+pub(super) fn sweep_locked(base: &Base, _locked: &Locked) -> Result<Swept> {
+    let mut swept = Swept::default();
+    for attachment in base.attachments()? {
+        // Records are written while locked, so one that is missing now was never finished.
+        if attachment.server()?.is_some_and(|server| server.may_live()) {
+            continue;
+        }
+        match remove(&attachment) {
+            Ok(()) => swept.removed.push(attachment.name),
+            Err(error) => swept.kept.push((attachment.name, plumb_block::in_one_line(&error))),
+        }
+    }
+    Ok(swept)
+}
+
+fn remove(attachment: &AttachmentDirectory) -> Result<()> {
+    let mount_point = attachment.mount_point();
+    let disk = mount_point.join(super::wire::DISK_NAME);
+    for number in holders::bound_to(&disk) {
+        free(number, &disk)?;
+    }
+    match session::cut_and_unmount(&mount_point) {
+        // It is not mounted, or not even there.
+        Err(AttachError::Os { source, .. })
+            if [Os::INVAL, Os::NOENT]
+                .iter()
+                .any(|errno| source.raw_os_error() == Some(errno.raw_os_error())) => {}
+        outcome => outcome?,
+    }
+    attachment.remove()
+}
+
+/// Frees a loop device whose file is dead. It stays, and says so, if somebody uses it.
+fn free(number: u32, disk: &Path) -> Result<()> {
+    let path = std::path::PathBuf::from(format!("/dev/loop{number}"));
+    let device = LoopDevice::open(number).map_err(at("open", &path))?;
+    // It may have been freed and bound anew since the name was read; while it is open it cannot be.
+    if holders::backing_file(number).as_deref() != Some(disk) {
+        return Ok(());
+    }
+    match device.clear() {
+        Err(error) if error.raw_os_error() != Some(Os::NXIO.raw_os_error()) => {
+            return Err(at("free", &path)(error));
+        }
+        _ => drop(device),
+    }
+    if holders::backing_file(number).as_deref() == Some(disk) {
+        return Err(AttachError::Held { device: path, by: holders::users(number, &[]) });
+    }
+    Ok(())
+}

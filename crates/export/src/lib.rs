@@ -1,0 +1,5 @@
+//! Block devices for anyone: any [`Device`](plumb_block::Device) served to other programs, and what others serve opened
+//! as one.
+
+pub mod attach;
+pub mod nbd;

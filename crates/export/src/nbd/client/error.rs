@@ -1,0 +1,67 @@
+//! Why an export could not be opened.
+
+use std::io;
+
+use plumb_block::{Errno, Error, ErrorKind};
+
+use crate::nbd::wire::Malformed;
+
+/// Why an export could not be opened. `place` is its URI.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The server cannot be reached, or the connection broke.
+    #[error("cannot {operation} {place}")]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// Where.
+        place: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The server did not answer in time.
+    #[error("{place} did not answer within {seconds} s; is it an NBD server?")]
+    Silent {
+        /// Where.
+        place: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// What the server sent is not the protocol.
+    #[error("{place} does not speak NBD as expected")]
+    Protocol {
+        /// Where.
+        place: String,
+        /// What was wrong.
+        source: Malformed,
+    },
+    /// The server said no, or what it offers cannot be used.
+    #[error("{place}: {because}")]
+    Refused {
+        /// Where.
+        place: String,
+        /// Why, and what to do.
+        because: String,
+    },
+    /// Certificates or the encryption itself.
+    #[error("TLS with {place}: {because}")]
+    Tls {
+        /// Where.
+        place: String,
+        /// Why, and what to do.
+        because: String,
+    },
+}
+
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        let kind = match &error {
+            ConnectError::Io { source, .. } => ErrorKind::Os(source.raw_os_error().map_or(Errno::EIO, Errno)),
+            ConnectError::Silent { .. } => ErrorKind::Os(Errno(rustix::io::Errno::TIMEDOUT.raw_os_error())),
+            ConnectError::Protocol { .. } | ConnectError::Refused { .. } | ConnectError::Tls { .. } => {
+                ErrorKind::Invalid
+            }
+        };
+        Self::new(kind, "open", "an NBD export").because(plumb_block::error::in_one_line(&error))
+    }
+}

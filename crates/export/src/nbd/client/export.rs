@@ -1,0 +1,312 @@
+//! What was negotiated about an export, and what requests become under it.
+
+use plumb_block::{Bytes, DeviceInfo, Errno, Op, Payload, Request, VolatileCache};
+
+use crate::nbd::wire::{Command, CommandFlags, PAYLOAD_MAX_BYTES, TransmissionFlags};
+
+/// Logical blocks are no smaller: what the waist promises.
+const BLOCK_MIN_BYTES: u64 = 512;
+/// The largest grid that is believed.
+const BLOCK_MAX_BYTES: u32 = 1 << 20;
+/// The largest piece of a discard: a multiple of any block, and far from the 32 bits of the field.
+const TRIM_MAX_BYTES: u64 = 1 << 30;
+/// The largest piece of zeroes that have to be sent as bytes.
+const ZEROES_MAX_BYTES: u64 = 1 << 20;
+
+/// Block sizes as a server states them, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockSizes {
+    pub(super) minimum: u32,
+    pub(super) preferred: u32,
+    pub(super) maximum: u32,
+}
+
+/// For a server that does not say: the sizes that the protocol tells a client to keep to.
+const UNSTATED: BlockSizes = BlockSizes { minimum: 1, preferred: 4096, maximum: PAYLOAD_MAX_BYTES };
+
+/// An export as negotiated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Export {
+    pub(super) flags: TransmissionFlags,
+    /// Whether reads are answered in chunks.
+    pub(super) is_structured: bool,
+    /// The number of `base:allocation`, if the server has it.
+    pub(super) allocation_context: Option<u32>,
+    size: u64,
+    logical_block: u64,
+    physical_block: u64,
+    transfer_max: u64,
+}
+
+/// What a request becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) command: Command,
+    pub(super) flags: CommandFlags,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    /// The length of the largest piece.
+    pub(super) piece_max: u64,
+    /// Whether a flush has to follow, for want of FUA.
+    pub(super) then_flush: bool,
+    /// Whether it is a write of zeroes made from bytes.
+    pub(super) sends_zeroes: bool,
+    /// Whether its end is something that a later flush has to vouch for.
+    pub(super) needs_flush: bool,
+}
+
+impl Export {
+    /// An export of `size` bytes.
+    ///
+    /// # Errors
+    /// If the numbers cannot be; in words.
+    pub(super) fn new(
+        size: u64,
+        flags: TransmissionFlags,
+        sizes: Option<BlockSizes>,
+    ) -> Result<Self, String> {
+        let BlockSizes { minimum, preferred, maximum } = sizes.unwrap_or(UNSTATED);
+        if !minimum.is_power_of_two() || minimum > BLOCK_MAX_BYTES || maximum < minimum {
+            return Err(format!(
+                "it demands blocks of {minimum} to {maximum} bytes; expected a power of two of at most 1 MiB, and a \
+                 larger maximum"
+            ));
+        }
+        let logical_block = u64::from(minimum).max(BLOCK_MIN_BYTES);
+        let transfer_max = u64::from(maximum.min(PAYLOAD_MAX_BYTES));
+        let transfer_max = transfer_max - transfer_max % logical_block;
+        let size = size - size % logical_block;
+        if size == 0 || transfer_max == 0 || size > i64::MAX as u64 {
+            return Err(format!(
+                "its size of {size} bytes and its largest transfer of {maximum} bytes cannot be used with blocks of \
+                 {logical_block} bytes"
+            ));
+        }
+        let believable = preferred.is_power_of_two() && preferred <= BLOCK_MAX_BYTES;
+        let physical_block = if believable { u64::from(preferred).max(logical_block) } else { logical_block };
+        Ok(Self {
+            flags,
+            is_structured: false,
+            allocation_context: None,
+            size,
+            logical_block,
+            physical_block,
+            transfer_max,
+        })
+    }
+
+    /// Takes the logical block of the server before: addresses must go on meaning the same bytes.
+    ///
+    /// # Errors
+    /// If this server demands larger ones; in words.
+    pub(super) fn keep_logical_block(mut self, before: u64) -> Result<Self, String> {
+        if self.logical_block > before || self.size < before {
+            return Err(format!(
+                "it demands blocks of {} bytes now, and had {before} before: addresses would mean other bytes",
+                self.logical_block
+            ));
+        }
+        self.logical_block = before;
+        self.physical_block = self.physical_block.max(before);
+        self.size -= self.size % before;
+        self.transfer_max = (self.transfer_max - self.transfer_max % before).max(before);
+        Ok(self)
+    }
+
+    fn can(&self, flags: TransmissionFlags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// Whether several connections are one to a flush.
+    pub(super) fn is_multi_conn(&self) -> bool {
+        self.can(TransmissionFlags::CAN_MULTI_CONN)
+    }
+
+    /// The logical block in bytes.
+    pub(super) fn logical_block(&self) -> u64 {
+        self.logical_block
+    }
+
+    /// The export as a device called `name`.
+    ///
+    /// A server that understands FLUSH is taken to have a volatile cache that is on. One that does not says nothing
+    /// at all about where writes are: not that they are durable. So its cache is unknown.
+    pub(super) fn info(&self, name: &str) -> DeviceInfo {
+        let can_trim = self.can(TransmissionFlags::SEND_TRIM) && !self.can(TransmissionFlags::READ_ONLY);
+        let cached = self.can(TransmissionFlags::SEND_FLUSH);
+        DeviceInfo {
+            physical_block: Bytes(self.physical_block),
+            // Sockets take bytes from any address.
+            dma_alignment: Bytes(1),
+            transfer_max: Bytes(self.transfer_max),
+            discard_max: Bytes(if can_trim { self.size.min(TRIM_MAX_BYTES) } else { 0 }),
+            volatile_cache: if cached { VolatileCache::Enabled } else { VolatileCache::Unknown },
+            fua_native: self.can(TransmissionFlags::SEND_FUA),
+            ..DeviceInfo::plain(name, Bytes(self.size), Bytes(self.logical_block))
+        }
+    }
+
+    /// What `request` becomes.
+    ///
+    /// # Errors
+    /// EINVAL off the device or off its grid, EOPNOTSUPP and EROFS for what the export cannot do.
+    pub(super) fn plan(&self, request: &Request) -> Result<Plan, Errno> {
+        if request.op == Op::Flush {
+            return self.plan_flush();
+        }
+        let (offset, length) = self.place(request)?;
+        if self.can(TransmissionFlags::READ_ONLY) && request.op != Op::Read {
+            return Err(Errno::EROFS);
+        }
+        let plan = |command, piece_max| Plan {
+            command,
+            flags: CommandFlags::default(),
+            offset,
+            length,
+            piece_max,
+            then_flush: false,
+            sends_zeroes: false,
+            needs_flush: command != Command::READ,
+        };
+        match request.op {
+            Op::Flush => self.plan_flush(),
+            Op::Read => Ok(plan(Command::READ, self.transfer_max)),
+            Op::Write { fua } => self.with_fua(plan(Command::WRITE, self.transfer_max), fua),
+            Op::Discard if self.can(TransmissionFlags::SEND_TRIM) => Ok(plan(Command::TRIM, TRIM_MAX_BYTES)),
+            Op::Discard => Err(Errno::EOPNOTSUPP),
+            Op::WriteZeroes { fua, no_hole, fast_only } => {
+                let mut plan = if self.can(TransmissionFlags::SEND_WRITE_ZEROES) {
+                    plan(Command::WRITE_ZEROES, self.transfer_max)
+                } else {
+                    let piece_max = self.transfer_max.min(ZEROES_MAX_BYTES.max(self.logical_block));
+                    Plan { sends_zeroes: true, ..plan(Command::WRITE, piece_max) }
+                };
+                if fast_only && !self.can(TransmissionFlags::SEND_FAST_ZERO) {
+                    return Err(Errno::EOPNOTSUPP);
+                }
+                if !plan.sends_zeroes {
+                    plan.flags.0 |= if no_hole { CommandFlags::NO_HOLE.0 } else { 0 };
+                    plan.flags.0 |= if fast_only { CommandFlags::FAST_ZERO.0 } else { 0 };
+                } else if fast_only {
+                    return Err(Errno::EOPNOTSUPP);
+                }
+                self.with_fua(plan, fua)
+            }
+        }
+    }
+
+    fn plan_flush(&self) -> Result<Plan, Errno> {
+        if !self.can(TransmissionFlags::SEND_FLUSH) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        Ok(Plan {
+            command: Command::FLUSH,
+            flags: CommandFlags::default(),
+            offset: 0,
+            length: 0,
+            piece_max: 0,
+            then_flush: false,
+            sends_zeroes: false,
+            needs_flush: false,
+        })
+    }
+
+    fn with_fua(&self, mut plan: Plan, fua: bool) -> Result<Plan, Errno> {
+        if !fua {
+            return Ok(plan);
+        }
+        plan.needs_flush = false;
+        if self.can(TransmissionFlags::SEND_FUA) {
+            plan.flags = plan.flags.with(CommandFlags::FUA);
+        } else if self.can(TransmissionFlags::SEND_FLUSH) {
+            plan.then_flush = true;
+        } else {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        Ok(plan)
+    }
+
+    /// Where a request is, in bytes, if its payload fits to it.
+    fn place(&self, request: &Request) -> Result<(u64, u64), Errno> {
+        let block = self.logical_block;
+        let range = request.range;
+        let end = range.lba.0.checked_add(range.nlb).ok_or(Errno::EINVAL)?;
+        if range.nlb == 0 || end > self.size / block {
+            return Err(Errno::EINVAL);
+        }
+        let length = range.nlb * block;
+        let fits = match (request.op, &request.payload) {
+            (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => true,
+            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length,
+            (Op::Write { .. }, Payload::Bytes(bytes)) => bytes.len() as u64 == length,
+            (Op::Discard | Op::WriteZeroes { .. }, _) => true,
+            _ => false,
+        };
+        if fits { Ok((range.lba.0 * block, length)) } else { Err(Errno::EINVAL) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Lba, LbaRange, Tag};
+
+    use super::*;
+
+    const ALL: TransmissionFlags = TransmissionFlags(0b1111_1110_1101);
+
+    fn export(flags: TransmissionFlags) -> Export {
+        let sizes = BlockSizes { minimum: 1, preferred: 4096, maximum: u32::MAX };
+        Export::new(1_000_000, flags, Some(sizes)).unwrap()
+    }
+
+    fn request(op: Op) -> Request {
+        Request { tag: Tag(1), op, range: LbaRange::new(Lba(2), 4), payload: Payload::None, deadline: None }
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused_and_odd_ones_rounded() {
+        let flags = TransmissionFlags::HAS_FLAGS;
+        let info = export(flags).info("x");
+        assert_eq!(
+            (info.size, info.logical_block, info.transfer_max),
+            (Bytes(999_936), Bytes(512), Bytes::mib(32))
+        );
+        for (minimum, maximum) in [(3, 4096), (0, 4096), (4096, 512), (1 << 21, 1 << 25), (1, 100)] {
+            let sizes = BlockSizes { minimum, preferred: 4096, maximum };
+            assert!(Export::new(1 << 30, flags, Some(sizes)).is_err(), "{sizes:?}");
+        }
+        assert!(Export::new(511, flags, None).is_err() && Export::new(u64::MAX, flags, None).is_err());
+    }
+
+    #[test]
+    fn without_flush_nothing_is_claimed_about_the_cache() {
+        assert_eq!(export(TransmissionFlags::HAS_FLAGS).info("x").volatile_cache, VolatileCache::Unknown);
+        assert_eq!(export(ALL).info("x").volatile_cache, VolatileCache::Enabled);
+        let bare = export(TransmissionFlags::HAS_FLAGS);
+        assert_eq!(bare.plan(&request(Op::Flush)), Err(Errno::EOPNOTSUPP));
+        let zeroes = Op::WriteZeroes { fua: true, no_hole: false, fast_only: false };
+        assert_eq!(bare.plan(&request(zeroes)), Err(Errno::EOPNOTSUPP), "FUA without FUA and without flush");
+    }
+
+    #[test]
+    fn fua_is_the_servers_or_a_flush() {
+        let zeroes = Op::WriteZeroes { fua: true, no_hole: true, fast_only: false };
+        let native = export(ALL).plan(&request(zeroes)).unwrap();
+        assert_eq!(native.flags, CommandFlags::FUA.with(CommandFlags::NO_HOLE));
+        assert!(!native.then_flush && !native.needs_flush && !native.sends_zeroes);
+        let emulated = export(TransmissionFlags::SEND_FLUSH).plan(&request(zeroes)).unwrap();
+        assert_eq!((emulated.command, emulated.flags), (Command::WRITE, CommandFlags::default()));
+        assert!(emulated.then_flush && emulated.sends_zeroes);
+    }
+
+    #[test]
+    fn what_an_export_cannot_do_is_refused() {
+        let fast = Op::WriteZeroes { fua: false, no_hole: false, fast_only: true };
+        let no_fast = export(TransmissionFlags::SEND_WRITE_ZEROES);
+        assert_eq!(no_fast.plan(&request(fast)), Err(Errno::EOPNOTSUPP));
+        assert!(export(ALL).plan(&request(fast)).is_ok());
+        assert_eq!(no_fast.plan(&request(Op::Discard)), Err(Errno::EOPNOTSUPP));
+        assert_eq!(export(TransmissionFlags::READ_ONLY).plan(&request(Op::Discard)), Err(Errno::EROFS));
+        assert_eq!(export(ALL).plan(&request(Op::Write { fua: false })), Err(Errno::EINVAL), "without bytes");
+    }
+}

@@ -1,0 +1,240 @@
+//! The negotiation, client side: fixed newstyle with everything that is useful, and back to EXPORT_NAME for servers
+//! that know no better.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::time::Instant;
+
+use super::error::ConnectError;
+use super::export::{BlockSizes, Export};
+use super::tls;
+use super::transport::Transport;
+use crate::nbd::uri::Uri;
+use crate::nbd::wire::{
+    BASE_ALLOCATION, ClientFlags, GoRequest, HandshakeFlags, Info, InfoKind, Malformed, MetaContext,
+    MetaContextRequest, OPTION_MAX_BYTES, OptionCode, OptionReplyHeader, OptionReplyKind, ServerHello,
+    TransmissionFlags, encode_option,
+};
+
+/// More replies to one option than this, and the server is up to no good.
+const REPLIES_MAX: usize = 1024;
+/// The zeroes after the answer to EXPORT_NAME, unless both sides agreed on none.
+const ZEROES_BYTES: usize = 124;
+
+/// A connection in the handshake phase.
+pub(super) struct Handshake<'a> {
+    pub(super) transport: Transport,
+    pub(super) uri: &'a Uri,
+    pub(super) until: Instant,
+    /// How long the whole may take, for messages.
+    pub(super) seconds: u64,
+}
+
+/// The replies to an option: the data of those before the last, and the last.
+struct Replies {
+    before: Vec<(OptionReplyKind, Vec<u8>)>,
+    last: OptionReplyKind,
+    message: String,
+}
+
+impl Handshake<'_> {
+    /// Negotiates the export of the URI.
+    pub(super) fn negotiate(mut self) -> Result<(Transport, Export), ConnectError> {
+        let mut hello = [0; ServerHello::BYTES];
+        self.receive(&mut hello)?;
+        let hello = self.decoded(ServerHello::decode(&hello))?;
+        let is_fixed = hello.flags.has(HandshakeFlags::FIXED_NEWSTYLE);
+        let no_zeroes = hello.flags.has(HandshakeFlags::NO_ZEROES);
+        let mut flags = ClientFlags::default();
+        flags.0 |= if is_fixed { ClientFlags::FIXED_NEWSTYLE.0 } else { 0 };
+        flags.0 |= if no_zeroes { ClientFlags::NO_ZEROES.0 } else { 0 };
+        self.send(&flags.encode())?;
+        if self.uri.tls.is_some() {
+            if !is_fixed {
+                return Err(self.refused("the server is too old for TLS; use nbd:// without it"));
+            }
+            self.encrypt()?;
+        }
+        let mut negotiated = None;
+        let (mut is_structured, mut context) = (false, None);
+        if is_fixed {
+            is_structured = self.ask(OptionCode::STRUCTURED_REPLY, &[])?.last == OptionReplyKind::ACK;
+            context = if is_structured { self.choose_context()? } else { None };
+            negotiated = self.go()?;
+        }
+        let (size, flags, sizes) = match negotiated {
+            Some(negotiated) => negotiated,
+            None => self.export_name(no_zeroes)?,
+        };
+        if !flags.has(TransmissionFlags::HAS_FLAGS) {
+            return Err(self.refused("the server says nothing about what the export can do"));
+        }
+        let mut export = Export::new(size, flags, sizes).map_err(|because| self.refused(because))?;
+        (export.is_structured, export.allocation_context) = (is_structured, context);
+        Ok((self.transport, export))
+    }
+
+    fn encrypt(&mut self) -> Result<(), ConnectError> {
+        let replies = self.ask(OptionCode::STARTTLS, &[])?;
+        if replies.last != OptionReplyKind::ACK {
+            return Err(
+                self.refused(format!("the server does not do TLS{}; use nbd:// without it", replies.message))
+            );
+        }
+        let session = tls::session(self.uri)?;
+        self.transport.encrypt(session, self.until).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => self.silent(),
+            _ => ConnectError::Tls { place: self.uri.to_string(), because: error.to_string() },
+        })
+    }
+
+    fn choose_context(&mut self) -> Result<Option<u32>, ConnectError> {
+        let request =
+            MetaContextRequest { export: self.uri.export.clone(), queries: vec![BASE_ALLOCATION.to_owned()] };
+        let replies = self.ask(OptionCode::SET_META_CONTEXT, &request.encode())?;
+        if replies.last != OptionReplyKind::ACK {
+            return Ok(None);
+        }
+        for (kind, bytes) in &replies.before {
+            if *kind == OptionReplyKind::META_CONTEXT {
+                let context = self.decoded(MetaContext::decode(bytes))?;
+                if context.name == BASE_ALLOCATION {
+                    return Ok(Some(context.id));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Chooses the export; `None` if the server does not know how to be asked.
+    fn go(&mut self) -> Result<Option<(u64, TransmissionFlags, Option<BlockSizes>)>, ConnectError> {
+        let request = GoRequest { name: self.uri.export.clone(), wants: vec![InfoKind::BLOCK_SIZE] };
+        let replies = self.ask(OptionCode::GO, &request.encode())?;
+        match replies.last {
+            OptionReplyKind::ACK => {}
+            OptionReplyKind::ERR_UNSUP => return Ok(None),
+            OptionReplyKind::ERR_TLS_REQD => {
+                return Err(self.refused(format!("the server demands TLS{}; use nbds", replies.message)));
+            }
+            OptionReplyKind::ERR_UNKNOWN => {
+                let name = &self.uri.export;
+                return Err(self.refused(format!("there is no export {name:?}{}", replies.message)));
+            }
+            OptionReplyKind(other) => {
+                return Err(self.refused(format!("the server refuses with {other:#x}{}", replies.message)));
+            }
+        }
+        let (mut export, mut sizes) = (None, None);
+        for (kind, bytes) in &replies.before {
+            if *kind != OptionReplyKind::INFO {
+                continue;
+            }
+            match self.decoded(Info::decode(bytes))? {
+                Info::Export { size, flags } => export = Some((size, flags)),
+                Info::BlockSize { minimum, preferred, maximum } => {
+                    sizes = Some(BlockSizes { minimum, preferred, maximum });
+                }
+                _ => {}
+            }
+        }
+        let (size, flags) =
+            export.ok_or_else(|| self.refused("the server does not say how large the export is"))?;
+        Ok(Some((size, flags, sizes)))
+    }
+
+    /// Chooses the export the old way.
+    fn export_name(
+        &mut self,
+        no_zeroes: bool,
+    ) -> Result<(u64, TransmissionFlags, Option<BlockSizes>), ConnectError> {
+        self.send(&encode_option(OptionCode::EXPORT_NAME, self.uri.export.as_bytes()))?;
+        let mut answer = [0; 10 + ZEROES_BYTES];
+        let length = if no_zeroes { 10 } else { answer.len() };
+        self.receive(&mut answer[..length]).map_err(|error| match error {
+            ConnectError::Io { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
+                self.refused(format!("the server hung up: there may be no export {:?}", self.uri.export))
+            }
+            other => other,
+        })?;
+        let [size @ .., _, _] = &answer[..10] else { return Err(self.refused("too short an answer")) };
+        let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
+        Ok((size, TransmissionFlags(u16::from_be_bytes([answer[8], answer[9]])), None))
+    }
+
+    /// Sends an option and collects the replies to it.
+    fn ask(&mut self, code: OptionCode, bytes: &[u8]) -> Result<Replies, ConnectError> {
+        self.send(&encode_option(code, bytes))?;
+        let mut before = Vec::new();
+        while before.len() < REPLIES_MAX {
+            let mut header = [0; OptionReplyHeader::BYTES];
+            self.receive(&mut header)?;
+            let header = self.decoded(OptionReplyHeader::decode(&header))?;
+            if header.code != code || header.length > OPTION_MAX_BYTES {
+                return Err(self.refused(format!("an answer of {} bytes to another option", header.length)));
+            }
+            let mut bytes = vec![0; header.length as usize];
+            self.receive(&mut bytes)?;
+            if header.kind == OptionReplyKind::ACK || header.kind.is_error() {
+                let text = String::from_utf8_lossy(&bytes);
+                let message =
+                    if text.is_empty() { String::new() } else { format!(" ({})", text.escape_debug()) };
+                return Ok(Replies { before, last: header.kind, message });
+            }
+            before.push((header.kind, bytes));
+        }
+        Err(self.refused(format!("more than {REPLIES_MAX} replies to one option")))
+    }
+
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ConnectError> {
+        loop {
+            let outcome = match bytes {
+                [] => match self.transport.hand_over() {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
+                    Err(error) => Err(error),
+                },
+                _ => self.transport.send(&[IoSlice::new(bytes)]),
+            };
+            match outcome {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(true)?,
+                Err(error) => return Err(self.io("send to", error)),
+            }
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<(), ConnectError> {
+        let mut filled = 0;
+        while filled < into.len() {
+            match self.transport.receive(&mut [IoSliceMut::new(&mut into[filled..])]) {
+                Ok(0) => return Err(self.io("receive from", io::ErrorKind::UnexpectedEof.into())),
+                Ok(received) => filled += received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(false)?,
+                Err(error) => return Err(self.io("receive from", error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, to_write: bool) -> Result<(), ConnectError> {
+        self.transport.wait(to_write, self.until).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => self.silent(),
+            _ => self.io("wait for", error),
+        })
+    }
+
+    fn decoded<T>(&self, decoded: Result<T, Malformed>) -> Result<T, ConnectError> {
+        decoded.map_err(|source| ConnectError::Protocol { place: self.uri.to_string(), source })
+    }
+
+    fn io(&self, operation: &'static str, source: io::Error) -> ConnectError {
+        ConnectError::Io { operation, place: self.uri.to_string(), source }
+    }
+
+    fn silent(&self) -> ConnectError {
+        ConnectError::Silent { place: self.uri.to_string(), seconds: self.seconds }
+    }
+
+    fn refused(&self, because: impl Into<String>) -> ConnectError {
+        ConnectError::Refused { place: self.uri.to_string(), because: because.into() }
+    }
+}

@@ -1,0 +1,163 @@
+//! The requests that a connection has taken, each a job of one or more commands.
+//!
+//! ```text
+//!           taken             staged               all pieces answered
+//!   request ─────► to be staged ─────► under way ─────────────────────► completion in the mail of its port
+//!                        ▲                 │  │ deadline: completion Unknown; the job and its memory stay
+//!                        └ flush for want ─┘  │ queue dropped: nobody wants it; its memory is let go
+//!                          of FUA             └ connection lost: Unknown, or back whole if nothing of it was staged
+//! ```
+
+use plumb_block::{Completion, Errno, Nanos, Op, Outcome, Payload, Request};
+
+use super::export::Plan;
+use super::replies::Landing;
+use crate::nbd::wire::{BlockDescriptor, Command};
+
+/// The number of a queue's place at a connection.
+pub(super) type PortId = u32;
+
+/// Who waits for the end of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The queue.
+    Yes,
+    /// Its completion as unknown was sent; the queue counts it until it ends.
+    TooLate,
+    /// The queue is gone.
+    No,
+}
+
+/// What is being done of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The request itself.
+    Itself,
+    /// The flush after it.
+    Flush,
+}
+
+/// One request that a connection has taken.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) port: PortId,
+    pub(super) request: Request,
+    pub(super) plan: Plan,
+    pub(super) wanted: Wanted,
+    pub(super) phase: Phase,
+    pub(super) submitted_at: Option<Nanos>,
+    /// How many bytes went into commands.
+    pub(super) staged: u64,
+    /// How many commands are not answered.
+    pub(super) pieces: u32,
+    pub(super) failed: Option<Errno>,
+    /// What its flush covers.
+    pub(super) covered: u64,
+    /// What its question for block status was answered.
+    pub(super) status: Vec<BlockDescriptor>,
+}
+
+impl Job {
+    pub(super) fn new(port: PortId, request: Request, plan: Plan) -> Self {
+        Self {
+            port,
+            request,
+            plan,
+            wanted: Wanted::Yes,
+            phase: Phase::Itself,
+            submitted_at: None,
+            staged: 0,
+            pieces: 0,
+            failed: None,
+            covered: 0,
+            status: Vec::new(),
+        }
+    }
+
+    /// Whether the next command of it is a flush.
+    pub(super) fn is_at_flush(&self) -> bool {
+        self.phase == Phase::Flush || self.plan.command == Command::FLUSH
+    }
+
+    /// Offset in the request and length of the next piece.
+    pub(super) fn next_piece(&self) -> (u64, u64) {
+        (self.staged, (self.plan.length - self.staged).min(self.plan.piece_max))
+    }
+
+    /// Whether no further command of this phase is to be staged.
+    pub(super) fn is_staged(&self) -> bool {
+        self.failed.is_some() || self.staged == self.plan.length
+    }
+
+    /// Whether the server may have seen anything of it.
+    pub(super) fn is_begun(&self) -> bool {
+        self.submitted_at.is_some()
+    }
+
+    /// The completion.
+    pub(super) fn into_completion(self, outcome: Outcome, now: Nanos) -> Completion {
+        completion(self.request, outcome, self.submitted_at.unwrap_or(now), now)
+    }
+}
+
+/// The completion of `request`.
+pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos, now: Nanos) -> Completion {
+    let Request { tag, payload, .. } = request;
+    Completion { tag, outcome, submitted_at, completed_at: now, payload }
+}
+
+/// The jobs of one connection, by number.
+#[derive(Default)]
+pub(super) struct Jobs {
+    places: Vec<Option<Job>>,
+    free: Vec<u32>,
+}
+
+impl Jobs {
+    pub(super) fn enter(&mut self, job: Job) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.places[index as usize] = Some(job);
+            return index;
+        }
+        self.places.push(Some(job));
+        self.places.len() as u32 - 1
+    }
+
+    pub(super) fn get(&mut self, index: u32) -> Option<&mut Job> {
+        self.places.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<Job> {
+        let job = self.places.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(job)
+    }
+
+    /// The numbers of those that fit `which`.
+    pub(super) fn numbers(&self, which: impl Fn(&Job) -> bool) -> Vec<u32> {
+        let fits = |(index, place): (usize, &Option<Job>)| {
+            place.as_ref().is_some_and(&which).then_some(index as u32)
+        };
+        self.places.iter().enumerate().filter_map(fits).collect()
+    }
+
+    /// Takes all of them out.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
+        self.free.clear();
+        std::mem::take(&mut self.places).into_iter().flatten()
+    }
+}
+
+impl Landing for Jobs {
+    #[inline]
+    fn memory(&mut self, job: u32, offset: u64, length: usize) -> Option<&mut [u8]> {
+        let job = self.get(job)?;
+        let start = usize::try_from(offset.checked_sub(job.plan.offset)?).ok()?;
+        match &mut job.request.payload {
+            Payload::Into(buffer) if job.request.op == Op::Read => {
+                buffer.get_mut(start..start.checked_add(length)?)
+            }
+            _ => None,
+        }
+    }
+}

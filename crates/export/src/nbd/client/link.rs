@@ -1,0 +1,507 @@
+//! One connection, shared by the queues that have a port at it.
+//!
+//! Whoever polls does the work of all: it sends what is to be sent, receives what is there, and puts the completions of
+//! other queues into their mail and wakes them. Nobody waits while holding the lock; waiting is for the socket or for
+//! one's own mail, whichever is first.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{Clock, Completion, Errno, Nanos, Outcome, Payload, Request};
+use rustix::net::{Shutdown, shutdown};
+
+use super::commands::{Asked, Commands};
+use super::durability::{Durability, Epoch};
+use super::export::Export;
+use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
+use super::output::Output;
+use super::replies::{Answer, Replies};
+use super::transport::Transport;
+use super::wake::Wake;
+use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie, RequestHeader};
+
+/// What the connections of a device have in common.
+pub(super) struct Common {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) durability: Durability,
+}
+
+/// What comes to a port.
+#[derive(Debug)]
+pub(super) enum Mail {
+    /// A request ended.
+    Ended(Completion),
+    /// A request was given up on: its end is unknown, and the connection keeps its memory until it is over.
+    GivenUp(Completion),
+    /// A request that was given up on is over, and its memory free.
+    Released,
+    /// The connection is lost, and the server never saw this request.
+    Back(Request),
+    /// What was asked about the blocks.
+    Status(Result<Vec<BlockDescriptor>, Errno>),
+}
+
+/// The connection is lost; why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lost(pub(super) String);
+
+/// Where a queue's mail goes.
+struct Port {
+    mail: Vec<Mail>,
+    wake: Arc<Wake>,
+}
+
+/// A connection.
+pub(super) struct Link {
+    pub(super) epoch: Epoch,
+    pub(super) export: Arc<Export>,
+    socket: Arc<OwnedFd>,
+    common: Arc<Common>,
+    state: Mutex<State>,
+}
+
+struct State {
+    transport: Transport,
+    replies: Replies,
+    commands: Commands,
+    output: Output,
+    jobs: Jobs,
+    /// The jobs with commands to stage, oldest first.
+    to_stage: VecDeque<u32>,
+    ports: Vec<Option<Port>>,
+    answers: Vec<Answer>,
+    /// The port that works for all now: it needs no waking.
+    poller: PortId,
+    lost: Option<Lost>,
+}
+
+impl Link {
+    pub(super) fn new(epoch: Epoch, transport: Transport, export: Arc<Export>, common: Arc<Common>) -> Self {
+        let socket = Arc::clone(transport.socket());
+        let state = State {
+            replies: Replies::new(export.is_structured),
+            transport,
+            commands: Commands::default(),
+            output: Output::default(),
+            jobs: Jobs::default(),
+            to_stage: VecDeque::new(),
+            ports: Vec::new(),
+            answers: Vec::new(),
+            poller: 0,
+            lost: None,
+        };
+        Self { epoch, export, socket, common, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in another queue's thread may have left a reply half understood: then the next is refused as
+        // malformed, or the connection hangs, and either is what a broken connection does.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What to wait for: readable when replies have come.
+    pub(super) fn socket(&self) -> &Arc<OwnedFd> {
+        &self.socket
+    }
+
+    /// Ends the connection from outside; those who use it learn of it when they poll.
+    pub(super) fn cut(&self) {
+        // It may be gone already, which is what was wanted.
+        shutdown(&*self.socket, Shutdown::Both).ok();
+    }
+
+    /// A new port; `None` if the connection is lost.
+    pub(super) fn join(&self, wake: &Arc<Wake>) -> Option<PortId> {
+        let mut state = self.state();
+        if state.lost.is_some() {
+            return None;
+        }
+        let port = Some(Port { mail: Vec::new(), wake: Arc::clone(wake) });
+        let index = state.ports.iter().position(Option::is_none).unwrap_or(state.ports.len());
+        if index == state.ports.len() {
+            state.ports.push(port);
+        } else {
+            state.ports[index] = port;
+        }
+        Some(index as PortId)
+    }
+
+    /// The port is given up: the memory of its jobs is let go at once, their answers are thrown away when they come.
+    pub(super) fn leave(&self, port: PortId) {
+        let mut state = self.state();
+        let State { jobs, to_stage, output, ports, .. } = &mut *state;
+        for number in jobs.numbers(|job| job.port == port) {
+            // With nothing under way no answer will ever end it.
+            let is_idle = jobs.get(number).is_some_and(|job| job.pieces == 0 && !job.is_at_flush());
+            let is_begun = jobs.get(number).is_some_and(|job| job.is_begun());
+            if !is_begun || is_idle {
+                to_stage.retain(|waiting| *waiting != number);
+                jobs.remove(number);
+            } else if let Some(job) = jobs.get(number) {
+                job.wanted = Wanted::No;
+                // What of a write is not staged yet never will be.
+                if job.phase == Phase::Itself && job.staged < job.plan.length {
+                    job.failed = Some(Errno::EINTR);
+                    to_stage.retain(|waiting| *waiting != number);
+                }
+                output.disown(number);
+                job.request.payload = Payload::None;
+            }
+        }
+        ports[port as usize] = None;
+    }
+
+    /// Takes the requests of `port`, sends and receives what can be without waiting, and takes the mail of `port`.
+    /// Whether bytes are left to send.
+    ///
+    /// # Errors
+    /// If the connection is lost; the mail then holds how everything ended.
+    pub(super) fn exchange(
+        &self,
+        port: PortId,
+        requests: &mut VecDeque<Request>,
+        to_receive: bool,
+        mail: &mut Vec<Mail>,
+    ) -> Result<bool, Lost> {
+        let mut state = self.state();
+        state.poller = port;
+        if state.lost.is_none() {
+            let now = self.common.clock.now();
+            requests.drain(..).for_each(|request| state.admit(port, request, &self.export, now));
+        }
+        let outcome = self.work(&mut state, to_receive);
+        state.take_mail(port, mail);
+        outcome
+    }
+
+    /// Asks what is behind `length` bytes from `offset` on; the answer comes as [`Mail::Status`].
+    pub(super) fn ask_status(&self, port: PortId, request: Request, offset: u64, length: u32) {
+        let plan = super::export::Plan {
+            command: Command::BLOCK_STATUS,
+            flags: CommandFlags::default(),
+            offset,
+            length: u64::from(length),
+            piece_max: u64::from(u32::MAX),
+            then_flush: false,
+            sends_zeroes: false,
+            needs_flush: false,
+        };
+        let mut state = self.state();
+        let number = state.jobs.enter(Job::new(port, request, plan));
+        state.to_stage.push_back(number);
+    }
+
+    /// Gives up on the requests of `port` whose deadline is not after `now`. The earliest of the others.
+    pub(super) fn expire(&self, port: PortId, now: Nanos, mail: &mut Vec<Mail>) -> Option<Nanos> {
+        let mut state = self.state();
+        let State { jobs, to_stage, .. } = &mut *state;
+        let mut earliest = None;
+        for number in jobs.numbers(|job| job.port == port && job.wanted == Wanted::Yes) {
+            let Some(job) = jobs.get(number) else { continue };
+            match job.request.deadline {
+                Some(deadline) if deadline > now => {
+                    earliest = Some(earliest.map_or(deadline, |other: Nanos| other.min(deadline)));
+                }
+                Some(_) if job.is_begun() => {
+                    job.wanted = Wanted::TooLate;
+                    let submitted_at = job.submitted_at.unwrap_or(now);
+                    let left = Request::flush(job.request.tag);
+                    mail.push(Mail::GivenUp(completion(left, Outcome::Unknown, submitted_at, now)));
+                }
+                Some(_) => {
+                    to_stage.retain(|waiting| *waiting != number);
+                    let ended = jobs.remove(number).map(|job| job.into_completion(Outcome::Unknown, now));
+                    mail.extend(ended.map(Mail::Ended));
+                }
+                None => {}
+            }
+        }
+        earliest
+    }
+
+    fn work(&self, state: &mut State, to_receive: bool) -> Result<bool, Lost> {
+        if let Some(lost) = &state.lost {
+            return Err(lost.clone());
+        }
+        let outcome = state.send(&self.common).and_then(|is_sent| {
+            if to_receive {
+                state.receive(&self.common, self.epoch)?;
+                // Answers may make further commands necessary, or possible.
+                if !state.to_stage.is_empty() {
+                    return state.send(&self.common);
+                }
+            }
+            Ok(is_sent)
+        });
+        match outcome {
+            Ok(is_sent) => Ok(!is_sent),
+            Err(lost) => {
+                state.end(lost.clone(), self.common.clock.now());
+                self.cut();
+                Err(lost)
+            }
+        }
+    }
+}
+
+/// Says goodbye, so that the server does not take it for a failure.
+impl Drop for Link {
+    fn drop(&mut self) {
+        let mut state = self.state();
+        if state.lost.is_none() && state.output.is_empty() {
+            let header = header(Command::DISC, CommandFlags::default(), Cookie(0), 0, 0);
+            let State { output, transport, .. } = &mut *state;
+            output.bytes(&header.encode());
+            // If it cannot be said, the end of the stream says it.
+            output.send(transport).ok();
+        }
+    }
+}
+
+fn header(command: Command, flags: CommandFlags, cookie: Cookie, offset: u64, length: u32) -> RequestHeader {
+    RequestHeader { flags, command, cookie, offset, length }
+}
+
+fn broken(error: &io::Error) -> Lost {
+    Lost(error.to_string())
+}
+
+/// Whether a write with FUA that failed like this may have failed in the flush that the server made of it.
+fn may_be_of_the_flush(errno: Errno) -> bool {
+    !matches!(errno, Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP)
+}
+
+impl State {
+    /// Puts mail into a port; those of others are woken.
+    fn post(&mut self, to: PortId, mail: Mail) {
+        let Some(Some(port)) = self.ports.get_mut(to as usize) else { return };
+        if to != self.poller && port.mail.is_empty() {
+            port.wake.up();
+        }
+        port.mail.push(mail);
+    }
+
+    fn take_mail(&mut self, port: PortId, into: &mut Vec<Mail>) {
+        if let Some(Some(port)) = self.ports.get_mut(port as usize) {
+            into.append(&mut port.mail);
+        }
+    }
+
+    fn admit(&mut self, port: PortId, request: Request, export: &Export, now: Nanos) {
+        match export.plan(&request) {
+            Ok(plan) => {
+                let number = self.jobs.enter(Job::new(port, request, plan));
+                self.to_stage.push_back(number);
+            }
+            Err(errno) => {
+                let ended = completion(request, Outcome::Failed(errno), now, now);
+                self.post(port, Mail::Ended(ended));
+            }
+        }
+    }
+
+    /// Stages and sends until nothing is left or the socket takes no more; whether nothing is left.
+    fn send(&mut self, common: &Common) -> Result<bool, Lost> {
+        loop {
+            self.stage(common);
+            let Self { output, transport, .. } = self;
+            if !output.send(transport).map_err(|error| broken(&error))? {
+                return Ok(false);
+            }
+            if self.to_stage.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Makes commands of jobs while there is room.
+    fn stage(&mut self, common: &Common) {
+        if self.to_stage.is_empty() {
+            return;
+        }
+        let now = common.clock.now();
+        while let Some(number) = self.to_stage.front().copied()
+            && !self.output.is_full()
+        {
+            let Some(job) = self.jobs.get(number) else {
+                self.to_stage.pop_front();
+                continue;
+            };
+            job.submitted_at.get_or_insert(now);
+            if job.is_at_flush() {
+                self.to_stage.pop_front();
+                match common.durability.begin_flush(now) {
+                    Ok(covered) => {
+                        job.covered = covered;
+                        self.stage_flush(number);
+                    }
+                    Err(errno) => {
+                        job.failed = Some(errno);
+                        self.finish(number, now);
+                    }
+                }
+            } else if self.stage_piece(number) {
+                self.to_stage.pop_front();
+            }
+        }
+    }
+
+    fn stage_flush(&mut self, number: u32) {
+        let Some(job) = self.jobs.get(number) else { return };
+        job.pieces += 1;
+        let asked = Asked::new(number, Command::FLUSH, CommandFlags::default(), 0, 0);
+        let cookie = self.commands.enter(asked);
+        self.output.bytes(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
+    }
+
+    /// Makes a command of the next piece of a job; whether it was the last.
+    #[inline]
+    fn stage_piece(&mut self, number: u32) -> bool {
+        let Some(job) = self.jobs.get(number) else { return true };
+        let plan = job.plan;
+        let (start, length) = job.next_piece();
+        let (offset, size) = (plan.offset + start, length as usize);
+        let asked = Asked::new(number, plan.command, plan.flags, offset, length as u32);
+        let cookie = self.commands.enter(asked);
+        self.output.bytes(&header(plan.command, plan.flags, cookie, offset, length as u32).encode());
+        if plan.sends_zeroes {
+            self.output.room(size);
+        } else if plan.command == Command::WRITE {
+            match &job.request.payload {
+                Payload::Bytes(bytes) if size == bytes.len() => self.output.payload(number, bytes.clone()),
+                Payload::Bytes(bytes) => {
+                    let start = start as usize;
+                    self.output.payload(number, bytes.slice(start..start + size));
+                }
+                Payload::Pattern(pattern) => {
+                    let block = plan.length / job.request.range.nlb;
+                    let mut part = *pattern;
+                    part.lba = part.lba + start / block;
+                    part.fill(block as usize, self.output.room(size));
+                }
+                // Admission has refused writes without bytes.
+                Payload::None | Payload::Into(_) => {}
+            }
+        }
+        job.staged += length;
+        job.pieces += 1;
+        job.is_staged()
+    }
+
+    /// Receives and understands what is there.
+    fn receive(&mut self, common: &Common, epoch: Epoch) -> Result<(), Lost> {
+        loop {
+            let Self { replies, transport, commands, jobs, answers, .. } = self;
+            let received = match replies.receive(transport, commands, jobs) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                other => other.map_err(|error| broken(&error))?,
+            };
+            let understood = replies.advance(commands, jobs, answers);
+            let mut answers = std::mem::take(answers);
+            let now = common.clock.now();
+            let mut acknowledged = 0;
+            for answer in answers.drain(..) {
+                acknowledged += u64::from(self.answered(answer, common, now));
+            }
+            self.answers = answers;
+            if acknowledged > 0 {
+                // Before anyone can see the completions: a flush submitted after one of them covers it.
+                common.durability.acknowledge(epoch, acknowledged);
+            }
+            understood.map_err(|broken| Lost(broken.to_string()))?;
+            match received {
+                Some(true) => {}
+                Some(false) if self.replies.is_midway() => {}
+                Some(false) => return Ok(()),
+                None => return Err(Lost("the server closed the connection".to_owned())),
+            }
+        }
+    }
+
+    /// A command was answered; whether that acknowledges a change that a flush has to vouch for.
+    #[inline]
+    fn answered(&mut self, answer: Answer, common: &Common, now: Nanos) -> bool {
+        let Answer { asked, outcome } = answer;
+        let is_flush = asked.command == Command::FLUSH;
+        let is_durable = is_flush || asked.flags.has(CommandFlags::FUA);
+        // Also if nobody waits for it any more: a flush that failed has failed.
+        if let Err(errno) = outcome
+            && is_durable
+            && (is_flush || may_be_of_the_flush(errno))
+        {
+            common.durability.flush_failed(errno, now);
+        }
+        let Some(job) = self.jobs.get(asked.job) else { return false };
+        job.pieces -= 1;
+        job.status = asked.status;
+        let outcome = match outcome {
+            Ok(()) if is_flush => common.durability.flushed(job.covered),
+            other => other,
+        };
+        if let Err(errno) = outcome
+            && job.failed.replace(errno).is_none()
+            && !is_flush
+            && job.staged < job.plan.length
+        {
+            self.to_stage.retain(|waiting| *waiting != asked.job);
+        }
+        let Some(job) = self.jobs.get(asked.job) else { return false };
+        if job.pieces > 0 || !job.is_staged() {
+            return false;
+        }
+        if job.plan.then_flush && job.phase == Phase::Itself && job.failed.is_none() {
+            job.phase = Phase::Flush;
+            self.to_stage.push_back(asked.job);
+            return false;
+        }
+        self.finish(asked.job, now)
+    }
+
+    /// A job is over; whether that acknowledges a change that a flush has to vouch for.
+    #[inline]
+    fn finish(&mut self, number: u32, now: Nanos) -> bool {
+        let Some(job) = self.jobs.remove(number) else { return false };
+        let to = job.port;
+        match job.wanted {
+            Wanted::Yes => {}
+            Wanted::TooLate => {
+                self.post(to, Mail::Released);
+                return false;
+            }
+            // Its port may belong to another queue by now.
+            Wanted::No => return false,
+        }
+        let acknowledges = job.failed.is_none() && job.plan.needs_flush;
+        let mail = match (job.plan.command, job.failed) {
+            (Command::BLOCK_STATUS, failed) => Mail::Status(failed.map_or(Ok(job.status), Err)),
+            (_, failed) => {
+                Mail::Ended(job.into_completion(failed.map_or(Outcome::Done, Outcome::Failed), now))
+            }
+        };
+        self.post(to, mail);
+        acknowledges
+    }
+
+    /// The connection is lost: everything the server may have seen is unknown, the rest goes back.
+    fn end(&mut self, lost: Lost, now: Nanos) {
+        self.lost = Some(lost);
+        self.output = Output::default();
+        self.commands = Commands::default();
+        self.to_stage.clear();
+        for job in self.jobs.take_all() {
+            let to = job.port;
+            let mail = match (job.wanted, job.is_begun()) {
+                (Wanted::No, _) => continue,
+                (Wanted::TooLate, _) => Mail::Released,
+                (Wanted::Yes, _) if job.plan.command == Command::BLOCK_STATUS => {
+                    Mail::Status(Err(super::NOT_CONNECTED))
+                }
+                (Wanted::Yes, true) => Mail::Ended(job.into_completion(Outcome::Unknown, now)),
+                (Wanted::Yes, false) => Mail::Back(job.request),
+            };
+            self.post(to, mail);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! A queue: requests in, completions out, over whichever connection the device has for it.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use plumb_block::{Completion, Error, Nanos, Outcome, Queue, QueueFull, QueueOptions, Request, Result, Wait};
+
+use super::connector::{Connector, Status};
+use super::jobs::{PortId, completion};
+use super::link::{Link, Mail};
+use super::wait::{Awaited, wait_for_any};
+use super::wake::Wake;
+use super::wake_set::WakeSet;
+
+const NEVER: Nanos = Nanos(u64::MAX);
+
+/// A queue to an export.
+pub(super) struct NbdQueue {
+    connector: Arc<Connector>,
+    /// Which of the connections of a session is for this queue.
+    lane: usize,
+    depth: usize,
+    wake: Arc<Wake>,
+    /// Made when somebody asks for a descriptor to wait for.
+    wake_set: OnceLock<Option<WakeSet>>,
+    seat: Option<Seat>,
+    /// Requests that no connection has taken yet.
+    pending: VecDeque<Request>,
+    /// How many requests the connection has, those given up included.
+    taken: usize,
+    /// How many of them were given up.
+    given_up: usize,
+    /// No deadline is before this.
+    deadline_earliest: Nanos,
+    mail: Vec<Mail>,
+}
+
+/// A place at a connection.
+struct Seat {
+    link: Arc<Link>,
+    port: PortId,
+    /// Whether bytes are left to send.
+    to_write: bool,
+}
+
+impl NbdQueue {
+    pub(super) fn new(connector: Arc<Connector>, lane: usize, options: &QueueOptions) -> Result<Self> {
+        let place = connector.uri().to_string();
+        let wake = Wake::new().map_err(|error| Error::io(&error, "open a queue to", place))?;
+        let wake = Arc::new(wake);
+        connector.enlist(&wake);
+        Ok(Self {
+            connector,
+            lane,
+            depth: options.depth.max(1) as usize,
+            wake,
+            wake_set: OnceLock::new(),
+            seat: None,
+            pending: VecDeque::new(),
+            taken: 0,
+            given_up: 0,
+            deadline_earliest: NEVER,
+            mail: Vec::new(),
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.connector.common.clock.now()
+    }
+
+    /// How many requests somebody still waits for.
+    fn awaited(&self) -> usize {
+        self.pending.len() + self.taken - self.given_up
+    }
+
+    /// Takes a place at a connection, if there is one to be had. Without any hope of one, what waits fails.
+    fn sit_down(&mut self, completions: &mut Vec<Completion>) {
+        if self.seat.is_some() {
+            return;
+        }
+        match self.connector.status() {
+            Status::Up(session) => {
+                let link = session.link_for(self.lane);
+                match link.join(&self.wake) {
+                    Some(port) => self.seat = Some(Seat { link: Arc::clone(link), port, to_write: false }),
+                    // Another queue has seen it end, and is about to say so, or has died saying it.
+                    None => self.connector.lost(session.epoch, "a connection is lost"),
+                }
+            }
+            Status::Down => {}
+            Status::Closed(_) => {
+                let now = self.now();
+                for request in self.pending.drain(..) {
+                    let outcome = Outcome::Failed(super::NOT_CONNECTED);
+                    completions.push(completion(request, outcome, now, now));
+                }
+            }
+        }
+    }
+
+    /// Sends, and receives if so told; collects what came.
+    fn exchange(&mut self, to_receive: bool, completions: &mut Vec<Completion>) {
+        let Some(seat) = &mut self.seat else { return };
+        self.taken += self.pending.len();
+        let outcome = seat.link.exchange(seat.port, &mut self.pending, to_receive, &mut self.mail);
+        // A lost connection takes none.
+        self.taken -= self.pending.len();
+        match outcome {
+            Ok(to_write) => seat.to_write = to_write,
+            Err(lost) => {
+                let epoch = seat.link.epoch;
+                seat.link.leave(seat.port);
+                self.seat = None;
+                self.connector.lost(epoch, &lost.0);
+            }
+        }
+        self.open_mail(completions);
+    }
+
+    #[inline]
+    fn open_mail(&mut self, completions: &mut Vec<Completion>) {
+        for mail in self.mail.drain(..) {
+            match mail {
+                Mail::Ended(ended) => {
+                    self.taken -= 1;
+                    completions.push(ended);
+                }
+                Mail::GivenUp(ended) => {
+                    self.given_up += 1;
+                    completions.push(ended);
+                }
+                Mail::Released => {
+                    self.taken -= 1;
+                    self.given_up -= 1;
+                }
+                Mail::Back(request) => {
+                    self.taken -= 1;
+                    self.pending.push_back(request);
+                }
+                // Queues ask for none.
+                Mail::Status(_) => {}
+            }
+        }
+    }
+
+    /// Ends as unknown what is past its deadline.
+    fn expire(&mut self, now: Nanos, completions: &mut Vec<Completion>) {
+        if self.deadline_earliest > now {
+            return;
+        }
+        let mut earliest = NEVER;
+        let mut kept = VecDeque::with_capacity(self.pending.len());
+        for request in self.pending.drain(..) {
+            match request.deadline {
+                Some(deadline) if deadline <= now => {
+                    completions.push(completion(request, Outcome::Unknown, now, now));
+                }
+                deadline => {
+                    earliest = earliest.min(deadline.unwrap_or(NEVER));
+                    kept.push_back(request);
+                }
+            }
+        }
+        self.pending = kept;
+        if let Some(seat) = &self.seat {
+            let of_link = seat.link.expire(seat.port, now, &mut self.mail);
+            earliest = earliest.min(of_link.unwrap_or(NEVER));
+        }
+        self.deadline_earliest = earliest;
+        self.open_mail(completions);
+    }
+
+    /// Waits for the connection or for mail until `until`; whether there is anything to receive.
+    fn wait(&self, until: Nanos, now: Nanos) -> Result<bool> {
+        let timeout = (until != NEVER).then(|| until.since(now));
+        let socket = self.seat.as_ref().map(|seat| (seat.link.socket(), seat.to_write));
+        wait_for_any(&Awaited { socket, wake: &self.wake }, timeout)
+            .map_err(|error| Error::io(&error, "poll a queue of", self.connector.uri().to_string()))
+    }
+
+    fn tend_wake_set(&self) {
+        if let Some(Some(set)) = self.wake_set.get() {
+            let socket = self.seat.as_ref().map(|seat| (seat.link.socket(), seat.to_write));
+            let deadline = (self.deadline_earliest != NEVER).then_some(self.deadline_earliest);
+            set.tend(socket, deadline.map(|deadline| deadline.since(self.now())));
+        }
+    }
+}
+
+impl Queue for NbdQueue {
+    #[inline]
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        if self.pending.len() + self.taken >= self.depth {
+            return Err(QueueFull(request));
+        }
+        if let Some(deadline) = request.deadline {
+            self.deadline_earliest = self.deadline_earliest.min(deadline);
+        }
+        self.pending.push_back(request);
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let before = completions.len();
+        let asked = wait.completions as usize;
+        let mut now = self.now();
+        let patient_until = wait.patience.filter(|_| asked > 1).map(|patience| now.saturating_add(patience));
+        if self.wake_set.get().is_some() {
+            self.wake.clear();
+        }
+        // Nothing can have come for what was not sent; but others may have been waiting long.
+        let mut to_receive = self.taken > 0 || asked == 0;
+        loop {
+            self.sit_down(completions);
+            self.exchange(to_receive, completions);
+            if self.deadline_earliest != NEVER {
+                now = self.now();
+                self.expire(now, completions);
+            }
+            let count = completions.len() - before;
+            let mut until = wait.deadline.unwrap_or(NEVER).min(self.deadline_earliest);
+            let mut want = asked.min(count + self.awaited());
+            if let Some(patient_until) = patient_until {
+                now = self.now();
+                if patient_until <= now {
+                    want = want.min(1);
+                } else if count > 0 {
+                    until = until.min(patient_until);
+                }
+            }
+            if until != NEVER {
+                now = self.now();
+            }
+            let is_late = wait.deadline.is_some_and(|deadline| deadline <= now);
+            if count >= want || is_late {
+                self.tend_wake_set();
+                return Ok(count);
+            }
+            to_receive = self.wait(until, now)?;
+        }
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        let set = self.wake_set.get_or_init(|| WakeSet::new(&self.wake).ok());
+        self.tend_wake_set();
+        set.as_ref().map(WakeSet::fd)
+    }
+}
+
+/// Waits for answers as long as the options say. The connection then lets go of the memory of what is left; its answers
+/// are thrown away when they come.
+impl Drop for NbdQueue {
+    fn drop(&mut self) {
+        let mut ignored = Vec::new();
+        self.pending.clear();
+        let until = self.now().saturating_add(self.connector.options.drop_patience);
+        while self.taken > 0 && self.seat.is_some() {
+            self.exchange(true, &mut ignored);
+            ignored.clear();
+            self.pending.clear();
+            let now = self.now();
+            if self.taken == 0 || now >= until || self.wait(until, now).is_err() {
+                break;
+            }
+        }
+        if let Some(seat) = &self.seat {
+            seat.link.leave(seat.port);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Understands what the server sends: bytes in, answers out. It knows no socket and no clock.
+//!
+//! The bytes of a read are copied from the receive buffer to where they belong, unless many are still to come: those
+//! are received in place.
+//!
+//! A server that breaks the protocol (an answer to nobody, bytes outside of what was asked, a length that cannot be)
+//! is not listened to any further: nobody knows where its next reply begins.
+
+use std::io::{self, IoSliceMut};
+
+use plumb_block::Errno;
+
+use super::commands::{Asked, Commands};
+use super::transport::Transport;
+use crate::nbd::wire::{
+    Chunk, ChunkHeader, ChunkKind, Command, Cookie, Malformed, OffsetHole, ReplyHead, SimpleReply,
+};
+
+/// The size of the receive buffer: some thirty 4 KiB reads.
+const INPUT_BYTES: usize = 160 << 10;
+/// When more bytes of a read than this are still to come, they are received in place.
+const IN_PLACE_MIN_BYTES: u32 = 16 << 10;
+/// The largest content of a chunk that is not bytes of a read: an error message as long as its length field allows, or
+/// as many runs as a server may sensibly list.
+const BODY_MAX_BYTES: u32 = 1 << 20;
+/// The length of the offset before the bytes of a read.
+const OFFSET_BYTES: usize = 8;
+
+/// Where the bytes of reads go.
+pub(super) trait Landing {
+    /// The memory for `length` bytes of `job` from `offset` of the export on; `None` if nobody wants them.
+    fn memory(&mut self, job: u32, offset: u64, length: usize) -> Option<&mut [u8]>;
+}
+
+/// A command that was answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) asked: Asked,
+    pub(super) outcome: Result<(), Errno>,
+}
+
+/// Why the server is not listened to any further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Broken {
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("the server answers to cookie {0:#x}, which nothing under way has")]
+    Nobody(u64),
+    #[error("the server sends {length} bytes at {offset}, which were not asked for or came before")]
+    Outside { offset: u64, length: u64 },
+    #[error("the server answers {0}")]
+    Unfitting(&'static str),
+}
+
+#[derive(Debug)]
+enum State {
+    /// A reply begins.
+    Head,
+    /// Bytes of a read.
+    Bytes { cookie: Cookie, at: u64, left: u32, is_last: bool },
+    /// The content of a chunk.
+    Body { header: ChunkHeader, bytes: Vec<u8> },
+}
+
+/// What was received and not understood yet, and what is expected.
+pub(super) struct Replies {
+    input: Box<[u8]>,
+    start: usize,
+    end: usize,
+    state: State,
+    is_structured: bool,
+}
+
+impl Replies {
+    pub(super) fn new(is_structured: bool) -> Self {
+        let input = vec![0; INPUT_BYTES].into_boxed_slice();
+        Self { input, start: 0, end: 0, state: State::Head, is_structured }
+    }
+
+    /// Receives once; what `advance` then understands. Whether more may be there; `None` at the end of the stream.
+    pub(super) fn receive(
+        &mut self,
+        transport: &mut Transport,
+        commands: &mut Commands,
+        landing: &mut impl Landing,
+    ) -> io::Result<Option<bool>> {
+        if let State::Bytes { cookie, at, left, .. } = &mut self.state
+            && self.start == self.end
+            && *left >= IN_PLACE_MIN_BYTES
+            && let Some(asked) = commands.get(*cookie)
+            && let Some(memory) = landing.memory(asked.job, *at, *left as usize)
+        {
+            let room = memory.len() + self.input.len();
+            let received =
+                transport.receive(&mut [IoSliceMut::new(memory), IoSliceMut::new(&mut self.input)])?;
+            let placed = received.min(*left as usize);
+            *at += placed as u64;
+            *left -= placed as u32;
+            (self.start, self.end) = (0, received - placed);
+            return Ok((received > 0).then(|| transport.may_have_more(received, room)));
+        }
+        let space = self.space();
+        let room = space.len();
+        let received = transport.receive(&mut [IoSliceMut::new(space)])?;
+        self.end += received;
+        Ok((received > 0).then(|| transport.may_have_more(received, room)))
+    }
+
+    /// Where the next bytes go; never empty, for `advance` leaves no more than a header behind.
+    fn space(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        &mut self.input[self.end..]
+    }
+
+    /// Whether a reply has begun and is not over: the rest is probably being sent at this moment.
+    pub(super) fn is_midway(&self) -> bool {
+        self.start < self.end || !matches!(self.state, State::Head)
+    }
+
+    /// Understands what is there, and appends what was answered to `answers`.
+    ///
+    /// # Errors
+    /// If the server broke the protocol. What was answered before that is answered.
+    pub(super) fn advance(
+        &mut self,
+        commands: &mut Commands,
+        landing: &mut impl Landing,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Broken> {
+        loop {
+            let goes_on = match &self.state {
+                State::Head => self.head(commands, answers)?,
+                State::Bytes { .. } => self.bytes(commands, landing, answers)?,
+                State::Body { .. } => self.body(commands, landing, answers)?,
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the start of a reply; `false` if it is not there yet.
+    #[inline]
+    fn head(&mut self, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<bool, Broken> {
+        let bytes = &self.input[self.start..self.end];
+        let Some((head, taken)) = ReplyHead::decode(bytes)? else { return Ok(false) };
+        match head {
+            ReplyHead::Simple(reply) => {
+                self.start += taken;
+                self.simple(reply, commands, answers)?;
+            }
+            ReplyHead::Chunk(_) if !self.is_structured => {
+                return Err(Broken::Unfitting("in chunks, which were not negotiated"));
+            }
+            ReplyHead::Chunk(header) if header.kind == ChunkKind::OFFSET_DATA => {
+                let Some(offset) = bytes.get(taken..).and_then(<[u8]>::first_chunk::<OFFSET_BYTES>) else {
+                    return Ok(false);
+                };
+                let offset = u64::from_be_bytes(*offset);
+                self.start += taken + OFFSET_BYTES;
+                self.data_chunk(&header, offset, commands)?;
+            }
+            ReplyHead::Chunk(header) => {
+                self.start += taken;
+                commands.get(header.cookie).ok_or(Broken::Nobody(header.cookie.0))?;
+                if header.length > BODY_MAX_BYTES {
+                    return Err(Broken::Unfitting("with a chunk of more than 1 MiB that is not of a read"));
+                }
+                self.state = State::Body { header, bytes: Vec::new() };
+            }
+        }
+        Ok(true)
+    }
+
+    fn simple(
+        &mut self,
+        reply: SimpleReply,
+        commands: &mut Commands,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Broken> {
+        let asked = commands.get(reply.cookie).ok_or(Broken::Nobody(reply.cookie.0))?;
+        let needs_chunks =
+            asked.command == Command::BLOCK_STATUS || self.is_structured && asked.command == Command::READ;
+        match reply.errno.to_errno() {
+            None if needs_chunks => Err(Broken::Unfitting("simply what has to be answered in chunks")),
+            Some(_) if self.is_structured && asked.command == Command::READ => {
+                Err(Broken::Unfitting("a read simply, though chunks were negotiated"))
+            }
+            None if asked.command == Command::READ => {
+                // The bytes of the read follow, and end the reply.
+                let covered = asked.coverage.add(0, asked.length);
+                debug_assert!(covered, "nothing of it can have come");
+                self.state = State::Bytes {
+                    cookie: reply.cookie,
+                    at: asked.offset,
+                    left: asked.length,
+                    is_last: true,
+                };
+                Ok(())
+            }
+            error => {
+                asked.failed = asked.failed.or(error);
+                conclude(reply.cookie, commands, answers)
+            }
+        }
+    }
+
+    fn data_chunk(
+        &mut self,
+        header: &ChunkHeader,
+        offset: u64,
+        commands: &mut Commands,
+    ) -> Result<(), Broken> {
+        let asked = commands.get(header.cookie).ok_or(Broken::Nobody(header.cookie.0))?;
+        let length = header.length.checked_sub(OFFSET_BYTES as u32).filter(|length| *length > 0);
+        let length = length.ok_or(Broken::Unfitting("a read with a chunk of no bytes"))?;
+        cover(asked, offset, length)?;
+        self.state =
+            State::Bytes { cookie: header.cookie, at: offset, left: length, is_last: header.is_last };
+        Ok(())
+    }
+
+    /// Copies bytes of a read to where they belong; `false` if more are to come.
+    fn bytes(
+        &mut self,
+        commands: &mut Commands,
+        landing: &mut impl Landing,
+        answers: &mut Vec<Answer>,
+    ) -> Result<bool, Broken> {
+        let State::Bytes { cookie, at, left, is_last } = &mut self.state else { return Ok(true) };
+        let there = &self.input[self.start..self.end];
+        let part = &there[..there.len().min(*left as usize)];
+        let asked = commands.get(*cookie).ok_or(Broken::Nobody(cookie.0))?;
+        if let Some(memory) = landing.memory(asked.job, *at, part.len()) {
+            memory.copy_from_slice(part);
+        }
+        self.start += part.len();
+        *at += part.len() as u64;
+        *left -= part.len() as u32;
+        if *left > 0 {
+            return Ok(false);
+        }
+        let (cookie, is_last) = (*cookie, *is_last);
+        self.state = State::Head;
+        if is_last {
+            conclude(cookie, commands, answers)?;
+        }
+        Ok(true)
+    }
+
+    /// Collects the content of a chunk, and understands it when it is whole.
+    fn body(
+        &mut self,
+        commands: &mut Commands,
+        landing: &mut impl Landing,
+        answers: &mut Vec<Answer>,
+    ) -> Result<bool, Broken> {
+        let State::Body { header, bytes } = &mut self.state else { return Ok(true) };
+        let there = &self.input[self.start..self.end];
+        let part = &there[..there.len().min(header.length as usize - bytes.len())];
+        bytes.extend_from_slice(part);
+        self.start += part.len();
+        if bytes.len() < header.length as usize {
+            return Ok(false);
+        }
+        let chunk = Chunk::decode(header.kind, bytes)?;
+        let (cookie, is_last) = (header.cookie, header.is_last);
+        self.state = State::Head;
+        let asked = commands.get(cookie).ok_or(Broken::Nobody(cookie.0))?;
+        understand(asked, chunk, is_last, landing)?;
+        if is_last {
+            conclude(cookie, commands, answers)?;
+        }
+        Ok(true)
+    }
+}
+
+fn understand(
+    asked: &mut Asked,
+    chunk: Chunk,
+    is_last: bool,
+    landing: &mut impl Landing,
+) -> Result<(), Broken> {
+    match chunk {
+        Chunk::None if is_last => Ok(()),
+        Chunk::None => Err(Broken::Unfitting("with an empty chunk that is not the last")),
+        Chunk::Hole(OffsetHole { offset, length }) => {
+            if length == 0 {
+                return Err(Broken::Unfitting("a read with a hole of no bytes"));
+            }
+            cover(asked, offset, length)?;
+            if let Some(memory) = landing.memory(asked.job, offset, length as usize) {
+                memory.fill(0);
+            }
+            Ok(())
+        }
+        Chunk::Status(status) => {
+            if asked.command != Command::BLOCK_STATUS {
+                return Err(Broken::Unfitting("with a block status that was not asked for"));
+            }
+            // One context is negotiated, so the first chunk is the answer.
+            if asked.status.is_empty() {
+                asked.status = status.descriptors;
+            }
+            Ok(())
+        }
+        Chunk::Error(error) => {
+            let errno = error.errno.to_errno().unwrap_or(Errno::EIO);
+            asked.failed.get_or_insert(errno);
+            Ok(())
+        }
+    }
+}
+
+/// Notes that `length` bytes at `offset` come.
+fn cover(asked: &mut Asked, offset: u64, length: u32) -> Result<(), Broken> {
+    let outside = Broken::Outside { offset, length: u64::from(length) };
+    let start =
+        offset.checked_sub(asked.offset).and_then(|start| u32::try_from(start).ok()).ok_or(outside)?;
+    let end = start.checked_add(length).filter(|end| *end <= asked.length).ok_or(outside)?;
+    if asked.command == Command::READ && asked.coverage.add(start, end) { Ok(()) } else { Err(outside) }
+}
+
+/// The reply is whole.
+fn conclude(cookie: Cookie, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<(), Broken> {
+    let asked = commands.finish(cookie).ok_or(Broken::Nobody(cookie.0))?;
+    let outcome = match asked.failed {
+        Some(errno) => Err(errno),
+        None if asked.command == Command::READ && !asked.coverage.is_whole(asked.length) => {
+            return Err(Broken::Unfitting("a read with fewer bytes than were asked for"));
+        }
+        None if asked.command == Command::BLOCK_STATUS && asked.status.is_empty() => {
+            return Err(Broken::Unfitting("a question for block status without any"));
+        }
+        None => Ok(()),
+    };
+    answers.push(Answer { asked, outcome });
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "replies_tests.rs"]
+mod tests;

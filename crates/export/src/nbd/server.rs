@@ -1,0 +1,320 @@
+//! An NBD server for any [`Device`](plumb_block::Device).
+//!
+//! Fixed newstyle handshake with LIST, INFO, GO, EXPORT_NAME, STARTTLS, structured replies and `base:allocation`;
+//! READ, WRITE, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS, with FUA on each. One thread and one queue a connection.
+//!
+//! - `handshake`: what is negotiated, as a state machine.
+//! - `transmission`: requests and replies: the heart.
+//! - `connection`: both over any transport; `transport`, `stream`: what carries the bytes.
+//! - `input`, `output`, `buffers`: the memory of a connection, all of it bounded.
+//! - `listener`, `crowd`: sockets that wait, and those that are served.
+//! - `planted`: bugs for the tests of the tests.
+//!
+//! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a flush, or to
+//! anything with FUA, **durable**. What is **visible** on one connection is visible on all.
+
+mod buffers;
+mod connection;
+mod crowd;
+mod export;
+#[cfg(test)]
+mod fuzz;
+mod handshake;
+mod input;
+mod listener;
+mod options;
+mod output;
+mod planted;
+mod stream;
+mod transmission;
+pub(super) mod transport;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, Scope};
+use std::time::{Duration, Instant};
+
+use plumb_block::in_one_line;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::Shutdown;
+
+use super::wire::STRING_MAX_BYTES;
+use buffers::Budgets;
+use connection::Setting;
+use crowd::Crowd;
+use export::Served;
+use handshake::{Encryption, Terms};
+use stream::Stream;
+use transmission::{Broken, Manner};
+use transport::Socket;
+
+pub use export::Export;
+pub use listener::{Listener, OWNER_ONLY};
+pub use options::{Ended, Observer, Options};
+#[cfg(feature = "planted-bugs")]
+pub use planted::Bug;
+
+/// What a connection's thread has for its stack: enough for a TLS handshake and a device; pages never touched cost
+/// nothing.
+const STACK_BYTES: usize = 512 << 10;
+/// How many connections beyond the limit are told so at once; more are closed without a word.
+const REFUSED_AT_ONCE: usize = 16;
+/// How long a refused client may take to hear it.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long no connection is accepted after the system had no room for one.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Why a server cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Nothing to serve, or the exports cannot be told apart.
+    #[error("cannot serve {name:?}: {why}")]
+    Export {
+        /// The name of the export.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A place to listen cannot be had.
+    #[error("cannot listen on {place}")]
+    Listen {
+        /// Path or address.
+        place: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A server is there.
+    #[error("cannot listen on {place}: another server listens there; stop it or choose another path")]
+    Taken {
+        /// The path.
+        place: String,
+    },
+    /// What is there is not a socket, so it is not replaced.
+    #[error("cannot listen on {place}: there is something there that is not a socket; choose another path")]
+    NotASocket {
+        /// The path.
+        place: String,
+    },
+    /// In the clear beyond this machine.
+    #[error(
+        "will not serve on {place} without TLS: use a unix socket, a loopback address, or give certificates"
+    )]
+    InTheClear {
+        /// The address.
+        place: String,
+    },
+    /// The system refused something that serving needs.
+    #[error("cannot {operation}")]
+    System {
+        /// What was being done.
+        operation: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// An NBD server.
+pub struct Server {
+    exports: Arc<[Arc<Served>]>,
+    options: Options,
+    budgets: Budgets,
+    stopper: Stopper,
+    crowd: Arc<Crowd>,
+    refused: Arc<Crowd>,
+}
+
+/// Stops a server, from any thread. Clones stop the same server.
+#[derive(Clone)]
+pub struct Stopper {
+    is_stopped: Arc<AtomicBool>,
+    event: Arc<OwnedFd>,
+}
+
+impl Stopper {
+    /// The server accepts no more connections, finishes the requests that it has, and returns.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        // It fails only when the counter is full, and then the server has been woken already.
+        rustix::io::write(&*self.event, &1_u64.to_ne_bytes()).unwrap_or_default();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+impl Server {
+    /// A server of `exports`.
+    ///
+    /// # Errors
+    /// If there are none, or two have one name.
+    pub fn new(exports: Vec<Export>, options: Options) -> Result<Self, ServeError> {
+        check_names(&exports)?;
+        let system = |errno: rustix::io::Errno| ServeError::System {
+            operation: "make an event descriptor",
+            source: errno.into(),
+        };
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
+        Ok(Self {
+            exports: exports.into_iter().map(|export| Arc::new(Served::new(export))).collect(),
+            budgets: Budgets::new(options.memory_max),
+            options,
+            stopper: Stopper { is_stopped: Arc::new(AtomicBool::new(false)), event: Arc::new(event) },
+            crowd: Arc::default(),
+            refused: Arc::default(),
+        })
+    }
+
+    /// What stops this server.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// How many connections are being served now.
+    pub fn connections(&self) -> usize {
+        self.crowd.len()
+    }
+
+    /// Serves on `listeners` until stopped, in this thread and one more for each connection. When it returns no
+    /// request is in flight, and the unix sockets are gone.
+    ///
+    /// A stop lets requests that were received be answered. Clients that do not read their replies, and handshakes
+    /// that are not over, are cut off after [`Options::stop_timeout`]; a device that does not answer is waited for.
+    ///
+    /// # Errors
+    /// If a listener is beyond this machine without TLS, or the system does not let connections be accepted.
+    pub fn serve(&self, listeners: Vec<Listener>) -> Result<(), ServeError> {
+        for listener in &listeners {
+            let is_encrypted = self.options.tls.is_some() && !self.options.tls_optional;
+            if listener.is_beyond_this_machine() && !is_encrypted {
+                let place = listener.tcp_address().map_or_else(String::new, |address| address.to_string());
+                return Err(ServeError::InTheClear { place });
+            }
+        }
+        std::thread::scope(|scope| {
+            let outcome = self.accept_until_stopped(&listeners, scope);
+            drop(listeners);
+            self.crowd.shut_down(Shutdown::Read);
+            self.refused.shut_down(Shutdown::Both);
+            if !self.crowd.wait_empty(self.options.stop_timeout) {
+                self.crowd.shut_down(Shutdown::Both);
+            }
+            outcome
+        })
+    }
+
+    fn accept_until_stopped<'scope>(
+        &'scope self,
+        listeners: &[Listener],
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<(), ServeError> {
+        let mut has_room = true;
+        while !self.stopper.is_stopped() {
+            let mut waits = vec![PollFd::new(&*self.stopper.event, PollFlags::IN)];
+            if has_room {
+                waits
+                    .extend(listeners.iter().map(|one| PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN)));
+            }
+            let timeout = (!has_room).then_some(&PAUSE);
+            match poll(&mut waits, timeout) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => {
+                    return Err(ServeError::System {
+                        operation: "wait for connections",
+                        source: errno.into(),
+                    });
+                }
+            }
+            has_room = listeners.iter().all(|listener| self.accept_waiting(listener, scope));
+        }
+        Ok(())
+    }
+
+    /// Accepts what waits at one listener; whether the system has room for more.
+    fn accept_waiting<'scope>(&'scope self, listener: &Listener, scope: &'scope Scope<'scope, '_>) -> bool {
+        loop {
+            match listener.accept() {
+                Ok(socket) => {
+                    if !self.spawn(Arc::new(socket), scope) {
+                        return false;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                // The client was gone before it was let in.
+                Err(error) if is_about_the_client(&error) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Starts the thread of a connection; whether the system had one.
+    fn spawn<'scope>(&'scope self, socket: Arc<OwnedFd>, scope: &'scope Scope<'scope, '_>) -> bool {
+        let is_refused = self.crowd.len() >= self.options.connections_max as usize;
+        if is_refused && self.refused.len() >= REFUSED_AT_ONCE {
+            return true;
+        }
+        let crowd = if is_refused { &self.refused } else { &self.crowd };
+        let member = crowd.join(&socket);
+        let builder = Builder::new().name("nbd".to_owned()).stack_size(STACK_BYTES);
+        let thread = builder.spawn_scoped(scope, move || {
+            let member = member;
+            let outcome =
+                connection::serve(&mut Stream::Plain(Socket { fd: socket }), self.setting(is_refused));
+            self.tell(outcome);
+            drop(member);
+        });
+        thread.is_ok()
+    }
+
+    fn setting(&self, is_refused: bool) -> Setting {
+        let encryption = match (&self.options.tls, self.options.tls_optional) {
+            (None, _) => Encryption::Unavailable,
+            (Some(_), true) => Encryption::Offered,
+            (Some(_), false) => Encryption::Required,
+        };
+        let limit = self.options.connections_max;
+        let refusal =
+            is_refused.then(|| format!("the server has all of its {limit} connections: try again later"));
+        let timeout = if is_refused { REFUSAL_TIMEOUT } else { self.options.handshake_timeout };
+        Setting {
+            terms: Terms { exports: Arc::clone(&self.exports), encryption, refusal },
+            manner: Manner {
+                depth: self.options.depth.max(1),
+                budgets: self.budgets.clone(),
+                planted: self.options.planted,
+            },
+            tls: self.options.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
+            until: Instant::now() + timeout,
+        }
+    }
+
+    fn tell(&self, outcome: Result<(), Broken>) {
+        if let Some(observer) = &self.options.observer {
+            observer(&Ended { failure: outcome.err().map(|broken| in_one_line(&broken)) });
+        }
+    }
+}
+
+fn is_about_the_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | InvalidInput | Interrupted)
+}
+
+fn check_names(exports: &[Export]) -> Result<(), ServeError> {
+    let fail = |name: &str, why| Err(ServeError::Export { name: name.to_owned(), why });
+    if exports.is_empty() {
+        return fail("", "there are no exports");
+    }
+    for (index, export) in exports.iter().enumerate() {
+        let name = &export.name;
+        if name.len() > STRING_MAX_BYTES || name.contains('\0') {
+            return fail(name, "the name is longer than 4096 bytes or has a NUL in it");
+        }
+        if exports[..index].iter().any(|other| other.name == *name) {
+            return fail(name, "there are two exports of this name");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Whatever a client sends, the server neither panics nor hangs nor grows, and what it answers is well-formed.
+//!
+//! Sessions are made from a grammar of the protocol, then most of them are damaged. They run against the real state
+//! machines over a transport in memory that delivers and takes bytes in pieces of any size. The answers are parsed;
+//! in sessions that were not damaged every request must be answered once.
+//!
+//! `PLUMB_SOAK=1` runs millions of frames.
+
+mod answers;
+mod grammar;
+mod pipe;
+
+#[path = "../../../examples/support/memory.rs"]
+#[expect(dead_code, reason = "the example uses more of it")]
+mod memory;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plumb_block::Bytes;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::buffers::Budgets;
+use super::connection::{Setting, serve};
+use super::export::{Export, Served};
+use super::handshake::{Encryption, Terms};
+use super::planted::Planted;
+use super::transmission::Manner;
+use grammar::Session;
+use memory::{Memory, Shared};
+use pipe::Pipe;
+
+const SEED: u64 = 0x6e62_6400;
+
+fn exports() -> Arc<[Arc<Served>]> {
+    let export = |name: &str, read_only| Export {
+        name: name.to_owned(),
+        description: "x".repeat(40),
+        device: Arc::new(Shared(Memory::new(Bytes::mib(1)))),
+        read_only,
+    };
+    Arc::new([Arc::new(Served::new(export("disk", false))), Arc::new(Served::new(export("fixed", true)))])
+}
+
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Runs sessions until they had `frames` frames; how many bytes the process grew after the first tenth.
+fn run(frames: u64, seed: u64) -> i64 {
+    let exports = exports();
+    let budgets = Budgets::new(Bytes::mib(256));
+    let (mut done, mut session, mut settled) = (0, 0, None);
+    let started = Instant::now();
+    while done < frames {
+        session += 1;
+        let case = seed.wrapping_mul(1_000_003).wrapping_add(session);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(case);
+        let Session { bytes, frames, is_intact, expected } = Session::random(&mut random);
+        done += frames;
+        let mut pipe = Pipe::new(bytes, random);
+        let setting = Setting {
+            terms: Terms {
+                exports: Arc::clone(&exports),
+                encryption: Encryption::Unavailable,
+                refusal: None,
+            },
+            manner: Manner { depth: 8, budgets: budgets.clone(), planted: Planted::default() },
+            tls: None,
+            until: Instant::now() + Duration::from_secs(3600),
+        };
+        let outcome = serve(&mut pipe, setting);
+        assert!(!pipe.is_stuck(), "session {case}: the server neither reads, writes nor ends");
+        if let Err(wrong) = answers::check(pipe.sent(), is_intact.then_some(&expected)) {
+            panic!("session {case} (intact: {is_intact}, ended {outcome:?}): {wrong}");
+        }
+        if settled.is_none() && done > frames_until_settled(frames) {
+            settled = Some(resident_bytes());
+        }
+    }
+    println!("{done} frames in {session} sessions, {:.1} s, seed {seed}", started.elapsed().as_secs_f64());
+    resident_bytes() as i64 - settled.unwrap_or_default() as i64
+}
+
+const fn frames_until_settled(frames: u64) -> u64 {
+    frames / 10
+}
+
+#[test]
+fn no_bytes_make_the_server_panic_hang_or_grow() {
+    let frames = if std::env::var_os("PLUMB_SOAK").is_some() { 4_000_000 } else { 250_000 };
+    let grown = run(frames, SEED);
+    assert!(grown < 64 << 20, "the process grew by {grown} bytes");
+}

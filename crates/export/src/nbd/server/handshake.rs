@@ -1,0 +1,163 @@
+//! The handshake as a state machine: bytes in, bytes out, no socket and no clock.
+//!
+//! ```text
+//! greeting ─► client's flags ─► option ─┬─► reply ─► option ...
+//!                                       ├─► STARTTLS: encrypt, then forget all that was negotiated in the clear
+//!                                       ├─► GO, EXPORT_NAME: transmission
+//!                                       └─► ABORT: close
+//! ```
+//!
+//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are looked at; more is skipped unseen and answered TOO_BIG.
+
+mod answers;
+
+use std::sync::Arc;
+
+use super::export::Served;
+use crate::nbd::wire::{
+    ClientFlags, HandshakeFlags, Malformed, OPTION_MAX_BYTES, OptionCode, OptionHeader, OptionReplyKind,
+    ServerHello, encode_option_reply,
+};
+
+pub(super) use answers::ALLOCATION_ID;
+
+/// Whether connections are encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encryption {
+    /// There are no certificates.
+    Unavailable,
+    /// The client may ask for it.
+    Offered,
+    /// Nothing else is answered before it.
+    Required,
+    /// It is on.
+    Established,
+}
+
+/// What the handshake knows of the server.
+#[derive(Clone)]
+pub(super) struct Terms {
+    pub(super) exports: Arc<[Arc<Served>]>,
+    pub(super) encryption: Encryption,
+    /// Why no export is served on this connection, if so.
+    pub(super) refusal: Option<String>,
+}
+
+/// What was agreed.
+#[derive(Clone)]
+pub(super) struct Session {
+    pub(super) served: Arc<Served>,
+    /// Whether replies may come in chunks.
+    pub(super) is_structured: bool,
+    /// Whether block status is told in `base:allocation`.
+    pub(super) has_allocation: bool,
+}
+
+/// What is to be done next.
+pub(super) enum Step {
+    /// Nothing: more bytes are needed.
+    NeedBytes,
+    /// Something was consumed; go on.
+    Continue,
+    /// Send what is there, then encrypt.
+    StartTls,
+    /// Send what is there, then transmission begins.
+    Transmit(Session),
+    /// Send what is there, then close: the client said so, or was refused in a way that has no reply.
+    Close,
+}
+
+/// Where in the handshake we are.
+enum State {
+    ClientFlags,
+    Option,
+    Skip { left: u32, code: OptionCode },
+}
+
+/// One side of a handshake.
+pub(super) struct Handshake {
+    terms: Terms,
+    state: State,
+    has_no_zeroes: bool,
+    is_structured: bool,
+    /// The export for which `base:allocation` was chosen.
+    allocation_of: Option<Arc<Served>>,
+}
+
+impl Handshake {
+    /// A handshake that has just begun.
+    pub(super) fn new(terms: Terms) -> Self {
+        let state = State::ClientFlags;
+        Self { terms, state, has_no_zeroes: false, is_structured: false, allocation_of: None }
+    }
+
+    /// What to send first.
+    pub(super) fn greeting() -> [u8; ServerHello::BYTES] {
+        let flags = HandshakeFlags::FIXED_NEWSTYLE.with(HandshakeFlags::NO_ZEROES);
+        ServerHello { flags }.encode()
+    }
+
+    /// The connection is encrypted from here on: what was said before may have been said by anyone.
+    pub(super) fn encrypted(&mut self) {
+        self.terms.encryption = Encryption::Established;
+        self.is_structured = false;
+        self.allocation_of = None;
+    }
+
+    /// Consumes bytes off the front of `input`, appends what is to be sent to `output`. Returns how many bytes were
+    /// consumed.
+    ///
+    /// # Errors
+    /// If the client does not speak the protocol: close.
+    pub(super) fn advance(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), Malformed> {
+        match self.state {
+            State::ClientFlags => self.client_flags(input),
+            State::Option => self.option(input, output),
+            State::Skip { left, code } => {
+                let skipped = input.len().min(left as usize);
+                let left = left - skipped as u32;
+                if left > 0 {
+                    self.state = State::Skip { left, code };
+                    let step = if skipped > 0 { Step::Continue } else { Step::NeedBytes };
+                    return Ok((skipped, step));
+                }
+                self.state = State::Option;
+                // EXPORT_NAME has no reply: all that can be said is to hang up.
+                if code == OptionCode::EXPORT_NAME {
+                    return Ok((skipped, Step::Close));
+                }
+                refuse(code, OptionReplyKind::ERR_TOO_BIG, "the option is too large", output);
+                Ok((skipped, Step::Continue))
+            }
+        }
+    }
+
+    fn client_flags(&mut self, input: &[u8]) -> Result<(usize, Step), Malformed> {
+        let Some(bytes) = input.first_chunk() else { return Ok((0, Step::NeedBytes)) };
+        let flags = ClientFlags::decode(*bytes);
+        let known = ClientFlags::FIXED_NEWSTYLE.with(ClientFlags::NO_ZEROES);
+        if flags.has_beyond(known) {
+            return Err(Malformed::Value { what: "the client's flags", found: u64::from(flags.0) });
+        }
+        self.has_no_zeroes = flags.has(ClientFlags::NO_ZEROES);
+        self.state = State::Option;
+        Ok((ClientFlags::BYTES, Step::Continue))
+    }
+
+    fn option(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), Malformed> {
+        let Some((head, rest)) = input.split_first_chunk() else { return Ok((0, Step::NeedBytes)) };
+        let header = OptionHeader::decode(head)?;
+        if header.length > OPTION_MAX_BYTES {
+            self.state = State::Skip { left: header.length, code: header.code };
+            return Ok((OptionHeader::BYTES, Step::Continue));
+        }
+        let Some(data) = rest.get(..header.length as usize) else { return Ok((0, Step::NeedBytes)) };
+        let step = self.answer(header.code, data, output);
+        Ok((OptionHeader::BYTES + data.len(), step))
+    }
+}
+
+/// An error reply with a sentence for people.
+fn refuse(code: OptionCode, kind: OptionReplyKind, why: &str, output: &mut Vec<u8>) {
+    encode_option_reply(code, kind, why.as_bytes(), output);
+}

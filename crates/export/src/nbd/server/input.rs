@@ -1,0 +1,52 @@
+//! Received bytes that have not been understood yet.
+
+/// A buffer that is filled at the end and consumed at the front. Memory that no bytes were ever received into stays
+/// untouched, so an idle connection costs next to nothing.
+pub(super) struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { bytes: vec![0; capacity], start: 0, end: 0 }
+    }
+
+    /// What is there.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Forgets `count` bytes at the front; at most what is there.
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start += count.min(self.end - self.start);
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Where the next bytes go. What is there is moved to the front when little room is left.
+    pub(super) fn space(&mut self) -> &mut [u8] {
+        if self.end == self.bytes.len() || self.bytes.len() - self.end < self.start {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// `count` bytes were put into the space.
+    pub(super) fn received(&mut self, count: usize) {
+        self.end = (self.end + count).min(self.bytes.len());
+    }
+
+    /// Appends bytes; more than fit are a broken caller.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.space()[..bytes.len()].copy_from_slice(bytes);
+        self.received(bytes.len());
+    }
+}

@@ -1,0 +1,69 @@
+//! How a server is to behave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumb_block::Bytes;
+
+use super::planted::Planted;
+use crate::nbd::tls::ServerTls;
+
+/// How a connection ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// Why, if not because the client left: an error with its causes, in one line.
+    pub failure: Option<String>,
+}
+
+/// Called by the thread of each connection when it has ended.
+pub type Observer = Arc<dyn Fn(&Ended) + Send + Sync>;
+
+/// How a server is to behave. Made by [`Options::default`] and changed from there.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Encryption with certificates; needed for TCP beyond this machine. Once set, clients that do not ask for it are
+    /// refused, unless [`tls_optional`](Self::tls_optional).
+    pub tls: Option<ServerTls>,
+    /// Whether clients may stay in the clear although there are certificates. Never beyond this machine.
+    pub tls_optional: bool,
+    /// How many connections are served at once; further ones are told so and closed.
+    pub connections_max: u32,
+    /// How long a handshake may take. The transmission phase has no limit: idle clients are held.
+    pub handshake_timeout: Duration,
+    /// How long a stop waits for requests in flight and replies unread before connections are closed under them.
+    pub stop_timeout: Duration,
+    /// How many requests the queue of a connection holds in flight.
+    pub depth: u32,
+    /// How much memory the payloads of all connections may take, beyond 2.5 MiB for each that has made a request.
+    pub memory_max: Bytes,
+    /// Told when a connection has ended.
+    pub observer: Option<Observer>,
+    pub(super) planted: Planted,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tls: None,
+            tls_optional: false,
+            connections_max: 4096,
+            handshake_timeout: Duration::from_secs(30),
+            stop_timeout: Duration::from_secs(10),
+            depth: 128,
+            memory_max: Bytes::gib(1),
+            observer: None,
+            planted: Planted::default(),
+        }
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Options {
+    /// The same with a bug in it: for tests of tests.
+    #[must_use]
+    pub fn with_bug(mut self, bug: super::Bug) -> Self {
+        self.planted = Planted(Some(bug));
+        self
+    }
+}

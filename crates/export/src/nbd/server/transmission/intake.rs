@@ -1,0 +1,327 @@
+//! Taking requests in: off the input, cut into pieces, to the queue.
+
+use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload, Request};
+
+use super::command::{Command, Gathered, Kind, Place};
+use super::plan::{Plan, Refusal};
+use super::{Blocked, Broken, Transmission};
+use crate::nbd::server::buffers::{Buffers, Cut};
+use crate::nbd::server::planted::Bug;
+use crate::nbd::wire::{self, Cookie, RequestHeader, WireErrno};
+
+/// The largest piece of a write of zeroes: so that none occupies a device for long.
+const ZEROES_PIECE: Bytes = Bytes::mib(64);
+
+/// How far the taking in of a request is.
+pub(super) enum Intake {
+    /// A header is to come.
+    Head,
+    /// The payload of a refused write is being skipped.
+    Skip { left: u32, cookie: Cookie, refusal: Refusal },
+    /// The payload of a write is to come.
+    Payload(PayloadIntake),
+    /// All is here, and pieces are to be submitted.
+    Pieces(PiecesIntake),
+    /// A read that waits until there is memory to gather it in.
+    Gather { cookie: Cookie, range: LbaRange, offset: u64, length: u32 },
+}
+
+/// A write whose payload is being received.
+pub(super) struct PayloadIntake {
+    place: Place,
+    cut: Cut,
+    fua: bool,
+    /// Where the next piece goes, and how many bytes are not in a submitted piece yet.
+    lba: Lba,
+    left: u32,
+    piece: u32,
+    /// The piece being filled, and how far it is.
+    buffer: Option<(BufferMut, usize)>,
+}
+
+/// A request without payload that is being cut.
+pub(super) struct PiecesIntake {
+    place: Place,
+    op: Op,
+    /// Reads take a buffer for each piece.
+    cut: Option<Cut>,
+    lba: Lba,
+    left_nlb: u64,
+    piece_nlb: u64,
+    piece: u32,
+}
+
+impl Intake {
+    /// Where received bytes may go directly, and whether the write ends in there. Only while nothing that came before
+    /// is waiting in the input.
+    pub(super) fn payload_space(&mut self, is_input_empty: bool) -> (&mut [u8], bool) {
+        match self {
+            Self::Payload(PayloadIntake { buffer: Some((buffer, filled)), left, .. }) if is_input_empty => {
+                let is_last = buffer.len() as u64 == u64::from(*left);
+                (&mut buffer[*filled..], is_last)
+            }
+            _ => (&mut [], true),
+        }
+    }
+
+    /// `count` bytes were received there.
+    pub(super) fn payload_received(&mut self, count: usize) {
+        if let Self::Payload(PayloadIntake { buffer: Some((_, filled)), .. }) = self {
+            *filled += count;
+        }
+    }
+}
+
+impl Transmission {
+    /// Takes in as much as is there and has room.
+    pub(super) fn take_in(&mut self) -> Result<Blocked, Broken> {
+        loop {
+            if !self.submit_stalled() || self.output.is_full() {
+                return Ok(Blocked::Room);
+            }
+            if self.is_leaving {
+                return Ok(Blocked::Input);
+            }
+            let blocked = match std::mem::replace(&mut self.intake, Intake::Head) {
+                Intake::Head => self.take_head()?,
+                Intake::Skip { left, cookie, refusal } => self.skip(left, cookie, refusal),
+                Intake::Payload(payload) => self.take_payload(payload),
+                Intake::Pieces(pieces) => self.submit_pieces(pieces),
+                Intake::Gather { cookie, range, offset, length } => self.read(cookie, range, offset, length),
+            };
+            if let Some(blocked) = blocked {
+                return Ok(blocked);
+            }
+        }
+    }
+
+    fn take_head(&mut self) -> Result<Option<Blocked>, Broken> {
+        let Some(bytes) = self.input.bytes().first_chunk() else { return Ok(Some(Blocked::Input)) };
+        let header = RequestHeader::decode(bytes)?;
+        self.input.consume(RequestHeader::BYTES);
+        Ok(self.begin(&header))
+    }
+
+    fn begin(&mut self, header: &RequestHeader) -> Option<Blocked> {
+        let cookie = header.cookie;
+        let has_payload = header.command == wire::Command::WRITE;
+        let plan = self.rules.plan(header).and_then(|plan| match plan {
+            Plan::Leave | Plan::Status { .. } => Ok(plan),
+            // The device is opened by the first request that needs it.
+            _ => match self.lane() {
+                Ok(_) => Ok(plan),
+                Err(errno) => {
+                    let why = "the device cannot be opened";
+                    Err(Refusal { errno: WireErrno::from_errno(errno), why })
+                }
+            },
+        });
+        match plan {
+            Err(refusal) if has_payload && !self.manner.planted.is(Bug::RefusedPayloadKept) => {
+                self.skip(header.length, cookie, refusal)
+            }
+            Err(refusal) => {
+                self.refuse(cookie, refusal);
+                None
+            }
+            Ok(Plan::Leave) => {
+                self.is_leaving = true;
+                None
+            }
+            Ok(Plan::Read(range)) => self.read(cookie, range, header.offset, header.length),
+            Ok(Plan::Write { range, fua }) => self.write(header, range, fua),
+            Ok(Plan::Flush) => {
+                self.flush(cookie);
+                None
+            }
+            Ok(Plan::Status { range, is_one }) => {
+                self.tell_status(cookie, range, is_one);
+                None
+            }
+            Ok(Plan::Trim { range, fua }) => {
+                let flush_after = fua && !self.manner.planted.is(Bug::FuaOfTrimDropped);
+                self.ranged(cookie, range, Op::Discard, flush_after)
+            }
+            Ok(Plan::Zeroes { range, fua, no_hole, fast_only }) => {
+                let fua = fua && !self.manner.planted.is(Bug::FuaOfZeroesDropped);
+                let is_discard = no_hole && self.manner.planted.is(Bug::ZeroesAsDiscard);
+                let op = if is_discard { Op::Discard } else { Op::WriteZeroes { fua, no_hole, fast_only } };
+                self.ranged(cookie, range, op, false)
+            }
+        }
+    }
+
+    fn skip(&mut self, left: u32, cookie: Cookie, refusal: Refusal) -> Option<Blocked> {
+        let skipped = self.input.bytes().len().min(left as usize);
+        self.input.consume(skipped);
+        let left = left - skipped as u32;
+        if left > 0 {
+            self.intake = Intake::Skip { left, cookie, refusal };
+            return Some(Blocked::Input);
+        }
+        self.refuse(cookie, refusal);
+        None
+    }
+
+    /// A read: its pieces wait for each other in their buffers; where these are too many they are gathered in memory
+    /// of its own, one read at a time.
+    fn read(&mut self, cookie: Cookie, range: LbaRange, offset: u64, length: u32) -> Option<Blocked> {
+        let lane = self.lane.as_mut()?;
+        let cut = lane.buffers.cut(length);
+        let pieces = length.div_ceil(cut.piece_bytes.max(1));
+        let mut gathered = None;
+        if pieces > Buffers::pieces_held_max(cut) {
+            if self.commands.is_gathering() || self.output.is_gathered_out() {
+                self.intake = Intake::Gather { cookie, range, offset, length };
+                return Some(Blocked::Room);
+            }
+            let Some(share) = self.manner.budgets.gathered.take(u64::from(length)) else {
+                let why = "no memory for so large a read now: ask for less at once";
+                self.refuse(cookie, Refusal { errno: WireErrno::ENOMEM, why });
+                return None;
+            };
+            gathered = Some(Gathered { bytes: vec![0; length as usize], share });
+        }
+        let piece_bytes = cut.piece_bytes;
+        let command =
+            Command { cookie, kind: Kind::Read, offset, length, gathered, piece_bytes, ..Command::default() };
+        let place = self.commands.add(command);
+        let piece_nlb = u64::from(piece_bytes) / self.rules.info.logical_block.0;
+        let (lba, left_nlb) = (range.lba, range.nlb);
+        self.submit_pieces(PiecesIntake {
+            place,
+            op: Op::Read,
+            cut: Some(cut),
+            lba,
+            left_nlb,
+            piece_nlb,
+            piece: 0,
+        })
+    }
+
+    /// A trim or zeroes.
+    fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<Blocked> {
+        let place = self.commands.add(Command { cookie, flush_after, ..Command::default() });
+        let info = &self.rules.info;
+        let limit = if op == Op::Discard { info.discard_max } else { ZEROES_PIECE };
+        let piece_nlb = (limit.0 / info.logical_block.0).max(1);
+        let (lba, left_nlb) = (range.lba, range.nlb);
+        self.submit_pieces(PiecesIntake { place, op, cut: None, lba, left_nlb, piece_nlb, piece: 0 })
+    }
+
+    fn submit_pieces(&mut self, mut pieces: PiecesIntake) -> Option<Blocked> {
+        while pieces.left_nlb > 0 {
+            if !self.stalled.is_empty() {
+                self.intake = Intake::Pieces(pieces);
+                return Some(Blocked::Room);
+            }
+            let nlb = pieces.left_nlb.min(pieces.piece_nlb);
+            let range = LbaRange::new(pieces.lba, nlb);
+            let payload = match pieces.cut {
+                None => Payload::None,
+                Some(cut) => {
+                    let length = self.rules.info.length_of(range).0 as u32;
+                    let Some(buffer) = self.lane.as_ref().and_then(|lane| lane.buffers.take(cut, length))
+                    else {
+                        self.intake = Intake::Pieces(pieces);
+                        return Some(Blocked::Room);
+                    };
+                    Payload::Into(buffer)
+                }
+            };
+            pieces.lba = range.end();
+            pieces.left_nlb -= nlb;
+            self.piece(pieces.place, pieces.piece, pieces.left_nlb == 0);
+            let tag = pieces.place.tag(pieces.piece);
+            pieces.piece += 1;
+            self.submit(Request { tag, op: pieces.op, range, payload, deadline: None });
+        }
+        None
+    }
+
+    /// A piece of the command is about to be submitted.
+    fn piece(&mut self, place: Place, piece: u32, is_last: bool) {
+        if let Some(command) = self.commands.get(place) {
+            command.pieces_out += 1;
+            command.is_whole = is_last;
+            if command.kind == Kind::Read
+                && command.gathered.is_none()
+                && command.buffers.len() <= piece as usize
+            {
+                command.buffers.push(None);
+            }
+        }
+    }
+
+    fn write(&mut self, header: &RequestHeader, range: LbaRange, fua: bool) -> Option<Blocked> {
+        let lane = self.lane.as_mut()?;
+        let cut = lane.buffers.cut(header.length);
+        let place = self.commands.add(Command { cookie: header.cookie, ..Command::default() });
+        self.has_written = true;
+        let fua = fua && !self.manner.planted.is(Bug::FuaOfWriteDropped);
+        let (lba, left) = (range.lba, header.length);
+        self.take_payload(PayloadIntake { place, cut, fua, lba, left, piece: 0, buffer: None })
+    }
+
+    fn take_payload(&mut self, mut payload: PayloadIntake) -> Option<Blocked> {
+        while payload.left > 0 {
+            if !self.stalled.is_empty() {
+                self.intake = Intake::Payload(payload);
+                return Some(Blocked::Room);
+            }
+            let length = payload.left.min(payload.cut.piece_bytes);
+            let taken = payload
+                .buffer
+                .take()
+                .or_else(|| Some((self.lane.as_ref()?.buffers.take(payload.cut, length)?, 0)));
+            let Some((mut buffer, mut filled)) = taken else {
+                self.intake = Intake::Payload(payload);
+                return Some(Blocked::Room);
+            };
+            let there = self.input.bytes();
+            let count = there.len().min(buffer.len() - filled);
+            buffer[filled..filled + count].copy_from_slice(&there[..count]);
+            self.input.consume(count);
+            filled += count;
+            if filled < buffer.len() {
+                payload.buffer = Some((buffer, filled));
+                self.intake = Intake::Payload(payload);
+                return Some(Blocked::Input);
+            }
+            self.submit_written(&mut payload, buffer);
+        }
+        None
+    }
+
+    /// A piece of the payload is complete.
+    fn submit_written(&mut self, payload: &mut PayloadIntake, buffer: BufferMut) {
+        let nlb = buffer.len() as u64 / self.rules.info.logical_block.0;
+        let range = LbaRange::new(payload.lba, nlb);
+        payload.lba = range.end();
+        payload.left -= buffer.len() as u32;
+        self.piece(payload.place, payload.piece, payload.left == 0);
+        let tag = payload.place.tag(payload.piece);
+        payload.piece += 1;
+        let payload_bytes = Payload::Bytes(buffer.freeze());
+        let op = Op::Write { fua: payload.fua };
+        self.submit(Request { tag, op, range, payload: payload_bytes, deadline: None });
+    }
+
+    fn flush(&mut self, cookie: Cookie) {
+        let planted = self.manner.planted;
+        if self.session.served.is_latched() && !planted.is(Bug::LatchForgotten) {
+            let why = "an earlier flush failed: what was not durable then cannot be trusted";
+            return self.refuse(cookie, Refusal { errno: WireErrno::EIO, why });
+        }
+        let place =
+            self.commands.add(Command { cookie, kind: Kind::Flush, is_whole: true, ..Command::default() });
+        if planted.is(Bug::FlushOfOwnWritesOnly) && !self.has_written {
+            return self.finish(place);
+        }
+        self.piece(place, 0, true);
+        self.submit(Request::flush(place.tag(0)));
+        if planted.is(Bug::FlushAnsweredEarly) {
+            self.answer_early(place);
+        }
+    }
+}

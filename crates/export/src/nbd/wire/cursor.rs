@@ -1,0 +1,92 @@
+//! Reading integers off hostile bytes.
+
+use super::error::Malformed;
+
+/// What is left to read of a message called `what`.
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    what: &'static str,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) const fn new(what: &'static str, bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, what }
+    }
+
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let short = Malformed::Short { what: self.what, length: self.rest.len() };
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let short = Malformed::Short { what: self.what, length: self.rest.len() };
+        let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(short)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// A string of `length` bytes; the protocol says UTF-8 without NUL.
+    pub(super) fn string(&mut self, length: usize) -> Result<String, Malformed> {
+        let what = self.what;
+        text(what, self.bytes(length)?)
+    }
+
+    /// A string with its length before it.
+    pub(super) fn counted_string(&mut self) -> Result<String, Malformed> {
+        let length = self.u32()? as usize;
+        self.string(length)
+    }
+
+    pub(super) fn magic(&mut self, expected: u64) -> Result<(), Malformed> {
+        let found = self.u64()?;
+        if found == expected { Ok(()) } else { Err(Malformed::Magic { what: self.what, expected, found }) }
+    }
+
+    pub(super) fn magic32(&mut self, expected: u32) -> Result<(), Malformed> {
+        let found = u64::from(self.u32()?);
+        let expected = u64::from(expected);
+        if found == expected { Ok(()) } else { Err(Malformed::Magic { what: self.what, expected, found }) }
+    }
+
+    pub(super) const fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The message must be over.
+    pub(super) fn end(self) -> Result<(), Malformed> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed::Long { what: self.what, excess: self.rest.len() })
+        }
+    }
+}
+
+/// `bytes` as a string of the protocol.
+pub(super) fn text(what: &'static str, bytes: &[u8]) -> Result<String, Malformed> {
+    if bytes.len() > super::STRING_MAX_BYTES {
+        return Err(Malformed::String { what });
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
+        _ => Err(Malformed::String { what }),
+    }
+}

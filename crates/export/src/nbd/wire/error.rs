@@ -1,0 +1,100 @@
+//! Error numbers as they travel, and what is wrong with bytes that do not decode.
+
+use plumb_block::Errno;
+
+/// Bytes that are not what they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The message ended early.
+    #[error("{what} ended early: {length} bytes were left where more were expected")]
+    Short {
+        /// Which message.
+        what: &'static str,
+        /// How much was left.
+        length: usize,
+    },
+    /// The message goes on where it should end.
+    #[error("{what} has {excess} bytes too many")]
+    Long {
+        /// Which message.
+        what: &'static str,
+        /// How many bytes.
+        excess: usize,
+    },
+    /// It does not begin as it should: the peer does not speak the protocol, or the two are out of step.
+    #[error("{what} begins with {found:#x}, expected {expected:#x}")]
+    Magic {
+        /// Which message.
+        what: &'static str,
+        /// The number it should begin with.
+        expected: u64,
+        /// What was there.
+        found: u64,
+    },
+    /// A string is longer than 4096 bytes, not UTF-8, or has a NUL in it.
+    #[error("{what} has a string that is not UTF-8 of at most 4096 bytes without NUL")]
+    String {
+        /// Which message.
+        what: &'static str,
+    },
+    /// A number that cannot be.
+    #[error("{what} says {found}, which cannot be")]
+    Value {
+        /// Which field.
+        what: &'static str,
+        /// What was there.
+        found: u64,
+    },
+}
+
+/// An error number of the protocol ("Error values"): the same on every system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WireErrno(pub u32);
+
+impl WireErrno {
+    /// No error.
+    pub const NONE: Self = Self(0);
+    /// Operation not permitted: the export is read-only.
+    pub const EPERM: Self = Self(1);
+    /// Input/output error.
+    pub const EIO: Self = Self(5);
+    /// Out of memory.
+    pub const ENOMEM: Self = Self(12);
+    /// Invalid argument.
+    pub const EINVAL: Self = Self(22);
+    /// No space left, and writes past the end.
+    pub const ENOSPC: Self = Self(28);
+    /// The result does not fit into one chunk.
+    pub const EOVERFLOW: Self = Self(75);
+    /// Not supported: what a fast-only write of zeroes that would not be fast gets.
+    pub const ENOTSUP: Self = Self(95);
+    /// The server is going away.
+    pub const ESHUTDOWN: Self = Self(108);
+
+    /// The number that travels for an error of this system: those that the protocol has no number for become EIO, as
+    /// it says for errors of the medium.
+    pub const fn from_errno(errno: Errno) -> Self {
+        match errno.0 {
+            // EPERM, EACCES, EROFS.
+            1 | 13 | 30 => Self::EPERM,
+            12 => Self::ENOMEM,
+            22 => Self::EINVAL,
+            // EFBIG, ENOSPC, EDQUOT.
+            27 | 28 | 122 => Self::ENOSPC,
+            75 => Self::EOVERFLOW,
+            95 => Self::ENOTSUP,
+            108 => Self::ESHUTDOWN,
+            _ => Self::EIO,
+        }
+    }
+
+    /// The error of this system for a number that travelled: an unknown one is EINVAL, as the protocol says. `None`
+    /// where there was no error.
+    pub const fn to_errno(self) -> Option<Errno> {
+        match self.0 {
+            0 => None,
+            1 | 5 | 12 | 22 | 28 | 75 | 95 | 108 => Some(Errno(self.0 as i32)),
+            _ => Some(Errno::EINVAL),
+        }
+    }
+}

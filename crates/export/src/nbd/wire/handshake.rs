@@ -1,0 +1,110 @@
+//! The greeting, and the flags of both phases.
+
+use super::cursor::Cursor;
+use super::error::Malformed;
+
+/// ASCII `NBDMAGIC`.
+const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
+/// ASCII `IHAVEOPT`: the newstyle handshake, and the start of every option.
+pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+
+macro_rules! flags {
+    ($name:ident, $bits:ty, $doc:literal; $($flag:ident = $value:expr, $flag_doc:literal;)*) => {
+        #[doc = $doc]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+        pub struct $name(pub $bits);
+
+        impl $name {
+            $(#[doc = $flag_doc] pub const $flag: Self = Self($value);)*
+
+            /// Whether all of `flags` are set.
+            pub const fn has(self, flags: Self) -> bool {
+                self.0 & flags.0 == flags.0
+            }
+
+            /// These and `flags`.
+            #[must_use]
+            pub const fn with(self, flags: Self) -> Self {
+                Self(self.0 | flags.0)
+            }
+
+            /// Whether any flag outside of `known` is set.
+            pub const fn has_beyond(self, known: Self) -> bool {
+                self.0 & !known.0 != 0
+            }
+        }
+    };
+}
+pub(super) use flags;
+
+flags! { HandshakeFlags, u16, "What the server can do in the handshake (\"Handshake flags\").";
+    FIXED_NEWSTYLE = 1 << 0, "Options that the server does not know are answered and the handshake goes on.";
+    NO_ZEROES = 1 << 1, "No 124 zero bytes after the answer to EXPORT_NAME, if the client agrees.";
+}
+
+flags! { ClientFlags, u32, "What the client answers (\"Client flags\").";
+    FIXED_NEWSTYLE = 1 << 0, "As the server's.";
+    NO_ZEROES = 1 << 1, "As the server's.";
+}
+
+flags! { TransmissionFlags, u16, "What an export can do (\"Transmission flags\").";
+    HAS_FLAGS = 1 << 0, "Always set.";
+    READ_ONLY = 1 << 1, "Writes are refused.";
+    SEND_FLUSH = 1 << 2, "FLUSH is understood.";
+    SEND_FUA = 1 << 3, "The FUA flag is understood, on every command.";
+    ROTATIONAL = 1 << 4, "The medium rotates: schedule for an elevator.";
+    SEND_TRIM = 1 << 5, "TRIM is understood.";
+    SEND_WRITE_ZEROES = 1 << 6, "WRITE_ZEROES is understood.";
+    SEND_DF = 1 << 7, "The DF flag is understood: the answer to a read in one chunk.";
+    CAN_MULTI_CONN = 1 << 8, "What one connection flushed, or wrote with FUA, is there for all connections.";
+    SEND_RESIZE = 1 << 9, "Experimental: the size may change.";
+    SEND_CACHE = 1 << 10, "CACHE is understood.";
+    SEND_FAST_ZERO = 1 << 11, "The FAST_ZERO flag of WRITE_ZEROES is understood.";
+}
+
+/// What the server says first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerHello {
+    /// What it can do.
+    pub flags: HandshakeFlags,
+}
+
+impl ServerHello {
+    /// The length of the greeting.
+    pub const BYTES: usize = 18;
+
+    /// The greeting as it travels.
+    pub fn encode(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&NBD_MAGIC.to_be_bytes());
+        bytes[8..16].copy_from_slice(&OPTION_MAGIC.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.flags.0.to_be_bytes());
+        bytes
+    }
+
+    /// Reads a greeting.
+    ///
+    /// # Errors
+    /// If this is not a newstyle server.
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new("the server's greeting", bytes);
+        cursor.magic(NBD_MAGIC)?;
+        cursor.magic(OPTION_MAGIC)?;
+        Ok(Self { flags: HandshakeFlags(cursor.u16()?) })
+    }
+}
+
+impl ClientFlags {
+    /// The length of the client's answer.
+    pub const BYTES: usize = 4;
+
+    /// The answer as it travels.
+    pub const fn encode(self) -> [u8; Self::BYTES] {
+        self.0.to_be_bytes()
+    }
+
+    /// Reads the answer.
+    pub const fn decode(bytes: [u8; Self::BYTES]) -> Self {
+        Self(u32::from_be_bytes(bytes))
+    }
+}

@@ -1,0 +1,290 @@
+//! The transmission phase, server to client.
+//!
+//! ```text
+//! simple reply      magic 0x67446698 | errno u32 | cookie u64 | the bytes of a read, if errno is 0
+//! structured chunk  magic 0x668e33ef | flags u16 | kind u16 | cookie u64 | length u32 | length bytes
+//! ```
+//!
+//! The reply to a request is one simple reply, or chunks of which the last has the flag DONE. A read must be answered
+//! by chunks once structured replies were negotiated.
+
+use super::cursor::{Cursor, text};
+use super::error::{Malformed, WireErrno};
+use super::request::Cookie;
+
+const SIMPLE_MAGIC: u32 = 0x6744_6698;
+const CHUNK_MAGIC: u32 = 0x668e_33ef;
+/// The flag of the last chunk of a reply.
+const FLAG_DONE: u16 = 1;
+
+/// A reply without chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SimpleReply {
+    /// How it ended.
+    pub errno: WireErrno,
+    /// Of the request.
+    pub cookie: Cookie,
+}
+
+impl SimpleReply {
+    /// The length of the header.
+    pub const BYTES: usize = 16;
+
+    /// The header as it travels.
+    pub fn encode(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&SIMPLE_MAGIC.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.errno.0.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.cookie.0.to_be_bytes());
+        bytes
+    }
+}
+
+/// What a chunk carries ("Structured reply types"). Bit 15 marks errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ChunkKind(pub u16);
+
+impl ChunkKind {
+    /// Nothing: done.
+    pub const NONE: Self = Self(0);
+    /// An offset and the bytes there.
+    pub const OFFSET_DATA: Self = Self(1);
+    /// An offset and how many zeroes are there.
+    pub const OFFSET_HOLE: Self = Self(2);
+    /// What is behind the bytes.
+    pub const BLOCK_STATUS: Self = Self(5);
+    /// An error, somewhere.
+    pub const ERROR: Self = Self(1 << 15 | 1);
+    /// An error, and where.
+    pub const ERROR_OFFSET: Self = Self(1 << 15 | 2);
+
+    /// Whether it says that something failed, also of kinds that this version does not know.
+    pub const fn is_error(self) -> bool {
+        self.0 & (1 << 15) != 0
+    }
+}
+
+/// The header of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// Whether this is the last chunk of the reply.
+    pub is_last: bool,
+    /// What it carries.
+    pub kind: ChunkKind,
+    /// Of the request.
+    pub cookie: Cookie,
+    /// How many bytes follow.
+    pub length: u32,
+}
+
+impl ChunkHeader {
+    /// The length of the header.
+    pub const BYTES: usize = 20;
+
+    /// The header as it travels.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
+        bytes[4..6].copy_from_slice(&u16::from(self.is_last).to_be_bytes());
+        bytes[6..8].copy_from_slice(&self.kind.0.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.cookie.0.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.length.to_be_bytes());
+        bytes
+    }
+
+    /// The header of a chunk of bytes of a read, and the offset that its content begins with: the bytes follow.
+    pub fn encode_offset_data(cookie: Cookie, offset: u64, bytes: u32, is_last: bool) -> [u8; 28] {
+        let length = bytes.saturating_add(8);
+        let header = Self { is_last, kind: ChunkKind::OFFSET_DATA, cookie, length };
+        let mut all = [0; 28];
+        all[..20].copy_from_slice(&header.encode());
+        all[20..].copy_from_slice(&offset.to_be_bytes());
+        all
+    }
+}
+
+/// The start of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyHead {
+    /// All of it but the bytes of a read.
+    Simple(SimpleReply),
+    /// A chunk; its content follows.
+    Chunk(ChunkHeader),
+}
+
+impl ReplyHead {
+    /// Reads the start of a reply off `bytes`, and says how many of them it took; `None` if more are needed.
+    ///
+    /// # Errors
+    /// If they do not begin as a reply: the connection cannot go on.
+    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
+        let mut cursor = Cursor::new("a reply", bytes);
+        let Ok(magic) = cursor.u32() else { return Ok(None) };
+        match magic {
+            SIMPLE_MAGIC if bytes.len() >= SimpleReply::BYTES => {
+                let reply = SimpleReply { errno: WireErrno(cursor.u32()?), cookie: Cookie(cursor.u64()?) };
+                Ok(Some((Self::Simple(reply), SimpleReply::BYTES)))
+            }
+            CHUNK_MAGIC if bytes.len() >= ChunkHeader::BYTES => {
+                let header = ChunkHeader {
+                    is_last: cursor.u16()? & FLAG_DONE != 0,
+                    kind: ChunkKind(cursor.u16()?),
+                    cookie: Cookie(cursor.u64()?),
+                    length: cursor.u32()?,
+                };
+                Ok(Some((Self::Chunk(header), ChunkHeader::BYTES)))
+            }
+            SIMPLE_MAGIC | CHUNK_MAGIC => Ok(None),
+            found => Err(Malformed::Magic {
+                what: "a reply",
+                expected: u64::from(SIMPLE_MAGIC),
+                found: u64::from(found),
+            }),
+        }
+    }
+}
+
+/// Zeroes that were not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffsetHole {
+    /// Where, in bytes.
+    pub offset: u64,
+    /// How many.
+    pub length: u32,
+}
+
+/// What failed, and where if the server knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorChunk {
+    /// How. Never [`WireErrno::NONE`].
+    pub errno: WireErrno,
+    /// In words for people; may be empty.
+    pub message: String,
+    /// Where.
+    pub offset: Option<u64>,
+}
+
+/// A run of bytes in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockDescriptor {
+    /// How many bytes.
+    pub length: u32,
+    /// What they are: see [`BlockDescriptor::HOLE`] and [`BlockDescriptor::ZERO`] for `base:allocation`.
+    pub flags: u32,
+}
+
+impl BlockDescriptor {
+    /// `base:allocation`: nothing is allocated.
+    pub const HOLE: u32 = 1;
+    /// `base:allocation`: reads give zeroes.
+    pub const ZERO: u32 = 2;
+}
+
+/// What is behind the bytes from the offset of the request on, in one metadata context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockStatus {
+    /// Which context.
+    pub context: u32,
+    /// In order, without gaps.
+    pub descriptors: Vec<BlockDescriptor>,
+}
+
+impl BlockStatus {
+    /// The chunk as it travels, the last of its reply.
+    pub fn encode(&self, cookie: Cookie) -> Vec<u8> {
+        let length = 4 + 8 * self.descriptors.len() as u32;
+        let header = ChunkHeader { is_last: true, kind: ChunkKind::BLOCK_STATUS, cookie, length };
+        let mut bytes = Vec::with_capacity(ChunkHeader::BYTES + length as usize);
+        bytes.extend_from_slice(&header.encode());
+        bytes.extend_from_slice(&self.context.to_be_bytes());
+        for descriptor in &self.descriptors {
+            bytes.extend_from_slice(&descriptor.length.to_be_bytes());
+            bytes.extend_from_slice(&descriptor.flags.to_be_bytes());
+        }
+        bytes
+    }
+}
+
+/// The content of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunk {
+    /// Nothing.
+    None,
+    /// Zeroes.
+    Hole(OffsetHole),
+    /// What is behind the bytes.
+    Status(BlockStatus),
+    /// What failed.
+    Error(ErrorChunk),
+}
+
+impl Chunk {
+    /// Reads the content of a chunk of `kind`; bytes of a read ([`ChunkKind::OFFSET_DATA`]) are not for this: they
+    /// begin with the offset, a `u64`.
+    ///
+    /// # Errors
+    /// If the bytes are not what the kind says, or the kind is unknown and no error.
+    pub fn decode(kind: ChunkKind, bytes: &[u8]) -> Result<Self, Malformed> {
+        match kind {
+            ChunkKind::NONE => Cursor::new("an empty chunk", bytes).end().map(|()| Self::None),
+            ChunkKind::OFFSET_HOLE => decode_hole(bytes),
+            ChunkKind::BLOCK_STATUS => decode_status(bytes),
+            kind if kind.is_error() => decode_error(kind, bytes),
+            kind => Err(Malformed::Value { what: "the kind of a chunk", found: u64::from(kind.0) }),
+        }
+    }
+}
+
+fn decode_hole(bytes: &[u8]) -> Result<Chunk, Malformed> {
+    let mut cursor = Cursor::new("a hole chunk", bytes);
+    let hole = OffsetHole { offset: cursor.u64()?, length: cursor.u32()? };
+    cursor.end()?;
+    Ok(Chunk::Hole(hole))
+}
+
+fn decode_status(bytes: &[u8]) -> Result<Chunk, Malformed> {
+    let mut cursor = Cursor::new("a block status chunk", bytes);
+    let context = cursor.u32()?;
+    let mut descriptors = Vec::with_capacity(bytes.len() / 8);
+    while !cursor.is_empty() {
+        let descriptor = BlockDescriptor { length: cursor.u32()?, flags: cursor.u32()? };
+        if descriptor.length == 0 {
+            return Err(Malformed::Value { what: "the length of a block descriptor", found: 0 });
+        }
+        descriptors.push(descriptor);
+    }
+    if descriptors.is_empty() {
+        return Err(Malformed::Short { what: "a block status chunk", length: 0 });
+    }
+    Ok(Chunk::Status(BlockStatus { context, descriptors }))
+}
+
+fn decode_error(kind: ChunkKind, bytes: &[u8]) -> Result<Chunk, Malformed> {
+    let mut cursor = Cursor::new("an error chunk", bytes);
+    let errno = WireErrno(cursor.u32()?);
+    if errno == WireErrno::NONE {
+        return Err(Malformed::Value { what: "the error of an error chunk", found: 0 });
+    }
+    let length = usize::from(cursor.u16()?);
+    let message = cursor.bytes(length)?;
+    // The message is for people only: bytes that are no text do not make the error unknown.
+    let message = text("an error chunk", message).unwrap_or_default();
+    let offset = if kind == ChunkKind::ERROR_OFFSET { Some(cursor.u64()?) } else { None };
+    Ok(Chunk::Error(ErrorChunk { errno, message, offset }))
+}
+
+/// A chunk that says what failed, as it travels, the last of its reply. A message over 4096 bytes is left out.
+pub fn encode_error_chunk(cookie: Cookie, error: &ErrorChunk) -> Vec<u8> {
+    let message = if error.message.len() > super::STRING_MAX_BYTES { "" } else { &error.message };
+    let kind = if error.offset.is_some() { ChunkKind::ERROR_OFFSET } else { ChunkKind::ERROR };
+    let length = 6 + message.len() as u32 + if error.offset.is_some() { 8 } else { 0 };
+    let mut bytes = Vec::with_capacity(ChunkHeader::BYTES + length as usize);
+    bytes.extend_from_slice(&ChunkHeader { is_last: true, kind, cookie, length }.encode());
+    bytes.extend_from_slice(&error.errno.0.to_be_bytes());
+    bytes.extend_from_slice(&(message.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(message.as_bytes());
+    if let Some(offset) = error.offset {
+        bytes.extend_from_slice(&offset.to_be_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,93 @@
+//! The transmission phase, client to server.
+
+use super::cursor::Cursor;
+use super::error::Malformed;
+use super::handshake::flags;
+
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+
+/// Chosen by the client, returned in the reply. The server does not look at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cookie(pub u64);
+
+/// What to do ("Request types"). Others than those named here may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Command(pub u16);
+
+impl Command {
+    /// Read.
+    pub const READ: Self = Self(0);
+    /// Write: the payload follows the header.
+    pub const WRITE: Self = Self(1);
+    /// Soft disconnect: no reply; what is in flight is finished.
+    pub const DISC: Self = Self(2);
+    /// Make durable every write that was answered before.
+    pub const FLUSH: Self = Self(3);
+    /// Say that the bytes are not needed.
+    pub const TRIM: Self = Self(4);
+    /// Read ahead into a cache.
+    pub const CACHE: Self = Self(5);
+    /// Write zeroes without sending them.
+    pub const WRITE_ZEROES: Self = Self(6);
+    /// Ask what is behind the bytes, in the negotiated metadata contexts.
+    pub const BLOCK_STATUS: Self = Self(7);
+    /// Experimental: change the size.
+    pub const RESIZE: Self = Self(8);
+}
+
+flags! { CommandFlags, u16, "How to do it (\"Command flags\").";
+    FUA = 1 << 0, "Durable when answered.";
+    NO_HOLE = 1 << 1, "WRITE_ZEROES: keep the space.";
+    DF = 1 << 2, "READ: do not fragment; the answer is one chunk.";
+    REQ_ONE = 1 << 3, "BLOCK_STATUS: one descriptor.";
+    FAST_ZERO = 1 << 4, "WRITE_ZEROES: fail with ENOTSUP rather than be as slow as a write.";
+    PAYLOAD_LEN = 1 << 5, "Extended headers only: the length is that of a payload.";
+}
+
+/// The header of a request; after that of a write come `length` bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// How.
+    pub flags: CommandFlags,
+    /// What.
+    pub command: Command,
+    /// Returned in the reply.
+    pub cookie: Cookie,
+    /// Where, in bytes.
+    pub offset: u64,
+    /// How much, in bytes.
+    pub length: u32,
+}
+
+impl RequestHeader {
+    /// The length of the header.
+    pub const BYTES: usize = 28;
+
+    /// The header as it travels.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.flags.0.to_be_bytes());
+        bytes[6..8].copy_from_slice(&self.command.0.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.cookie.0.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_be_bytes());
+        bytes[24..].copy_from_slice(&self.length.to_be_bytes());
+        bytes
+    }
+
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// If it does not begin as a request: the connection cannot go on, for nobody knows where the next one begins.
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new("a request", bytes);
+        cursor.magic32(REQUEST_MAGIC)?;
+        Ok(Self {
+            flags: CommandFlags(cursor.u16()?),
+            command: Command(cursor.u16()?),
+            cookie: Cookie(cursor.u64()?),
+            offset: cursor.u64()?,
+            length: cursor.u32()?,
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! Commands to drives and to device mapper, also those that change something: SG_IO with data in either direction,
+//! NVMe admin commands, NVME_IOCTL_RESCAN, and loading a dm table again. scsi/sg.h, linux/nvme_ioctl.h,
+//! linux/dm-ioctl.h.
+//!
+//! Nothing here decides: which command is sent, and to which disk, is the caller's responsibility. What only reads goes
+//! through [`probe`](crate::probe), which stands on the same calls.
+#![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use plumb_block::Nanos;
+
+const SG_IO: libc::Ioctl = 0x2285;
+const SG_DXFER_NONE: i32 = -1;
+const SG_DXFER_TO_DEV: i32 = -2;
+const SG_DXFER_FROM_DEV: i32 = -3;
+/// `_IO('N', 0x40)`, `_IOWR('N', 0x41, struct nvme_admin_cmd)`, `_IO('N', 0x46)`.
+const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
+const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
+const NVME_IOCTL_RESCAN: libc::Ioctl = 0x4e46;
+
+/// The data of a SCSI command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer<'a> {
+    /// None.
+    None,
+    /// Up to so many bytes from the device.
+    FromDevice(usize),
+    /// These bytes to the device.
+    ToDevice(&'a [u8]),
+}
+
+/// How a SCSI command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScsiReply {
+    /// The SCSI status: 0 is GOOD, 2 CHECK CONDITION. SAM-5 5.3.1.
+    pub status: u8,
+    /// What went wrong on the way to the device; 0 is nothing.
+    pub host_status: u16,
+    /// The sense data, as long as the device gave it.
+    pub sense: Vec<u8>,
+    /// What came from the device.
+    pub bytes: Vec<u8>,
+}
+
+/// `struct sg_io_hdr`, 88 bytes on 64-bit machines.
+#[repr(C)]
+struct Header {
+    interface_id: i32,
+    dxfer_direction: i32,
+    cmd_len: u8,
+    mx_sb_len: u8,
+    iovec_count: u16,
+    dxfer_len: u32,
+    dxferp: *mut u8,
+    cmdp: *const u8,
+    sbp: *mut u8,
+    timeout: u32,
+    flags: u32,
+    pack_id: i32,
+    usr_ptr: *mut u8,
+    status: u8,
+    masked_status: u8,
+    msg_status: u8,
+    sb_len_wr: u8,
+    host_status: u16,
+    driver_status: u16,
+    resid: i32,
+    duration: u32,
+    info: u32,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Header>() == 88);
+
+/// Sends `cdb` and waits for its end. A check condition is an answer, not an error.
+///
+/// # Errors
+/// The error of ioctl(2): the command was not sent, or nothing is known of its end.
+pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -> io::Result<ScsiReply> {
+    // Data to the device is copied: the kernel gets a pointer through which it may write.
+    let (direction, mut data) = match transfer {
+        Transfer::None => (SG_DXFER_NONE, Vec::new()),
+        Transfer::FromDevice(length) => (SG_DXFER_FROM_DEV, vec![0_u8; length]),
+        Transfer::ToDevice(bytes) => (SG_DXFER_TO_DEV, bytes.to_vec()),
+    };
+    let (Ok(cmd_len), Ok(dxfer_len)) = (u8::try_from(cdb.len()), u32::try_from(data.len())) else {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    };
+    let mut sense = [0_u8; 64];
+    let mut header = Header {
+        interface_id: i32::from(b'S'),
+        dxfer_direction: direction,
+        cmd_len,
+        mx_sb_len: sense.len() as u8,
+        iovec_count: 0,
+        dxfer_len,
+        dxferp: if data.is_empty() { std::ptr::null_mut() } else { data.as_mut_ptr() },
+        cmdp: cdb.as_ptr(),
+        sbp: sense.as_mut_ptr(),
+        timeout: milliseconds(timeout),
+        flags: 0,
+        pack_id: 0,
+        usr_ptr: std::ptr::null_mut(),
+        status: 0,
+        masked_status: 0,
+        msg_status: 0,
+        sb_len_wr: 0,
+        host_status: 0,
+        driver_status: 0,
+        resid: 0,
+        duration: 0,
+        info: 0,
+    };
+    // SAFETY: the descriptor is open, the header has the layout of struct sg_io_hdr, and its three pointers lead to
+    // `data`, `cdb` and `sense`, which outlive the call and are as long as the header says.
+    let returned = unsafe { libc::ioctl(device.as_raw_fd(), SG_IO, &raw mut header) };
+    if returned < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if matches!(transfer, Transfer::FromDevice(_)) {
+        data.truncate(data.len().saturating_sub(usize::try_from(header.resid).unwrap_or(0)));
+    } else {
+        data.clear();
+    }
+    Ok(ScsiReply {
+        status: header.status & 0x3e,
+        host_status: header.host_status,
+        sense: sense.get(..usize::from(header.sb_len_wr)).unwrap_or(&[]).to_vec(),
+        bytes: data,
+    })
+}
+
+fn milliseconds(time: Nanos) -> u32 {
+    u32::try_from(time.0 / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// `struct nvme_admin_cmd`, 72 bytes: linux/nvme_ioctl.h.
+#[derive(Default)]
+#[repr(C)]
+struct NvmeAdmin {
+    opcode: u8,
+    flags: u8,
+    rsvd1: u16,
+    nsid: u32,
+    cdw2: u32,
+    cdw3: u32,
+    metadata: u64,
+    addr: u64,
+    metadata_len: u32,
+    data_len: u32,
+    cdw10: u32,
+    cdw11: u32,
+    cdw12: u32,
+    cdw13: u32,
+    cdw14: u32,
+    cdw15: u32,
+    timeout_ms: u32,
+    result: u32,
+}
+
+const _: () = assert!(size_of::<NvmeAdmin>() == 72);
+
+/// An NVMe admin command without data to the controller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AdminCommand {
+    /// The opcode. Bits 1:0 say which way data goes; commands that bring data to the controller are not sent.
+    pub opcode: u8,
+    /// The namespace, 0 for the controller.
+    pub nsid: u32,
+    /// Command dwords 10 to 15.
+    pub cdw: [u32; 6],
+}
+
+/// How an NVMe admin command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminReply {
+    /// The status field without the phase bit; 0 is success.
+    pub status: u16,
+    /// Dword 0 of the completion.
+    pub result: u32,
+    /// What came from the controller.
+    pub bytes: Vec<u8>,
+}
+
+/// Sends an admin command that brings up to `length` bytes, and waits for its end.
+///
+/// # Errors
+/// The error of ioctl(2); EINVAL for an opcode that takes data to the controller.
+pub fn nvme_admin(device: &File, command: AdminCommand, length: usize, timeout: Nanos) -> io::Result<AdminReply> {
+    // Set Features has a "to the controller" opcode, and no data for the features that plumb sets.
+    if command.opcode & 0b11 == 0b01 && length > 0 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut bytes = vec![0_u8; length];
+    let [cdw10, cdw11, cdw12, cdw13, cdw14, cdw15] = command.cdw;
+    let mut request = NvmeAdmin {
+        opcode: command.opcode,
+        nsid: command.nsid,
+        addr: if bytes.is_empty() { 0 } else { bytes.as_mut_ptr() as u64 },
+        data_len: u32::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?,
+        cdw10,
+        cdw11,
+        cdw12,
+        cdw13,
+        cdw14,
+        cdw15,
+        timeout_ms: milliseconds(timeout),
+        ..NvmeAdmin::default()
+    };
+    // SAFETY: the request has the layout of struct nvme_admin_cmd and points to `bytes`, which outlives the call and is
+    // data_len bytes long.
+    let returned = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut request) };
+    if returned < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(AdminReply { status: returned as u16, result: request.result, bytes })
+}
+
+/// The namespace id that stands behind the node of a namespace.
+///
+/// # Errors
+/// The error of ioctl(2): ENOTTY for what is no NVMe namespace.
+pub fn nvme_namespace(device: &File) -> io::Result<u32> {
+    // SAFETY: NVME_IOCTL_ID takes no argument and returns the id.
+    let returned = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ID) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned as u32) }
+}
+
+/// Makes the kernel look at the namespaces of a controller again; `controller` is its character device.
+///
+/// # Errors
+/// The error of ioctl(2).
+pub fn nvme_rescan(controller: &File) -> io::Result<()> {
+    // SAFETY: NVME_IOCTL_RESCAN takes no argument.
+    let returned = unsafe { libc::ioctl(controller.as_raw_fd(), NVME_IOCTL_RESCAN) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The I/O command Flush for a namespace, past the block layer. NVMe NVM Command Set 1.0, 3.2.2 (opcode 00h).
+///
+/// # Errors
+/// The error of ioctl(2); a status of the controller is in the answer.
+pub fn nvme_flush(device: &File, namespace: u32, timeout: Nanos) -> io::Result<u16> {
+    /// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
+    const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43_u32 as libc::Ioctl;
+    let mut request =
+        NvmeAdmin { opcode: 0, nsid: namespace, timeout_ms: milliseconds(timeout), ..NvmeAdmin::default() };
+    // SAFETY: the request has the layout of struct nvme_passthru_cmd and carries no data.
+    let returned = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_IO_CMD, &raw mut request) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned as u16) }
+}

@@ -1,0 +1,165 @@
+//! Loading the table of a device-mapper device again, unchanged: the device then takes over the limits and features that
+//! the devices below have now. linux/dm-ioctl.h, drivers/md/dm-ioctl.c.
+//!
+//! Three calls: DM_TABLE_STATUS reads the table (with its keys, which never leave this file), DM_TABLE_LOAD puts the copy
+//! into the inactive slot, DM_DEV_SUSPEND without its suspend flag resumes: the kernel itself suspends, swaps and
+//! resumes (do_resume). So no state in which the device hangs outlives a process that is killed here: before the last
+//! call nothing has changed but an inactive table, which the next load replaces.
+#![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::tree::DeviceNumber;
+
+/// `_IOWR(0xfd, N, struct dm_ioctl)`.
+const DM_DEV_SUSPEND: u32 = 0xc138_fd06;
+const DM_TABLE_LOAD: u32 = 0xc138_fd09;
+const DM_TABLE_CLEAR: u32 = 0xc138_fd0a;
+const DM_TABLE_STATUS: u32 = 0xc138_fd0c;
+
+const HEADER_BYTES: usize = 312;
+const SPEC_BYTES: usize = 40;
+/// Offsets in `struct dm_ioctl`.
+const VERSION: usize = 0;
+const DATA_SIZE: usize = 12;
+const DATA_START: usize = 16;
+const TARGET_COUNT: usize = 20;
+const FLAGS: usize = 28;
+const DEV: usize = 40;
+/// Bits of its flags.
+const READONLY: u32 = 1;
+const STATUS_TABLE: u32 = 1 << 4;
+const BUFFER_FULL: u32 = 1 << 8;
+const NOFLUSH: u32 = 1 << 11;
+const SECURE_DATA: u32 = 1 << 15;
+
+/// Loads the table of the dm device `number` again and makes it the active one.
+///
+/// # Errors
+/// The error of the call that failed. The device then runs on with the table that it had: if the swap itself failed,
+/// which leaves the device suspended, it was resumed.
+pub fn reload_table(number: DeviceNumber) -> io::Result<()> {
+    let control = File::options().read(true).write(true).open("/dev/mapper/control")?;
+    let answer = table(&control, number)?;
+    let read_only = word(&answer, FLAGS) & READONLY;
+    let mut load = request(number, read_only | SECURE_DATA, &[]);
+    load.extend(relinked(&answer));
+    let length = word_len(&load)?;
+    put(&mut load, DATA_SIZE, length);
+    put(&mut load, TARGET_COUNT, word(&answer, TARGET_COUNT));
+    call(&control, DM_TABLE_LOAD, &mut load)?;
+    let resumed = resume(&control, number);
+    if resumed.is_err() {
+        // Should the second attempt fail too, the first error tells why.
+        let again = resume(&control, number);
+        let cleared = call(&control, DM_TABLE_CLEAR, &mut request(number, 0, &[0; 16]));
+        again.and(cleared).and(resumed)
+    } else {
+        resumed
+    }
+}
+
+fn resume(control: &File, number: DeviceNumber) -> io::Result<()> {
+    call(control, DM_DEV_SUSPEND, &mut request(number, 0, &[0; 16]))
+}
+
+/// The answer to DM_TABLE_STATUS: header and targets.
+fn table(control: &File, number: DeviceNumber) -> io::Result<Vec<u8>> {
+    const SIZES: [usize; 4] = [16 << 10, 128 << 10, 1 << 20, 8 << 20];
+    for size in SIZES {
+        let mut buffer = request(number, STATUS_TABLE | NOFLUSH | SECURE_DATA, &vec![0; size]);
+        call(control, DM_TABLE_STATUS, &mut buffer)?;
+        if word(&buffer, FLAGS) & BUFFER_FULL == 0 {
+            return Ok(buffer);
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::ENOBUFS))
+}
+
+/// The targets of an answer in the form that a load takes: there `next` counts from the target itself, in an answer from
+/// the first one.
+fn relinked(answer: &[u8]) -> Vec<u8> {
+    let start = word(answer, DATA_START) as usize;
+    let end = (word(answer, DATA_SIZE) as usize).min(answer.len());
+    let targets = answer.get(start..end).unwrap_or(&[]);
+    let mut load = Vec::new();
+    let mut at = 0;
+    for _ in 0..word(answer, TARGET_COUNT) {
+        let Some(spec) = targets.get(at..at + SPEC_BYTES) else { break };
+        let text = targets[at + SPEC_BYTES..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let length = (SPEC_BYTES + text.len() + 1).next_multiple_of(8);
+        let from = load.len();
+        load.extend(spec);
+        load.extend(text);
+        load.resize(from + length, 0);
+        put(&mut load, from + 20, length as u32);
+        let next = word(targets, at + 20) as usize;
+        if next < at + SPEC_BYTES {
+            break;
+        }
+        at = next;
+    }
+    load
+}
+
+fn request(number: DeviceNumber, flags: u32, room: &[u8]) -> Vec<u8> {
+    let mut buffer = vec![0_u8; HEADER_BYTES];
+    buffer.extend(room);
+    let size = buffer.len() as u32;
+    put(&mut buffer, VERSION, 4);
+    put(&mut buffer, DATA_SIZE, size);
+    put(&mut buffer, DATA_START, HEADER_BYTES as u32);
+    put(&mut buffer, FLAGS, flags);
+    buffer[DEV..DEV + 8].copy_from_slice(&number.to_huge().to_ne_bytes());
+    buffer
+}
+
+fn call(control: &File, request: u32, buffer: &mut [u8]) -> io::Result<()> {
+    // SAFETY: the buffer starts with a struct dm_ioctl whose data_size is at most the buffer's length; the kernel reads
+    // and writes within that, as bytes.
+    let returned = unsafe { libc::ioctl(control.as_raw_fd(), request as libc::Ioctl, buffer.as_mut_ptr()) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn word(buffer: &[u8], at: usize) -> u32 {
+    buffer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+fn put(buffer: &mut [u8], at: usize, value: u32) {
+    buffer[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+}
+
+fn word_len(buffer: &[u8]) -> io::Result<u32> {
+    u32::try_from(buffer.len()).map_err(|_| io::Error::from_raw_os_error(libc::ENOBUFS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::wire::dm;
+
+    #[test]
+    fn a_table_is_linked_for_loading() {
+        let number = DeviceNumber { major: 253, minor: 1 };
+        let targets = dm::encode(&[(0, 2048, "linear", "8:16 2048"), (2048, 8, "crypt", "a :32:x 0 8:0 0")]);
+        let mut answer = request(number, 0, &targets);
+        put(&mut answer, TARGET_COUNT, 2);
+        let load = relinked(&answer);
+        let first = word(&load, 20) as usize;
+        assert_eq!(first % 8, 0);
+        assert_eq!(&load[first + 24..first + 29], b"crypt");
+        assert_eq!(word(&load, first + 20) as usize, load.len() - first, "counted from the target itself");
+        assert_eq!(&load[40..50], b"8:16 2048\0");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn damaged_answers_are_taken_without_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400), count in 0..5_u32) {
+            let mut answer = request(DeviceNumber { major: 1, minor: 1 }, 0, &bytes);
+            put(&mut answer, TARGET_COUNT, count);
+            relinked(&answer);
+        }
+    }
+}

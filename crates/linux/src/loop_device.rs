@@ -1,0 +1,196 @@
+//! Loop devices: a file as a block device of the kernel, by the ioctls of `loop(4)` (include/uapi/linux/loop.h).
+//!
+//! A device made here does direct I/O and is set to vanish with its last opener (`LO_FLAGS_AUTOCLEAR`). The owner of a
+//! [`LoopDevice`] is one such opener, so a process that is killed leaves no loop device behind, unless somebody else
+//! (a mounted file system) still has it open.
+//!
+//! What was asked is read back: the kernel may quietly leave direct I/O off.
+
+#![expect(unsafe_code, reason = "ioctl passes untyped pointers to the kernel")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use plumb_block::Bytes;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::DupFlags;
+
+const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
+/// Since Linux 5.8: file, block size and flags in one step.
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// How often another process may take the free device before us.
+const RACES_MAX: u32 = 64;
+const NAME_BYTES: usize = 64;
+
+/// `struct loop_info64`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; NAME_BYTES],
+    crypt_name: [u8; NAME_BYTES],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+const _: () = assert!(size_of::<LoopInfo64>() == 232 && size_of::<LoopConfig>() == 304);
+
+impl LoopInfo64 {
+    const EMPTY: Self = Self {
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: 0,
+        size_limit: 0,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
+        flags: 0,
+        file_name: [0; NAME_BYTES],
+        crypt_name: [0; NAME_BYTES],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    };
+}
+
+/// An open loop device.
+#[derive(Debug)]
+pub struct LoopDevice {
+    number: u32,
+    file: OwnedFd,
+}
+
+impl LoopDevice {
+    /// Binds a free loop device to `backing`, with direct I/O, set to vanish with its last opener, in logical blocks of
+    /// `block`. `label` is what losetup(8) may show as its name; cut to 63 bytes.
+    ///
+    /// # Errors
+    /// As open(2) and ioctl(2); [`Unsupported`](io::ErrorKind::Unsupported) if the kernel left direct I/O off, for it
+    /// would then cache and merge writes; EBUSY if no device stayed free for long enough.
+    pub fn bind(backing: BorrowedFd<'_>, block: Bytes, label: &str) -> io::Result<Self> {
+        let control = rustix::fs::open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        for _ in 0..RACES_MAX {
+            let device = Self::open(free_number(control.as_fd())?)?;
+            match device.configure(backing, block, label) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    device.check_flags()?;
+                    return Ok(device);
+                }
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EBUSY))
+    }
+
+    /// Opens `/dev/loopN`, whatever it is bound to.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn open(number: u32) -> io::Result<Self> {
+        let file = rustix::fs::open(path_of(number), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { number, file })
+    }
+
+    /// The N of `/dev/loopN`.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// `/dev/loopN`.
+    pub fn path(&self) -> PathBuf {
+        path_of(self.number)
+    }
+
+    /// The same device through the descriptor `place`, whose number it gets.
+    ///
+    /// # Errors
+    /// As dup3(2).
+    pub fn moved_to(self, mut place: OwnedFd) -> io::Result<Self> {
+        rustix::io::dup3(&self.file, &mut place, DupFlags::CLOEXEC)?;
+        Ok(Self { number: self.number, file: place })
+    }
+
+    /// Unbinds the file: at once, or, where others have the device open, with the last of them.
+    ///
+    /// # Errors
+    /// As ioctl(2); ENXIO if nothing is bound.
+    pub fn clear(&self) -> io::Result<()> {
+        // SAFETY: LOOP_CLR_FD takes no argument.
+        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_CLR_FD, 0) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn configure(&self, backing: BorrowedFd<'_>, block: Bytes, label: &str) -> io::Result<()> {
+        let invalid = |_| io::Error::from_raw_os_error(libc::EINVAL);
+        let mut info = LoopInfo64 { flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO, ..LoopInfo64::EMPTY };
+        let label = &label.as_bytes()[..label.len().min(NAME_BYTES - 1)];
+        info.file_name[..label.len()].copy_from_slice(label);
+        let config = LoopConfig {
+            fd: u32::try_from(backing.as_raw_fd()).map_err(invalid)?,
+            block_size: u32::try_from(block.0).map_err(invalid)?,
+            info,
+            reserved: [0; 8],
+        };
+        // SAFETY: LOOP_CONFIGURE reads one loop_config through the pointer, which is valid for the call.
+        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn check_flags(&self) -> io::Result<()> {
+        let mut info = LoopInfo64::EMPTY;
+        // SAFETY: LOOP_GET_STATUS64 writes one loop_info64 through the pointer, which is valid for the call.
+        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
+        if answer < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let wanted = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
+        if info.flags & wanted == wanted {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("the kernel set the flags {:#x} where {wanted:#x} were asked", info.flags),
+        ))
+    }
+}
+
+impl AsFd for LoopDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn path_of(number: u32) -> PathBuf {
+    Path::new("/dev").join(format!("loop{number}"))
+}
+
+fn free_number(control: BorrowedFd<'_>) -> io::Result<u32> {
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument and returns a number.
+    let answer = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE, 0) };
+    u32::try_from(answer).map_err(|_| io::Error::last_os_error())
+}

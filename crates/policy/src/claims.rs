@@ -1,0 +1,180 @@
+//! Recording an administrator's word that a disk's cache survives a power cut, and what `protected` may rest on.
+//!
+//! The file and what it says are in [`crate::device::claims`]: the last word about a disk counts, and only until its end.
+//! A word is added at the end of the file, so that what people wrote into it stays, comments too.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+pub use crate::device::{Claim, Claims, ClaimsError};
+use crate::durable_file;
+use crate::view::{DeviceView, Protection, ProtectionRank};
+
+const HEADER: &str =
+    "# Disks whose write cache survives a power cut, by the word of an administrator. Read by plumb policy.\n";
+
+/// A word that is not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file cannot be used as it is, or the word is not whole.
+    #[error(transparent)]
+    Claims(#[from] ClaimsError),
+    /// The file system refused or failed.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// It would never count.
+    #[error("the claim would have ended already: {until} is not after {now}; give a later end")]
+    Ended {
+        /// Its end.
+        until: Timestamp,
+        /// Now.
+        now: Timestamp,
+    },
+}
+
+/// Adds a word to the file at `path`, durably.
+///
+/// # Errors
+/// If it is not whole or has ended, or the file cannot be read, understood or written.
+pub fn record(path: &Path, claim: &Claim, now: Timestamp) -> Result<(), RecordError> {
+    if claim.until <= now {
+        return Err(RecordError::Ended { until: claim.until, now });
+    }
+    let addition = Claims { claims: vec![claim.clone()] }.to_toml()?;
+    // What is added must be readable, and so must what it is added to.
+    Claims::parse(&addition, "the claim")?;
+    Claims::load(path)?;
+    let mut text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(absent) if absent.kind() == io::ErrorKind::NotFound => HEADER.to_owned(),
+        Err(source) => return Err(RecordError::Write { path: path.to_owned(), source }),
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    write(path, &format!("{text}\n{addition}"))
+}
+
+/// Takes all words about a disk out of the file; how many there were. Comments in the file are lost.
+///
+/// # Errors
+/// If the file cannot be read, understood or written.
+pub fn withdraw(path: &Path, identity: &str) -> Result<usize, RecordError> {
+    let mut claims = Claims::load(path)?;
+    let before = claims.claims.len();
+    claims.claims.retain(|claim| claim.identity != identity);
+    let withdrawn = before - claims.claims.len();
+    if withdrawn > 0 {
+        write(path, &format!("{HEADER}\n{}", claims.to_toml()?))?;
+    }
+    Ok(withdrawn)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), RecordError> {
+    let failed = |source| RecordError::Write { path: path.to_owned(), source };
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+    }
+    durable_file::replace(path, text.as_bytes(), 0o644).map_err(failed)
+}
+
+/// What `protected` rests on for a disk: the drive's own word or the model's, else a word that is recorded and has not
+/// ended. `view` was read with the same `claims`.
+///
+/// # Errors
+/// Why there is none that is good enough.
+pub fn protection(view: &DeviceView, claims: &Claims, now: Timestamp) -> Result<Protection, String> {
+    let word = view.identity.as_deref().and_then(|identity| claims.about(identity));
+    match (&view.protection, word) {
+        (Some(own), _) if own.rank <= ProtectionRank::ModelList => Ok(own.clone()),
+        (Some(own), Some(word)) if own.rank == ProtectionRank::AdministratorsWord && word.until > now => {
+            Ok(own.clone())
+        }
+        (_, Some(word)) if word.until <= now => {
+            Err(format!("the word of {} that its cache survives a power cut ended at {}", word.who, word.until))
+        }
+        (_, Some(word)) => Err(format!(
+            "the word of {} that its cache survives a power cut does not count: the drive itself reports otherwise",
+            word.who
+        )),
+        (Some(own), None) => {
+            Err(format!("nothing better than this says that its cache survives a power cut: {}", own.claim))
+        }
+        (None, None) => Err("nothing says that its cache survives a power cut".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view_sample::sample;
+
+    fn moment(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn claim(identity: &str, who: &str, until: &str) -> Claim {
+        Claim { identity: identity.into(), who: who.into(), until: moment(until), reason: "a \"UPS\"\nb".into() }
+    }
+
+    #[test]
+    fn words_are_added_behind_what_people_wrote_and_taken_out_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("etc/claims.toml");
+        let now = moment("2026-11-22T00:00:00Z");
+        record(&path, &claim("naa.a", "R. Miller", "2027-01-01T00:00:00Z"), now).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# Disks"), "{text}");
+        std::fs::write(&path, format!("{text}# until the audit")).unwrap();
+        record(&path, &claim("naa.b", "S", "2027-01-01T00:00:00Z"), now).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().contains("# until the audit\n"));
+        assert_eq!(Claims::load(&path).unwrap().claims.len(), 2);
+        assert_eq!(withdraw(&path, "naa.a").unwrap(), 1);
+        assert_eq!(withdraw(&path, "naa.a").unwrap(), 0);
+        assert_eq!(Claims::load(&path).unwrap().claims[0].who, "S");
+    }
+
+    #[test]
+    fn what_has_ended_or_says_too_little_is_not_recorded() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("claims.toml");
+        let now = moment("2026-11-22T00:00:00Z");
+        let ended = record(&path, &claim("naa.a", "R", "2026-11-22T00:00:00Z"), now).unwrap_err();
+        assert!(matches!(ended, RecordError::Ended { .. }));
+        assert!(record(&path, &claim("naa.a", " ", "2027-01-01T00:00:00Z"), now).is_err());
+        std::fs::write(&path, "[[claim]]\nidentity = 1\n").unwrap();
+        assert!(record(&path, &claim("naa.a", "R", "2027-01-01T00:00:00Z"), now).is_err(), "not added to");
+    }
+
+    #[test]
+    fn protected_rests_on_a_model_or_better_or_on_a_word_that_has_not_ended() {
+        let now = moment("2026-11-22T00:00:00Z");
+        let words = Claims { claims: vec![claim("naa.sda", "R. Miller", "2027-01-01T00:00:00Z")] };
+        for (rank, alone, with_word) in [
+            (Some(ProtectionRank::Declared), true, true),
+            (Some(ProtectionRank::HealthConfirmed), true, true),
+            (Some(ProtectionRank::ModelList), true, true),
+            (Some(ProtectionRank::AdministratorsWord), false, true),
+            (Some(ProtectionRank::TimingHint), false, false),
+            (None, false, false),
+        ] {
+            let mut view = sample("sda");
+            view.protection = rank.map(|rank| Protection { claim: "x".into(), rank, until: None });
+            assert_eq!(protection(&view, &Claims::default(), now).is_ok(), alone, "{rank:?}");
+            assert_eq!(protection(&view, &words, now).is_ok(), with_word, "{rank:?}");
+        }
+        let mut view = sample("sda");
+        let later = moment("2027-01-01T00:00:00Z");
+        view.protection =
+            Some(Protection { claim: "x".into(), rank: ProtectionRank::AdministratorsWord, until: None });
+        let ended = protection(&view, &words, later).unwrap_err();
+        assert!(ended.contains("R. Miller") && ended.contains("2027-01-01"), "{ended}");
+    }
+}

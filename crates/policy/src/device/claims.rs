@@ -1,0 +1,138 @@
+//! Administrators' words: who says of which disk that its cache survives a power cut, until when, and why.
+//!
+//! ```toml
+//! [[claim]]
+//! identity = "naa.5000c500a1b2c3d4"   # as `plumb policy show` prints it
+//! who = "Jane Doe <jane@example.org>"
+//! until = "2027-06-30T00:00:00Z"      # RFC 3339; a claim without an end is refused
+//! reason = "shelf 3 is on the UPS of hall B"
+//! ```
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The file of the machine.
+pub const PLACE: &str = "/etc/plumb/claims.toml";
+
+/// One word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The disk, as in [`crate::gateway::Disk::identity`].
+    pub identity: String,
+    /// Who says so.
+    pub who: String,
+    /// From then on it counts no more.
+    pub until: Timestamp,
+    /// Why.
+    pub reason: String,
+}
+
+/// All words of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claims {
+    /// In the order of the file; the last word about a disk counts.
+    #[serde(default, rename = "claim")]
+    pub claims: Vec<Claim>,
+}
+
+/// The file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimsError {
+    /// It cannot be read.
+    #[error("cannot read {place}")]
+    Read {
+        /// The file.
+        place: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is no list of claims.
+    #[error(
+        "{place} holds no claims of protection: {what}; expected [[claim]] tables with identity, who, until and reason"
+    )]
+    Format {
+        /// The file.
+        place: String,
+        /// What is wrong, with the line.
+        what: String,
+    },
+}
+
+impl Claims {
+    /// Reads `place`; a file that is not there holds no claims.
+    ///
+    /// # Errors
+    /// [`ClaimsError`] if it cannot be read or is none.
+    pub fn load(place: &Path) -> Result<Self, ClaimsError> {
+        match std::fs::read_to_string(place) {
+            Ok(text) => Self::parse(&text, &place.display().to_string()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(ClaimsError::Read { place: place.display().to_string(), source }),
+        }
+    }
+
+    /// Reads the text of the file at `place`.
+    ///
+    /// # Errors
+    /// [`ClaimsError::Format`].
+    pub fn parse(text: &str, place: &str) -> Result<Self, ClaimsError> {
+        let wrong = |what: String| ClaimsError::Format { place: place.to_owned(), what };
+        let claims: Self = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
+        for claim in &claims.claims {
+            for (field, value) in [("identity", &claim.identity), ("who", &claim.who), ("reason", &claim.reason)] {
+                if value.trim().is_empty() {
+                    return Err(wrong(format!("{field} of the claim for `{}` is empty", claim.identity)));
+                }
+            }
+        }
+        Ok(claims)
+    }
+
+    /// The text that [`Claims::parse`] reads.
+    ///
+    /// # Errors
+    /// [`ClaimsError::Format`] never, as far as is known: TOML holds all that a claim can hold.
+    pub fn to_toml(&self) -> Result<String, ClaimsError> {
+        toml::to_string(self)
+            .map_err(|error| ClaimsError::Format { place: "the claims".to_owned(), what: error.to_string() })
+    }
+
+    /// The last word about a disk, whether it counts or has expired.
+    pub fn about(&self, identity: &str) -> Option<&Claim> {
+        self.claims.iter().rfind(|claim| claim.identity == identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[[claim]]\nidentity = \"naa.5\"\nwho = \"J\"\nuntil = \"2027-06-30T00:00:00Z\"\nreason = \"UPS\"\n";
+
+    #[test]
+    fn claims_survive_the_file() {
+        let claims = Claims::parse(TEXT, "x").unwrap();
+        assert_eq!(claims.about("naa.5").map(|claim| claim.who.as_str()), Some("J"));
+        assert_eq!(claims.about("naa.6"), None);
+        assert_eq!(Claims::parse(&claims.to_toml().unwrap(), "x").unwrap(), claims);
+        assert_eq!(Claims::parse("", "x").unwrap(), Claims::default());
+        assert_eq!(Claims::load(Path::new("/nonexistent/claims.toml")).unwrap(), Claims::default());
+    }
+
+    #[test]
+    fn a_claim_that_is_not_whole_is_refused_by_name() {
+        for (from, to, expected) in [
+            ("until = \"2027-06-30T00:00:00Z\"\n", "", "until"),
+            ("2027-06-30", "soon", "soon"),
+            ("\"J\"", "\" \"", "who of the claim for `naa.5` is empty"),
+            ("reason", "because", "because"),
+        ] {
+            let error = Claims::parse(&TEXT.replace(from, to), "/etc/x").unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("/etc/x"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the kernel believes of a disk's cache, and where it writes it.
+
+use plumb_linux::tree::Tree;
+
+use super::identity::text;
+use super::inventory::Block;
+use crate::view::KernelSide;
+
+/// Reads the kernel's view.
+pub(super) fn read(tree: &dyn Tree, block: &Block) -> KernelSide {
+    KernelSide {
+        write_cache: text(tree, &write_cache(block)),
+        cache_type: cache_type(tree, block).and_then(|path| text(tree, &path)),
+        fua: match text(tree, &format!("{}/queue/fua", block.sysfs)).as_deref() {
+            Some("1") => Some(true),
+            Some("0") => Some(false),
+            _ => None,
+        },
+    }
+}
+
+/// Where the kernel's view is read and written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelPaths {
+    /// queue/write_cache.
+    pub write_cache: String,
+    /// cache_type, of SCSI and virtio disks.
+    pub cache_type: Option<String>,
+    /// What makes sd read the drive again.
+    pub rescan: Option<String>,
+}
+
+/// The paths of `block`.
+pub fn kernel_paths(tree: &dyn Tree, block: &Block) -> KernelPaths {
+    KernelPaths {
+        write_cache: write_cache(block),
+        cache_type: cache_type(tree, block),
+        rescan: rescan(tree, block),
+    }
+}
+
+/// The attribute of the queue.
+pub(super) fn write_cache(block: &Block) -> String {
+    format!("{}/queue/write_cache", block.sysfs)
+}
+
+/// `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk.
+pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
+    let list = format!("{}/device/scsi_disk", block.sysfs);
+    if let Some(address) = tree.list(&list).ok().and_then(|names| names.into_iter().next()) {
+        // The attribute without the links on the way, as it will be written.
+        let device = tree.canonical(&format!("{}/device", block.sysfs)).ok()?;
+        return Some(format!("{device}/scsi_disk/{address}/cache_type"));
+    }
+    let path = format!("{}/cache_type", block.sysfs);
+    tree.text(&path).is_ok().then_some(path)
+}
+
+/// The attribute that makes sd read the drive again.
+fn rescan(tree: &dyn Tree, block: &Block) -> Option<String> {
+    let device = tree.canonical(&format!("{}/device", block.sysfs)).ok()?;
+    tree.list(&format!("{device}/scsi_disk")).ok()?;
+    Some(format!("{device}/rescan"))
+}

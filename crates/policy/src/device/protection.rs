@@ -1,0 +1,47 @@
+//! Which claim of power-loss protection counts: the best on the ladder, unless the drive reports that it has failed.
+
+use jiff::Timestamp;
+
+use super::claims::Claims;
+use super::drive::Drive;
+use super::identity::Names;
+use super::models;
+use crate::view::{Protection, ProtectionRank};
+
+/// The best claim for a disk at the time `now`.
+pub(super) fn claim(drive: &Drive, names: &Names, claims: &Claims, now: Timestamp) -> Option<Protection> {
+    // A drive that says that its protection has failed is believed before all who say that it has one.
+    if drive.backup_failed || drive.capacitor_health == Some(0) {
+        return None;
+    }
+    let declared = drive.declared.as_ref().map(|claim| of(claim.clone(), ProtectionRank::Declared));
+    declared.or_else(|| confirmed(drive)).or_else(|| listed(names)).or_else(|| word(names, claims, now))
+}
+
+fn of(claim: String, rank: ProtectionRank) -> Protection {
+    Protection { claim, rank, until: None }
+}
+
+/// OCP Datacenter NVMe SSD 2.0, 4.8.6: 100 is what the drive left the factory with, 1 just enough.
+fn confirmed(drive: &Drive) -> Option<Protection> {
+    let health = drive.capacitor_health?;
+    let claim = format!("the drive reports {health} % of the energy that protects its cache (OCP log C0h)");
+    Some(of(claim, ProtectionRank::HealthConfirmed))
+}
+
+fn listed(names: &Names) -> Option<Protection> {
+    let model = names.model.as_deref()?;
+    // Drives give their maker in the model or apart from it.
+    let with_vendor = names.vendor.as_ref().map(|vendor| format!("{vendor} {model}"));
+    let entry = models::find(model).or_else(|| models::find(&with_vendor?))?;
+    Some(of(format!("{} ({})", entry.what, entry.source), ProtectionRank::ModelList))
+}
+
+fn word(names: &Names, claims: &Claims, now: Timestamp) -> Option<Protection> {
+    let claim = claims.about(names.identity.as_deref()?).filter(|claim| claim.until > now)?;
+    Some(Protection {
+        claim: format!("{} says so: {}", claim.who, claim.reason),
+        rank: ProtectionRank::AdministratorsWord,
+        until: Some(claim.until.to_string()),
+    })
+}

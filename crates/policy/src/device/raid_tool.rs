@@ -1,0 +1,199 @@
+//! What the programs of RAID controllers' makers say, given as text: storcli and perccli (`/cALL show all J`), and
+//! ssacli where it is asked for JSON. plumb starts none of them, and changes no logical disk.
+//!
+//! Typed and panic-free; what is not understood is left out. Limitations: the names of the fields are those that the
+//! programs print; they differ between versions, and newer ones (storcli2) use others.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Deeper than any of the programs nests its answer.
+const DEPTH_MAX: usize = 16;
+
+/// What a program said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RaidReport {
+    /// Its volumes.
+    pub volumes: Vec<Volume>,
+    /// Batteries and capacitors, with the state that it gives them.
+    pub backups: Vec<Backup>,
+}
+
+/// A logical disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// As the program names it: `0/1`.
+    pub name: String,
+    /// RAID level and state, as they are printed.
+    pub level: String,
+    /// How the controller caches writes.
+    pub write_policy: WritePolicy,
+    /// The caches of the disks behind it, as printed: `Disk's Default`, `Disabled`.
+    pub disk_cache: Option<String>,
+}
+
+/// How a controller caches the writes to a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WritePolicy {
+    /// Acknowledged when on the disks (WT).
+    WriteThrough,
+    /// Acknowledged in the controller's memory while its battery or capacitor is good (WB).
+    WriteBack,
+    /// Acknowledged in its memory even without (AWB, FWB): lost at a power cut.
+    AlwaysWriteBack,
+    /// Not said, or not understood.
+    Unknown,
+}
+
+/// A battery or a capacitor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backup {
+    /// Its model, as printed.
+    pub model: String,
+    /// Its state, as printed.
+    pub state: String,
+    /// Whether that is a state in which it protects.
+    pub good: bool,
+}
+
+/// The text is no answer of such a program.
+#[derive(Debug, thiserror::Error)]
+pub enum RaidToolError {
+    /// It is no JSON.
+    #[error("the answer of the RAID program is no JSON: ask it with J (storcli, perccli)")]
+    Json(#[from] serde_json::Error),
+    /// It is JSON without a volume or a battery in it.
+    #[error("the answer of the RAID program names no volume and no battery: ask it with `/cALL show all J`")]
+    Empty,
+}
+
+/// Reads the answer of storcli, perccli or ssacli.
+///
+/// # Errors
+/// [`RaidToolError`].
+pub fn parse(text: &str) -> Result<RaidReport, RaidToolError> {
+    let document: Value = serde_json::from_str(text)?;
+    let mut report = RaidReport::default();
+    walk(&document, "", 0, &mut report);
+    if report == RaidReport::default() { Err(RaidToolError::Empty) } else { Ok(report) }
+}
+
+fn walk(value: &Value, key: &str, depth: usize, report: &mut RaidReport) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                walk(item, key, depth + 1, report);
+            }
+        }
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            if let Some(name) = text("DG/VD") {
+                report.volumes.push(Volume {
+                    name: name.to_owned(),
+                    level: [text("TYPE"), text("State")].into_iter().flatten().collect::<Vec<_>>().join(" "),
+                    write_policy: text("Cache").map_or(WritePolicy::Unknown, storcli_policy),
+                    disk_cache: None,
+                });
+            }
+            if let (Some(policy), Some(volume)) = (text("Disk Cache Policy"), report.volumes.last_mut()) {
+                volume.disk_cache = Some(policy.to_owned());
+            }
+            if matches!(key, "Cachevault_Info" | "BBU_Info")
+                && let (Some(model), Some(state)) = (text("Model"), text("State"))
+            {
+                report.backups.push(backup(model, state));
+            }
+            if let Some(state) = text("Battery/Capacitor Status") {
+                report.backups.push(backup("battery or capacitor", state));
+            }
+            if let (Some(name), Some(caching)) = (text("Logical Drive"), text("Caching")) {
+                report.volumes.push(Volume {
+                    name: name.to_owned(),
+                    level: text("Fault Tolerance").unwrap_or_default().to_owned(),
+                    write_policy: match caching {
+                        "Enabled" => WritePolicy::WriteBack,
+                        "Disabled" => WritePolicy::WriteThrough,
+                        _ => WritePolicy::Unknown,
+                    },
+                    disk_cache: text("Drive Write Cache").map(str::to_owned),
+                });
+            }
+            for (name, field) in fields {
+                walk(field, name, depth + 1, report);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `NRWBD`: read ahead (R, NR), write policy (WT, WB, AWB, FWB), I/O policy (D, C).
+fn storcli_policy(cache: &str) -> WritePolicy {
+    let rest = cache.strip_prefix("NR").or_else(|| cache.strip_prefix('R')).unwrap_or(cache);
+    match rest {
+        _ if rest.starts_with("AWB") || rest.starts_with("FWB") => WritePolicy::AlwaysWriteBack,
+        _ if rest.starts_with("WB") => WritePolicy::WriteBack,
+        _ if rest.starts_with("WT") => WritePolicy::WriteThrough,
+        _ => WritePolicy::Unknown,
+    }
+}
+
+fn backup(model: &str, state: &str) -> Backup {
+    let good = matches!(state.to_ascii_lowercase().as_str(), "optimal" | "ok" | "optl");
+    Backup { model: model.to_owned(), state: state.to_owned(), good }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORCLI: &str = r#"{"Controllers":[{"Command Status":{"Status":"Success"},"Response Data":{
+        "VD LIST":[{"DG/VD":"0/0","TYPE":"RAID1","State":"Optl","Cache":"NRWTD"},
+                   {"DG/VD":"1/1","TYPE":"RAID6","State":"Dgrd","Cache":"RAWBD"},
+                   {"DG/VD":"2/2","TYPE":"RAID0","State":"Optl","Cache":"RWBC"}],
+        "VD2 Properties":{"Disk Cache Policy":"Disk's Default"},
+        "Cachevault_Info":[{"Model":"CVPM02","State":"Optimal"}],
+        "BBU_Info":[{"Model":"BBU","State":"Failed"}]}}]}"#;
+
+    #[test]
+    fn the_policies_of_storcli_are_told_apart() {
+        let report = parse(STORCLI).unwrap();
+        let mut policies: Vec<_> =
+            report.volumes.iter().map(|volume| (volume.name.as_str(), volume.write_policy)).collect();
+        policies.sort_by_key(|(name, _)| *name);
+        assert_eq!(
+            policies,
+            [
+                ("0/0", WritePolicy::WriteThrough),
+                ("1/1", WritePolicy::AlwaysWriteBack),
+                ("2/2", WritePolicy::WriteBack)
+            ]
+        );
+        let good: Vec<bool> = report.backups.iter().map(|backup| backup.good).collect();
+        assert!(good.contains(&true) && good.contains(&false));
+    }
+
+    #[test]
+    fn ssacli_is_read_and_what_says_nothing_is_refused() {
+        let text = r#"{"Smart Array":[{"Battery/Capacitor Status":"OK",
+            "Logical":{"Logical Drive":"1","Fault Tolerance":"1","Caching":"Enabled","Drive Write Cache":"Disabled"}}]}"#;
+        let report = parse(text).unwrap();
+        assert_eq!(report.volumes[0].write_policy, WritePolicy::WriteBack);
+        assert_eq!(report.volumes[0].disk_cache.as_deref(), Some("Disabled"));
+        assert!(report.backups[0].good);
+        assert!(matches!(parse("Controller = 0"), Err(RaidToolError::Json(_))));
+        assert!(matches!(parse("{\"a\":[1,null,{}]}"), Err(RaidToolError::Empty)));
+    }
+
+    #[test]
+    fn damaged_answers_are_taken_without_panic() {
+        for end in 0..STORCLI.len() {
+            if let Some(part) = STORCLI.get(..end) {
+                assert!(parse(part).is_err(), "{end}");
+            }
+        }
+    }
+}

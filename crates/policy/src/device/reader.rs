@@ -1,0 +1,283 @@
+//! From the machine to the document: one reader, with what is read once for all disks.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use plumb_path::{Finding, Severity};
+
+use super::claims::Claims;
+use super::drive::{self, Drive};
+use super::identity::{self, Names};
+use super::inventory::{Block, BlockKind, Inventory};
+use super::standing::Paths;
+use super::target::{Meant, UnknownDevice};
+use super::{kernel, place, protection, refusal};
+use crate::gateway::{Disk, Gateway};
+use crate::state::Found;
+use crate::view::{DeviceView, Holder, PolicyDocument};
+
+/// Reads views; the inventory is that of the moment when it was made.
+pub struct Reader<'a> {
+    gateway: &'a dyn Gateway,
+    inventory: Inventory,
+    claims: &'a Claims,
+    now: Timestamp,
+    twins: HashMap<String, Vec<String>>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of the machine behind `gateway`; `now` decides which claims have expired.
+    pub fn new(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> Self {
+        let inventory = Inventory::read(gateway.tree());
+        let mut twins: HashMap<String, Vec<String>> = HashMap::new();
+        for block in inventory.disks(gateway.tree()) {
+            if let Some(identity) = identity::read(gateway, block).identity {
+                twins.entry(identity).or_default().push(block.name.clone());
+            }
+        }
+        twins.retain(|_, names| names.len() > 1);
+        Self { gateway, inventory, claims, now, twins }
+    }
+
+    /// What stands on what.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// The disk called `name` as [`Gateway::carry_out`] takes it; `None` if there is no such device or it has no
+    /// identity.
+    pub fn disk(&self, name: &str) -> Option<Disk> {
+        let block = self.inventory.get(name)?;
+        let identity = identity::read(self.gateway, block).identity?;
+        Some(Disk { name: block.name.clone(), number: block.number, identity })
+    }
+
+    /// The disk with this identity, whatever it is called now.
+    pub fn find(&self, identity: &str) -> Option<Disk> {
+        let mut disks = self.inventory.disks(self.gateway.tree());
+        disks.find_map(|block| self.disk(&block.name).filter(|disk| disk.identity == identity))
+    }
+
+    /// All disks.
+    pub fn all(&self) -> PolicyDocument {
+        let tree = self.gateway.tree();
+        let blocks: Vec<&Block> = self.inventory.disks(tree).collect();
+        let paths = Paths::all(self.gateway, &blocks);
+        let devices = blocks.iter().map(|block| self.view(block, &paths)).collect();
+        self.document(paths.kernel().map(str::to_owned), devices)
+    }
+
+    /// What the user named: kernel names, nodes of /dev, or paths on file systems.
+    ///
+    /// # Errors
+    /// [`UnknownDevice`] for the first that stands for nothing.
+    pub fn named(&self, targets: &[String]) -> Result<PolicyDocument, UnknownDevice> {
+        let devices = targets.iter().map(|target| self.one(target)).collect::<Result<_, _>>()?;
+        Ok(self.document(None, devices))
+    }
+
+    /// The view of what the user named.
+    ///
+    /// # Errors
+    /// [`UnknownDevice`].
+    pub fn one(&self, target: &str) -> Result<DeviceView, UnknownDevice> {
+        match super::target::meant(self.gateway.tree(), &self.inventory, target)? {
+            Meant::Block(block) => Ok(self.view(block, &Paths::of(self.gateway, &self.inventory, block))),
+            Meant::Path(view) => Ok(*view),
+        }
+    }
+
+    fn document(&self, kernel: Option<String>, devices: Vec<DeviceView>) -> PolicyDocument {
+        let release = || self.gateway.tree().text("/proc/sys/kernel/osrelease").ok();
+        PolicyDocument { schema: PolicyDocument::SCHEMA.to_owned(), kernel: kernel.or_else(release), devices }
+    }
+
+    fn view(&self, block: &Block, paths: &Paths) -> DeviceView {
+        let tree = self.gateway.tree();
+        let names = identity::read(self.gateway, block);
+        // /sys before the drive: opening some devices makes the kernel look again.
+        let kernel = kernel::read(tree, block);
+        let size = tree.text(&format!("{}/size", block.sysfs)).ok().and_then(|text| text.parse::<u64>().ok());
+        let mut findings = paths.findings(&block.name);
+        let mut transport = place::transport(tree, block);
+        let drive = drive::ask(self.gateway, block, &names, &transport);
+        if findings.iter().any(|finding| finding.id == "raid-controller-hides-members") {
+            "raid".clone_into(&mut transport);
+        }
+        let protection = protection::claim(&drive, &names, self.claims, self.now);
+        findings.extend(self.own_findings(block, &drive, &names));
+        let mut view = DeviceView {
+            name: block.name.clone(),
+            identity: names.identity,
+            transport,
+            vendor: names.vendor,
+            model: names.model,
+            serial: names.serial,
+            size: size.map(|sectors| sectors.saturating_mul(512)),
+            rotational: drive.rotational,
+            state: state(block, &drive, kernel.write_cache.as_deref()),
+            device: drive.side.clone(),
+            kernel,
+            holders: self.holders(block, paths),
+            port: place::port(tree, block),
+            redundancy_groups: self.redundancy_groups(block),
+            protection,
+            health: drive.health.clone(),
+            findings,
+            changeable_by: String::new(),
+            refusal: None,
+        };
+        self.judge(&mut view, block, &drive);
+        view
+    }
+
+    /// Whether it can be changed, and by whom.
+    fn judge(&self, view: &mut DeviceView, block: &Block, drive: &Drive) {
+        let driver = place::host_driver(self.gateway.tree(), block);
+        let twins: Vec<String> = view.identity.as_ref().and_then(|identity| self.twins.get(identity)).map_or_else(
+            Vec::new,
+            |names| names.iter().filter(|name| **name != block.name).cloned().collect(),
+        );
+        let case = refusal::Case {
+            tree: self.gateway.tree(),
+            inventory: &self.inventory,
+            block,
+            drive,
+            view,
+            twins: &twins,
+            driver: driver.as_deref(),
+        };
+        let refused = refusal::of(&case);
+        view.changeable_by = match &refused {
+            None => "plumb as root".to_owned(),
+            Some(_) if drive.denied => "plumb as root, as far as this user can see".to_owned(),
+            Some(_) if view.transport == "raid" => {
+                format!("the RAID controller's own tool ({})", refusal::tool_of(driver.as_deref()))
+            }
+            Some(_) if view.transport == "virtio" => "the host of this virtual machine".to_owned(),
+            Some(refused) => format!("nobody with plumb: {}", refused.reason),
+        };
+        view.refusal = refused;
+    }
+
+    fn holders(&self, block: &Block, paths: &Paths) -> Vec<Holder> {
+        let mut holders = on(block);
+        for above in self.inventory.above(&block.name) {
+            holders.push(Holder {
+                name: above.name.clone(),
+                kind: kind(above, paths),
+                write_cache: identity::text(self.gateway.tree(), &kernel::write_cache(above)),
+            });
+            holders.extend(on(above));
+        }
+        holders
+    }
+
+    /// md arrays of several members, dm RAID, btrfs over several devices, pools of ZFS.
+    fn redundancy_groups(&self, block: &Block) -> Vec<String> {
+        let tree = self.gateway.tree();
+        let mut groups: Vec<String> = Vec::new();
+        let mut stack = self.inventory.above(&block.name);
+        stack.push(block);
+        for member in stack {
+            let raid = tree.text(&format!("{}/dm/uuid", member.sysfs)).is_ok_and(|uuid| uuid.starts_with("DMRAID-"));
+            if member.kind == BlockKind::Md || raid || (member.kind == BlockKind::DeviceMapper && member.below.len() > 1)
+            {
+                groups.push(member.name.clone());
+            }
+            for (point, _) in member.mounts.iter().filter(|(_, kind)| kind == "btrfs") {
+                groups.push(format!("btrfs {point}"));
+            }
+            // The pool is not told by the kernel: all its possible members are one group.
+            if is_zfs(tree, member) && !groups.iter().any(|group| group == "zfs") {
+                groups.push("zfs".to_owned());
+            }
+        }
+        groups
+    }
+
+    /// Findings that the survey does not have.
+    fn own_findings(&self, block: &Block, drive: &Drive, names: &Names) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let tree = self.gateway.tree();
+        let mut stack = self.inventory.above(&block.name);
+        stack.push(block);
+        if stack.iter().any(|member| is_zfs(tree, member)) {
+            found.push(Finding {
+                id: "h10-zfs-remembers".to_owned(),
+                severity: Severity::Info,
+                sentence: format!(
+                    "{} looks like a member of a ZFS pool, which remembers from when it was opened whether there is a write cache.",
+                    block.name
+                ),
+                evidence: vec![format!("the partition of {} is called zfs (uevent, PARTNAME)", block.name)],
+                remedy: "After a change, export and import the pool, or restart: a pool that was opened without a cache may send no flushes."
+                    .to_owned(),
+            });
+        }
+        if drive.backup_failed || drive.capacitor_health == Some(0) {
+            found.push(Finding {
+                id: "protection-failed".to_owned(),
+                severity: Severity::Danger,
+                sentence: format!("{} reports that what protects its cache from a power cut has failed.", block.name),
+                evidence: drive.health.iter().map(|c| format!("{}: {} ({})", c.name, c.value, c.source)).collect(),
+                remedy: "Replace the drive; until then send it flushes (state `on`) or switch its cache off.".to_owned(),
+            });
+        }
+        found.extend(self.expired(block, names));
+        found
+    }
+
+    fn expired(&self, block: &Block, names: &Names) -> Option<Finding> {
+        let claim = self.claims.about(names.identity.as_deref()?).filter(|claim| claim.until <= self.now)?;
+        Some(Finding {
+            id: "claim-expired".to_owned(),
+            severity: Severity::Warning,
+            sentence: format!("The word of {} for the protection of {} has expired.", claim.who, block.name),
+            evidence: vec![format!("{}: until {} ({})", super::claims::PLACE, claim.until, claim.reason)],
+            remedy: "Have it confirmed and recorded again, or leave the state `protected`.".to_owned(),
+        })
+    }
+}
+
+fn is_zfs(tree: &dyn plumb_linux::tree::Tree, member: &Block) -> bool {
+    let uevent = || tree.text(&format!("{}/uevent", member.sysfs)).unwrap_or_default();
+    member.kind == BlockKind::Partition && uevent().lines().any(|line| line.starts_with("PARTNAME=zfs"))
+}
+
+/// What uses a device without another device in between.
+fn on(block: &Block) -> Vec<Holder> {
+    let mounts = block.mounts.iter().map(|(point, kind)| (point.clone(), kind.clone()));
+    let swap = block.swap.then(|| (format!("swap on {}", block.name), "swap".to_owned()));
+    mounts.chain(swap).map(|(name, kind)| Holder { name, kind, write_cache: None }).collect()
+}
+
+/// The survey's name for the kind, `dm-crypt`; without it what the inventory knows.
+fn kind(block: &Block, paths: &Paths) -> String {
+    let surveyed = paths.kind(&block.name).and_then(|kind| serde_json::to_value(kind).ok());
+    if let Some(serde_json::Value::String(kind)) = surveyed {
+        return kind;
+    }
+    match block.kind {
+        BlockKind::Partition => "partition",
+        BlockKind::DeviceMapper => "dm-other",
+        BlockKind::Md => "md",
+        BlockKind::Bcache => "bcache",
+        BlockKind::Loop => "loop",
+        _ => "disk",
+    }
+    .to_owned()
+}
+
+/// The state, from the device and the kernel together.
+fn state(block: &Block, drive: &Drive, write_cache: Option<&str>) -> Found {
+    if block.kind != BlockKind::Disk {
+        return Found::None;
+    }
+    match (drive.side.wce, write_cache) {
+        (Some(false), _) => Found::Off,
+        (Some(true), Some("write through")) => Found::Protected,
+        (Some(true), Some("write back")) => Found::On,
+        _ => Found::Unknown,
+    }
+}

@@ -1,0 +1,214 @@
+//! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is said.
+
+use super::drive::Drive;
+use super::inventory::{Block, BlockKind, Inventory};
+use crate::state::{Found, State};
+use crate::view::{DeviceView, ProtectionRank, Refusal};
+use crate::wire::sct::WriteCache;
+
+/// What a refusal is decided on.
+pub(super) struct Case<'a> {
+    pub(super) tree: &'a dyn plumb_linux::tree::Tree,
+    pub(super) inventory: &'a Inventory,
+    pub(super) block: &'a Block,
+    pub(super) drive: &'a Drive,
+    pub(super) view: &'a DeviceView,
+    /// Other disks with the same identity.
+    pub(super) twins: &'a [String],
+    /// The driver of the SCSI host.
+    pub(super) driver: Option<&'a str>,
+}
+
+fn refuse(reason: impl Into<String>, remedy: impl Into<String>) -> Option<Refusal> {
+    Some(Refusal { reason: reason.into(), remedy: remedy.into() })
+}
+
+/// Why nobody changes the disk with plumb; `None` if it can be changed.
+pub(super) fn of(case: &Case<'_>) -> Option<Refusal> {
+    no_disk(case)
+        .or_else(|| controller(case))
+        .or_else(|| unreadable(case))
+        .or_else(|| unchangeable(case))
+        .or_else(|| company(case))
+        .or_else(|| nameless(case))
+}
+
+/// What has no write cache of its own.
+fn no_disk(case: &Case<'_>) -> Option<Refusal> {
+    let name = &case.block.name;
+    let below: Vec<&str> = case.block.below.iter().map(String::as_str).collect();
+    let below = if below.is_empty() { "the disk below".to_owned() } else { below.join(", ") };
+    match case.block.kind {
+        BlockKind::Disk => None,
+        BlockKind::Partition => {
+            refuse(format!("{name} is a part of {below}, which has the cache"), format!("name the disk: {below}"))
+        }
+        BlockKind::DeviceMapper | BlockKind::Md | BlockKind::Bcache => refuse(
+            format!("{name} has no write cache of its own: the devices below it have"),
+            format!("name what it stands on: {below}"),
+        ),
+        BlockKind::Loop => refuse(
+            format!("{name} is a file; its cache is the page cache of this machine"),
+            "name the disk that the file's file system is on",
+        ),
+        BlockKind::Memory => {
+            refuse(format!("{name} is memory: nothing of it survives a power cut"), "nothing can be changed")
+        }
+        BlockKind::Remote => {
+            refuse(format!("what is behind {name} is elsewhere"), "change the disk on the machine that has it")
+        }
+        BlockKind::Removable => refuse(format!("{name} takes removable media"), "nothing can be changed"),
+    }
+}
+
+/// Which program of its maker manages an adapter.
+pub(super) fn tool_of(driver: Option<&str>) -> &'static str {
+    match driver {
+        Some("megaraid_sas" | "megaraid" | "mpt3sas" | "mpt2sas" | "mpi3mr") => "storcli or perccli",
+        Some("hpsa" | "smartpqi") => "ssacli",
+        Some("aacraid") => "arcconf",
+        _ => "the program of its maker",
+    }
+}
+
+fn controller(case: &Case<'_>) -> Option<Refusal> {
+    if case.view.transport != "raid" {
+        return None;
+    }
+    let name = &case.block.name;
+    refuse(
+        format!("{name} is a logical disk of a RAID controller: its cache is the controller's, and those of its members are hidden"),
+        format!("set the policy of the volume and of its disks with {}", tool_of(case.driver)),
+    )
+}
+
+fn unreadable(case: &Case<'_>) -> Option<Refusal> {
+    let (name, drive, view) = (&case.block.name, case.drive, case.view);
+    if drive.denied {
+        return refuse(format!("only root may ask {name} about its cache"), "run plumb as root");
+    }
+    if drive.no_caching_page {
+        let remedy = match view.transport.as_str() {
+            "usb" => "attach the disk to another bridge, or directly: this one does not pass the page on",
+            _ => "nothing can be changed; if the maker says that there is a cache, `echo 'temporary write back'` into cache_type makes the kernel send flushes until the next boot",
+        };
+        return refuse(format!("{name} has no caching page: whether it has a write cache is unknown"), remedy);
+    }
+    if view.device.wce.is_none() {
+        let because = view.device.wce_unknown_because.as_deref().unwrap_or("it does not say");
+        return refuse(
+            format!("whether the write cache of {name} is on cannot be read back ({because})"),
+            "what cannot be read back is not changed; look into the kernel log for the device",
+        );
+    }
+    None
+}
+
+fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
+    let (name, drive, device) = (&case.block.name, case.drive, &case.view.device);
+    if drive.write_protected {
+        return refuse(
+            format!("{name} is write-protected: a change through the kernel would switch its cache off (trap H8)"),
+            "take the write protection away, `echo 1 > /sys/block/DISK/device/rescan`, and plan again",
+        );
+    }
+    let forced = [WriteCache::ForcedOn, WriteCache::ForcedOff].map(WriteCache::word);
+    if device.sct.as_deref().is_some_and(|sct| forced.contains(&sct)) {
+        return refuse(
+            format!("the write cache of {name} is {} by SCT Feature Control: the usual command is accepted and ignored", device.sct.as_deref().unwrap_or_default()),
+            "give it back to the usual command first: `smartctl -s wcache-sct,ata,p /dev/DISK`",
+        );
+    }
+    if device.changeable == Some(false) {
+        return match case.view.transport.as_str() {
+            "virtio" => refuse(
+                format!("the hypervisor does not let this guest switch the cache of {name}"),
+                "change the disk's cache mode on the host, or give it config-wce=on",
+            ),
+            "nvme" | "nvme-fabrics" if drive.declared.is_some() => {
+                refuse(format!("{name} has no volatile write cache that could be switched"), "nothing needs to be changed")
+            }
+            _ => refuse(
+                format!("{name} does not let its write cache be changed"),
+                "ask the maker for a firmware that does, or live with it as it is",
+            ),
+        };
+    }
+    None
+}
+
+/// What shares the disk.
+fn company(case: &Case<'_>) -> Option<Refusal> {
+    let name = &case.block.name;
+    for above in case.inventory.above(name) {
+        let multipath = case.tree.text(&format!("{}/dm/uuid", above.sysfs)).is_ok_and(|uuid| uuid.starts_with("mpath-"));
+        if multipath {
+            return refuse(
+                format!("{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale", above.name),
+                "flush the map (`multipath -f`), change the disk over one path, rescan every other path, and set the map up again",
+            );
+        }
+        let action = case.tree.text(&format!("{}/md/sync_action", above.sysfs)).unwrap_or_default();
+        if !matches!(action.as_str(), "" | "idle" | "frozen") {
+            return refuse(
+                format!("the array {} on {name} is busy: {action}", above.name),
+                format!("wait until /sys/block/{}/md/sync_action says idle, and plan again", above.name),
+            );
+        }
+    }
+    if let [twin, ..] = case.twins {
+        return refuse(
+            format!("{name} and {twin} have the same identity: they are two paths to one disk, or it is not an identity"),
+            "set up multipath for two paths to one disk; give disks of a virtual machine a serial number each",
+        );
+    }
+    if matches!(case.view.transport.as_str(), "fc" | "iscsi" | "nvme-fabrics") || case.drive.registrations > 1 {
+        return refuse(
+            format!("{name} may be shared: other hosts reach it over the same network, and their kernels would not learn of the change"),
+            "change the cache policy of the volume on the storage system",
+        );
+    }
+    None
+}
+
+fn nameless(case: &Case<'_>) -> Option<Refusal> {
+    if case.view.identity.is_some() {
+        return None;
+    }
+    refuse(
+        format!("{} has neither a WWN nor a serial number by which it could be recognised", case.block.name),
+        "give the disk a serial number (in a virtual machine: serial=), or change it by hand",
+    )
+}
+
+/// Findings above a disk that mean that a flush would not reach it. A stale dm table is not among them: enabling loads it
+/// again.
+const DROPPING: [&str; 4] =
+    ["barriers-off", "volatile-overlay", "h9-driver-swallows-flush", "driver-may-swallow-flush"];
+
+/// Why `view` is not brought into `state`: what holds for every change, then what holds for this one. `None` if it can
+/// be, or is there already.
+pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
+    let there = match (view.state, state) {
+        (Found::Off, State::Off) | (Found::On, State::On) | (Found::Protected, State::Protected) => true,
+        _ => false,
+    };
+    if let Some(refusal) = &view.refusal {
+        return Some(refusal.clone());
+    }
+    let enough = view.protection.as_ref().is_some_and(|claim| claim.rank <= ProtectionRank::AdministratorsWord);
+    if state == State::Protected && !enough {
+        return refuse(
+            format!("nobody says that the cache of {} survives a power cut", view.name),
+            "record who says so and until when (`plumb policy claim`), or use the state `on`, in which flushes are sent",
+        );
+    }
+    if there || state == State::Off || view.device.wce == Some(true) {
+        return None;
+    }
+    let dropping = view.findings.iter().find(|finding| DROPPING.contains(&finding.id.as_str()))?;
+    refuse(
+        format!("with the cache of {} on, flushes would be lost on the way: {}", view.name, dropping.sentence),
+        dropping.remedy.clone(),
+    )
+}

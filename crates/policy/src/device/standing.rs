@@ -1,0 +1,158 @@
+//! What the survey says about one disk: the findings of every path that leads over it, without those about its siblings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plumb_path::{Finding, LayerKind, Target, WritePath, survey, survey_path};
+
+use super::inventory::{Block, Inventory};
+use crate::gateway::Gateway;
+
+/// Findings that are about the machine or the measurement and not about a disk's cache.
+const ELSEWHERE: [&str; 5] =
+    ["memory", "unknown-below-the-hypervisor", "path-ends-unseen", "volatile-cache", "lax-order"];
+
+/// The paths that were surveyed, and which of them lead over which layer.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    kernel: Option<String>,
+    paths: Vec<WritePath>,
+    over: BTreeMap<String, Vec<usize>>,
+}
+
+impl Paths {
+    /// Surveys the whole machine once, and then the disks of `wanted` that no place of it leads to.
+    pub(super) fn all(gateway: &dyn Gateway, wanted: &[&Block]) -> Self {
+        let mut paths = Self::default();
+        if let Ok(found) = survey(gateway.tree(), gateway.probe(), &Target::All) {
+            paths.kernel = found.kernel;
+            for path in found.paths {
+                paths.add(path);
+            }
+        }
+        for block in wanted {
+            if !paths.over.contains_key(&block.name) {
+                paths.follow(gateway, &block.name);
+            }
+        }
+        paths
+    }
+
+    /// Surveys what stands on one disk: each mount point, each device that nothing stands on.
+    pub(super) fn of(gateway: &dyn Gateway, inventory: &Inventory, block: &Block) -> Self {
+        let mut paths = Self::default();
+        let mut stack = inventory.above(&block.name);
+        stack.push(block);
+        for top in stack {
+            for (point, _) in &top.mounts {
+                paths.follow(gateway, point);
+            }
+            if top.mounts.is_empty() && top.above.is_empty() {
+                paths.follow(gateway, &top.name);
+            }
+        }
+        if !paths.over.contains_key(&block.name) {
+            paths.follow(gateway, &block.name);
+        }
+        paths
+    }
+
+    fn follow(&mut self, gateway: &dyn Gateway, target: &str) {
+        if let Ok(path) = survey_path(gateway.tree(), gateway.probe(), target) {
+            self.add(path);
+        }
+    }
+
+    fn add(&mut self, path: WritePath) {
+        let index = self.paths.len();
+        for layer in &path.layers {
+            self.over.entry(layer.name.clone()).or_default().push(index);
+        }
+        self.paths.push(path);
+    }
+
+    /// The kind of a layer.
+    pub(super) fn kind(&self, name: &str) -> Option<LayerKind> {
+        let path = &self.paths[*self.over.get(name)?.first()?];
+        path.layers.iter().find(|layer| layer.name == name).map(|layer| layer.kind)
+    }
+
+    /// What was found about `disk`, about what is below it and about what stands on it.
+    pub(super) fn findings(&self, disk: &str) -> Vec<Finding> {
+        let mut found: Vec<Finding> = Vec::new();
+        for index in self.over.get(disk).into_iter().flatten() {
+            let path = &self.paths[*index];
+            let near = connected(path, disk);
+            for finding in &path.findings {
+                let known = found.iter().any(|known| known.id == finding.id && known.sentence == finding.sentence);
+                if !known && !ELSEWHERE.contains(&finding.id.as_str()) && concerns(finding, &near) {
+                    found.push(finding.clone());
+                }
+            }
+        }
+        found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        found
+    }
+}
+
+/// The names of the layers above and below `disk` on a path, with its own.
+fn connected<'a>(path: &'a WritePath, disk: &'a str) -> BTreeSet<&'a str> {
+    let mut near = BTreeSet::from([disk]);
+    // Layers are in order, each before those below it: one pass down, one pass up.
+    for layer in &path.layers {
+        if near.contains(layer.name.as_str()) {
+            near.extend(layer.below.iter().map(String::as_str));
+        }
+    }
+    let mut above = BTreeSet::from([disk]);
+    for layer in path.layers.iter().rev() {
+        if layer.below.iter().any(|below| above.contains(below.as_str())) {
+            above.insert(&layer.name);
+        }
+    }
+    near.extend(above);
+    near
+}
+
+/// Findings name the layers that they are about in their sentence, the first four of them.
+fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
+    let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_');
+    let names = |text: &str, name: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            boundary(text[..at].chars().next_back()) && boundary(text[at + name.len()..].chars().next())
+        })
+    };
+    let many = finding.sentence.contains(" more ");
+    many || near.iter().any(|name| names(&finding.sentence, name))
+}
+
+impl Paths {
+    /// The kernel's release, as the survey read it.
+    pub(super) fn kernel(&self) -> Option<&str> {
+        self.kernel.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_path::Severity;
+
+    use super::*;
+
+    #[test]
+    fn a_finding_is_about_the_layers_that_its_sentence_names() {
+        let finding = |sentence: &str| Finding {
+            id: "x".to_owned(),
+            severity: Severity::Danger,
+            sentence: sentence.to_owned(),
+            evidence: Vec::new(),
+            remedy: String::new(),
+        };
+        let near = BTreeSet::from(["sda", "dm-1"]);
+        assert!(concerns(&finding("sda has its write cache on"), &near));
+        assert!(concerns(&finding("A flush ends at dm-1 while"), &near));
+        assert!(concerns(&finding("sdb, sdc, sdd, sde and 8 more have"), &near));
+        for other in ["sdaa has its", "dm-10 was set up", "xsda and sdb"] {
+            assert!(!concerns(&finding(other), &near), "{other}");
+        }
+    }
+}

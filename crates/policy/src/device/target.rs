@@ -1,0 +1,90 @@
+//! What a user means by a name: a kernel name, a node of /dev or a link to one, or a path on a file system.
+
+use plumb_linux::tree::{FileKind, Tree, mountinfo};
+
+use super::inventory::{Block, Inventory};
+use crate::state::Found;
+use crate::view::{DeviceSide, DeviceView, KernelSide, Refusal};
+
+/// A name that stands for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{target}` is no block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all")]
+pub struct UnknownDevice {
+    /// What was named.
+    pub target: String,
+}
+
+/// What a name stands for.
+pub(super) enum Meant<'a> {
+    /// A block device.
+    Block(&'a Block),
+    /// A path on a file system, as a view that is of state `none`.
+    Path(Box<DeviceView>),
+}
+
+/// Finds what `target` stands for.
+///
+/// # Errors
+/// [`UnknownDevice`].
+pub(super) fn meant<'a>(
+    tree: &dyn Tree,
+    inventory: &'a Inventory,
+    target: &str,
+) -> Result<Meant<'a>, UnknownDevice> {
+    let plain = target.strip_prefix("/dev/").unwrap_or(target).replace('/', "!");
+    if let Some(block) = inventory.get(&plain) {
+        return Ok(Meant::Block(block));
+    }
+    let unknown = || UnknownDevice { target: target.to_owned() };
+    let path = tree.canonical(target).map_err(|_| unknown())?;
+    let stat = tree.stat(&path).ok();
+    if let Some(number) = stat.filter(|stat| stat.kind == FileKind::Block).and_then(|stat| stat.node) {
+        return inventory.by_number(number).map(Meant::Block).ok_or_else(unknown);
+    }
+    if let Some(block) = path.strip_prefix("/dev/").and_then(|name| inventory.get(&name.replace('/', "!"))) {
+        return Ok(Meant::Block(block));
+    }
+    if path.starts_with("/dev/") {
+        return Err(unknown());
+    }
+    Ok(Meant::Path(Box::new(on_file_system(tree, inventory, target, &path))))
+}
+
+fn on_file_system(tree: &dyn Tree, inventory: &Inventory, target: &str, path: &str) -> DeviceView {
+    let mounts = tree.read("/proc/self/mountinfo").map(|bytes| mountinfo::parse(&bytes)).unwrap_or_default();
+    let above = |point: &str| {
+        point == "/" || path == point || path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let mount = mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len());
+    let kind = mount.map_or("path", |mount| mount.kind.as_str());
+    let device = mount.and_then(|mount| inventory.by_number(mount.device)).map(|block| block.name.as_str());
+    let remedy = match device {
+        Some(device) => format!("name the disk below {device}; `plumb survey {target}` shows the way to it"),
+        None => "change the disks on the machine that has them; `plumb survey` shows what can be seen from here".to_owned(),
+    };
+    DeviceView {
+        name: target.to_owned(),
+        identity: None,
+        transport: kind.to_owned(),
+        vendor: None,
+        model: None,
+        serial: None,
+        size: None,
+        rotational: None,
+        state: Found::None,
+        device: DeviceSide {
+            wce_unknown_because: Some("a path has no write cache of its own".to_owned()),
+            mechanism: "none".to_owned(),
+            ..DeviceSide::default()
+        },
+        kernel: KernelSide::default(),
+        holders: Vec::new(),
+        port: String::new(),
+        redundancy_groups: Vec::new(),
+        protection: None,
+        health: Vec::new(),
+        findings: Vec::new(),
+        changeable_by: "nobody: a path is no disk".to_owned(),
+        refusal: Some(Refusal { reason: format!("{target} is a path on {kind}, not a disk"), remedy }),
+    }
+}

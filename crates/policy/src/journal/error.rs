@@ -1,0 +1,59 @@
+//! What can be wrong with a journal.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A journal that cannot be written, read or trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file system refused or failed. Nothing further was changed.
+    #[error("cannot {operation} {}", path.display())]
+    Io {
+        /// What was done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Another apply, resume or rollback runs.
+    #[error("{} is held by another plumb (process {holder}): wait for it, or stop it", path.display())]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+        /// What the lock says of its holder.
+        holder: String,
+    },
+    /// There is no journal of this name.
+    #[error("{} holds no snapshot and journal: nothing was changed by it, there is nothing to undo", path.display())]
+    NotBegun {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// A record is damaged and others follow, or a record is missing.
+    #[error("{}, line {line} (byte {offset}): {what}; it is not what plumb wrote, and nothing is done by it", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Where the line begins.
+        offset: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// An earlier record could not be made durable.
+    #[error("{}: an earlier record could not be made durable, so nothing further is changed", path.display())]
+    Latched {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A record or a snapshot cannot be put into words. Cannot happen with what plumb writes.
+    #[error("cannot encode a record of {}", path.display())]
+    Encode {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+}

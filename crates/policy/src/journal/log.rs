@@ -1,0 +1,146 @@
+//! A journal that is written, or read again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::JournalError;
+use super::line::{decode, encode};
+use super::record::{Entry, Record};
+use super::snapshot::Snapshot;
+use super::store::{DirectoryStore, JournalStore, io_error};
+use crate::digest::sha256_hex;
+use crate::moment::now_text;
+
+const SNAPSHOT: &str = "snapshot.json";
+const LOG: &str = "journal.log";
+
+/// The journal of one apply.
+pub struct Journal {
+    store: Box<dyn JournalStore>,
+    snapshot: Snapshot,
+    entries: Vec<Entry>,
+    latched: bool,
+}
+
+impl Journal {
+    /// Writes the snapshot and the first record. When this returns, both are durable, and changes may follow.
+    ///
+    /// # Errors
+    /// If one of them could not be made durable: then nothing may be changed.
+    pub fn begin(mut store: Box<dyn JournalStore>, snapshot: Snapshot) -> Result<Self, JournalError> {
+        let place = store.place();
+        let bytes = serde_json::to_vec_pretty(&snapshot)
+            .map_err(|source| JournalError::Encode { path: place, source })?;
+        store.replace(SNAPSHOT, &bytes)?;
+        let begun = Record::Begun { plan: snapshot.plan.hash.clone(), snapshot: sha256_hex(&bytes) };
+        let mut journal = Self { store, snapshot, entries: Vec::new(), latched: false };
+        journal.record(begun)?;
+        Ok(journal)
+    }
+
+    /// Reads a journal again. A torn tail is cut off, durably, so that new records follow whole ones.
+    ///
+    /// # Errors
+    /// [`JournalError::NotBegun`] if nothing was changed by it, [`JournalError::Corrupt`] if it is not as it was written.
+    pub fn reopen(mut store: Box<dyn JournalStore>) -> Result<Self, JournalError> {
+        let place = store.place();
+        let not_begun = || JournalError::NotBegun { path: place.clone() };
+        let snapshot_bytes = store.read(SNAPSHOT)?.ok_or_else(not_begun)?;
+        let log = store.read(LOG)?.ok_or_else(not_begun)?;
+        let decoded = decode(&log).map_err(|damage| JournalError::Corrupt {
+            path: place.join(LOG),
+            line: damage.line,
+            offset: damage.offset,
+            what: damage.what,
+        })?;
+        let snapshot = match decoded.entries.first().map(|entry| &entry.record) {
+            None => return Err(not_begun()),
+            Some(Record::Begun { snapshot, .. }) => read_snapshot(&place, &snapshot_bytes, snapshot)?,
+            Some(_) => return Err(corrupt(&place.join(LOG), "it does not begin with `begun`".to_owned())),
+        };
+        if decoded.whole_bytes < log.len() {
+            store.replace(LOG, &log[..decoded.whole_bytes])?;
+        }
+        Ok(Self { store, snapshot, entries: decoded.entries, latched: false })
+    }
+
+    /// Opens the journal in `directory`.
+    ///
+    /// # Errors
+    /// As [`Journal::reopen`].
+    pub fn open(directory: &Path) -> Result<Self, JournalError> {
+        Self::reopen(Box::new(DirectoryStore::open(directory)?))
+    }
+
+    /// Its directory.
+    pub fn place(&self) -> PathBuf {
+        self.store.place()
+    }
+
+    /// Everything as it was.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// All records so far.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Adds a record, which is durable when this returns.
+    ///
+    /// # Errors
+    /// If it could not be made durable; every later call then fails, too.
+    pub fn record(&mut self, record: Record) -> Result<(), JournalError> {
+        if self.latched {
+            return Err(JournalError::Latched { path: self.place() });
+        }
+        let entry = Entry { n: self.entries.len() as u64, at: now_text(), record };
+        let line = encode(&entry).map_err(|source| JournalError::Encode { path: self.place(), source })?;
+        // A failed sync is reported once and then forgotten by the kernel: trying again would prove nothing.
+        self.latched = true;
+        self.store.append(LOG, &line)?;
+        self.latched = false;
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+fn read_snapshot(place: &Path, bytes: &[u8], sum: &str) -> Result<Snapshot, JournalError> {
+    let path = place.join(SNAPSHOT);
+    if sha256_hex(bytes) != sum {
+        return Err(corrupt(&path, "it does not match the sum in the journal".to_owned()));
+    }
+    serde_json::from_slice(bytes).map_err(|error| corrupt(&path, error.to_string()))
+}
+
+fn corrupt(path: &Path, what: String) -> JournalError {
+    JournalError::Corrupt { path: path.to_owned(), line: 1, offset: 0, what }
+}
+
+/// The journals below `root`, oldest first.
+///
+/// # Errors
+/// If the directory cannot be read. One that does not exist holds none.
+pub fn list(root: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(io_error("list", root, source)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| io_error("list", root, source))?.path();
+        if path.join(SNAPSHOT).is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").field("place", &self.place()).field("records", &self.entries.len()).finish()
+    }
+}

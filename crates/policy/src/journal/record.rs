@@ -1,0 +1,106 @@
+//! What a journal says.
+
+use serde::{Deserialize, Serialize};
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number, from 0 without a gap.
+    pub n: u64,
+    /// When it was written: RFC 3339.
+    pub at: String,
+    /// What it says.
+    #[serde(flatten)]
+    pub record: Record,
+}
+
+/// Forwards to what was planned, or back to what was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Towards the state that was asked for.
+    Apply,
+    /// Back to the snapshot.
+    Rollback,
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+pub enum Record {
+    /// The snapshot is durable; changes may follow.
+    Begun {
+        /// The hash of the plan.
+        plan: String,
+        /// SHA-256 of the snapshot's file.
+        snapshot: String,
+    },
+    /// A resume or a rollback goes on with this journal.
+    Reopened {
+        /// What it is about to do.
+        phase: Phase,
+        /// The boot that it runs in.
+        boot_id: String,
+    },
+    /// A step is about to be carried out.
+    Intent {
+        /// Which way.
+        phase: Phase,
+        /// The disk's name.
+        disk: String,
+        /// The step's number for this disk, from 0.
+        step: usize,
+        /// The step in words.
+        words: String,
+        /// What is sent or written.
+        bytes: String,
+    },
+    /// The step before was carried out, and the device or the kernel took it.
+    Done {
+        /// Which way.
+        phase: Phase,
+        /// The disk's name.
+        disk: String,
+        /// The step's number.
+        step: usize,
+    },
+    /// The step before was refused, or failed.
+    StepFailed {
+        /// Which way.
+        phase: Phase,
+        /// The disk's name.
+        disk: String,
+        /// The step's number.
+        step: usize,
+        /// Why.
+        error: String,
+    },
+    /// The device and the kernel were read back and are as they should be.
+    Verified {
+        /// Which way.
+        phase: Phase,
+        /// The disk's name.
+        disk: String,
+    },
+    /// They are not.
+    Mismatch {
+        /// Which way.
+        phase: Phase,
+        /// The disk's name.
+        disk: String,
+        /// What was expected and what was found.
+        found: String,
+    },
+    /// It ended before all was done.
+    Stopped {
+        /// Which way.
+        phase: Phase,
+        /// Why.
+        why: String,
+    },
+    /// All was done and verified.
+    Complete {
+        /// Which way.
+        phase: Phase,
+    },
+}

@@ -1,0 +1,41 @@
+//! The write-cache policy of drives: read, planned, changed in waves, read back, restored, made to last.
+//!
+//! ```text
+//!   show ◄── view::DeviceView ◄── device (ATA, SCSI, NVMe, virtio, sysfs, holders, protection) ◄── gateway::Gateway (reads)
+//!                 │
+//!   select (--where) ──► plan::Plan (changes in order, refusals, hash) ──► apply ──► mechanism ──► Gateway (changes)
+//!                                                                           │  ▲
+//!                                                            journal (snapshot first, fsynced) ──► rollback, verify
+//! ```
+//!
+//! Invariants:
+//! 1. Only [`gateway::Gateway::carry_out`] changes anything, and it checks the identity of the disk on the descriptor that
+//!    it then uses.
+//! 2. What a change has done is known from reading back the device and the kernel, never from its having been asked.
+//! 3. Everything that is needed to go back is on stable storage before the first change.
+
+pub mod device;
+pub mod explain;
+pub mod gateway;
+pub mod mechanism;
+pub mod state;
+pub mod view;
+pub mod wire;
+pub mod apply;
+pub mod claims;
+pub mod error;
+pub mod heal;
+pub mod journal;
+pub mod observe;
+pub mod persist;
+pub mod plan;
+pub mod rollback;
+pub mod select;
+pub mod verify;
+pub mod watch;
+pub mod waves;
+mod digest;
+mod durable_file;
+mod moment;
+#[cfg(test)]
+mod view_sample;

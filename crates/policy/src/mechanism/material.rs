@@ -1,0 +1,122 @@
+//! What planning a change is made from: read once, then pure.
+
+use plumb_linux::probe::{PageControl, ProbedDevice, Request};
+use serde::{Deserialize, Serialize};
+
+use crate::device::{BlockKind, Reader, kernel_paths};
+use crate::gateway::{Disk, Gateway};
+use crate::view::{DeviceView, Refusal};
+
+/// The command set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// MODE SELECT.
+    Scsi,
+    /// SET FEATURES, through libata or a SAS adapter that translates.
+    Ata,
+    /// Set Features 06h.
+    Nvme,
+    /// `cache_type` of virtio-blk.
+    Virtio,
+}
+
+/// A dm device above a disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Above {
+    /// The dm device.
+    pub disk: Disk,
+    /// Its queue/write_cache.
+    pub write_cache: String,
+}
+
+/// What is known of a disk that is to be changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Material {
+    /// The disk.
+    pub disk: Disk,
+    /// How it is switched.
+    pub kind: Kind,
+    /// Its answer to MODE SENSE(10) for the caching page, current values.
+    pub mode_page: Option<Vec<u8>>,
+    /// Whether its cache is on.
+    pub wce: bool,
+    /// What it starts with after a power cut, where it can tell.
+    pub saved: Option<bool>,
+    /// Whether it can save.
+    pub saveable: bool,
+    /// The path of queue/write_cache.
+    pub write_cache: String,
+    /// What it says.
+    pub write_cache_says: Option<String>,
+    /// The path of cache_type.
+    pub cache_type: Option<String>,
+    /// What it says.
+    pub cache_type_says: Option<String>,
+    /// The path of the attribute that makes sd read the drive again.
+    pub rescan: Option<String>,
+    /// The dm devices above, each after those below it.
+    pub above: Vec<Above>,
+}
+
+impl Material {
+    /// Reads what is needed to change the disk of `view`, which was read just now.
+    ///
+    /// # Errors
+    /// The [`Refusal`] of the view, or one that names what is missing.
+    pub fn read(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Result<Self, Refusal> {
+        if let Some(refusal) = &view.refusal {
+            return Err(refusal.clone());
+        }
+        let gone = || Refusal {
+            reason: format!("{} is not there any more, or has lost its identity", view.name),
+            remedy: "run `plumb policy show --all` and plan again".to_owned(),
+        };
+        let block = reader.inventory().get(&view.name).ok_or_else(gone)?;
+        let identity = view.identity.clone().ok_or_else(gone)?;
+        let wce = view.device.wce.ok_or_else(gone)?;
+        let disk = Disk { name: view.name.clone(), number: block.number, identity };
+        let kind = kind_of(view);
+        let asked = ProbedDevice { name: &disk.name, number: disk.number };
+        let page = || gateway.probe().ask(asked, Request::CachingPage(PageControl::Current)).ok();
+        let paths = kernel_paths(gateway.tree(), block);
+        Ok(Self {
+            kind,
+            mode_page: if kind == Kind::Scsi { page() } else { None },
+            wce,
+            saved: view.device.saved,
+            saveable: view.device.saveable == Some(true),
+            write_cache: paths.write_cache,
+            write_cache_says: view.kernel.write_cache.clone(),
+            cache_type: paths.cache_type,
+            cache_type_says: view.kernel.cache_type.clone(),
+            rescan: paths.rescan,
+            above: above(gateway, reader, view)?,
+            disk,
+        })
+    }
+}
+
+fn kind_of(view: &DeviceView) -> Kind {
+    match view.device.mechanism.as_str() {
+        "nvme-feature" => Kind::Nvme,
+        "virtio-config" => Kind::Virtio,
+        "ata-identify" => Kind::Ata,
+        _ => Kind::Scsi,
+    }
+}
+
+fn above(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Result<Vec<Above>, Refusal> {
+    let mut above = Vec::new();
+    for block in reader.inventory().above(&view.name) {
+        if block.kind != BlockKind::DeviceMapper {
+            continue;
+        }
+        let disk = reader.disk(&block.name).ok_or_else(|| Refusal {
+            reason: format!("{} stands on {} and has no uuid by which it could be recognised", block.name, view.name),
+            remedy: format!("set {} up again with a uuid (`dmsetup create --uuid`)", block.name),
+        })?;
+        above.push(Above { disk, write_cache: kernel_paths(gateway.tree(), block).write_cache });
+    }
+    Ok(above)
+}

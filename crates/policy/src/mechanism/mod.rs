@@ -1,0 +1,55 @@
+//! How a write cache is switched, for each kind of disk: which steps in which order, and how it is known that they have
+//! done what they should.
+//!
+//! Planning is pure: [`Material`] holds what was read, [`steps`] and [`heal`] turn it into [`Step`]s, which can be
+//! printed with their bytes ([`crate::explain`]), written into a plan, and carried out one by one by [`execute`].
+//! [`settle`] then reads the device and the kernel back until they agree with the [`Goal`].
+
+mod execute;
+mod material;
+mod read_back;
+mod steps;
+
+pub use execute::{Execution, execute};
+pub use material::{Above, Kind, Material};
+pub use read_back::{Disagreement, Outcome, ReadBack, disagreements, read_back, settle};
+pub use steps::{heal, release_sct, steps};
+
+use serde::{Deserialize, Serialize};
+
+use crate::gateway::{Change, Disk};
+use crate::state::State;
+
+/// What a disk is to be brought to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goal {
+    /// The state.
+    pub state: State,
+    /// What the drive itself is to start with after a power cut; `None`: whatever it started with until now. Only for
+    /// drives that can save. An ATA drive can save the value of `state` alone.
+    pub saved: Option<bool>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The disk, or the dm device above it.
+    pub disk: Disk,
+    /// What is done.
+    pub change: Change,
+    /// What for, in a few words.
+    pub why: String,
+    /// Left out if, when its turn comes, this holds already.
+    pub only_unless: Option<Condition>,
+    /// EINVAL is taken for an answer: what was achieved is seen when reading back.
+    pub may_be_refused: bool,
+}
+
+/// What a file of the kernel says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Its absolute path.
+    pub path: String,
+    /// Its text.
+    pub says: String,
+}

@@ -1,0 +1,182 @@
+//! Reading back: what the device and the kernel say now, and whether that is what was wanted.
+
+use plumb_block::Nanos;
+use plumb_linux::probe::wire::{ata_identify, caching_page, nvme};
+use plumb_linux::probe::{PageControl, ProbedDevice, Request};
+use plumb_linux::tree::Tree;
+use serde::{Deserialize, Serialize};
+
+use super::{Goal, Kind, Material};
+use crate::gateway::{Gateway, Query};
+use crate::state::State;
+use crate::wire::{ata, sct, sense};
+
+/// libata reads a drive again within 32 ms of a change; this is for slow adapters.
+const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
+const POLL: Nanos = Nanos(4_000_000);
+
+/// What the device and the kernel say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadBack {
+    /// Whether the drive's cache is on; null if it did not answer.
+    pub wce: Option<bool>,
+    /// What it starts with after a power cut: the saved value, for ATA what SCT forces.
+    pub saved: Option<bool>,
+    /// queue/write_cache.
+    pub write_cache: Option<String>,
+    /// cache_type.
+    pub cache_type: Option<String>,
+    /// The names of the dm devices above that drop flushes.
+    pub dropping_above: Vec<String>,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disagreement {
+    /// What was read.
+    pub what: String,
+    /// What it says.
+    pub found: String,
+    /// What it should say.
+    pub expected: String,
+}
+
+/// How waiting for agreement ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was read last.
+    pub found: ReadBack,
+    /// How it differs from the goal; empty if it does not.
+    pub disagreements: Vec<Disagreement>,
+    /// How long it took.
+    pub waited: Nanos,
+}
+
+/// Asks the device and the kernel.
+pub fn read_back(gateway: &dyn Gateway, material: &Material) -> ReadBack {
+    let text = |path: &str| gateway.tree().text(path).ok();
+    let asked = Asked { gateway, material };
+    ReadBack {
+        wce: asked.wce(),
+        saved: asked.saved(),
+        write_cache: text(&material.write_cache),
+        cache_type: material.cache_type.as_deref().and_then(text),
+        dropping_above: dropping(gateway.tree(), material),
+    }
+}
+
+fn dropping(tree: &dyn Tree, material: &Material) -> Vec<String> {
+    let dropping = material.above.iter().filter(|above| tree.text(&above.write_cache).as_deref() == Ok("write through"));
+    dropping.map(|above| above.disk.name.clone()).collect()
+}
+
+struct Asked<'a> {
+    gateway: &'a dyn Gateway,
+    material: &'a Material,
+}
+
+impl Asked<'_> {
+    fn probe(&self, request: Request) -> Option<Vec<u8>> {
+        let disk = &self.material.disk;
+        self.gateway.probe().ask(ProbedDevice { name: &disk.name, number: disk.number }, request).ok()
+    }
+
+    fn wce(&self) -> Option<bool> {
+        match self.material.kind {
+            Kind::Scsi => {
+                let answer = self.probe(Request::CachingPage(PageControl::Current))?;
+                caching_page::parse(&answer).map(|page| page.write_cache)
+            }
+            Kind::Ata => ata_identify::parse(&self.probe(Request::AtaIdentify)?)?.write_cache_enabled,
+            Kind::Nvme => nvme::write_cache_enabled(&self.probe(Request::NvmeWriteCache(PageControl::Current))?),
+            Kind::Virtio => {
+                let says = self.gateway.tree().text(self.material.cache_type.as_deref()?).ok()?;
+                match says.as_str() {
+                    "write back" => Some(true),
+                    "write through" => Some(false),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn saved(&self) -> Option<bool> {
+        if !self.material.saveable {
+            return None;
+        }
+        match self.material.kind {
+            Kind::Scsi => {
+                let answer = self.probe(Request::CachingPage(PageControl::Saved))?;
+                caching_page::parse(&answer).map(|page| page.write_cache)
+            }
+            Kind::Nvme => nvme::write_cache_enabled(&self.probe(Request::NvmeWriteCache(PageControl::Saved))?),
+            Kind::Ata => {
+                let query = Query::ScsiSense { cdb: ata::write_log(sct::LOG).to_vec(), data: sct::ask_state() };
+                let sensed = self.gateway.ask(&self.material.disk, &query).ok()?;
+                match sct::state(sense::ata_status(&sensed)?)? {
+                    sct::WriteCache::ForcedOn => Some(true),
+                    sct::WriteCache::ForcedOff => Some(false),
+                    sct::WriteCache::AtaControlled => None,
+                }
+            }
+            Kind::Virtio => None,
+        }
+    }
+}
+
+/// How `found` differs from `goal`.
+pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreement> {
+    let mut list = Vec::new();
+    let mut expect = |what: &str, holds: bool, said: String, expected: &str| {
+        if !holds {
+            list.push(Disagreement { what: what.to_owned(), found: said, expected: expected.to_owned() });
+        }
+    };
+    let word = |value: Option<bool>| match value {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => "no answer",
+    };
+    let on = goal.state != State::Off;
+    expect("the write cache of the device", found.wce == Some(on), word(found.wce).to_owned(), word(Some(on)));
+    if goal.saved.is_some() {
+        let holds = found.saved == goal.saved;
+        expect("what the device starts with", holds, word(found.saved).to_owned(), word(goal.saved));
+    }
+    let says = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
+    if let Some(cache_type) = &found.cache_type {
+        let holds = cache_type.starts_with("write back") == on;
+        expect("cache_type", holds, cache_type.clone(), if on { "write back" } else { "write through" });
+    }
+    let queue = found.write_cache.as_deref();
+    match goal.state {
+        // The kernel never learns that the cache of an NVMe drive is off (H7): it sends flushes in vain.
+        State::Off if kind == Kind::Nvme => {}
+        State::Off | State::Protected => {
+            expect("queue/write_cache", queue == Some("write through"), says(&found.write_cache), "write through");
+        }
+        State::On => {
+            expect("queue/write_cache", queue == Some("write back"), says(&found.write_cache), "write back");
+        }
+    }
+    if goal.state == State::On {
+        for name in &found.dropping_above {
+            expect(&format!("queue/write_cache of {name}"), false, "write through".to_owned(), "write back");
+        }
+    }
+    list
+}
+
+/// Reads back until device and kernel agree with `goal`, at most two seconds.
+pub fn settle(gateway: &dyn Gateway, material: &Material, goal: Goal) -> Outcome {
+    let start = gateway.now();
+    loop {
+        let found = read_back(gateway, material);
+        let disagreements = disagreements(material.kind, goal, &found);
+        let waited = Nanos(gateway.now().0.saturating_sub(start.0));
+        if disagreements.is_empty() || waited >= SETTLE_MAX {
+            return Outcome { found, disagreements, waited };
+        }
+        gateway.sleep(POLL);
+    }
+}

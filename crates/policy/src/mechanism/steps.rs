@@ -1,0 +1,260 @@
+//! Which steps, in which order.
+//!
+//! Off: flushes are let through again, flush, set, flush, the kernel reads the drive again. On: set (by `cache_type`,
+//! which sets and reads again in one), the kernel's view to write back, stale dm tables loaded again, flush. Protected:
+//! on, and as the last step the kernel is told to keep flushes to itself. Whatever order a power cut finds, the kernel
+//! believes in a volatile cache at least as long as there is one, but for the step that is asked for.
+
+use super::{Above, Condition, Goal, Kind, Material, Step};
+use crate::gateway::{Change, Disk};
+use crate::state::State;
+use crate::view::Refusal;
+use crate::wire::{ata, mode_page, nvme_command, sct};
+
+const WRITE_BACK: &str = "write back";
+const WRITE_THROUGH: &str = "write through";
+
+/// The steps that bring a disk to `goal`; none if it is there.
+///
+/// # Errors
+/// A [`Refusal`] if the drive cannot do what is asked: save, or both save one value and use another on ATA.
+pub fn steps(material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
+    if is_there(material, goal) {
+        return Ok(Vec::new());
+    }
+    let mut plan = Plan { material, steps: Vec::new() };
+    plan.may_save(goal)?;
+    if goal.state == State::Off {
+        plan.off(goal)?;
+    } else {
+        plan.on(goal)?;
+    }
+    Ok(plan.steps)
+}
+
+/// The steps that make the kernel and the stack above see a cache that is on (traps H1 to H5); none if it is off: then
+/// whatever the kernel believes loses nothing.
+pub fn heal(material: &Material) -> Vec<Step> {
+    let mut plan = Plan { material, steps: Vec::new() };
+    if material.wce {
+        plan.write_back(true);
+        plan.look_again();
+        plan.write_back(true);
+        plan.reload();
+        plan.flush("what was written while flushes were lost is made durable");
+    }
+    plan.steps
+}
+
+/// The step that gives the write cache of an ATA drive back to SET FEATURES, for good.
+pub fn release_sct(disk: &Disk) -> Step {
+    let change =
+        Change::Scsi { cdb: ata::write_log(sct::LOG).to_vec(), data: sct::set(sct::WriteCache::AtaControlled, true) };
+    step(disk, change, "the write cache is given back to SET FEATURES")
+}
+
+/// Rule 5: equal means nothing to do.
+fn is_there(material: &Material, goal: Goal) -> bool {
+    let queue = material.write_cache_says.as_deref();
+    let cache_type = material.cache_type_says.as_deref().map(|says| says.starts_with(WRITE_BACK));
+    let kernel = match goal.state {
+        // A kernel that believes in a cache that is off sends flushes in vain, no more; NVMe is always so (H7).
+        State::Off => material.kind == Kind::Nvme || (queue == Some(WRITE_THROUGH) && cache_type != Some(true)),
+        State::On => queue == Some(WRITE_BACK) && cache_type != Some(false),
+        State::Protected => queue == Some(WRITE_THROUGH) && cache_type != Some(false),
+    };
+    let saved = goal.saved.is_none() || goal.saved == material.saved;
+    material.wce == (goal.state != State::Off) && kernel && saved
+}
+
+fn step(disk: &Disk, change: Change, why: &str) -> Step {
+    Step { disk: disk.clone(), change, why: why.to_owned(), only_unless: None, may_be_refused: false }
+}
+
+struct Plan<'a> {
+    material: &'a Material,
+    steps: Vec<Step>,
+}
+
+impl Plan<'_> {
+    fn add(&mut self, change: Change, why: &str) -> &mut Step {
+        self.steps.push(step(&self.material.disk, change, why));
+        let last = self.steps.len() - 1;
+        &mut self.steps[last]
+    }
+
+    fn flush(&mut self, why: &str) {
+        self.add(Change::Flush, why);
+    }
+
+    fn may_save(&self, goal: Goal) -> Result<(), Refusal> {
+        let Some(saved) = goal.saved else { return Ok(()) };
+        let name = &self.material.disk.name;
+        if !self.material.saveable {
+            return Err(Refusal {
+                reason: format!("{name} cannot save its setting"),
+                remedy: "leave saving to plumb: `plumb policy persist` writes a udev rule and a unit".to_owned(),
+            });
+        }
+        if self.material.kind == Kind::Ata && saved != (goal.state != State::Off) {
+            return Err(Refusal {
+                reason: format!("{name} saves by SCT, which forces the cache to what is saved"),
+                remedy: "save the state that is set, or do not save".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn off(&mut self, goal: Goal) -> Result<(), Refusal> {
+        if self.material.wce {
+            // A flag that was left on the queue would be a trap for whoever switches the cache on again.
+            self.write_back(true);
+            self.flush("all that is in the cache is made durable");
+        }
+        self.set(goal)?;
+        self.flush("nothing is left that was acknowledged meanwhile");
+        self.look_again();
+        Ok(())
+    }
+
+    fn on(&mut self, goal: Goal) -> Result<(), Refusal> {
+        let protected = goal.state == State::Protected;
+        let healed_first = self.material.wce && !protected;
+        if healed_first {
+            self.write_back(true);
+        }
+        self.set(goal)?;
+        self.look_again();
+        if !protected || self.material.write_cache_says.as_deref() != Some(WRITE_THROUGH) {
+            self.write_back(true);
+        }
+        self.reload();
+        self.flush("what was written before the kernel knew of the cache is made durable");
+        if protected {
+            let change = self.queue(WRITE_THROUGH);
+            let unless = self.unless(&self.material.write_cache.clone(), WRITE_THROUGH);
+            self.add(change, "flushes are kept from the drive, as was asked for").only_unless = Some(unless);
+        }
+        Ok(())
+    }
+
+    /// Sets the drive: first the saved value with the current one, then the current one if it is another.
+    fn set(&mut self, goal: Goal) -> Result<(), Refusal> {
+        let wce = goal.state != State::Off;
+        let mut now = self.material.wce;
+        if let Some(saved) = goal.saved
+            && goal.saved != self.material.saved
+        {
+            self.set_saved(saved)?;
+            now = saved;
+        }
+        if now == wce {
+            return Ok(());
+        }
+        let why = if wce { "the write cache is switched on" } else { "the write cache is switched off" };
+        match self.material.kind {
+            Kind::Nvme => {
+                self.add(Change::NvmeAdmin(nvme_command::set_write_cache(wce, false)), why);
+            }
+            Kind::Virtio => self.cache_type(wce, why)?,
+            // `cache_type` saves whenever the drive can (SP=1 with PS=1), which was not asked for.
+            Kind::Scsi | Kind::Ata if wce && self.prefers_cache_type() => self.cache_type(true, why)?,
+            Kind::Scsi => self.mode_select(wce, mode_page::Save::No, why)?,
+            Kind::Ata => {
+                self.add(Change::Scsi { cdb: ata::set_write_cache(wce).to_vec(), data: Vec::new() }, why);
+            }
+        }
+        Ok(())
+    }
+
+    /// A `cache_type` that says write back already is stale: some controllers refuse the same value again.
+    fn prefers_cache_type(&self) -> bool {
+        let stale = self.material.cache_type_says.as_deref().is_none_or(|says| says.starts_with(WRITE_BACK));
+        let saves = self.material.kind == Kind::Scsi && self.material.saveable;
+        self.material.cache_type.is_some() && !stale && !saves
+    }
+
+    fn set_saved(&mut self, saved: bool) -> Result<(), Refusal> {
+        let why = if saved { "on, also after a power cut" } else { "off, also after a power cut" };
+        match self.material.kind {
+            Kind::Nvme => {
+                self.add(Change::NvmeAdmin(nvme_command::set_write_cache(saved, true)), why);
+            }
+            Kind::Scsi => self.mode_select(saved, mode_page::Save::Yes, why)?,
+            Kind::Ata => {
+                let state = if saved { sct::WriteCache::ForcedOn } else { sct::WriteCache::ForcedOff };
+                let cdb = ata::write_log(sct::LOG).to_vec();
+                self.add(Change::Scsi { cdb, data: sct::set(state, true) }, why);
+                // Ignored by the drive now, but it makes libata read IDENTIFY again.
+                let cdb = ata::set_write_cache(saved).to_vec();
+                self.add(Change::Scsi { cdb, data: Vec::new() }, "the kernel takes notice");
+            }
+            Kind::Virtio => return Err(self.cannot("a virtio disk saves nothing", "persist the setting on the host")),
+        }
+        Ok(())
+    }
+
+    fn mode_select(&mut self, wce: bool, save: mode_page::Save, why: &str) -> Result<(), Refusal> {
+        let answer = self.material.mode_page.as_deref().unwrap_or_default();
+        let Some(command) = mode_page::select(answer, wce, save) else {
+            let reason = format!("the caching page of {} is not whole", self.material.disk.name);
+            return Err(self.cannot(&reason, "look at it: `sdparm --page=ca --hex /dev/DISK`"));
+        };
+        self.add(Change::Scsi { cdb: command.cdb.to_vec(), data: command.parameters }, why);
+        Ok(())
+    }
+
+    fn cache_type(&mut self, wce: bool, why: &str) -> Result<(), Refusal> {
+        let Some(path) = self.material.cache_type.clone() else {
+            let reason = format!("{} has no cache_type", self.material.disk.name);
+            return Err(self.cannot(&reason, "is /sys mounted?"));
+        };
+        let text = if wce { WRITE_BACK } else { WRITE_THROUGH }.to_owned();
+        self.add(Change::Attribute { path, text }, why);
+        Ok(())
+    }
+
+    fn cannot(&self, reason: &str, remedy: &str) -> Refusal {
+        Refusal { reason: reason.to_owned(), remedy: remedy.to_owned() }
+    }
+
+    /// sd reads the drive again, without an override that may have been left.
+    fn look_again(&mut self) {
+        if !matches!(self.material.kind, Kind::Scsi | Kind::Ata) {
+            return;
+        }
+        if let Some(path) = self.material.cache_type.clone() {
+            self.add(Change::ClearOverride { path }, "a temporary setting of the kernel is forgotten");
+        }
+        if let Some(path) = self.material.rescan.clone() {
+            let change = Change::Attribute { path, text: "1".to_owned() };
+            self.add(change, "the kernel reads the drive again");
+        }
+    }
+
+    fn queue(&self, text: &str) -> Change {
+        Change::Attribute { path: self.material.write_cache.clone(), text: text.to_owned() }
+    }
+
+    fn unless(&self, path: &str, says: &str) -> Condition {
+        Condition { path: path.to_owned(), says: says.to_owned() }
+    }
+
+    /// The kernel sends flushes. Kernels before 6.11 refuse it while they believe that there is no cache.
+    fn write_back(&mut self, may_be_refused: bool) {
+        let change = self.queue(WRITE_BACK);
+        let unless = self.unless(&self.material.write_cache.clone(), WRITE_BACK);
+        let step = self.add(change, "the kernel sends flushes to the drive");
+        step.only_unless = Some(unless);
+        step.may_be_refused = may_be_refused;
+    }
+
+    /// The lowest device first: each takes over what the one below it has by then.
+    fn reload(&mut self) {
+        for Above { disk, write_cache } in &self.material.above {
+            let mut reload = step(disk, Change::ReloadTable, "the dm device sees the cache below it");
+            reload.only_unless = Some(Condition { path: write_cache.clone(), says: WRITE_BACK.to_owned() });
+            self.steps.push(reload);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Putting the files in place, and taking them away.
+//!
+//! The wish is written first and taken away last: whenever this is cut off, what the rule does is wished for. Each file
+//! is whole at every moment.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::error::PersistError;
+use super::unit::{BOOT_UNIT, RESUME_UNIT, SLEEPS, boot_unit, resume_unit};
+use super::wish::{Wish, load_wishes};
+use super::{udev, unit};
+use crate::durable_file;
+
+/// Where the files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// `/`, or a directory that stands for it.
+    pub root: PathBuf,
+    /// The absolute path of plumb, as the rule and the units will call it.
+    pub program: String,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Every file that was written or taken away.
+    pub files: Vec<PathBuf>,
+    /// What to run so that it counts before the next start.
+    pub then_run: Vec<&'static str>,
+}
+
+const WISHES: &str = "/etc/plumb/policy.d";
+const RULES: &str = "etc/udev/rules.d/99-plumb-policy.rules";
+const UNITS: &str = "etc/systemd/system";
+const THEN_RUN: [&str; 2] = ["udevadm control --reload", "systemctl daemon-reload"];
+
+impl Places {
+    /// The machine's own, with the plumb in /usr/bin.
+    pub fn of_the_machine() -> Self {
+        Self { root: "/".into(), program: "/usr/bin/plumb".to_owned() }
+    }
+
+    /// The directory of the wishes.
+    pub fn wishes(&self) -> PathBuf {
+        self.below(WISHES)
+    }
+
+    /// The file of the rules.
+    pub fn rules(&self) -> PathBuf {
+        self.below(RULES)
+    }
+
+    /// The file of a unit.
+    pub fn unit(&self, name: &str) -> PathBuf {
+        self.below(UNITS).join(name)
+    }
+
+    fn below(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The links by which systemd starts the units: what `systemctl enable` makes.
+    fn links(&self) -> Vec<(PathBuf, String)> {
+        let boot = std::iter::once(("multi-user.target", BOOT_UNIT));
+        let resume = SLEEPS.into_iter().map(|target| (target, RESUME_UNIT));
+        boot.chain(resume)
+            .map(|(target, unit)| {
+                let link = self.below(UNITS).join(format!("{target}.wants")).join(unit);
+                (link, format!("/{UNITS}/{unit}"))
+            })
+            .collect()
+    }
+}
+
+/// Makes these wishes last, beside those that were there; a wish for the same disk is replaced.
+///
+/// # Errors
+/// If a file cannot be written. Calling it again mends what was left.
+pub fn install(places: &Places, wishes: &[Wish]) -> Result<Installed, PersistError> {
+    let mut files = Vec::new();
+    for wish in wishes {
+        let path = places.wishes().join(wish.file_name());
+        let text = toml::to_string(wish)
+            .map_err(|error| PersistError::io("encode", &path, io::Error::other(error)))?;
+        write(&path, &text, &mut files)?;
+    }
+    let all = load_wishes(&places.wishes())?;
+    write(&places.unit(BOOT_UNIT), &boot_unit(&places.program, WISHES), &mut files)?;
+    write(&places.unit(RESUME_UNIT), &resume_unit(&places.program, WISHES), &mut files)?;
+    for (link, target) in places.links() {
+        make_link(&link, &target, &mut files)?;
+    }
+    write(&places.rules(), &udev::rules(&all, &places.program, WISHES)?, &mut files)?;
+    Ok(Installed { files, then_run: THEN_RUN.to_vec() })
+}
+
+/// Takes away the wish for a disk, and with the last one everything else. Nothing is done to the disk.
+///
+/// # Errors
+/// If a file cannot be written or taken away. Calling it again mends what was left.
+pub fn remove(places: &Places, identity: &str) -> Result<Installed, PersistError> {
+    let all = load_wishes(&places.wishes())?;
+    let (gone, rest): (Vec<Wish>, Vec<Wish>) = all.into_iter().partition(|wish| wish.identity == identity);
+    let mut files = Vec::new();
+    if rest.is_empty() {
+        take_away(&places.rules(), &mut files)?;
+        for (link, _) in places.links() {
+            take_away(&link, &mut files)?;
+        }
+        for unit in [unit::BOOT_UNIT, unit::RESUME_UNIT] {
+            take_away(&places.unit(unit), &mut files)?;
+        }
+    } else if !gone.is_empty() {
+        write(&places.rules(), &udev::rules(&rest, &places.program, WISHES)?, &mut files)?;
+    }
+    for wish in gone {
+        take_away(&places.wishes().join(wish.file_name()), &mut files)?;
+    }
+    Ok(Installed { files, then_run: THEN_RUN.to_vec() })
+}
+
+fn write(path: &Path, text: &str, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {
+    make_directory_of(path)?;
+    durable_file::replace(path, text.as_bytes(), 0o644)
+        .map_err(|source| PersistError::io("write", path, source))?;
+    files.push(path.to_owned());
+    Ok(())
+}
+
+fn make_directory_of(path: &Path) -> Result<(), PersistError> {
+    let Some(directory) = path.parent() else { return Ok(()) };
+    fs::create_dir_all(directory).map_err(|source| PersistError::io("make", directory, source))
+}
+
+fn make_link(link: &Path, target: &str, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {
+    make_directory_of(link)?;
+    match symlink(target, link) {
+        Ok(()) => files.push(link.to_owned()),
+        Err(there) if there.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(PersistError::io("make", link, source)),
+    }
+    Ok(())
+}
+
+fn take_away(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {
+    if path.parent().is_some_and(Path::is_dir)
+        && durable_file::remove(path).map_err(|source| PersistError::io("remove", path, source))?
+    {
+        files.push(path.to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! By what a policy lasts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::State;
+use crate::view::DeviceView;
+
+/// By what a policy lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The drive keeps it: its saved value is what was asked for.
+    InTheDrive,
+    /// It is set again whenever the disk appears.
+    AtEveryStart,
+}
+
+/// How `state` lasts on a disk that was read after it was changed.
+///
+/// What the kernel believes is made anew at every start, so `protected` is kept by no drive.
+pub fn means(view: &DeviceView, state: State) -> Means {
+    let wanted = match state {
+        State::Off => false,
+        State::On => true,
+        State::Protected => return Means::AtEveryStart,
+    };
+    let kept = view.device.saveable == Some(true) && view.device.saved == Some(wanted);
+    // SCT reports no saved value: a forced state with its option bit is kept, and read back as forced.
+    let forced = match view.device.sct.as_deref() {
+        Some("forced-on") => Some(true),
+        Some("forced-off") => Some(false),
+        _ => None,
+    };
+    let forced_and_kept = forced == Some(wanted) && view.device.saveable == Some(true);
+    if kept || forced_and_kept { Means::InTheDrive } else { Means::AtEveryStart }
+}

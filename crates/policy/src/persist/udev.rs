@@ -1,0 +1,266 @@
+//! The udev rules: set a disk again whenever the kernel says that it has appeared or changed.
+//!
+//! A disk is known by `wwid`, which the kernel makes from its designators, or by its serial number: never by its name, so
+//! `sdaa` and every later name is covered like `sda`. Where the kernel sets the cache by writing `cache_type` the rule does
+//! that itself: nothing has to be started, and the kernel looks at the drive again in the same step. It does so only where
+//! the kernel's view differs, so that events that follow one another change nothing, and controllers that refuse the same
+//! value twice are left alone. NVMe and `protected`, which rests on a claim that may end, need the program.
+//!
+//! Limitation: a rule sees the kernel's view alone. A drive whose cache was switched behind the kernel's back is found by
+//! the unit and by `plumb policy watch`. A write-protected disk is left alone, for there the kernel turns the cache off
+//! when it is told to turn it on.
+
+use std::fmt::Write as _;
+
+use super::means::Means;
+use super::wish::{CacheType, Wish};
+use crate::state::State;
+
+/// A rule that udev would not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}: {text}")]
+pub struct RuleError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: &'static str,
+    /// The line.
+    pub text: String,
+}
+
+/// The rules for all wishes that no drive keeps. `program` is the absolute path of plumb, `directory` that of the wishes.
+///
+/// # Errors
+/// If a name in it cannot stand in a rule.
+pub fn rules(wishes: &[Wish], program: &str, directory: &str) -> Result<String, RuleError> {
+    let mut text = String::from(
+        "# Made by plumb from /etc/plumb/policy.d: `plumb policy persist` writes this file anew.\n\
+         ACTION!=\"add|change\", GOTO=\"plumb_policy_end\"\n\
+         SUBSYSTEM!=\"block\", GOTO=\"plumb_policy_end\"\n\
+         ENV{DEVTYPE}!=\"disk\", GOTO=\"plumb_policy_end\"\n",
+    );
+    for wish in wishes.iter().filter(|wish| wish.means == Means::AtEveryStart) {
+        one(&mut text, wish);
+    }
+    let enforce = format!("{program} policy enforce --udev $kernel --from {directory}");
+    for (key, value) in [
+        (r#"ENV{PLUMB_POLICY}=="scsi-off", ATTR{queue/write_cache}=="write back""#, "write through"),
+        (r#"ENV{PLUMB_POLICY}=="scsi-on", ATTR{queue/write_cache}=="write through", ATTR{ro}=="0""#, "write back"),
+    ] {
+        push(&mut text, &format!(r#"{key}, ATTR{{device/scsi_disk/*/cache_type}}="{value}""#));
+    }
+    for (key, value) in [
+        (r#"ENV{PLUMB_POLICY}=="virtio-off", ATTR{cache_type}=="write back""#, "write through"),
+        (r#"ENV{PLUMB_POLICY}=="virtio-on", ATTR{cache_type}=="write through""#, "write back"),
+    ] {
+        push(&mut text, &format!(r#"{key}, ATTR{{cache_type}}="{value}""#));
+    }
+    push(&mut text, &format!(r#"ENV{{PLUMB_POLICY}}=="enforce", RUN+="{enforce}""#));
+    push(&mut text, r#"LABEL="plumb_policy_end""#);
+    check_rules(&text)?;
+    Ok(text)
+}
+
+fn push(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+fn one(text: &mut String, wish: &Wish) {
+    let about = [wish.model.as_deref(), wish.serial.as_deref(), Some(wish.identity.as_str())];
+    let about: Vec<String> = about.into_iter().flatten().map(plain).collect();
+    // Writing to a String cannot fail.
+    writeln!(text, "# {}: {}", about.join(" "), wish.state).ok();
+    writeln!(text, "{}, ENV{{PLUMB_POLICY}}=\"{}\"", matcher(wish), action(wish)).ok();
+}
+
+/// What the disk is known by.
+fn matcher(wish: &Wish) -> String {
+    match wish.identity.strip_prefix("serial.") {
+        None => format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&wish.identity)),
+        Some(serial) if wish.transport == "virtio" => format!(r#"ATTR{{serial}}=="{}""#, pattern(serial)),
+        Some(serial) if wish.transport.starts_with("nvme") => {
+            format!(r#"ATTRS{{serial}}=="{}""#, pattern(serial))
+        }
+        Some(serial) => format!(r#"ENV{{ID_SERIAL_SHORT}}=="{}""#, pattern(serial)),
+    }
+}
+
+fn action(wish: &Wish) -> &'static str {
+    match (wish.state, wish.cache_type) {
+        (State::Off, CacheType::Scsi) => "scsi-off",
+        (State::On, CacheType::Scsi) => "scsi-on",
+        (State::Off, CacheType::Virtio) => "virtio-off",
+        (State::On, CacheType::Virtio) => "virtio-on",
+        (State::Protected, _) | (_, CacheType::Nowhere) => "enforce",
+    }
+}
+
+/// A value as a pattern of udev: what would mean something in a pattern, or end the text, stands for any one letter.
+/// udev(7). A letter beyond ASCII may be several bytes for it, of which one is not all.
+fn pattern(value: &str) -> String {
+    value
+        .chars()
+        .map(|letter| match letter {
+            '*' | '?' | '[' | ']' | '|' | '\\' | '"' => '?',
+            letter if letter.is_ascii() && !letter.is_ascii_control() => letter,
+            _ => '*',
+        })
+        .collect()
+}
+
+/// What may stand in a comment.
+fn plain(value: &str) -> String {
+    value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// Whether udev would take the rules: every line is a comment or pairs of key, operator and quoted value, every GOTO has
+/// its LABEL, and no line only matches. udev(7); a rule with an error is dropped there with a line in the log.
+///
+/// # Errors
+/// The first line that is wrong.
+pub fn check_rules(text: &str) -> Result<(), RuleError> {
+    let labels: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("LABEL=")).collect();
+    for (index, line) in text.lines().enumerate() {
+        let wrong = |what| RuleError { line: index + 1, what, text: line.to_owned() };
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let pairs = pairs(line).map_err(wrong)?;
+        if !pairs.iter().any(|pair| !matches!(pair.operator, "==" | "!=")) {
+            return Err(wrong("it matches and does nothing"));
+        }
+        for pair in pairs.iter().filter(|pair| pair.key == "GOTO") {
+            if !labels.contains(&format!("\"{}\"", pair.value).as_str()) {
+                return Err(wrong("it goes to a label that is not there"));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Pair<'a> {
+    key: &'a str,
+    operator: &'a str,
+    value: &'a str,
+}
+
+const KEYS: [&str; 10] =
+    ["ACTION", "SUBSYSTEM", "ENV", "ATTR", "ATTRS", "TEST", "RUN", "GOTO", "LABEL", "KERNEL"];
+
+/// The pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
+fn pairs(line: &str) -> Result<Vec<Pair<'_>>, &'static str> {
+    let mut rest = line;
+    let mut pairs = Vec::new();
+    loop {
+        let end = rest.find(['=', '!', '+', ':']).ok_or("a key has no operator")?;
+        // An attribute may hold anything up to its brace.
+        let end = match (rest.find('{'), rest.find('}')) {
+            (Some(open), Some(close)) if open < end && open < close => close + 1,
+            _ => end,
+        };
+        let (key, tail) = rest.split_at(end);
+        let operator = ["==", "!=", "+=", ":=", "="]
+            .into_iter()
+            .find(|operator| tail.starts_with(operator))
+            .ok_or("an operator is not known")?;
+        let name = key.split('{').next().unwrap_or(key);
+        if !KEYS.contains(&name) {
+            return Err("a key is not known");
+        }
+        let quoted = tail[operator.len()..].strip_prefix('"').ok_or("a value has no quotes")?;
+        let (value, tail) = quoted.split_once('"').ok_or("a value never ends")?;
+        pairs.push(Pair { key: name, operator, value });
+        match tail.strip_prefix(", ") {
+            Some(next) => rest = next,
+            None if tail.is_empty() => return Ok(pairs),
+            None => return Err("there is no comma between two keys"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(identity: &str, transport: &str, state: State, cache_type: CacheType) -> Wish {
+        Wish {
+            identity: identity.into(),
+            state,
+            means: Means::AtEveryStart,
+            transport: transport.into(),
+            cache_type,
+            model: Some("M".into()),
+            serial: None,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_disk_is_known_by_what_stays_and_set_by_what_is_enough() {
+        let mut kept = wish("naa.5", "sas", State::Off, CacheType::Scsi);
+        kept.means = Means::InTheDrive;
+        let text = rules(
+            &[
+                wish("naa.1", "ata", State::Off, CacheType::Scsi),
+                wish("t10.ATA     QEMU HARDDISK   \"a|b\"", "ata", State::On, CacheType::Scsi),
+                wish("serial.vd1", "virtio", State::Off, CacheType::Virtio),
+                wish("eui.2", "nvme", State::Off, CacheType::Nowhere),
+                wish("naa.3", "sas", State::Protected, CacheType::Scsi),
+                wish("serial.usb9", "usb", State::On, CacheType::Scsi),
+                kept,
+            ],
+            "/usr/bin/plumb",
+            "/etc/plumb/policy.d",
+        )
+        .unwrap();
+        for line in [
+            r#"ATTRS{wwid}=="naa.1", ENV{PLUMB_POLICY}="scsi-off""#,
+            r#"ATTRS{wwid}=="t10.ATA     QEMU HARDDISK   ?a?b?", ENV{PLUMB_POLICY}="scsi-on""#,
+            r#"ATTR{serial}=="vd1", ENV{PLUMB_POLICY}="virtio-off""#,
+            r#"ATTRS{wwid}=="eui.2", ENV{PLUMB_POLICY}="enforce""#,
+            r#"ATTRS{wwid}=="naa.3", ENV{PLUMB_POLICY}="enforce""#,
+            r#"ENV{ID_SERIAL_SHORT}=="usb9", ENV{PLUMB_POLICY}="scsi-on""#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
+        }
+        assert!(!text.contains("naa.5"), "the drive keeps it: {text}");
+        assert!(!text.contains("KERNEL"), "names count for nothing: {text}");
+        assert!(text.contains(r#"RUN+="/usr/bin/plumb policy enforce --udev $kernel --from /etc/plumb/policy.d""#));
+    }
+
+    #[test]
+    fn a_name_can_neither_end_a_rule_nor_begin_one() {
+        let hostile = "naa.1\", RUN+=\"/bin/x\n* | [a]";
+        let mut wish = wish(hostile, "ata", State::Off, CacheType::Scsi);
+        wish.model = Some("M\nRUN+=\"/bin/x\"".into());
+        let text = rules(&[wish], "/usr/bin/plumb", "/d").unwrap();
+        assert_eq!(text.lines().filter(|line| line.contains("/bin/x")).count(), 2, "{text}");
+        let rule = text.lines().find(|line| line.starts_with("ATTRS")).unwrap();
+        assert_eq!(pairs(rule).unwrap().len(), 2, "{rule}");
+    }
+
+    #[test]
+    fn rules_that_udev_would_drop_are_found() {
+        for (text, what) in [
+            ("KERNEL==\"a\"", "does nothing"),
+            ("GOTO=\"x\"", "label"),
+            ("KERNEL==\"a\" ATTR{b}=\"c\"", "comma"),
+            ("KERNAL==\"a\", ATTR{b}=\"c\"", "not known"),
+            ("KERNEL==\"a\", ATTR{b}=\"c", "never ends"),
+            ("KERNEL==\"a\", ATTR{b}=c", "quotes"),
+            ("nonsense", "no operator"),
+        ] {
+            let error = check_rules(text).unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_identity_gives_rules_that_udev_takes(identity in ".{1,40}", serial in ".{0,20}") {
+            let mut wish = wish(&identity, "ata", State::Off, CacheType::Scsi);
+            wish.serial = Some(serial);
+            proptest::prop_assert!(rules(&[wish], "/usr/bin/plumb", "/d").is_ok());
+        }
+    }
+}

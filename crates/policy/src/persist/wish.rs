@@ -1,0 +1,105 @@
+//! What is wanted of a disk at every start: one file for each.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::PersistError;
+use super::means::Means;
+use crate::state::State;
+use crate::view::DeviceView;
+
+/// A wish for one disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wish {
+    /// WWN, EUI-64, NGUID or `serial.` and the serial number, as `plumb policy show` prints it.
+    pub identity: String,
+    /// The state that is wanted.
+    pub state: State,
+    /// By what it lasts.
+    pub means: Means,
+    /// How the disk is reached, which decides what a rule can do.
+    pub transport: String,
+    /// Which attribute of the kernel sets the cache: `cache_type` below the SCSI device or the disk, or none.
+    pub cache_type: CacheType,
+    /// The model, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The serial number, for people and where there is no WWN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+}
+
+/// Where the kernel lets the cache be set by writing a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheType {
+    /// `device/scsi_disk/H:C:T:L/cache_type`.
+    Scsi,
+    /// `cache_type` of a virtio disk.
+    Virtio,
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Wish {
+    /// The wish that a disk stays as it was read.
+    ///
+    /// # Errors
+    /// If nothing could tell the disk at the next start.
+    pub fn of(view: &DeviceView, state: State, means: Means) -> Result<Self, PersistError> {
+        let nameless = || PersistError::Nameless { name: view.name.clone() };
+        Ok(Self {
+            identity: view.identity.clone().filter(|identity| !identity.is_empty()).ok_or_else(nameless)?,
+            state,
+            means,
+            transport: view.transport.clone(),
+            cache_type: match (view.kernel.cache_type.is_some(), view.transport.as_str()) {
+                (false, _) => CacheType::Nowhere,
+                (true, "virtio") => CacheType::Virtio,
+                (true, _) => CacheType::Scsi,
+            },
+            model: view.model.clone(),
+            serial: view.serial.clone(),
+        })
+    }
+
+    /// The name of its file: letters that mean nothing to any program, and a sum so that two identities never share one.
+    pub fn file_name(&self) -> String {
+        let plain: String =
+            self.identity.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+        let plain = plain.trim_start_matches('.');
+        let mut sum = crate::digest::sha256_hex(self.identity.as_bytes());
+        sum.truncate(8);
+        format!("{}-{sum}.toml", plain.get(..60).unwrap_or(plain))
+    }
+}
+
+/// All wishes in a directory, by identity. One that does not exist holds none.
+///
+/// # Errors
+/// If one of them cannot be read or understood: then none is acted on, for it may be the one that counts.
+pub fn load_wishes(directory: &Path) -> Result<Vec<Wish>, PersistError> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(PersistError::io("list", directory, source)),
+    };
+    let mut wishes: Vec<Wish> = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| PersistError::io("list", directory, source))?.path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|source| PersistError::io("read", &path, source))?;
+        let malformed = |what: String| PersistError::Malformed { path: path.clone(), what };
+        let wish: Wish = toml::from_str(&text).map_err(|error| malformed(error.to_string().trim().to_owned()))?;
+        if wishes.iter().any(|other| other.identity == wish.identity) {
+            return Err(malformed(format!("there is another wish for {}", wish.identity)));
+        }
+        wishes.push(wish);
+    }
+    wishes.sort_by(|left, right| left.identity.cmp(&right.identity));
+    Ok(wishes)
+}

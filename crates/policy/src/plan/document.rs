@@ -1,0 +1,160 @@
+//! The document.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::{Found, State};
+use crate::view::{DeviceSide, Holder, KernelSide, Protection};
+
+use super::hash;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// As [`State::Off`].
+    Off,
+    /// As [`State::On`].
+    On,
+    /// As [`State::Protected`].
+    Protected,
+    /// The views of the kernel and of the layers above are brought to what the drive says; the drive stays as it is.
+    Heal,
+}
+
+/// What would be changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always [`Plan::SCHEMA`].
+    pub schema: String,
+    /// SHA-256 over all else, as canonical JSON: `sha256:` and 64 hexadecimal digits.
+    pub hash: String,
+    /// When it was made: RFC 3339.
+    pub made_at: String,
+    /// The boot in which it was made. Names of disks mean nothing in another one.
+    pub boot_id: String,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// What was asked for.
+    pub asked: Goal,
+    /// What is changed, in order.
+    pub changes: Vec<PlannedChange>,
+    /// What is not changed although it was asked for.
+    pub refused: Vec<RefusedDisk>,
+    /// What is as it was asked for already.
+    pub unchanged: Vec<UnchangedDisk>,
+}
+
+/// One disk that is changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedChange {
+    /// The kernel's name at the time of planning.
+    pub name: String,
+    /// WWN, EUI-64, NGUID or serial.
+    pub identity: String,
+    /// The model, for people.
+    pub model: Option<String>,
+    /// The state in which it was found.
+    pub from: Found,
+    /// What it is changed to.
+    pub to: Goal,
+    /// The wave, from 0. All of a wave are verified before the next begins.
+    pub wave: usize,
+    /// Whether it is changed first, alone.
+    pub canary: bool,
+    /// Where it hangs.
+    pub port: String,
+    /// Arrays and pools of which it is a member.
+    pub redundancy_groups: Vec<String>,
+    /// What the device said.
+    pub device: DeviceSide,
+    /// What the kernel believed.
+    pub kernel: KernelSide,
+    /// What stood on it.
+    pub holders: Vec<Holder>,
+    /// The claim that `protected` rests on.
+    pub protection: Option<Protection>,
+    /// What is done, in order. Names of one disk that come later find some of it done.
+    pub steps: Vec<PlannedStep>,
+}
+
+/// One step in words and bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedStep {
+    /// The device that it is done to: the disk, or what stands on it.
+    pub on: String,
+    /// What it does.
+    pub words: String,
+    /// What is sent or written: hexadecimal digits of a command, or the text and its file.
+    pub bytes: String,
+}
+
+/// One disk that is not changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedDisk {
+    /// As it was asked for.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// One disk that is as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnchangedDisk {
+    /// The kernel's name.
+    pub name: String,
+    /// WWN, EUI-64, NGUID or serial.
+    pub identity: Option<String>,
+    /// The state in which it is.
+    pub state: Found,
+}
+
+impl Plan {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/policy-plan/1";
+
+    /// The hash that the plan should have, as it is now.
+    ///
+    /// # Errors
+    /// If it cannot be put into JSON, which does not happen.
+    pub fn hash_now(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_value(self).map(|value| hash::of(&value))
+    }
+
+    /// How many waves there are.
+    pub fn waves(&self) -> usize {
+        self.changes.iter().map(|change| change.wave + 1).max().unwrap_or(0)
+    }
+}
+
+impl Goal {
+    /// The state, if it is one.
+    pub const fn state(self) -> Option<State> {
+        match self {
+            Self::Off => Some(State::Off),
+            Self::On => Some(State::On),
+            Self::Protected => Some(State::Protected),
+            Self::Heal => None,
+        }
+    }
+}
+
+impl From<State> for Goal {
+    fn from(state: State) -> Self {
+        match state {
+            State::Off => Self::Off,
+            State::On => Self::On,
+            State::Protected => Self::Protected,
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.state().map_or("heal", State::word))
+    }
+}

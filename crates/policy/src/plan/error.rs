@@ -1,0 +1,38 @@
+//! What can be wrong with a plan.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A plan that is not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file system refused or failed.
+    #[error("cannot {operation} the plan {}", path.display())]
+    Io {
+        /// What was done.
+        operation: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The file is no plan, or one of another version.
+    #[error("{} is no plan of schema {}", path.display(), super::Plan::SCHEMA)]
+    NotAPlan {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// Somebody altered it.
+    #[error("the plan was altered since it was made: its hash is {found}, and it says {written}; make a plan anew")]
+    Altered {
+        /// The hash of what is there.
+        found: String,
+        /// The hash that is written in it.
+        written: String,
+    },
+    /// It was made in another boot.
+    #[error("the plan is of another boot of this machine, when names may have meant other disks: make a plan anew")]
+    OtherBoot,
+}

@@ -1,0 +1,42 @@
+//! Whether a disk is brought into a state, and what that rests on.
+
+use jiff::Timestamp;
+
+use super::document::Goal;
+use crate::claims::{Claims, protection};
+use crate::device::refusal_for;
+use crate::state::{Found, State};
+use crate::view::{DeviceView, Protection, Refusal};
+
+/// What the kernel's view above may have remembered for ever: enabling would make it wrong.
+const REMEMBERS: &str = "h10-zfs-remembers";
+
+/// The claim that the change would rest on, or why it is not made.
+pub(crate) fn judge(
+    view: &DeviceView,
+    goal: Goal,
+    claims: &Claims,
+    now: Timestamp,
+) -> Result<Option<Protection>, Refusal> {
+    let Some(state) = goal.state() else { return view.refusal.clone().map_or(Ok(None), Err) };
+    // Said first and in full: that a word has ended is more than that there is none.
+    if state == State::Protected && view.refusal.is_none() {
+        let reason = match protection(view, claims, now) {
+            Ok(claim) => return refusal_for(view, state).map_or(Ok(Some(claim)), Err),
+            Err(reason) => reason,
+        };
+        let remedy = "record who says so and until when (`plumb policy claim`), or use the state `on`, in which flushes are sent";
+        return Err(Refusal { reason, remedy: remedy.to_owned() });
+    }
+    if let Some(refusal) = refusal_for(view, state) {
+        return Err(refusal);
+    }
+    let enables = state == State::On && view.state == Found::Off;
+    match view.findings.iter().find(|finding| enables && finding.id == REMEMBERS) {
+        Some(finding) => Err(Refusal {
+            reason: format!("with the cache of {} on, flushes might not be sent: {}", view.name, finding.sentence),
+            remedy: "export the pool, change the disk, and import the pool again".to_owned(),
+        }),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,123 @@
+//! An expression, and what it says of a disk.
+
+use std::cmp::Ordering;
+
+use super::caret::SelectError;
+use super::field::Field;
+use super::{glob, parse, size};
+use crate::view::DeviceView;
+
+/// What an expression says of a disk. The order of logic with three values (Kleene): `and` takes the least, `or` the
+/// greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Known {
+    /// It is not so.
+    No,
+    /// The disk does not say.
+    Unknown,
+    /// It is so.
+    Yes,
+}
+
+/// An expression that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection(pub(super) Expression);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Expression {
+    Or(Box<Expression>, Box<Expression>),
+    And(Box<Expression>, Box<Expression>),
+    Not(Box<Expression>),
+    Text { field: Field, operator: TextOperator, value: String },
+    Size { operator: SizeOperator, bytes: u64 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextOperator {
+    Equal,
+    Unequal,
+    Like,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SizeOperator {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Selection {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// With the place where it is not understood, and the nearest name.
+    pub fn parse(typed: &str) -> Result<Self, SelectError> {
+        parse::parse(typed).map(Self)
+    }
+
+    /// What the expression says of a disk.
+    pub fn judge(&self, view: &DeviceView) -> Known {
+        self.0.judge(view)
+    }
+
+    /// Whether the disk is chosen: only where all that counts is known.
+    pub fn chooses(&self, view: &DeviceView) -> bool {
+        self.judge(view) == Known::Yes
+    }
+}
+
+impl Known {
+    const fn from_bool(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+
+    const fn turned(self) -> Self {
+        match self {
+            Self::No => Self::Yes,
+            Self::Unknown => Self::Unknown,
+            Self::Yes => Self::No,
+        }
+    }
+}
+
+impl Expression {
+    fn judge(&self, view: &DeviceView) -> Known {
+        match self {
+            Self::Or(left, right) => left.judge(view).max(right.judge(view)),
+            Self::And(left, right) => left.judge(view).min(right.judge(view)),
+            Self::Not(inner) => inner.judge(view).turned(),
+            Self::Text { field, operator, value } => compare_text(&field.words(view), *operator, value),
+            Self::Size { operator, bytes } => {
+                view.size.map_or(Known::Unknown, |size| Known::from_bool(compare_size(size, *operator, *bytes)))
+            }
+        }
+    }
+}
+
+/// A field with several words (the roles) equals a word if one of them does.
+fn compare_text(words: &[String], operator: TextOperator, value: &str) -> Known {
+    if words.is_empty() {
+        return Known::Unknown;
+    }
+    let equal = |word: &String| word.trim().to_lowercase() == value.to_lowercase();
+    Known::from_bool(match operator {
+        TextOperator::Equal => words.iter().any(equal),
+        TextOperator::Unequal => !words.iter().any(equal),
+        TextOperator::Like => words.iter().any(|word| glob::matches(value, word.trim())),
+    })
+}
+
+fn compare_size(size: u64, operator: SizeOperator, bytes: u64) -> bool {
+    let order = size.cmp(&bytes);
+    match operator {
+        SizeOperator::Equal => size::called(size, bytes),
+        SizeOperator::Unequal => !size::called(size, bytes),
+        SizeOperator::Less => order == Ordering::Less,
+        SizeOperator::LessOrEqual => order != Ordering::Greater,
+        SizeOperator::Greater => order == Ordering::Greater,
+        SizeOperator::GreaterOrEqual => order != Ordering::Less,
+    }
+}

@@ -1,0 +1,103 @@
+//! What an expression can ask of a disk.
+
+use super::nearest::nearest;
+use super::role::{Role, roles};
+use crate::state::Found;
+use crate::view::DeviceView;
+
+/// A property of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words are the field's own")]
+pub enum Field {
+    Name,
+    Identity,
+    Serial,
+    Model,
+    Vendor,
+    Transport,
+    Port,
+    Size,
+    Rotational,
+    Role,
+    State,
+}
+
+/// What a field holds, and so what it can be compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Free text: `=`, `!=` and `~`.
+    Text,
+    /// One of a few words: `=` and `!=`.
+    Words(&'static [&'static str]),
+    /// A number of bytes: all but `~`.
+    Size,
+}
+
+const NAMES: [(&str, Field); 13] = [
+    ("name", Field::Name),
+    ("identity", Field::Identity),
+    ("serial", Field::Serial),
+    ("model", Field::Model),
+    ("vendor", Field::Vendor),
+    ("transport", Field::Transport),
+    ("port", Field::Port),
+    ("host", Field::Port),
+    ("path", Field::Port),
+    ("size", Field::Size),
+    ("rotational", Field::Rotational),
+    ("role", Field::Role),
+    ("state", Field::State),
+];
+
+impl Field {
+    /// The field of this name, or what was probably meant.
+    pub(super) fn named(word: &str) -> Result<Self, String> {
+        let plain = word.to_lowercase();
+        if let Some((_, field)) = NAMES.iter().find(|(name, _)| *name == plain) {
+            return Ok(*field);
+        }
+        let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        let meant = nearest(&plain, &names).map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
+        Err(format!("`{word}` is no property of a disk.{meant} There are {}", names.join(", ")))
+    }
+
+    pub(super) const fn shape(self) -> Shape {
+        match self {
+            Self::Size => Shape::Size,
+            Self::Rotational => Shape::Words(&["yes", "no"]),
+            Self::Role => Shape::Words(&Role::WORDS),
+            Self::State => Shape::Words(&["off", "on", "protected", "none", "unknown"]),
+            _ => Shape::Text,
+        }
+    }
+
+    /// The words that a disk has for a field that is text or words; none if it does not say.
+    pub(super) fn words(self, view: &DeviceView) -> Vec<String> {
+        let one = |text: &Option<String>| text.iter().cloned().collect();
+        match self {
+            Self::Name => vec![view.name.clone()],
+            Self::Identity => one(&view.identity),
+            Self::Serial => one(&view.serial),
+            Self::Model => one(&view.model),
+            Self::Vendor => one(&view.vendor),
+            Self::Transport => vec![view.transport.clone()],
+            Self::Port => vec![view.port.clone()],
+            Self::Rotational => {
+                view.rotational.map(|turns| if turns { "yes" } else { "no" }.to_owned()).into_iter().collect()
+            }
+            Self::Role => roles(view).iter().map(ToString::to_string).collect(),
+            Self::State => vec![state_word(view.state).to_owned()],
+            Self::Size => Vec::new(),
+        }
+    }
+}
+
+const fn state_word(state: Found) -> &'static str {
+    match state {
+        Found::Off => "off",
+        Found::On => "on",
+        Found::Protected => "protected",
+        Found::None => "none",
+        Found::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,24 @@
+//! Which disks are meant: the expression behind `--where`.
+//!
+//! ```text
+//!   rotational = yes and size >= 4TB and not role = root        (model ~ "ST*" or vendor = seagate) and port ~ ata*
+//! ```
+//! `and` binds tighter than `or`, `not` tightest. An expression about something that a disk does not say (a model that
+//! cannot be read) is neither true nor false; a disk is chosen only by what is known to be true, also behind `not`.
+
+mod caret;
+mod expression;
+mod field;
+mod glob;
+mod nearest;
+mod parse;
+mod role;
+mod size;
+#[cfg(test)]
+mod tests;
+mod token;
+
+pub use caret::SelectError;
+pub use expression::{Known, Selection};
+pub use field::Field;
+pub use role::{Role, roles};

@@ -1,0 +1,177 @@
+//! From text to an expression.
+//!
+//! ```text
+//!   or    := and ("or" and)*          not     := "not" not | "(" or ")" | comparison
+//!   and   := not ("and" not)*         comparison := FIELD OPERATOR VALUE
+//! ```
+
+use super::caret::SelectError;
+use super::expression::{Expression, SizeOperator, TextOperator};
+use super::field::{Field, Shape};
+use super::nearest::nearest;
+use super::size;
+use super::token::{Kind, Token, cut};
+
+/// Nobody types more levels, and each takes stack.
+const DEPTH_MAX: usize = 64;
+
+pub(super) fn parse(typed: &str) -> Result<Expression, SelectError> {
+    let mut parser = Parser { typed, tokens: cut(typed)?, at: 0, depth: 0 };
+    let expression = parser.any_of()?;
+    match parser.peek() {
+        Kind::End => Ok(expression),
+        Kind::Close => Err(parser.wrong("this parenthesis was never opened")),
+        _ => Err(parser.wrong("expected `and`, `or` or the end here; a value with spaces needs quotes")),
+    }
+}
+
+struct Parser<'a> {
+    typed: &'a str,
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &Kind {
+        &self.tokens[self.at].kind
+    }
+
+    /// The token here; the next call looks at the one after it. The end is never passed.
+    fn take(&mut self) -> Kind {
+        let kind = self.tokens[self.at].kind.clone();
+        if kind != Kind::End {
+            self.at += 1;
+        }
+        kind
+    }
+
+    fn takes_word(&mut self, wanted: &str) -> bool {
+        let found = matches!(self.peek(), Kind::Word(word) if word.eq_ignore_ascii_case(wanted));
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    fn wrong(&self, message: impl Into<String>) -> SelectError {
+        self.wrong_at(self.at, message)
+    }
+
+    fn wrong_at(&self, token: usize, message: impl Into<String>) -> SelectError {
+        SelectError {
+            typed: self.typed.to_owned(),
+            column: self.tokens[token].column,
+            message: message.into(),
+        }
+    }
+
+    fn any_of(&mut self) -> Result<Expression, SelectError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(self.wrong(format!("more than {DEPTH_MAX} parentheses inside one another")));
+        }
+        let mut left = self.all_of()?;
+        while self.takes_word("or") {
+            left = Expression::Or(Box::new(left), Box::new(self.all_of()?));
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn all_of(&mut self) -> Result<Expression, SelectError> {
+        let mut left = self.negated()?;
+        while self.takes_word("and") {
+            left = Expression::And(Box::new(left), Box::new(self.negated()?));
+        }
+        Ok(left)
+    }
+
+    fn negated(&mut self) -> Result<Expression, SelectError> {
+        let mut turned = false;
+        while self.takes_word("not") {
+            turned = !turned;
+        }
+        let inner = match self.peek() {
+            Kind::Open => {
+                self.at += 1;
+                let inner = self.any_of()?;
+                match self.peek() {
+                    Kind::Close => self.at += 1,
+                    _ => return Err(self.wrong("expected `)`, `and` or `or` here")),
+                }
+                inner
+            }
+            _ => self.comparison()?,
+        };
+        Ok(if turned { Expression::Not(Box::new(inner)) } else { inner })
+    }
+
+    fn comparison(&mut self) -> Result<Expression, SelectError> {
+        let field_at = self.at;
+        let field = match self.take() {
+            Kind::Word(word) => Field::named(&word).map_err(|message| self.wrong_at(field_at, message))?,
+            _ => return Err(self.wrong_at(field_at, "expected a property of a disk here, such as `model`")),
+        };
+        let operator_at = self.at;
+        let Kind::Operator(operator) = self.take() else {
+            return Err(self.wrong_at(operator_at, "expected = != ~ < <= > or >= here"));
+        };
+        let value_at = self.at;
+        let value = match self.take() {
+            Kind::Word(value) | Kind::Quoted(value) => value,
+            _ => return Err(self.wrong_at(value_at, "expected a value here")),
+        };
+        match field.shape() {
+            Shape::Size => {
+                let operator =
+                    size_operator(operator).ok_or_else(|| self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >="))?;
+                let bytes = size::parse(&value).map_err(|message| self.wrong_at(value_at, message))?;
+                Ok(Expression::Size { operator, bytes })
+            }
+            shape => {
+                let operator = text_operator(operator)
+                    .ok_or_else(|| self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here"))?;
+                let value = one_of(shape, value).map_err(|message| self.wrong_at(value_at, message))?;
+                Ok(Expression::Text { field, operator, value })
+            }
+        }
+    }
+}
+
+/// A value of a field that knows only some words must be one of them, unless it is a pattern.
+fn one_of(shape: Shape, value: String) -> Result<String, String> {
+    let Shape::Words(words) = shape else { return Ok(value) };
+    let plain = value.to_lowercase();
+    let plain = match plain.as_str() {
+        "true" | "1" => "yes".to_owned(),
+        "false" | "0" => "no".to_owned(),
+        _ => plain,
+    };
+    if words.contains(&plain.as_str()) || plain.contains(['*', '?']) {
+        return Ok(plain);
+    }
+    let meant = nearest(&plain, words).map_or_else(String::new, |word| format!(" Did you mean `{word}`?"));
+    Err(format!("`{value}` is not known here.{meant} Expected {}", words.join(", ")))
+}
+
+fn text_operator(operator: &str) -> Option<TextOperator> {
+    match operator {
+        "=" => Some(TextOperator::Equal),
+        "!=" => Some(TextOperator::Unequal),
+        "~" => Some(TextOperator::Like),
+        _ => None,
+    }
+}
+
+fn size_operator(operator: &str) -> Option<SizeOperator> {
+    match operator {
+        "=" => Some(SizeOperator::Equal),
+        "!=" => Some(SizeOperator::Unequal),
+        "<" => Some(SizeOperator::Less),
+        "<=" => Some(SizeOperator::LessOrEqual),
+        ">" => Some(SizeOperator::Greater),
+        ">=" => Some(SizeOperator::GreaterOrEqual),
+        _ => None,
+    }
+}

@@ -1,0 +1,90 @@
+//! Expressions against one disk.
+
+use super::{Known, Selection};
+use crate::view::{DeviceView, Holder};
+use crate::view_sample::sample;
+
+fn judge(expression: &str, view: &DeviceView) -> Known {
+    Selection::parse(expression).unwrap_or_else(|error| panic!("{error}")).judge(view)
+}
+
+#[test]
+fn disks_are_chosen_by_what_they_are() {
+    let mut view = sample("sda");
+    view.holders = vec![
+        Holder { name: "sda1".into(), kind: "partition".into(), write_cache: None },
+        Holder { name: "/".into(), kind: "ext4".into(), write_cache: None },
+        Holder { name: "sda2".into(), kind: "swap".into(), write_cache: None },
+    ];
+    for (expression, expected) in [
+        ("model = st4000nm0035", Known::Yes),
+        ("model ~ ST*", Known::Yes),
+        ("model ~ \"WDC *\"", Known::No),
+        ("size = 4TB", Known::Yes),
+        ("size > 4TB and size < 3.7TiB", Known::Yes),
+        ("size >= 4.1tb or rotational = no", Known::No),
+        ("rotational=yes and not role=unused", Known::Yes),
+        ("role = root", Known::Yes),
+        ("role = swap", Known::Yes),
+        ("role != root", Known::No),
+        ("not (role = data or state = off)", Known::Yes),
+        ("name = sda and (transport = ata or transport = sas) and port ~ port-*", Known::Yes),
+        ("state == on", Known::Yes),
+        ("not not serial = S-sda", Known::Yes),
+        // `and` binds tighter than `or`.
+        ("name = sda or name = sdb and name = sdc", Known::Yes),
+    ] {
+        assert_eq!(judge(expression, &view), expected, "{expression}");
+    }
+}
+
+#[test]
+fn what_a_disk_does_not_say_never_chooses_it() {
+    let mut view = sample("sda");
+    view.rotational = None;
+    view.size = None;
+    for expression in ["rotational = no", "not rotational = yes", "size < 1TB", "not size < 1TB"] {
+        assert_eq!(judge(expression, &view), Known::Unknown, "{expression}");
+        assert!(!Selection::parse(expression).unwrap().chooses(&view));
+    }
+    assert_eq!(judge("rotational = no or name = sda", &view), Known::Yes);
+    assert_eq!(judge("rotational = no and name = sdb", &view), Known::No);
+}
+
+#[test]
+fn errors_point_at_the_place_and_name_what_was_meant() {
+    for (typed, column, words) in [
+        ("modle = x", 0, "Did you mean `model`?"),
+        ("model = x and rotatonal = yes", 14, "Did you mean `rotational`?"),
+        ("model x", 6, "expected = != ~"),
+        ("size > 4T", 7, "4TB"),
+        ("size ~ 4TB", 5, "no pattern"),
+        ("model < x", 6, "only sizes"),
+        ("role = rot", 7, "Did you mean `root`?"),
+        ("(model = x", 10, "expected `)`"),
+        ("model = x)", 9, "never opened"),
+        ("model = Samsung SSD", 16, "quotes"),
+        ("model = \"x", 8, "never closed"),
+        ("model ! x", 6, "`!=` compares"),
+        ("", 0, "property of a disk"),
+        ("model =", 7, "a value"),
+        ("grün = ü and", 0, "no property"),
+    ] {
+        let error = Selection::parse(typed).expect_err(typed);
+        assert_eq!(error.column, column, "{error}");
+        assert!(error.message.contains(words), "{error}");
+        let caret = error.to_string().lines().last().unwrap().find('^').unwrap();
+        assert_eq!(caret, column + 2, "{error}");
+    }
+    let deep = format!("{}name = a{}", "(".repeat(5000), ")".repeat(5000));
+    assert!(Selection::parse(&deep).unwrap_err().message.contains("parentheses"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn anything_typed_is_understood_or_refused(typed in "[a-z()=~<>!\"' \t4TB]{0,40}") {
+        if let Err(error) = Selection::parse(&typed) {
+            proptest::prop_assert!(error.column <= typed.chars().count());
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The states in which a disk's write cache can be: the three of Microsoft KB 332023, and what is none of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A state that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// No volatile write cache: an acknowledged write is durable. Windows: quick removal.
+    Off,
+    /// A volatile write cache, and flushes are sent. Windows: better performance.
+    On,
+    /// A volatile write cache, and flushes are kept from the drive because somebody claims that the cache survives a
+    /// power cut. Windows: power protected; "turn off write-cache buffer flushing".
+    Protected,
+}
+
+impl State {
+    /// As it is written in every interface.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Protected => "protected",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// A word that is no state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no state of a write cache: expected off (quick removal), on (better performance) or protected (power \
+     protected)"
+)]
+pub struct ParseStateError(String);
+
+impl FromStr for State {
+    type Err = ParseStateError;
+
+    fn from_str(text: &str) -> Result<Self, ParseStateError> {
+        let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+        match plain.as_str() {
+            "off" | "quickremoval" => Ok(Self::Off),
+            "on" | "betterperformance" => Ok(Self::On),
+            "protected" | "powerprotected" => Ok(Self::Protected),
+            _ => Err(ParseStateError(text.to_owned())),
+        }
+    }
+}
+
+/// The state that a disk is found in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// As [`State::Off`].
+    Off,
+    /// As [`State::On`].
+    On,
+    /// As [`State::Protected`]: flushes are suppressed, whether or not the claim for it is any good.
+    Protected,
+    /// There is no write cache of its own that could be in a state: a loop device, a partition, a zram.
+    None,
+    /// Nothing says, or not to this user.
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_windows_are_understood_and_others_named() {
+        for (text, state) in [
+            ("off", State::Off),
+            ("Quick removal", State::Off),
+            ("quick-removal", State::Off),
+            ("better-performance", State::On),
+            ("power_protected", State::Protected),
+        ] {
+            assert_eq!(text.parse(), Ok(state), "{text}");
+        }
+        let error = "write back".parse::<State>().unwrap_err().to_string();
+        assert!(error.contains("`write back`") && error.contains("expected off"), "{error}");
+    }
+}

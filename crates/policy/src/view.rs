@@ -1,0 +1,155 @@
+//! What is known of a disk's write cache: the document behind `plumb policy show`, and what plans are made from.
+
+use plumb_path::Finding;
+use serde::{Deserialize, Serialize};
+
+use crate::state::Found;
+
+/// All disks that were asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyDocument {
+    /// Always [`PolicyDocument::SCHEMA`].
+    pub schema: String,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// One for each disk.
+    pub devices: Vec<DeviceView>,
+}
+
+impl PolicyDocument {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/policy/1";
+}
+
+/// One disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceView {
+    /// The kernel's name now.
+    pub name: String,
+    /// WWN, EUI-64, NGUID or serial; null if it has none.
+    pub identity: Option<String>,
+    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...
+    pub transport: String,
+    /// The vendor and the model as the disk says them.
+    pub vendor: Option<String>,
+    /// As above.
+    pub model: Option<String>,
+    /// The serial number.
+    pub serial: Option<String>,
+    /// Capacity in bytes.
+    pub size: Option<u64>,
+    /// Whether the drive itself says that it rotates; null if it does not say.
+    pub rotational: Option<bool>,
+    /// The state it is in.
+    pub state: Found,
+    /// What the device says.
+    pub device: DeviceSide,
+    /// What the kernel believes.
+    pub kernel: KernelSide,
+    /// What stands on it, from directly above upwards: partitions, dm, md, file systems with their mount points, swap.
+    pub holders: Vec<Holder>,
+    /// Where it hangs: host, port and expander, for waves of one per port.
+    pub port: String,
+    /// Arrays and pools of which it is a member, for waves of one per redundancy group.
+    pub redundancy_groups: Vec<String>,
+    /// The protection claim that counts, if there is one.
+    pub protection: Option<Protection>,
+    /// Counters of unsafe shutdowns and of the health of what protects the cache, where the drive has them.
+    pub health: Vec<HealthCounter>,
+    /// What is wrong or worth knowing; H1 to H10 by their ids.
+    pub findings: Vec<Finding>,
+    /// Who can change the state: `plumb as root`, `the RAID controller's own tool (storcli)`, `nobody: ...`.
+    pub changeable_by: String,
+    /// Why nobody can with plumb, if so; null if it can be changed.
+    pub refusal: Option<Refusal>,
+}
+
+/// What the device itself says of its write cache.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSide {
+    /// Whether the volatile write cache is on now.
+    pub wce: Option<bool>,
+    /// Why that is not known.
+    pub wce_unknown_because: Option<String>,
+    /// Whether the device lets it be changed.
+    pub changeable: Option<bool>,
+    /// What the maker set.
+    pub default: Option<bool>,
+    /// What the next power-on starts with.
+    pub saved: Option<bool>,
+    /// Whether a change can be saved in the device (SCSI PS, NVMe saveable, SCT).
+    pub saveable: Option<bool>,
+    /// SCT feature control state of ATA drives: `ata-controlled`, `forced-on`, `forced-off`.
+    pub sct: Option<String>,
+    /// The command set it was read with: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`, `none`.
+    pub mechanism: String,
+}
+
+/// What the kernel believes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelSide {
+    /// `queue/write_cache`.
+    pub write_cache: Option<String>,
+    /// `cache_type` of SCSI and virtio disks.
+    pub cache_type: Option<String>,
+    /// `queue/fua`.
+    pub fua: Option<bool>,
+}
+
+/// Something that stands on a disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The kernel's name, or a mount point.
+    pub name: String,
+    /// `partition`, `dm-crypt`, `md`, `ext4`, `swap`, ...
+    pub kind: String,
+    /// What it believes of flushes, where it has a queue of its own.
+    pub write_cache: Option<String>,
+}
+
+/// How good a claim of power-loss protection is. The order is that of confidence, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtectionRank {
+    /// The drive declares it: NVMe VWC 0, SCSI NV_SUP 1 with V_SUP 0.
+    Declared,
+    /// The drive reports the health of what protects it.
+    HealthConfirmed,
+    /// The model is known to have it.
+    ModelList,
+    /// An administrator says so, with name and expiry.
+    AdministratorsWord,
+    /// Flushes are so fast that they are consistent with it.
+    TimingHint,
+}
+
+/// A claim of power-loss protection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protection {
+    /// The claim in words, with who makes it.
+    pub claim: String,
+    /// How good it is.
+    pub rank: ProtectionRank,
+    /// Until when, for an administrator's word: RFC 3339.
+    pub until: Option<String>,
+}
+
+/// One counter of the drive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthCounter {
+    /// `unsafe_shutdowns`, `capacitor_health_percent`, `volatile_memory_backup_failed`, ...
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// Where it was read: log page and bytes.
+    pub source: String,
+}
+
+/// Why something is not changed, and what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Why.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}

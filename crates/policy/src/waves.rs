@@ -1,0 +1,150 @@
+//! In which order disks are changed: a canary, then waves that grow more critical.
+//!
+//! Invariants, for any disks:
+//! 1. Wave 0 is one disk alone: the canary, the least critical of all.
+//! 2. A wave holds at most one disk of a port and one of a redundancy group, for the error handling of a port stops all
+//!    that hang there, and an array must never lose two members to one mistake.
+//! 3. What is less critical comes in an earlier wave: unused disks, data, swap, boot, root.
+//! 4. The same disks give the same waves.
+
+use std::collections::HashMap;
+
+use crate::select::{Role, roles};
+use crate::view::DeviceView;
+
+/// How many disks a wave holds at most, unless told otherwise.
+pub const WAVE_SIZE: usize = 8;
+
+/// Where a disk stands in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The wave, from 0.
+    pub wave: usize,
+    /// The order within all.
+    pub order: usize,
+    /// Whether it is changed first, alone, so that little is lost if it goes wrong.
+    pub canary: bool,
+}
+
+/// A place for each of `disks`, in their order. `size` is how many disks a wave holds at most; 0 counts as 1.
+pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<Place> {
+    let mut ordered: Vec<(Role, usize)> = disks.iter().map(|view| most_critical(view)).zip(0..).collect();
+    ordered.sort_by_key(|(role, index)| (*role, name_order(&disks[*index].name)));
+    let mut places = vec![Place { wave: 0, order: 0, canary: false }; disks.len()];
+    let mut waves = Waves { size: size.max(1), filled: Vec::new(), free: HashMap::new(), first: 1, role: None };
+    let mut by_wave: Vec<(usize, usize)> =
+        ordered.into_iter().map(|(role, index)| (waves.next(role, disks[index]), index)).collect();
+    // Stable: within a wave the order stays.
+    by_wave.sort_by_key(|(wave, _)| *wave);
+    for (order, (wave, index)) in by_wave.into_iter().enumerate() {
+        places[index] = Place { wave, order, canary: wave == 0 };
+    }
+    places
+}
+
+fn most_critical(view: &DeviceView) -> Role {
+    roles(view).last().copied().unwrap_or(Role::Data)
+}
+
+/// `sdb` before `sdaa`, as the kernel names them.
+pub(crate) fn name_order(name: &str) -> (usize, &str) {
+    (name.len(), name)
+}
+
+/// Waves that are being filled.
+struct Waves<'a> {
+    size: usize,
+    /// How many disks each wave holds.
+    filled: Vec<usize>,
+    /// The first wave in which each port and each group is free.
+    free: HashMap<&'a str, usize>,
+    /// The first wave of the role at hand.
+    first: usize,
+    role: Option<Role>,
+}
+
+impl<'a> Waves<'a> {
+    /// The wave of the next disk. Disks come in the order of their roles.
+    fn next(&mut self, role: Role, view: &'a DeviceView) -> usize {
+        if self.filled.is_empty() {
+            self.filled.push(1);
+            return 0;
+        }
+        if self.role.replace(role).is_some_and(|before| before != role) {
+            self.first = self.filled.len();
+        }
+        let groups = view.redundancy_groups.iter().map(String::as_str);
+        let places: Vec<&str> = groups.chain([view.port.as_str()]).filter(|place| !place.is_empty()).collect();
+        let mut wave = places.iter().filter_map(|place| self.free.get(place).copied()).fold(self.first, usize::max);
+        while self.filled.get(wave).is_some_and(|disks| *disks >= self.size) {
+            wave += 1;
+        }
+        self.filled.resize(self.filled.len().max(wave + 1), 0);
+        self.filled[wave] += 1;
+        for place in places {
+            self.free.insert(place, wave + 1);
+        }
+        wave
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::view::Holder;
+    use crate::view_sample::sample;
+
+    fn holder(name: &str) -> Vec<Holder> {
+        vec![Holder { name: name.into(), kind: "ext4".into(), write_cache: None }]
+    }
+
+    #[test]
+    fn the_canary_is_unused_and_root_comes_last() {
+        let disks: Vec<DeviceView> = [("sda", "/"), ("sdb", "/srv"), ("sdc", ""), ("sdd", "/srv2")]
+            .into_iter()
+            .map(|(name, mount)| {
+                let mut view = sample(name);
+                view.holders = if mount.is_empty() { Vec::new() } else { holder(mount) };
+                view
+            })
+            .collect();
+        let places = arrange(&disks.iter().collect::<Vec<_>>(), 8);
+        assert_eq!(places.iter().map(|place| place.wave).collect::<Vec<_>>(), [2, 1, 0, 1]);
+        assert_eq!(places.iter().map(|place| place.canary).collect::<Vec<_>>(), [false, false, true, false]);
+        assert_eq!(places.iter().map(|place| place.order).collect::<Vec<_>>(), [3, 1, 0, 2]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_wave_holds_two_of_a_port_or_of_a_group(
+            shape in proptest::collection::vec((0_u8..6, 0_u8..5, 0_u8..4), 1..60),
+            size in 1_usize..7,
+        ) {
+            let disks: Vec<DeviceView> = shape.iter().enumerate().map(|(index, (port, group, role))| {
+                let mut view = sample(&format!("sd{index}"));
+                view.port = format!("ata{port}");
+                view.redundancy_groups = if *group == 0 { Vec::new() } else { vec![format!("md{group}")] };
+                view.holders = match role { 0 => Vec::new(), 1 => holder("/"), _ => holder("/srv") };
+                view
+            }).collect();
+            let places = arrange(&disks.iter().collect::<Vec<_>>(), size);
+            let mut taken = HashSet::new();
+            let mut counts = HashMap::new();
+            for (view, place) in disks.iter().zip(&places) {
+                proptest::prop_assert!(taken.insert((place.wave, view.port.clone())));
+                for group in &view.redundancy_groups {
+                    proptest::prop_assert!(taken.insert((place.wave, group.clone())));
+                }
+                *counts.entry(place.wave).or_insert(0_usize) += 1;
+            }
+            proptest::prop_assert_eq!(counts[&0], 1);
+            proptest::prop_assert!(counts.values().all(|count| *count <= size));
+            let mut by_order: Vec<(usize, Role, usize)> = disks.iter().zip(&places)
+                .map(|(view, place)| (place.order, roles(view).last().copied().unwrap(), place.wave)).collect();
+            by_order.sort_unstable();
+            proptest::prop_assert!(by_order.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].2 <= pair[1].2));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Who a device is: the vital product data pages 83h (designators) and 80h (serial number). SPC-5 7.7.6 and 7.7.18.
+//!
+//! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so that what a
+//! descriptor answers can be compared with what /sys says.
+
+use super::{hex, text};
+
+/// One name of the logical unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Designator {
+    /// How good it is: the kernel takes the highest. 9 is the best.
+    pub rank: u8,
+    /// `naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`, `t10.ATA     ...`, or a SCSI name string.
+    pub text: String,
+}
+
+/// The designators of the logical unit in page 83h, in the order of the page. Those of ports and targets are left out.
+pub fn parse(page: &[u8]) -> Vec<Designator> {
+    let mut found = Vec::new();
+    if page.get(1) != Some(&0x83) {
+        return found;
+    }
+    let Some(length) = page.get(2..4).map(|field| usize::from(u16::from_be_bytes([field[0], field[1]]))) else {
+        return found;
+    };
+    let mut rest = page.get(4..(4 + length).min(page.len())).unwrap_or(&[]);
+    while let [_, kind, _, size, tail @ ..] = rest {
+        let Some(value) = tail.get(..usize::from(*size)) else { break };
+        let of_unit = kind & 0x30 == 0;
+        if of_unit && let Some(designator) = designator(kind & 0xf, value) {
+            found.push(designator);
+        }
+        rest = &tail[value.len()..];
+    }
+    found
+}
+
+/// The kernel's preferences, designator_prio.
+fn designator(kind: u8, value: &[u8]) -> Option<Designator> {
+    let first = *value.first()?;
+    let (rank, text) = match kind {
+        // Vendor and model may be padded with blanks in the middle, which stay.
+        1 => (1, format!("t10.{}", printable(value))),
+        2 => {
+            let rank = match value.len() {
+                16 => 7,
+                12 => 6,
+                8 => 2,
+                _ => return None,
+            };
+            (rank, format!("eui.{}", hex(value)))
+        }
+        3 => {
+            let (rank, bytes) = match first >> 4 {
+                6 => (8, 16),
+                5 => (5, 8),
+                4 => (4, 8),
+                3 => (3, 8),
+                2 => (3, 8),
+                _ => return None,
+            };
+            (rank, format!("naa.{}", hex(value.get(..bytes)?)))
+        }
+        8 => (9, text(value)?),
+        _ => return None,
+    };
+    Some(Designator { rank, text: text.trim_end().to_owned() })
+}
+
+fn printable(value: &[u8]) -> String {
+    value.iter().filter(|byte| (0x20..0x7f).contains(*byte)).map(|byte| char::from(*byte)).collect()
+}
+
+/// The serial number in page 80h.
+pub fn serial(page: &[u8]) -> Option<String> {
+    if *page.get(1)? != 0x80 {
+        return None;
+    }
+    let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
+    text(page.get(4..(4 + length).min(page.len()))?)
+}
+
+/// A page 83h with one NAA designator, and a page 80h: what a mock answers.
+pub fn encode(naa: [u8; 8], serial: &str) -> (Vec<u8>, Vec<u8>) {
+    let mut names = vec![0, 0x83, 0, 12, 1, 3, 0, 8];
+    names.extend(naa);
+    let mut page = vec![0, 0x80, 0, serial.len() as u8];
+    page.extend(serial.bytes().take(255));
+    (names, page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_unit_are_taken_and_those_of_ports_left() {
+        let mut page = vec![0, 0x83, 0, 0];
+        page.extend(*b"\x02\x01\x00\x0bATA     X 1");
+        page.extend([1, 0x13, 0, 8, 0x50, 1, 2, 3, 4, 5, 6, 7]);
+        page.extend([1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0xa1, 0xb2, 0xc3, 0xd4]);
+        page[3] = (page.len() - 4) as u8;
+        let found = parse(&page);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].text, "t10.ATA     X 1");
+        assert_eq!((found[1].rank, found[1].text.as_str()), (5, "naa.5000c500a1b2c3d4"));
+        page.truncate(page.len() - 1);
+        assert_eq!(parse(&page).len(), 1, "a designator that is cut off is none");
+    }
+
+    #[test]
+    fn the_serial_loses_its_padding() {
+        assert_eq!(serial(b"\0\x80\0\x08  AB12  ").as_deref(), Some("AB12"));
+        assert_eq!(serial(b"\0\x83\0\x04AB12"), None);
+        assert_eq!(serial(b"\0\x80\0\x00"), None);
+        let (names, page) = encode([0x50, 0, 0, 0, 0, 0, 0, 7], "S7");
+        assert_eq!(parse(&names)[0].text, "naa.5000000000000007");
+        assert_eq!(serial(&page).as_deref(), Some("S7"));
+    }
+}

@@ -1,0 +1,48 @@
+//! The SMART / Health log page 02h. NVMe Base 2.0 5.16.1.3, figure 207.
+
+use super::counter;
+
+/// The page's number and length.
+pub const PAGE: u8 = 0x02;
+/// As above.
+pub const BYTES: u32 = 512;
+
+/// What the page says about power loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Byte 0 bit 4: the volatile memory backup device has failed.
+    pub backup_failed: bool,
+    /// Byte 0 bit 3: the medium is read-only.
+    pub read_only: bool,
+    /// Bytes 144-159: shutdowns without a notice before the power went.
+    pub unsafe_shutdowns: u64,
+}
+
+/// Reads the page; `None` if it is too short.
+pub fn parse(bytes: &[u8]) -> Option<Health> {
+    let warning = *bytes.first()?;
+    Some(Health {
+        backup_failed: warning & 1 << 4 != 0,
+        read_only: warning & 1 << 3 != 0,
+        unsafe_shutdowns: counter(bytes, 144)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_that_tell_of_power_loss_are_read() {
+        let mut bytes = vec![0_u8; 512];
+        bytes[0] = 0x10;
+        bytes[144] = 7;
+        bytes[145] = 1;
+        let health = parse(&bytes).unwrap();
+        assert!(health.backup_failed && !health.read_only);
+        assert_eq!(health.unsafe_shutdowns, 263);
+        bytes[159] = 1;
+        assert_eq!(parse(&bytes).unwrap().unsafe_shutdowns, u64::MAX);
+        assert_eq!(parse(&bytes[..159]), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Sense data: why a SCSI command did not simply succeed. SPC-5 4.4.2 (descriptor format, 72h), 4.4.3 (fixed format,
+//! 70h); SAT-4 12.2.6 (ATA Status Return descriptor 09h).
+
+/// Sense key, additional sense code and its qualifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sense {
+    /// What kind of end it is: 1 recovered error, 5 illegal request, 6 unit attention.
+    pub key: u8,
+    /// Additional sense code.
+    pub asc: u8,
+    /// Additional sense code qualifier.
+    pub ascq: u8,
+}
+
+/// The registers of an ATA device after a command, as ATA PASS-THROUGH with CK_COND returns them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtaStatus {
+    /// The ERROR register.
+    pub error: u8,
+    /// The COUNT register, bits 7:0.
+    pub count: u8,
+    /// The LBA register, bits 7:0.
+    pub lba_low: u8,
+    /// The LBA register, bits 15:8.
+    pub lba_mid: u8,
+    /// The LBA register, bits 23:16.
+    pub lba_high: u8,
+    /// The STATUS register: 50h is success; bit 0 error, bit 5 device fault.
+    pub status: u8,
+}
+
+impl Sense {
+    /// RECOVERED ERROR, and ATA PASS-THROUGH INFORMATION AVAILABLE is one: the command has been carried out.
+    pub fn is_recovered(self) -> bool {
+        self.key == 1
+    }
+
+    /// UNIT ATTENTION: something happened since the last command, which was not carried out. Ask again.
+    pub fn is_unit_attention(self) -> bool {
+        self.key == 6
+    }
+}
+
+impl AtaStatus {
+    /// Whether the ATA command succeeded: neither error nor device fault.
+    pub fn is_success(self) -> bool {
+        self.status & 0x21 == 0
+    }
+}
+
+/// Reads the sense key and code; `None` if the bytes are in neither format.
+pub fn parse(bytes: &[u8]) -> Option<Sense> {
+    let byte = |at: usize| bytes.get(at).copied();
+    match byte(0)? & 0x7f {
+        0x72 | 0x73 => Some(Sense { key: byte(1)? & 0xf, asc: byte(2)?, ascq: byte(3)? }),
+        // Old devices end the data before the code.
+        0x70 | 0x71 => Some(Sense {
+            key: byte(2)? & 0xf,
+            asc: byte(12).unwrap_or(0),
+            ascq: byte(13).unwrap_or(0),
+        }),
+        _ => None,
+    }
+}
+
+/// Finds the ATA Status Return descriptor.
+pub fn ata_status(bytes: &[u8]) -> Option<AtaStatus> {
+    const DESCRIPTOR: u8 = 0x09;
+    if !matches!(bytes.first()? & 0x7f, 0x72 | 0x73) {
+        return None;
+    }
+    let end = 8 + usize::from(*bytes.get(7)?);
+    let mut rest = bytes.get(8..end.min(bytes.len()))?;
+    while let [kind, length, ..] = rest {
+        let whole = 2 + usize::from(*length);
+        if *kind == DESCRIPTOR {
+            let at = |at: usize| rest.get(at).copied();
+            return Some(AtaStatus {
+                error: at(3)?,
+                count: at(5)?,
+                lba_low: at(7)?,
+                lba_mid: at(9)?,
+                lba_high: at(11)?,
+                status: at(13)?,
+            });
+        }
+        rest = rest.get(whole..)?;
+    }
+    None
+}
+
+/// The sense data with which an ATA command with CK_COND ends: what a mock answers.
+pub fn encode_ata(status: AtaStatus) -> Vec<u8> {
+    let mut bytes = vec![0x72, 1, 0, 0x1d, 0, 0, 0, 14];
+    bytes.extend([9, 12, 0, status.error, 0, status.count, 0, status.lba_low]);
+    bytes.extend([0, status.lba_mid, 0, status.lba_high, 0, status.status]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_formats_are_read() {
+        let fixed = [0x70, 0, 6, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x2a, 1];
+        assert_eq!(parse(&fixed), Some(Sense { key: 6, asc: 0x2a, ascq: 1 }));
+        assert!(parse(&fixed).unwrap().is_unit_attention());
+        assert_eq!(parse(&[0x72, 5, 0x24, 0]), Some(Sense { key: 5, asc: 0x24, ascq: 0 }));
+        assert_eq!((parse(&[]), parse(&[0x72, 5]), parse(&[0x7f; 18])), (None, None, None));
+    }
+
+    #[test]
+    fn the_registers_of_an_ata_device_come_back() {
+        let status = AtaStatus { error: 0, count: 2, lba_low: 0, lba_mid: 0x4f, lba_high: 0xc2, status: 0x50 };
+        let bytes = encode_ata(status);
+        assert_eq!(ata_status(&bytes), Some(status));
+        assert!(status.is_success() && parse(&bytes).unwrap().is_recovered());
+        let failed = AtaStatus { error: 4, status: 0x51, ..status };
+        assert!(!ata_status(&encode_ata(failed)).unwrap().is_success());
+        assert_eq!(ata_status(&bytes[..20]), None);
+    }
+}

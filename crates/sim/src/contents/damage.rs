@@ -1,0 +1,79 @@
+//! What a power cut may do: how the survivors are chosen, what goes wrong beyond the rules, and the account of it.
+
+use serde::Serialize;
+
+use crate::rules::Survival;
+
+/// How a drive behaves when its power is cut. The probabilities are from 0 to 1.
+///
+/// Faults as in Zheng et al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013: shorn writes,
+/// unserializable writes, bit corruption (here: torn inside a block), and writes to the wrong place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Damage {
+    /// Which of what is at risk survives. All that it may choose is legal.
+    pub survival: Survival,
+    /// For each block of a command in flight: that it becomes unreadable. Legal, unless the command is atomic.
+    pub unreadable: f64,
+    /// For each command that survives: that one of its blocks is torn inside.
+    pub torn: f64,
+    /// For each write that survives: that of each 4 KiB only the first three or seven eighths land.
+    pub shorn: f64,
+    /// For each write that survives: that it lands elsewhere.
+    pub misdirected: f64,
+    /// For the cut: that survivors land in the reverse of their order.
+    pub unserialized: f64,
+    /// For each block of an answered write that is at risk: that it becomes unreadable.
+    pub latent: f64,
+}
+
+impl Damage {
+    /// What the contract allows and no more; blocks in flight become unreadable one time in fifty.
+    pub const LEGAL: Self = Self {
+        survival: Survival::Mixed,
+        unreadable: 0.02,
+        torn: 0.0,
+        shorn: 0.0,
+        misdirected: 0.0,
+        unserialized: 0.0,
+        latent: 0.0,
+    };
+    /// All that was answered survives, and nothing that was not: what killing a process would leave.
+    pub const GENTLE: Self = Self { survival: Survival::Answered, unreadable: 0.0, ..Self::LEGAL };
+}
+
+impl Default for Damage {
+    fn default() -> Self {
+        Self::LEGAL
+    }
+}
+
+/// What a power cut did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct CutReport {
+    /// How the survivors were chosen.
+    pub strategy: crate::rules::Strategy,
+    /// Commands that were in flight, those that were lost track of included.
+    pub in_flight: u64,
+    /// Commands that were answered and not durable.
+    pub at_risk: u64,
+    /// Of both: those of which all blocks survived.
+    pub survived: u64,
+    /// Of both: those of which some blocks survived.
+    pub torn: u64,
+    /// Blocks of which an answered version was visible and something older, or nothing, is left. Discards and zeroes over
+    /// long runs are not counted.
+    pub lost_blocks: u64,
+    /// Of them: those of which the drive had said that they were durable, by answering FUA or a flush. Zero for a
+    /// drive that does not lie.
+    pub promised_lost_blocks: u64,
+    /// Blocks that cannot be read.
+    pub unreadable_blocks: u64,
+    /// Blocks torn inside.
+    pub torn_inside_blocks: u64,
+    /// Writes of which the ends of each 4 KiB are missing.
+    pub shorn: u64,
+    /// Writes that landed elsewhere.
+    pub misdirected: u64,
+    /// Whether survivors landed in the reverse of their order.
+    pub unserialized: bool,
+}

@@ -1,0 +1,367 @@
+//! What is durable: page by page, patterns as such, or in a file.
+//!
+//! Most pages are one pattern and fit into the entry of the page. A page of which the blocks differ has a [`Spill`].
+//! With a file behind, the file has the bytes, and a spill only says which blocks are unreadable.
+
+use std::collections::HashMap;
+
+use plumb_block::{Lba, LbaRange, Pattern};
+
+use super::file::BackingFile;
+use super::geometry::{Geometry, bits};
+use super::page_map::{NUMBER_MAX, PageMap, Tag};
+use super::promise::{Backing, BackingError};
+use super::slab::Slab;
+use super::slots::Slots;
+use crate::rules::planted::{Bug, planted};
+
+/// What a command makes of blocks. The address of a pattern is that of the first block in question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Hole,
+    Zeroes,
+    Pattern(Pattern),
+    /// In a slot, each block at its place in the page.
+    Bytes,
+    Unreadable,
+    /// In the backing file.
+    InFile,
+}
+
+impl What {
+    /// The same, for the block that is `blocks` after the first one (or before it: addresses wrap around).
+    pub(super) const fn shifted(self, blocks: u64) -> Self {
+        match self {
+            Self::Pattern(pattern) => {
+                Self::Pattern(Pattern { lba: Lba(pattern.lba.0.wrapping_add(blocks)), ..pattern })
+            }
+            other => other,
+        }
+    }
+}
+
+/// What is to be stored in some blocks of a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// For the first block of the page.
+    pub(super) what: What,
+    /// The bytes, if they are bytes; else 0.
+    pub(super) slot: u32,
+    /// Which blocks.
+    pub(super) mask: u8,
+    /// Whether the slot may be kept; otherwise its bytes are copied.
+    pub(super) gives_slot: bool,
+}
+
+/// A page of which the blocks differ.
+#[derive(Debug, Clone, Copy)]
+struct Spill {
+    blocks: [What; 8],
+    /// The bytes of those that are bytes; 0 if none is.
+    slot: u32,
+}
+
+/// The medium.
+#[derive(Debug)]
+pub(super) struct Medium {
+    pub(super) map: PageMap,
+    pub(super) slots: Slots,
+    pub(super) file: Option<BackingFile>,
+    geometry: Geometry,
+    spills: Slab<Spill>,
+    seeds: Vec<u64>,
+    seed_numbers: HashMap<u64, u32>,
+    scratch: Vec<u8>,
+}
+
+impl Medium {
+    pub(super) fn new(geometry: Geometry, backing: Backing) -> Self {
+        let file = match backing {
+            Backing::File(file) => Some(BackingFile::new(file)),
+            Backing::Memory | Backing::Nothing => None,
+        };
+        Self {
+            map: PageMap::new(),
+            slots: Slots::new(geometry.page_bytes),
+            file,
+            geometry,
+            spills: Slab::new(),
+            seeds: Vec::new(),
+            seed_numbers: HashMap::new(),
+            scratch: vec![0; geometry.page_bytes],
+        }
+    }
+
+    /// Makes blocks of a page durable. The slot of `part` is gone afterwards if the part gives it.
+    pub(super) fn store(&mut self, page: u64, part: Part) {
+        if self.file.is_some() {
+            return self.store_in_file(page, part);
+        }
+        let first = self.geometry.first_block(page);
+        let is_whole = part.mask == self.geometry.full() || planted(Bug::PartIsWhole);
+        let tag = match part.what {
+            What::Hole if is_whole => Tag::Hole,
+            What::Zeroes if is_whole => Tag::Zeroes,
+            What::Bytes if is_whole => Tag::Bytes(self.own(part)),
+            What::Pattern(pattern) if is_whole && pattern.lba.0 == first => {
+                let Some(number) = self.number_of(pattern.seed) else {
+                    return self.store_in_spill(page, part);
+                };
+                let entry = self.map.entry(page);
+                let before = entry.tag();
+                entry.set(Tag::Pattern(number));
+                entry.generation = pattern.generation;
+                return self.forget(before);
+            }
+            _ => return self.store_in_spill(page, part),
+        };
+        let entry = self.map.entry(page);
+        let before = entry.tag();
+        entry.set(tag);
+        self.forget(before);
+    }
+
+    fn own(&mut self, part: Part) -> u32 {
+        if part.gives_slot {
+            return part.slot;
+        }
+        let slot = self.slots.take();
+        self.slots.copy(part.slot, slot, 0..self.geometry.page_bytes);
+        slot
+    }
+
+    fn forget(&mut self, tag: Tag) {
+        match tag {
+            Tag::Bytes(slot) => self.slots.give_back(slot),
+            Tag::Spill(number) => {
+                let slot = self.spills.remove(number).map_or(0, |spill| spill.slot);
+                self.slots.give_back(slot);
+            }
+            Tag::Hole | Tag::Zeroes | Tag::Pattern(_) => {}
+        }
+    }
+
+    fn number_of(&mut self, seed: u64) -> Option<u32> {
+        if self.seeds.last() == Some(&seed) {
+            return Some(self.seeds.len() as u32 - 1);
+        }
+        if let Some(number) = self.seed_numbers.get(&seed) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.seeds.len()).ok().filter(|number| *number <= NUMBER_MAX)?;
+        self.seeds.push(seed);
+        self.seed_numbers.insert(seed, number);
+        Some(number)
+    }
+
+    fn store_in_spill(&mut self, page: u64, part: Part) {
+        let mut spill = self.spill_of(page);
+        for block in bits(part.mask) {
+            spill.blocks[block] = part.what.shifted(block as u64);
+        }
+        if part.what == What::Bytes {
+            if spill.slot == 0 && part.gives_slot {
+                spill.slot = part.slot;
+            } else {
+                if spill.slot == 0 {
+                    spill.slot = self.slots.take();
+                }
+                for block in bits(part.mask) {
+                    self.slots.copy(part.slot, spill.slot, self.geometry.bytes_of(block));
+                }
+                if part.gives_slot {
+                    self.slots.give_back(part.slot);
+                }
+            }
+        }
+        self.put_spill(page, spill);
+    }
+
+    /// The page as a spill, taken out of its place.
+    fn spill_of(&mut self, page: u64) -> Spill {
+        let entry = *self.map.entry(page);
+        match entry.tag() {
+            Tag::Spill(number) => {
+                self.spills.remove(number).unwrap_or(Spill { blocks: [What::Hole; 8], slot: 0 })
+            }
+            tag => {
+                let slot = if let Tag::Bytes(slot) = tag { slot } else { 0 };
+                let what = self.page_is(page, tag, entry.generation);
+                Spill { blocks: std::array::from_fn(|block| what.shifted(block as u64)), slot }
+            }
+        }
+    }
+
+    /// Puts a spill in its place, as briefly as it can be said.
+    fn put_spill(&mut self, page: u64, mut spill: Spill) {
+        let used = &spill.blocks[..self.geometry.blocks_per_page() as usize];
+        if spill.slot != 0 && !used.contains(&What::Bytes) {
+            self.slots.give_back(spill.slot);
+            spill.slot = 0;
+        }
+        let first = used[0];
+        let is_one = used.iter().enumerate().all(|(block, what)| *what == first.shifted(block as u64));
+        let brief = match first {
+            What::Hole | What::InFile if is_one => Some((Tag::Hole, 0)),
+            What::Zeroes if is_one => Some((Tag::Zeroes, 0)),
+            What::Bytes if is_one => Some((Tag::Bytes(spill.slot), 0)),
+            What::Pattern(pattern) if is_one && pattern.lba.0 == self.geometry.first_block(page) => {
+                self.number_of(pattern.seed).map(|number| (Tag::Pattern(number), pattern.generation))
+            }
+            _ => None,
+        };
+        let (tag, generation) = brief.unwrap_or_else(|| (Tag::Spill(self.spills.insert(spill)), 0));
+        let entry = self.map.entry(page);
+        entry.set(tag);
+        entry.generation = generation;
+    }
+
+    /// What the first block of a page with this tag is, if its blocks do not differ.
+    fn page_is(&self, page: u64, tag: Tag, generation: u64) -> What {
+        match tag {
+            Tag::Zeroes => What::Zeroes,
+            Tag::Bytes(_) => What::Bytes,
+            Tag::Pattern(number) => {
+                let lba = Lba(self.geometry.first_block(page));
+                What::Pattern(Pattern { seed: self.seeds[number as usize], lba, generation })
+            }
+            Tag::Hole if self.file.is_some() => What::InFile,
+            Tag::Hole | Tag::Spill(_) => What::Hole,
+        }
+    }
+
+    /// What the blocks of a page are, as parts that do not overlap, in any order.
+    pub(super) fn parts(&self, page: u64, wanted: u8, found: &mut impl FnMut(Part)) {
+        let entry = self.map.look(page);
+        match entry.tag() {
+            Tag::Spill(number) => {
+                let spill = &self.spills[number];
+                for block in bits(wanted) {
+                    let what = spill.blocks[block].shifted(0_u64.wrapping_sub(block as u64));
+                    found(Part { what, slot: spill.slot, mask: 1 << block, gives_slot: false });
+                }
+            }
+            tag => {
+                let slot = if let Tag::Bytes(slot) = tag { slot } else { 0 };
+                let what = self.page_is(page, tag, entry.generation);
+                found(Part { what, slot, mask: wanted, gives_slot: false });
+            }
+        }
+    }
+
+    /// Makes a long run durable as nothing or as zeroes, but for the pages that have a head: they are returned.
+    pub(super) fn store_run(&mut self, range: LbaRange, what: What) -> Vec<u64> {
+        let geometry = self.geometry;
+        let inner = range.lba.0.next_multiple_of(geometry.blocks_per_page());
+        let inner = geometry.page_of(inner)..geometry.page_of(range.end().0);
+        let mut inner = inner.start..inner.end.max(inner.start);
+        if planted(Bug::WideDiscardTooShort) {
+            inner.end = inner.end.saturating_sub(1).max(inner.start);
+        }
+        let all = geometry.pages(range);
+        let crowded = self.map.with_head(all.clone());
+        let edges = [all.start, all.end - 1];
+        for (index, page) in edges.into_iter().enumerate() {
+            let is_new = index == 0 || edges[0] != page;
+            let mask = geometry.mask(page, range);
+            if is_new && !inner.contains(&page) && mask != geometry.full() && self.map.look(page).head == 0 {
+                self.store(page, Part { what, slot: 0, mask, gives_slot: false });
+            }
+        }
+        if self.file.is_some() {
+            self.clear_file(inner.clone(), what, &crowded);
+        }
+        let mut dropped = Vec::new();
+        let is_zeroes = what == What::Zeroes && self.file.is_none();
+        self.map.set_all(inner, is_zeroes, &mut |entry| dropped.push(entry.tag()));
+        dropped.into_iter().for_each(|tag| self.forget(tag));
+        crowded
+    }
+
+    fn clear_file(&mut self, pages: std::ops::Range<u64>, what: What, but: &[u64]) {
+        let page_bytes = self.geometry.page_bytes as u64;
+        let Some(file) = &mut self.file else { return };
+        let mut from = pages.start;
+        let stops = but.iter().copied().filter(|page| pages.contains(page)).chain([pages.end]);
+        for stop in stops {
+            let (offset, length) = (from * page_bytes, stop.saturating_sub(from) * page_bytes);
+            match what {
+                What::Hole => file.punch(offset, length),
+                _ => file.zero(offset, length),
+            }
+            from = stop + 1;
+        }
+    }
+
+    fn store_in_file(&mut self, page: u64, part: Part) {
+        let mut spill = self.spill_of(page);
+        for block in bits(part.mask) {
+            spill.blocks[block] = if part.what == What::Unreadable { What::Unreadable } else { What::InFile };
+        }
+        self.put_spill(page, spill);
+        let mut left = part.mask;
+        while left != 0 && part.what != What::Unreadable {
+            let block = left.trailing_zeros() as usize;
+            let count = (left >> block).trailing_ones() as usize;
+            self.write_run(page, part, block, count);
+            left &= !(((1_u16 << count) - 1) << block) as u8;
+        }
+        if part.gives_slot {
+            self.slots.give_back(part.slot);
+        }
+    }
+
+    /// Writes `count` blocks of a page from `block` on to the file.
+    fn write_run(&mut self, page: u64, part: Part, block: usize, count: usize) {
+        let geometry = self.geometry;
+        let Some(file) = &mut self.file else { return };
+        let bytes = geometry.bytes_of(block).start..geometry.bytes_of(block + count).start;
+        let offset = page * geometry.page_bytes as u64 + bytes.start as u64;
+        match part.what.shifted(block as u64) {
+            What::Hole => file.punch(offset, bytes.len() as u64),
+            What::Zeroes => file.zero(offset, bytes.len() as u64),
+            What::Bytes => file.write(offset, &self.slots.bytes(part.slot)[bytes]),
+            What::Pattern(pattern) => {
+                pattern.fill(geometry.block_bytes, &mut self.scratch[bytes.clone()]);
+                file.write(offset, &self.scratch[bytes]);
+            }
+            What::Unreadable | What::InFile => {}
+        }
+    }
+
+    /// Makes the bytes of one block; `None` if it is unreadable.
+    pub(super) fn bytes(
+        &self,
+        page: u64,
+        block: usize,
+        part: Part,
+        into: &mut [u8],
+    ) -> Result<bool, BackingError> {
+        match part.what.shifted(block as u64) {
+            What::Hole | What::Zeroes => into.fill(0),
+            What::Bytes => into.copy_from_slice(&self.slots.bytes(part.slot)[self.geometry.bytes_of(block)]),
+            What::Pattern(pattern) => pattern.fill(self.geometry.block_bytes, into),
+            What::InFile => {
+                let offset =
+                    page * self.geometry.page_bytes as u64 + self.geometry.bytes_of(block).start as u64;
+                if let Some(file) = &self.file {
+                    file.read(offset, into)?;
+                }
+            }
+            What::Unreadable => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Lets what was collected reach the file.
+    pub(super) fn drain(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.drain();
+        }
+    }
+
+    /// The first failure of the file.
+    pub(super) fn failed(&self) -> Option<BackingError> {
+        self.file.as_ref().and_then(BackingFile::failed)
+    }
+}

@@ -1,0 +1,261 @@
+//! Contents beside the oracles: every command goes to both, and what comes back is judged.
+
+use plumb_block::conformance::{History, Moment, Version};
+use plumb_block::{Bytes, ExtentState, Lba, LbaRange, Op, Pattern, Stamp};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::command::CommandId;
+use crate::contents::{Backing, Contents, Damage, Data, FlushKept, FuaKept, Promise, ReadError, Shape};
+
+/// What a block held: the number of the command, 0 for zeroes.
+pub(super) type Found = Option<u64>;
+
+/// A command as the oracle remembers it.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) op: Op,
+    pub(super) range: LbaRange,
+    pub(super) submitted: Moment,
+    pub(super) completed: Option<Moment>,
+    pub(super) is_lost: bool,
+}
+
+pub(super) struct Trial {
+    pub(super) contents: Contents,
+    pub(super) commands: Vec<Seen>,
+    histories: Vec<History<u64>>,
+    promise: Promise,
+    block_bytes: u64,
+    now: Moment,
+    /// Submissions of answered flushes that a liar has not kept yet.
+    unkept: Vec<Moment>,
+}
+
+const SEED: u64 = 77;
+
+impl Trial {
+    pub(super) fn new(blocks: u64, promise: Promise, block_bytes: u64, seed: u64) -> Self {
+        let shape = Shape { logical_block: Bytes(block_bytes), blocks };
+        let contents = Contents::new(shape, promise, Backing::Memory).unwrap().with_seed(seed);
+        let histories = (0..blocks).map(|_| History::starting_with(0)).collect();
+        let (commands, unkept) = (Vec::new(), Vec::new());
+        Self { contents, commands, histories, promise, block_bytes, now: 0, unkept }
+    }
+
+    fn tick(&mut self) -> Moment {
+        self.now += 1;
+        self.now
+    }
+
+    /// Submits; the number of a command is its place in the list plus 1.
+    pub(super) fn submit(&mut self, op: Op, range: LbaRange, as_bytes: bool) -> usize {
+        let submitted = self.tick();
+        let number = self.commands.len() as u64 + 1;
+        self.commands.push(Seen { op, range, submitted, completed: None, is_lost: false });
+        let is_data = matches!(op, Op::Write { .. });
+        let pattern = Pattern { seed: SEED, lba: range.lba, generation: number };
+        let mut bytes = vec![0; (range.nlb * self.block_bytes) as usize];
+        let payload = match (is_data, as_bytes) {
+            (false, _) => Data::None,
+            (true, false) => Data::Pattern(pattern),
+            (true, true) => {
+                pattern.fill(self.block_bytes as usize, &mut bytes);
+                Data::Bytes(&bytes)
+            }
+        };
+        self.contents.submit(CommandId(number), op, range, payload);
+        let content = if is_data { number } else { 0 };
+        let displaces = op != Op::Discard || self.promise.discard_zeroes;
+        for block in blocks(range) {
+            self.histories[block].versions.push(Version::submitted(content, submitted, displaces));
+        }
+        number as usize - 1
+    }
+
+    pub(super) fn complete(&mut self, index: usize) {
+        let completed = self.tick();
+        self.contents.complete(CommandId(index as u64 + 1)).unwrap();
+        let command = &mut self.commands[index];
+        command.completed = Some(completed);
+        let Seen { op, submitted, .. } = *command;
+        if op == Op::Flush {
+            return self.flushed(submitted);
+        }
+        let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        let is_durable = !self.promise.volatile || is_fua && self.promise.fua == FuaKept::Honoured;
+        self.for_versions(index, |version| {
+            version.completed = Some(completed);
+            version.is_durable |= is_durable;
+        });
+    }
+
+    fn flushed(&mut self, submitted: Moment) {
+        self.unkept.push(submitted);
+        let unkept = match self.promise.flush {
+            FlushKept::Always => 0,
+            FlushKept::Never => usize::MAX,
+            FlushKept::AllButLast(last) => last as usize,
+        };
+        while self.unkept.len() > unkept {
+            let kept = self.unkept.remove(0);
+            self.histories.iter_mut().for_each(|history| history.flushed(kept));
+        }
+    }
+
+    /// The drive destages an answered command.
+    pub(super) fn persist(&mut self, index: usize) {
+        self.contents.persist(CommandId(index as u64 + 1));
+        self.for_versions(index, |version| version.is_durable |= version.completed.is_some());
+    }
+
+    pub(super) fn lose(&mut self, index: usize) {
+        self.tick();
+        self.contents.lose_track(CommandId(index as u64 + 1));
+        self.commands[index].is_lost = true;
+        self.for_versions(index, |version| version.is_lost_track_of = true);
+    }
+
+    fn for_versions(&mut self, index: usize, change: impl Fn(&mut Version<u64>)) {
+        let Seen { range, submitted, .. } = self.commands[index];
+        for block in blocks(range) {
+            let versions = self.histories[block].versions.iter_mut();
+            versions.filter(|version| version.submitted == submitted).for_each(&change);
+        }
+    }
+
+    /// What a block holds; `Ok(None)` if it is unreadable.
+    pub(super) fn found(&self, block: u64) -> Result<Found, String> {
+        let mut bytes = vec![1; self.block_bytes as usize];
+        match self.contents.read(LbaRange::new(Lba(block), 1), &mut bytes) {
+            Err(ReadError::Unreadable(lba)) if lba.0 == block => return Ok(None),
+            Err(error) => return Err(format!("block {block}: {error}")),
+            Ok(()) => {}
+        }
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(Some(0));
+        }
+        let stamp = Stamp::read(&bytes).ok_or_else(|| format!("block {block} holds what nobody wrote"))?;
+        if stamp.lba.0 != block || stamp.seed != SEED {
+            return Err(format!("block {block} holds {stamp:?}"));
+        }
+        if !stamp.is_whole(&bytes) {
+            return Err(format!("block {block} is torn inside"));
+        }
+        Ok(Some(stamp.generation))
+    }
+
+    /// What all blocks hold.
+    pub(super) fn state(&self) -> Result<Vec<Found>, String> {
+        (0..self.histories.len() as u64).map(|block| self.found(block)).collect()
+    }
+
+    /// Reads a block and judges it by rule 3.
+    pub(super) fn judge_read(&mut self, block: u64) -> Result<(), String> {
+        let (submitted, completed) = (self.tick(), self.tick());
+        let found = self.found(block)?;
+        let history = &self.histories[block as usize];
+        let legal = history.readable(submitted, completed);
+        let is_legal = match found {
+            None => legal.may_be_unreadable,
+            Some(number) => legal.versions.iter().any(|index| history.versions[*index].content == number),
+        };
+        if !is_legal {
+            return Err(format!(
+                "block {block} reads {found:?}, legal are {legal:?} of {:?}",
+                history.versions
+            ));
+        }
+        self.judge_extents(block, found)
+    }
+
+    fn judge_extents(&self, block: u64, found: Found) -> Result<(), String> {
+        let all = LbaRange::new(Lba(0), self.histories.len() as u64);
+        let extents = self.contents.extents(all);
+        let mut end = 0;
+        for extent in &extents {
+            if extent.range.lba.0 != end || extent.range.nlb == 0 {
+                return Err(format!("extents with gaps: {extents:?}"));
+            }
+            end = extent.range.end().0;
+            let is_here = extent.range.overlaps(LbaRange::new(Lba(block), 1));
+            let is_written = extent.state == ExtentState::Written;
+            if is_here && is_written != (found != Some(0)) {
+                return Err(format!("block {block} holds {found:?} and is {:?}", extent.state));
+            }
+        }
+        if end == all.nlb { Ok(()) } else { Err(format!("extents end at {end}: {extents:?}")) }
+    }
+
+    /// Cuts the power and judges every block by rule 5, and every atomic write.
+    pub(super) fn cut_and_judge(
+        &mut self,
+        chance: &mut Xoshiro256PlusPlus,
+        damage: &Damage,
+    ) -> Result<Vec<Found>, String> {
+        let cut = self.tick();
+        let report = self.contents.cut(chance, damage);
+        if report.promised_lost_blocks > 0 && self.is_honest() {
+            return Err(format!("an honest drive counts a broken promise: {report:?}"));
+        }
+        if self.contents.at_risk() != Bytes(0) || self.contents.remembered() != 0 {
+            return Err("something is at risk after a cut".to_owned());
+        }
+        let state = self.state()?;
+        for (block, found) in state.iter().enumerate() {
+            let history = &self.histories[block];
+            let legal = history.survivors(cut);
+            let is_legal = match found {
+                None => legal.may_be_unreadable,
+                Some(number) => {
+                    legal.versions.iter().any(|index| history.versions[*index].content == *number)
+                }
+            };
+            if !is_legal {
+                let versions = &history.versions;
+                return Err(format!(
+                    "block {block} holds {found:?}, legal are {legal:?} of {versions:?}; {report:?}"
+                ));
+            }
+        }
+        self.judge_atomic(&state)?;
+        Ok(state)
+    }
+
+    fn is_honest(&self) -> bool {
+        self.promise.flush == FlushKept::Always && self.promise.fua == FuaKept::Honoured
+    }
+
+    /// An atomic write of which a block is there: the others are too, or something that is not older is.
+    fn judge_atomic(&self, state: &[Found]) -> Result<(), String> {
+        let unit = self.promise.atomic_unit.0 / self.block_bytes;
+        let boundary = self.promise.atomic_boundary.0 / self.block_bytes;
+        for (index, command) in self.commands.iter().enumerate() {
+            let blocks: Vec<_> = blocks(command.range).collect();
+            let crosses = boundary > 0
+                && blocks.iter().any(|block| *block as u64 / boundary != command.range.lba.0 / boundary);
+            let is_atomic = matches!(command.op, Op::Write { .. }) && command.range.nlb <= unit && !crosses;
+            let number = index as u64 + 1;
+            let is_there = blocks.iter().any(|block| state[*block] == Some(number));
+            if !is_atomic || !is_there || command.is_lost {
+                continue;
+            }
+            for block in blocks {
+                let explains = |version: &Version<u64>| {
+                    let is_older = version.completed.is_some_and(|completed| completed < command.submitted);
+                    !is_older && state[block].is_none_or(|number| version.content == number)
+                };
+                if !self.histories[block].versions.iter().any(explains) {
+                    return Err(format!(
+                        "atomic write {number} is torn: block {block} holds {:?}",
+                        state[block]
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn blocks(range: LbaRange) -> std::ops::Range<usize> {
+    range.lba.0 as usize..range.end().0 as usize
+}

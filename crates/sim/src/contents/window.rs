@@ -1,0 +1,200 @@
+//! The commands that may still change what is on the medium: in flight, answered and at risk, lost track of, and the
+//! durable ones that something older could still be laid over.
+//!
+//! ```text
+//!   page entry ──head──► Node ──next──► Node ...      one node: the blocks of one command in this page
+//!                         │              │
+//!                         ▼              ▼
+//!                       Pending        Pending        one command
+//! ```
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use plumb_block::LbaRange;
+
+use super::medium::What;
+use super::slab::Slab;
+use super::wide::Wide;
+use crate::command::CommandId;
+use crate::rules::{Moment, Span};
+
+/// What kind of command it is, and what has become of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct State {
+    /// By its range in [`Wide`], with no nodes.
+    pub(super) is_wide: bool,
+    /// It is durable, and stays only for what is older or was in flight with it.
+    pub(super) is_durable: bool,
+    /// The host asked for FUA.
+    pub(super) asked_fua: bool,
+    /// FUA is done.
+    pub(super) is_fua: bool,
+    /// A write of data: it may be atomic.
+    pub(super) is_write: bool,
+    /// A discard.
+    pub(super) is_discard: bool,
+    /// A discard that does nothing.
+    pub(super) is_idle: bool,
+    /// It failed or was not answered.
+    pub(super) is_given_up: bool,
+    /// It was destaged before it was answered.
+    pub(super) was_destaged: bool,
+}
+
+/// One command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub(super) id: CommandId,
+    pub(super) range: LbaRange,
+    /// For the first block of the range.
+    pub(super) what: What,
+    pub(super) span: Span,
+    /// When its blocks took the place of what was there: somewhere in its span. Of two that were in flight together the
+    /// one that landed later is visible.
+    pub(super) landed: Moment,
+    /// How many nodes it has.
+    pub(super) live: u32,
+    pub(super) state: State,
+}
+
+impl Pending {
+    /// Whether a cut may take it.
+    pub(super) const fn is_at_risk(&self) -> bool {
+        self.span.is_completed() && !self.state.is_durable
+    }
+}
+
+/// The part of a command in one page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node {
+    /// The next one of the page; 0 for none.
+    pub(super) next: u32,
+    pub(super) pending: u32,
+    /// The bytes; 0 if they are none.
+    pub(super) slot: u32,
+    /// The blocks that something newer and durable has not displaced.
+    pub(super) mask: u8,
+}
+
+/// A flush in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFlightFlush {
+    pub(super) id: CommandId,
+    pub(super) submitted: Moment,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) pendings: Slab<Pending>,
+    pub(super) nodes: Slab<Node>,
+    pub(super) ids: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    pub(super) wide: Wide,
+    /// Durable ones of `wide` that wait for something older or in flight over them.
+    pub(super) stuck: Vec<u32>,
+    /// Answered ones in the order of their answers, with their submission; some may be durable or gone by now.
+    pub(super) answered: VecDeque<(u32, Moment)>,
+    /// How many of them are at risk.
+    pub(super) at_risk: usize,
+    /// Their length in blocks.
+    pub(super) at_risk_blocks: u64,
+    /// Those lost track of that have not landed yet.
+    pub(super) late: Vec<u32>,
+    pub(super) flushes: Vec<InFlightFlush>,
+    /// The submissions of answered flushes that have not taken effect: the last ones of a liar.
+    pub(super) unkept: VecDeque<Moment>,
+}
+
+impl Window {
+    pub(super) fn new() -> Self {
+        Self {
+            pendings: Slab::new(),
+            nodes: Slab::new(),
+            ids: HashMap::default(),
+            wide: Wide::new(),
+            stuck: Vec::new(),
+            answered: VecDeque::new(),
+            at_risk: 0,
+            at_risk_blocks: 0,
+            late: Vec::new(),
+            flushes: Vec::new(),
+            unkept: VecDeque::new(),
+        }
+    }
+
+    /// Forgets all; the page map must have no heads.
+    pub(super) fn clear(&mut self) {
+        self.pendings.clear();
+        self.nodes.clear();
+        self.ids.clear();
+        self.wide.clear();
+        self.stuck.clear();
+        self.answered.clear();
+        self.at_risk = 0;
+        self.at_risk_blocks = 0;
+        self.late.clear();
+        self.flushes.clear();
+        self.unkept.clear();
+    }
+
+    /// Notes that a command was answered and is not durable.
+    pub(super) fn put_at_risk(&mut self, number: u32) {
+        let pending = &self.pendings[number];
+        self.at_risk += 1;
+        self.at_risk_blocks += pending.range.nlb;
+        self.answered.push_back((number, pending.span.submitted));
+        // Destaged ones are not looked for in the middle; they go when they are the many.
+        if self.answered.len() > 4 * self.at_risk + 1024 {
+            let pendings = &self.pendings;
+            self.answered.retain(|(number, submitted)| {
+                pendings.get(*number).is_some_and(|one| one.span.submitted == *submitted && one.is_at_risk())
+            });
+        }
+    }
+
+    /// Notes that it is not at risk any more.
+    pub(super) fn take_from_risk(&mut self, number: u32) {
+        self.at_risk -= 1;
+        self.at_risk_blocks -= self.pendings[number].range.nlb;
+    }
+
+    /// Forgets a command that has no nodes left.
+    pub(super) fn forget(&mut self, number: u32) {
+        let Some(pending) = self.pendings.get(number).copied() else { return };
+        if pending.is_at_risk() {
+            self.take_from_risk(number);
+        }
+        if self.ids.get(&pending.id.0) == Some(&number) {
+            self.ids.remove(&pending.id.0);
+        }
+        self.pendings.remove(number);
+    }
+
+    /// The nodes from `head` on, with their numbers.
+    pub(super) fn chain(&self, head: u32) -> impl Iterator<Item = (u32, &Node)> {
+        let next = move |number: &u32| self.nodes.get(*number).map(|node| node.next);
+        std::iter::successors((head != 0).then_some(head), next)
+            .filter_map(|number| Some((number, self.nodes.get(number)?)))
+    }
+}
+
+/// Command numbers are counted up: a multiplication spreads them.
+#[derive(Debug, Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}

@@ -1,0 +1,195 @@
+//! When the power goes: now, at a command, or in the window between two named events.
+//!
+//! Written as `now`, `write=7` (as the 7th write from now arrives), `flush=3`, or `EVENT..EVENT`, where an event is
+//! `write:7:submitted` or `flush:3:completed`. Random times alone are not enough: there are losses that show in one
+//! window only (openzfs #18996).
+
+use std::str::FromStr;
+
+use plumb_block::{Nanos, Op};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng as _;
+
+use crate::fault::CommandKind;
+
+/// The side of a command at which something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// The drive received it.
+    Submitted,
+    /// The drive is about to answer it.
+    Completed,
+}
+
+/// The `number`th submission or completion of a kind of command, counted from when the cut was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Commands of which kind.
+    pub kind: CommandKind,
+    /// Which of them, from 1.
+    pub number: u64,
+    /// Which side of it.
+    pub edge: Edge,
+}
+
+/// When to cut the power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutWhen {
+    /// At once.
+    Now,
+    /// As this happens: a submitted command has arrived and is in flight, a completed one is not answered any more.
+    At(Mark),
+    /// At a random moment after the first and no later than the second.
+    Between(Mark, Mark),
+}
+
+/// When to cut that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` does not say when to cut: expected now, write=N, flush=N, or a window such as \
+     flush:3:submitted..flush:3:completed"
+)]
+pub struct CutWhenError(String);
+
+impl FromStr for CutWhen {
+    type Err = CutWhenError;
+
+    fn from_str(text: &str) -> Result<Self, CutWhenError> {
+        let wrong = || CutWhenError(text.to_owned());
+        if text == "now" {
+            return Ok(Self::Now);
+        }
+        if let Some((from, to)) = text.split_once("..") {
+            return Ok(Self::Between(mark(from).ok_or_else(wrong)?, mark(to).ok_or_else(wrong)?));
+        }
+        let at_command = text.split_once('=').and_then(|(kind, number)| {
+            Some(Mark { kind: kind.parse().ok()?, number: positive(number)?, edge: Edge::Submitted })
+        });
+        at_command.or_else(|| mark(text)).map(Self::At).ok_or_else(wrong)
+    }
+}
+
+fn mark(text: &str) -> Option<Mark> {
+    let mut parts = text.split(':');
+    let kind = parts.next()?.parse().ok()?;
+    let number = positive(parts.next()?)?;
+    let edge = match parts.next()? {
+        "submitted" => Edge::Submitted,
+        "completed" => Edge::Completed,
+        _ => return None,
+    };
+    parts.next().is_none().then_some(Mark { kind, number, edge })
+}
+
+fn positive(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number > 0)
+}
+
+/// The longest time after the first mark of a window at which a cut is drawn.
+const WINDOW_MAX: f64 = 1e8;
+
+/// A cut that has been asked for and has not happened yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Armed {
+    from: Option<Countdown>,
+    to: Countdown,
+    /// Once the window is open: when to cut at the latest.
+    pub(crate) due: Option<Nanos>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Countdown {
+    mark: Mark,
+    left: u64,
+}
+
+impl Countdown {
+    const fn new(mark: Mark) -> Self {
+        Self { mark, left: mark.number }
+    }
+
+    fn is_reached(&mut self, op: Op, edge: Edge) -> bool {
+        if self.left == 0 || edge != self.mark.edge || !self.mark.kind.is(op) {
+            return false;
+        }
+        self.left -= 1;
+        self.left == 0
+    }
+}
+
+impl Armed {
+    /// `None` for [`CutWhen::Now`].
+    pub(crate) const fn new(when: CutWhen) -> Option<Self> {
+        match when {
+            CutWhen::Now => None,
+            CutWhen::At(mark) => Some(Self { from: None, to: Countdown::new(mark), due: None }),
+            CutWhen::Between(from, to) => {
+                Some(Self { from: Some(Countdown::new(from)), to: Countdown::new(to), due: None })
+            }
+        }
+    }
+
+    /// Looks at something that happens at `now`; true if the power goes with it.
+    pub(crate) fn sees(&mut self, op: Op, edge: Edge, now: Nanos, chance: &mut Xoshiro256PlusPlus) -> bool {
+        let ends = self.to.is_reached(op, edge);
+        let Some(from) = &mut self.from else { return ends };
+        if from.is_reached(op, edge) {
+            self.due = Some(now.saturating_add(delay(chance)));
+        }
+        ends && self.due.is_some()
+    }
+}
+
+/// A delay of 1 us to 100 ms, as likely in each decade: windows are short or long, and both are to be hit inside.
+fn delay(chance: &mut Xoshiro256PlusPlus) -> Nanos {
+    let unit = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    Nanos((1e3 * libm::pow(WINDOW_MAX / 1e3, unit)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::rand_core::SeedableRng as _;
+
+    const WRITE: Op = Op::Write { fua: false };
+
+    #[test]
+    fn every_form_is_read_and_anything_else_named() {
+        let mark = |kind, number, edge| Mark { kind, number, edge };
+        let submitted = mark(CommandKind::Write, 7, Edge::Submitted);
+        assert_eq!("now".parse(), Ok(CutWhen::Now));
+        assert_eq!("write=7".parse(), Ok(CutWhen::At(submitted)));
+        let completed = mark(CommandKind::Flush, 3, Edge::Completed);
+        assert_eq!("flush:3:completed".parse(), Ok(CutWhen::At(completed)));
+        let window = "write:7:submitted..flush:3:completed";
+        assert_eq!(window.parse(), Ok(CutWhen::Between(submitted, completed)));
+        for wrong in
+            ["", "then", "write", "write=0", "write=x", "write:7", "write:7:done", "a..b", "now..now"]
+        {
+            assert!(wrong.parse::<CutWhen>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cut_at_a_command_comes_with_that_very_one() {
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut armed = Armed::new("write=3".parse().unwrap()).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            assert!(!armed.sees(WRITE, Edge::Completed, Nanos(0), &mut chance), "not its submission");
+            assert!(!armed.sees(Op::Flush, Edge::Submitted, Nanos(0), &mut chance), "not a write");
+            seen.push(armed.sees(WRITE, Edge::Submitted, Nanos(0), &mut chance));
+        }
+        assert_eq!(seen, [false, false, true, false]);
+    }
+
+    #[test]
+    fn a_window_opens_with_its_first_mark_and_ends_with_its_second() {
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut armed = Armed::new("flush:1:submitted..flush:1:completed".parse().unwrap()).unwrap();
+        assert!(!armed.sees(Op::Flush, Edge::Submitted, Nanos(500), &mut chance));
+        let due = armed.due.unwrap();
+        assert!((Nanos(1500)..=Nanos(100_000_500)).contains(&due), "{due:?}");
+        assert!(armed.sees(Op::Flush, Edge::Completed, Nanos(900), &mut chance));
+    }
+}

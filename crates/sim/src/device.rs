@@ -1,0 +1,256 @@
+//! A drive as a [`Device`]: any number of queues on one drive, in virtual or in real time.
+//!
+//! Nothing runs in the background. Whoever polls lets the drive advance to the time that it is, and rings for the queues
+//! for which something is ready. A poll that waits sleeps in real time until the drive's next event; in virtual time it
+//! lets the world move the clock there.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use plumb_block::{
+    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Queue, QueueFull, QueueOptions,
+    Request, Result, StorageCounters, StorageSnapshot, Wait,
+};
+
+use crate::alarm::Alarm;
+use crate::drive::{Drive, PortNumber};
+use crate::world;
+
+/// What is due within this is waited for without a sleep, which takes longer.
+const NEAR: Nanos = Nanos::micros(2);
+
+/// A drive that is shared: by its queues, by whoever serves it, by whoever holds its power switch.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Mutex<Shared>>,
+    clock: Arc<dyn Clock>,
+    /// The world that moves the clock; `None` in real time.
+    world: Option<Weak<world::Shared>>,
+}
+
+struct Shared {
+    drive: Drive,
+    /// By port: how a queue in real time is woken.
+    alarms: Vec<Option<Arc<Alarm>>>,
+}
+
+impl Shared {
+    /// Wakes the queues, but `own`, for which something is ready.
+    fn ring(&self, own: Option<PortNumber>) {
+        for port in self.drive.ports_ready().filter(|port| Some(*port) != own) {
+            if let Some(Some(alarm)) = self.alarms.get(port.0 as usize) {
+                alarm.ring();
+            }
+        }
+    }
+}
+
+impl Handle {
+    /// A drive whose time a [`World`](crate::world::World) moves.
+    pub(crate) fn in_virtual_time(drive: Drive, clock: Arc<dyn Clock>, world: Weak<world::Shared>) -> Self {
+        Self { world: Some(world), ..Self::in_real_time(drive, clock) }
+    }
+
+    /// A drive that goes by `clock`, the real one: its completions come when a drive of its model would bring them.
+    pub fn in_real_time(drive: Drive, clock: Arc<dyn Clock>) -> Self {
+        Self { shared: Arc::new(Mutex::new(Shared { drive, alarms: Vec::new() })), clock, world: None }
+    }
+
+    /// Lets the drive advance to now, then looks at it or changes it.
+    pub fn with<R>(&self, look: impl FnOnce(&mut Drive, Nanos) -> R) -> R {
+        let mut shared = self.lock();
+        let now = self.clock.now();
+        shared.drive.advance(now);
+        let result = look(&mut shared.drive, now);
+        shared.ring(None);
+        result
+    }
+
+    /// The drive as a device. The devices of one handle are the same device.
+    pub fn device(&self) -> Arc<dyn Device> {
+        Arc::new(SimDevice(self.clone()))
+    }
+
+    /// What reaches the drive, counted at the drive.
+    pub fn counters(&self) -> Arc<dyn StorageCounters> {
+        Arc::new(SimCounters(self.clone()))
+    }
+
+    /// When something happens next by itself.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        self.lock().drive.next_event()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // Whoever panicked holding the lock has left a drive that no test may trust, but a server may still report on.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("in_real_time", &self.world.is_none()).finish_non_exhaustive()
+    }
+}
+
+struct SimDevice(Handle);
+
+impl Device for SimDevice {
+    fn info(&self) -> DeviceInfo {
+        self.0.lock().drive.info().clone()
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let alarm = if self.0.world.is_none() { Some(Arc::new(Alarm::new()?)) } else { None };
+        let mut shared = self.0.lock();
+        let port = shared.drive.open_port();
+        let place = port.0 as usize;
+        if shared.alarms.len() <= place {
+            shared.alarms.resize(place + 1, None);
+        }
+        shared.alarms[place].clone_from(&alarm);
+        drop(shared);
+        let capacity = options.depth.max(1) as usize;
+        Ok(Box::new(SimQueue { handle: self.0.clone(), port, alarm, capacity, in_flight: 0 }))
+    }
+
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
+        Ok(self.0.with(|drive, _| drive.extents(range)))
+    }
+
+    fn set_wce(&self, enabled: bool) -> Result<()> {
+        self.0.with(|drive, now| drive.set_wce(now, enabled))
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        self.0.lock().drive.latched()
+    }
+}
+
+struct SimQueue {
+    handle: Handle,
+    port: PortNumber,
+    /// In real time only.
+    alarm: Option<Arc<Alarm>>,
+    capacity: usize,
+    in_flight: usize,
+}
+
+impl Queue for SimQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        if self.in_flight == self.capacity {
+            return Err(QueueFull(request));
+        }
+        let mut shared = self.handle.lock();
+        let now = self.handle.clock.now();
+        shared.drive.advance(now);
+        shared.drive.submit(now, self.port, request);
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let (mut count, began) = self.reap(completions);
+        let wanted = (wait.completions as usize).min(count + self.in_flight);
+        let patience = wait.patience.map(|patience| began.saturating_add(patience));
+        while count < wanted {
+            let until = if count > 0 { patience } else { None };
+            let end = [wait.deadline, until].into_iter().flatten().min();
+            if end.is_some_and(|end| end <= self.handle.clock.now()) || !self.let_time_pass(end)? {
+                break;
+            }
+            count += self.reap(completions).0;
+        }
+        Ok(count)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.alarm.as_ref().map(|alarm| alarm.watched())
+    }
+}
+
+impl SimQueue {
+    /// Waits for the drive's next event, but not beyond `end`. False if nothing will ever happen.
+    fn let_time_pass(&self, end: Option<Nanos>) -> Result<bool> {
+        if let Some(alarm) = &self.alarm {
+            if self.set_alarm(alarm, end) {
+                alarm.wait()?;
+            }
+            return Ok(true);
+        }
+        let world = self.handle.world.as_ref().and_then(Weak::upgrade);
+        let Some(world) = world.filter(|world| end.is_some() || world.has_events()) else { return Ok(false) };
+        world.advance(end.unwrap_or(Nanos(u64::MAX)));
+        Ok(true)
+    }
+
+    /// Sets the alarm to the drive's next event or to `end`, unless something is ready. While the drive is locked, so that
+    /// nobody can ring in between.
+    fn set_alarm(&self, alarm: &Alarm, end: Option<Nanos>) -> bool {
+        let mut shared = self.handle.lock();
+        let now = self.handle.clock.now();
+        shared.drive.advance(now);
+        let is_ready = shared.drive.ports_ready().any(|port| port == self.port);
+        if !is_ready {
+            alarm.set(now, [shared.drive.next_event(), end].into_iter().flatten().min());
+        }
+        !is_ready
+    }
+
+    /// The time; in real time after what happens so soon that a sleep would take longer.
+    fn now_or_near(&self, drive: &Drive) -> Nanos {
+        let clock = &self.handle.clock;
+        let mut now = clock.now();
+        if let (Some(_), Some(next)) = (&self.alarm, drive.next_event())
+            && next.since(now) <= NEAR
+        {
+            while now < next {
+                std::hint::spin_loop();
+                now = clock.now();
+            }
+        }
+        now
+    }
+
+    /// Takes what is ready; how much that was, and the time.
+    fn reap(&mut self, completions: &mut Vec<Completion>) -> (usize, Nanos) {
+        let first = completions.len();
+        let mut shared = self.handle.lock();
+        let now = self.now_or_near(&shared.drive);
+        shared.drive.advance(now);
+        let count = shared.drive.take_ready(self.port, completions);
+        self.in_flight -= count;
+        if let Some(alarm) = &self.alarm {
+            shared.ring(Some(self.port));
+            let next = shared.drive.next_event().filter(|_| self.in_flight > 0);
+            alarm.set_if_watched(now, next);
+            for completion in &mut completions[first..] {
+                completion.completed_at = now;
+            }
+        }
+        (count, now)
+    }
+}
+
+impl Drop for SimQueue {
+    fn drop(&mut self) {
+        let mut shared = self.handle.lock();
+        shared.drive.close_port(self.port);
+        if let Some(alarm) = shared.alarms.get_mut(self.port.0 as usize) {
+            *alarm = None;
+        }
+    }
+}
+
+struct SimCounters(Handle);
+
+impl StorageCounters for SimCounters {
+    fn read(&self) -> Result<StorageSnapshot> {
+        Ok(self.0.with(|drive, now| {
+            let mut counters = drive.counters().storage.clone();
+            counters.name.clone_from(&drive.info().name);
+            counters.flushes.get_or_insert(0);
+            StorageSnapshot { at: now, devices: vec![counters] }
+        }))
+    }
+}

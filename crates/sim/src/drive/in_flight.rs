@@ -1,0 +1,137 @@
+//! The commands that a drive has not answered.
+//!
+//! Numbers are given in order and most commands end in about that order, so they stand in a ring from the oldest on. A
+//! command that is never answered is put aside, lest the ring grow behind it.
+
+use std::collections::VecDeque;
+
+use plumb_block::{Errno, LbaRange, Nanos, Op, Payload, Tag};
+
+use super::PortNumber;
+use crate::command::CommandId;
+
+/// What a fault has in store for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing.
+    Done,
+    /// It fails when its time has come.
+    Fail(Errno),
+    /// It is answered so much later.
+    Slow(Nanos),
+    /// It is not answered.
+    Timeout,
+}
+
+/// Which part of a command the timing is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The command itself.
+    Whole,
+    /// The flush that stands for FUA on a drive without it: the write is done.
+    FlushAfterWrite,
+}
+
+/// A command that is not answered.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// `None` when its queue is gone.
+    pub(super) port: Option<PortNumber>,
+    pub(super) tag: Tag,
+    pub(super) op: Op,
+    pub(super) range: LbaRange,
+    pub(super) payload: Payload,
+    pub(super) submitted_at: Nanos,
+    pub(super) deadline: Option<Nanos>,
+    pub(super) fate: Fate,
+    pub(super) stage: Stage,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    /// The number of the front of the ring.
+    first: u64,
+    ring: VecDeque<Option<Pending>>,
+    /// Those that a fault leaves unanswered.
+    held: Vec<(CommandId, Pending)>,
+    count: usize,
+}
+
+impl InFlight {
+    /// The number that the next command gets.
+    pub(super) fn next_id(&self) -> CommandId {
+        CommandId(self.first + self.ring.len() as u64)
+    }
+
+    /// Takes a command under [`next_id`](Self::next_id).
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.ring.push_back(Some(pending));
+        self.count += 1;
+    }
+
+    /// A number for something that the drive does by itself, which is never in flight.
+    pub(super) fn number_of_own(&mut self) -> CommandId {
+        let id = self.next_id();
+        self.ring.push_back(None);
+        id
+    }
+
+    /// Takes out the command of this number, if it is still there.
+    pub(super) fn take(&mut self, id: CommandId) -> Option<Pending> {
+        let taken = match id.0.checked_sub(self.first) {
+            Some(place) => self.ring.get_mut(place as usize).and_then(Option::take),
+            None => None,
+        };
+        while let Some(None) = self.ring.front() {
+            self.ring.pop_front();
+            self.first += 1;
+        }
+        let taken = taken.or_else(|| {
+            let place = self.held.iter().position(|(held, _)| *held == id)?;
+            Some(self.held.swap_remove(place).1)
+        });
+        self.count -= usize::from(taken.is_some());
+        taken
+    }
+
+    /// Puts a command aside that is not going to be answered by itself.
+    pub(super) fn hold(&mut self, id: CommandId, pending: Pending) {
+        self.held.push((id, pending));
+        self.count += 1;
+    }
+
+    /// The commands that were put aside.
+    pub(super) fn held(&self) -> Vec<CommandId> {
+        self.held.iter().map(|(id, _)| *id).collect()
+    }
+
+    /// Takes out all, oldest first.
+    pub(super) fn drain(&mut self) -> Vec<(CommandId, Pending)> {
+        let first = self.first;
+        let ring = self.ring.drain(..).enumerate();
+        let mut all: Vec<_> =
+            ring.filter_map(|(place, pending)| Some((CommandId(first + place as u64), pending?))).collect();
+        let passed = all.last().map_or(first, |(id, _)| id.0 + 1);
+        self.first = self.first.max(passed);
+        all.append(&mut self.held);
+        all.sort_by_key(|(id, _)| *id);
+        self.count = 0;
+        all
+    }
+
+    /// Forgets which queue the commands of `port` came from, and lets go of their memory: what they write is copied.
+    pub(super) fn orphan(&mut self, port: PortNumber) {
+        let held = self.held.iter_mut().map(|(_, pending)| pending);
+        for pending in self.ring.iter_mut().flatten().chain(held).filter(|pending| pending.port == Some(port))
+        {
+            pending.port = None;
+            pending.payload = Payload::None;
+        }
+    }
+
+    /// How many there are.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+}

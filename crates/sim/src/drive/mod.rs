@@ -1,0 +1,270 @@
+//! A simulated drive: timing, contents, faults and lies put together, as a state machine.
+//!
+//! ```text
+//!  submit ──► powered? valid? latched? ──► fault drawn ──► contents: in flight ──► timing ··· Event
+//!                                                                                        │
+//!  port ◄── completion ◄── fault applied ◄── contents: visible (or lost track of) ◄──────┘
+//! ```
+//!
+//! # The fault model
+//! - **A power cut** ends every command in flight as [`PowerLost`](Outcome::PowerLost). What is left is chosen by the
+//!   crash rules among all that is legal for the drive's [`Promise`](crate::contents::Promise), and then damaged as its
+//!   behaviour says. The choice follows from the seed.
+//! - **A lie about flushes** changes what a flush covers, never what it answers. A drive that ignores flushes answers them
+//!   at once; a driver that drops them does so before the drive sees them.
+//! - **An injected error** lets the command take its usual time and then fail. A write that failed or was not answered may
+//!   have landed, and may still land.
+//! - **A failed flush**, or a failed FUA write, latches the drive until its power was off.
+//! - **FUA without native FUA** is a write and then a flush, as the kernel does it (blk-flush.c), inside the drive's
+//!   answer.
+//!
+//! Invariants: whatever was submitted completes exactly once, to the port it came from, unless that port is closed or the
+//! fault is a timeout without a deadline. Time passed in never runs backwards.
+
+mod counters;
+mod in_flight;
+mod power;
+mod serve;
+mod submit;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use plumb_block::{Bytes, Completion, DeviceInfo, Errno, Extent, Latch, LbaRange, Nanos, VolatileCache};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng as _;
+
+use crate::command::CommandId;
+use crate::contents::{Backing, Contents, CutReport, Shape};
+use crate::cut::Armed;
+use crate::fault::Fault;
+use crate::model::{Behaviour, Model, Wce};
+use crate::timing::{Event, Timing};
+
+pub use counters::Counters;
+use in_flight::InFlight;
+
+/// Which queue a command came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortNumber(pub(crate) u32);
+
+/// One queue's end at the drive.
+#[derive(Debug, Default)]
+struct Port {
+    is_open: bool,
+    ready: Vec<Completion>,
+}
+
+/// How a drive is to be made.
+#[derive(Debug, Default)]
+pub struct DriveOptions {
+    /// Its capacity; the model's own if `None`.
+    pub size: Option<Bytes>,
+    /// The write cache on or off; the model's own state if `None`.
+    pub wce: Option<bool>,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Where durable contents are.
+    pub backing: Backing,
+    /// Faults beside the model's own.
+    pub faults: Vec<Fault>,
+}
+
+/// A drive.
+pub struct Drive {
+    name: String,
+    model: String,
+    behaviour: Behaviour,
+    info: DeviceInfo,
+    timing: Box<dyn Timing>,
+    contents: Contents,
+    chance: Xoshiro256PlusPlus,
+    faults: Vec<Fault>,
+    armed: Option<Armed>,
+    is_powered: bool,
+    /// Whether the write cache is on; `None` if there is none to switch.
+    wce: Option<bool>,
+    latch: Option<Latch>,
+    ports: Vec<Port>,
+    in_flight: InFlight,
+    /// Answers that come from the drive's front rather than from its timing: when, and to which command.
+    later: BinaryHeap<Reverse<(Nanos, CommandId)>>,
+    deadlines: BinaryHeap<Reverse<(Nanos, CommandId)>>,
+    counters: Counters,
+    last_cut: Option<CutReport>,
+    /// Kept for its memory.
+    events: Vec<Event>,
+}
+
+impl Drive {
+    /// A drive of this model, powered, with nothing in flight.
+    ///
+    /// # Errors
+    /// If its backing cannot be used for its size.
+    pub fn new(model: &Model, options: DriveOptions) -> plumb_block::Result<Self> {
+        let size = options.size.unwrap_or(model.geometry.default_size.0);
+        let wce = match model.behaviour.wce {
+            Wce::Absent => None,
+            Wce::On => Some(options.wce.unwrap_or(true)),
+            Wce::Off => Some(options.wce.unwrap_or(false)),
+        };
+        let info = model.geometry.device_info(&model.name, size, VolatileCache::None);
+        let shape = Shape { logical_block: info.logical_block, blocks: info.blocks() };
+        let promise = power::promise(&model.behaviour, &info, wce);
+        let contents = Contents::new(shape, promise, options.backing)?;
+        let mut faults = model.faults.clone();
+        faults.extend(options.faults);
+        let mut drive = Self {
+            name: model.name.clone(),
+            model: model.name.clone(),
+            behaviour: model.behaviour.clone(),
+            info,
+            timing: model.timing(size, options.seed),
+            contents,
+            chance: Xoshiro256PlusPlus::seed_from_u64(options.seed),
+            faults,
+            armed: None,
+            is_powered: true,
+            wce,
+            latch: None,
+            ports: Vec::new(),
+            in_flight: InFlight::default(),
+            later: BinaryHeap::new(),
+            deadlines: BinaryHeap::new(),
+            counters: Counters::default(),
+            last_cut: None,
+            events: Vec::new(),
+        };
+        if let Some(enabled) = wce {
+            drive.timing.set_wce(Nanos::ZERO, enabled);
+        }
+        drive.state_volatile_cache();
+        Ok(drive)
+    }
+
+    /// What it says of itself.
+    pub const fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// The name of its model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Gives it a name of its own.
+    pub fn rename(&mut self, name: impl Into<String>) {
+        self.name = name.into();
+        self.info.name.clone_from(&self.name);
+    }
+
+    /// Whether the write cache is on; `None` if there is none to switch.
+    pub const fn wce(&self) -> Option<bool> {
+        self.wce
+    }
+
+    /// Whether it has power.
+    pub const fn is_powered(&self) -> bool {
+        self.is_powered
+    }
+
+    /// The flush that failed since it has power.
+    pub const fn latched(&self) -> Option<Latch> {
+        self.latch
+    }
+
+    /// What it was asked and has done.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What a power cut would put at risk now.
+    pub fn at_risk(&self) -> Bytes {
+        self.contents.at_risk()
+    }
+
+    /// What the last power cut left; `None` before the first.
+    pub const fn last_cut(&self) -> Option<&CutReport> {
+        self.last_cut.as_ref()
+    }
+
+    /// What is behind the blocks of `range`.
+    pub fn extents(&self, range: LbaRange) -> Vec<Extent> {
+        self.contents.extents(range)
+    }
+
+    /// Sets a fault more; the same kind may be set more than once.
+    pub fn set_fault(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    /// Takes all faults away, the model's own too.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
+    }
+
+    /// The faults that are set.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// A new port for a queue.
+    pub fn open_port(&mut self) -> PortNumber {
+        let number = self.ports.iter().position(|port| !port.is_open && port.ready.is_empty());
+        let number = number.unwrap_or_else(|| {
+            self.ports.push(Port::default());
+            self.ports.len() - 1
+        });
+        self.ports[number].is_open = true;
+        PortNumber(number as u32)
+    }
+
+    /// Closes a port: its commands go on, and nobody hears of them.
+    pub fn close_port(&mut self, port: PortNumber) {
+        self.in_flight.orphan(port);
+        let port = &mut self.ports[port.0 as usize];
+        port.is_open = false;
+        port.ready.clear();
+    }
+
+    /// Moves what has completed for `port` to `completions`; how many there were.
+    pub fn take_ready(&mut self, port: PortNumber, completions: &mut Vec<Completion>) -> usize {
+        let ready = &mut self.ports[port.0 as usize].ready;
+        let count = ready.len();
+        completions.append(ready);
+        count
+    }
+
+    /// Which ports have something to take.
+    pub fn ports_ready(&self) -> impl Iterator<Item = PortNumber> + '_ {
+        let ready = self.ports.iter().enumerate().filter(|(_, port)| !port.ready.is_empty());
+        ready.map(|(number, _)| PortNumber(number as u32))
+    }
+
+    /// When something happens next by itself.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let first = |heap: &BinaryHeap<Reverse<(Nanos, CommandId)>>| heap.peek().map(|Reverse((at, _))| *at);
+        let armed = self.armed.as_ref().and_then(|armed| armed.due);
+        [self.timing.next_event(), first(&self.later), first(&self.deadlines), armed]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn complete(&mut self, port: PortNumber, completion: Completion) {
+        let port = &mut self.ports[port.0 as usize];
+        if port.is_open {
+            port.ready.push(completion);
+        }
+    }
+
+    fn latch(&mut self, errno: Errno, at: Nanos) {
+        self.latch.get_or_insert(Latch { errno, at });
+    }
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive").field("name", &self.name).field("model", &self.model).finish_non_exhaustive()
+    }
+}

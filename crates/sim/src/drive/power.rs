@@ -1,0 +1,153 @@
+//! The power switch and the write-cache switch.
+
+use plumb_block::{DeviceInfo, Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Result, VolatileCache};
+
+use super::Drive;
+use crate::contents::{Damage, Data, FlushKept, FuaKept, Promise};
+use crate::cut::{Armed, CutWhen, Edge};
+use crate::model::{Behaviour, IgnoresFlush};
+
+/// What a drive with this behaviour keeps of what it says.
+pub(super) fn promise(behaviour: &Behaviour, info: &DeviceInfo, wce: Option<bool>) -> Promise {
+    Promise {
+        volatile: wce == Some(true) && !behaviour.keeps_cache(),
+        fua: if behaviour.ignores_fua { FuaKept::Ignored } else { FuaKept::Honoured },
+        flush: match behaviour.ignores_flush {
+            IgnoresFlush::Never => FlushKept::Always,
+            IgnoresFlush::Always => FlushKept::Never,
+            IgnoresFlush::Last(count) => FlushKept::AllButLast(count),
+        },
+        discard_zeroes: info.discard_zeroes,
+        atomic_unit: info.atomic_unit,
+        atomic_boundary: info.atomic_boundary,
+    }
+}
+
+impl Drive {
+    /// Cuts the power when `when` says, instead of any cut asked for before.
+    pub fn cut_when(&mut self, now: Nanos, when: CutWhen) {
+        self.armed = Armed::new(when);
+        if when == CutWhen::Now {
+            self.cut_power(now);
+        }
+    }
+
+    /// Cuts the power now. Everything in flight ends as power lost.
+    pub fn cut_power(&mut self, now: Nanos) {
+        self.armed = None;
+        if !self.is_powered {
+            return;
+        }
+        self.is_powered = false;
+        self.counters.cuts += 1;
+        self.timing.power_cut(now);
+        self.later.clear();
+        self.deadlines.clear();
+        let damage = damage(&self.behaviour);
+        // Writes that were answered stay durable where nothing is volatile; the rules know.
+        self.last_cut = Some(self.contents.cut(&mut self.chance, &damage));
+        for (_, pending) in self.in_flight.drain() {
+            self.answer(pending, Outcome::PowerLost, now);
+        }
+    }
+
+    /// Turns the power on again: the drive has what survived, and has forgotten that a flush failed.
+    pub fn power_on(&mut self, now: Nanos) {
+        if self.is_powered {
+            return;
+        }
+        self.is_powered = true;
+        self.latch = None;
+        self.info.generation += 1;
+        if let Some(enabled) = self.wce {
+            self.timing.set_wce(now, enabled);
+        }
+    }
+
+    /// Turns the write cache on or off. What is in it when it is turned off is durable when this returns.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where there is no write cache to switch; if reading back shows that the
+    /// command changed nothing; if there is no power.
+    pub fn set_wce(&mut self, now: Nanos, enabled: bool) -> Result<()> {
+        let failed = |kind| Error::new(kind, "switch the write cache of", self.name.clone());
+        if !self.is_powered {
+            return Err(failed(ErrorKind::PowerLost));
+        }
+        let Some(was) = self.wce else {
+            return Err(failed(ErrorKind::Unsupported).because("it has none that can be switched"));
+        };
+        if was == enabled {
+            return Ok(());
+        }
+        if self.behaviour.ignores_set_wce {
+            let state = if was { "on" } else { "off" };
+            return Err(failed(ErrorKind::Invalid).because(format!(
+                "the command succeeded, and reading back shows that the cache is still {state}"
+            )));
+        }
+        self.wce = Some(enabled);
+        self.timing.set_wce(now, enabled);
+        self.destage_all()?;
+        self.contents.set_promise(promise(&self.behaviour, &self.info, self.wce));
+        self.info.generation += 1;
+        self.state_volatile_cache();
+        Ok(())
+    }
+
+    /// Ends orderly, as a machine that is shut down does: what is at risk reaches the medium, and the backing file the
+    /// disk of the host.
+    ///
+    /// # Errors
+    /// If the backing file fails: what is in it is not known then.
+    pub fn shut_down(&mut self, _now: Nanos) -> Result<()> {
+        if self.is_powered {
+            // Time enough to destage, whatever the drive makes of flushes.
+            let honest = Promise { flush: FlushKept::Always, ..self.contents.promise() };
+            self.contents.set_promise(honest);
+            self.destage_all()?;
+        }
+        let name = &self.name;
+        self.contents
+            .sync_backing()
+            .map_err(|error| Error::io(&error, "sync the backing file of", name.clone()))
+    }
+
+    /// A flush of the drive's own: done at once as far as contents are concerned.
+    fn destage_all(&mut self) -> Result<()> {
+        let id = self.in_flight.number_of_own();
+        self.contents.submit(id, Op::Flush, LbaRange::EMPTY, Data::None);
+        self.contents.complete(id).map_err(|error| {
+            let kind = ErrorKind::Os(error.errno);
+            Error::new(kind, "write the backing file of", self.name.clone()).because(error.to_string())
+        })
+    }
+
+    /// What the drive says of its write cache, which may be a lie.
+    pub(super) const fn state_volatile_cache(&mut self) {
+        let says = matches!(self.wce, Some(true)) && !self.behaviour.reports_write_through;
+        self.info.volatile_cache = if says { VolatileCache::Enabled } else { VolatileCache::None };
+    }
+
+    /// Looks whether a cut was asked for at what happens now; true if the power is gone with it.
+    pub(super) fn watch_for_cut(&mut self, op: Op, edge: Edge, now: Nanos) -> bool {
+        let Some(armed) = &mut self.armed else { return false };
+        let cut = armed.sees(op, edge, now, &mut self.chance);
+        if cut {
+            self.cut_power(now);
+        }
+        cut
+    }
+}
+
+fn damage(behaviour: &Behaviour) -> Damage {
+    let model = &behaviour.damage;
+    Damage {
+        torn: model.torn,
+        shorn: model.shorn,
+        misdirected: model.misdirected,
+        unserialized: model.unserialized,
+        unreadable: model.unreadable,
+        ..Damage::LEGAL
+    }
+}

@@ -1,0 +1,180 @@
+//! The way out: what the timing says is done becomes visible, and is answered.
+
+use std::cmp::Reverse;
+
+use plumb_block::{Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload};
+
+use super::Drive;
+use super::in_flight::{Fate, Pending, Stage};
+use crate::command::CommandId;
+use crate::cut::Edge;
+use crate::timing::Event;
+
+impl Drive {
+    /// Lets everything happen that is due at `now`, a power cut included.
+    pub fn advance(&mut self, now: Nanos) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            self.advance_timing(at);
+            self.answer_later(at);
+            self.expire(at);
+            if self.armed.as_ref().and_then(|armed| armed.due).is_some_and(|due| due <= at) {
+                self.cut_power(at);
+            }
+        }
+    }
+
+    fn advance_timing(&mut self, now: Nanos) {
+        let mut events = std::mem::take(&mut self.events);
+        self.timing.advance(now, &mut events);
+        for event in events.drain(..) {
+            match event {
+                Event::Completed { id, at } => self.finish(id, at),
+                Event::Persisted { id, .. } => self.contents.persist(id),
+            }
+            if !self.is_powered {
+                break;
+            }
+        }
+        events.clear();
+        self.events = events;
+    }
+
+    /// Flushes that are not done, and commands that a fault makes slow.
+    fn answer_later(&mut self, now: Nanos) {
+        while let Some(Reverse((at, id))) = self.later.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.later.pop();
+            self.finish(id, at);
+        }
+    }
+
+    /// Commands whose deadline has passed are as if they had failed, and may still land.
+    fn expire(&mut self, now: Nanos) {
+        while let Some(Reverse((at, id))) =
+            self.deadlines.peek().copied().filter(|Reverse((at, _))| *at <= now)
+        {
+            self.deadlines.pop();
+            if let Some(pending) = self.in_flight.take(id) {
+                self.contents_lose_track(id, pending.op);
+                self.answer(pending, Outcome::Unknown, at);
+            }
+        }
+    }
+
+    /// The timing is done with a command: it becomes visible and is answered, or suffers its fault.
+    pub(super) fn finish(&mut self, id: CommandId, at: Nanos) {
+        let Some(mut pending) = self.in_flight.take(id) else { return };
+        match pending.fate {
+            Fate::Timeout => return self.in_flight.hold(id, pending),
+            Fate::Slow(time) => {
+                pending.fate = Fate::Done;
+                self.in_flight.hold(id, pending);
+                self.later.push(Reverse((at.saturating_add(time), id)));
+                return;
+            }
+            Fate::Fail(errno) => return self.fail(id, pending, errno, at),
+            Fate::Done => {}
+        }
+        if self.watch_for_cut(pending.op, Edge::Completed, at) {
+            let outcome = Outcome::PowerLost;
+            return self.answer(pending, outcome, at);
+        }
+        if self.needs_flush_after(&pending) {
+            return self.flush_after(id, pending, at);
+        }
+        let outcome = self.carry_out(id, &mut pending);
+        if let Outcome::Failed(errno) = outcome {
+            return self.fail(id, pending, errno, at);
+        }
+        self.answer(pending, outcome, at);
+    }
+
+    /// Makes the command's effect visible, or brings the bytes that were read.
+    fn carry_out(&mut self, id: CommandId, pending: &mut Pending) -> Outcome {
+        match pending.op {
+            Op::Read => {
+                let read = match &mut pending.payload {
+                    Payload::Into(buffer) => self.contents.read(pending.range, buffer),
+                    _ => self.contents.probe(pending.range),
+                };
+                if read.is_err() { Outcome::Failed(Errno::EIO) } else { Outcome::Done }
+            }
+            op if self.skips_flush() && (op == Op::Flush || pending.stage == Stage::FlushAfterWrite) => {
+                Outcome::Done
+            }
+            _ => match self.contents.complete(id) {
+                Ok(()) => Outcome::Done,
+                Err(error) => Outcome::Failed(error.errno().unwrap_or(Errno::EIO)),
+            },
+        }
+    }
+
+    fn needs_flush_after(&self, pending: &Pending) -> bool {
+        let fua = matches!(pending.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        fua && !self.info.fua_native && pending.stage == Stage::Whole && self.wce == Some(true)
+    }
+
+    /// The second half of FUA on a drive without it.
+    fn flush_after(&mut self, id: CommandId, mut pending: Pending, at: Nanos) {
+        if let Err(error) = self.contents.complete(id) {
+            return self.fail(id, pending, error.errno().unwrap_or(Errno::EIO), at);
+        }
+        let flush = self.in_flight.next_id();
+        if let Some(deadline) = pending.deadline {
+            self.deadlines.push(Reverse((deadline.max(at), flush)));
+        }
+        self.start(at, flush, Op::Flush, LbaRange::EMPTY, &Payload::None);
+        pending.stage = Stage::FlushAfterWrite;
+        self.in_flight.push(pending);
+    }
+
+    fn fail(&mut self, id: CommandId, pending: Pending, errno: Errno, at: Nanos) {
+        self.contents_lose_track(id, pending.op);
+        let is_sync =
+            matches!(pending.op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        if is_sync {
+            self.latch(errno, at);
+        }
+        self.answer(pending, Outcome::Failed(errno), at);
+    }
+
+    pub(super) fn contents_lose_track(&mut self, id: CommandId, op: Op) {
+        if op != Op::Read {
+            self.contents.lose_track(id);
+        }
+    }
+
+    pub(super) fn answer(&mut self, pending: Pending, outcome: Outcome, at: Nanos) {
+        if outcome.is_done() {
+            self.count(&pending, at);
+        }
+        if self.in_flight.count() == 0 {
+            self.counters.idle(at);
+        }
+        let Pending { port, tag, submitted_at, payload, .. } = pending;
+        if let Some(port) = port {
+            self.complete(port, Completion { tag, outcome, submitted_at, completed_at: at, payload });
+        }
+    }
+
+    fn count(&mut self, pending: &Pending, at: Nanos) {
+        let took = at.since(pending.submitted_at);
+        match pending.op {
+            Op::Flush if self.behaviour.driver_drops_flush => self.counters.flushes_dropped += 1,
+            op => self.counters.done(op, self.info.length_of(pending.range), took),
+        }
+        if pending.stage == Stage::FlushAfterWrite && !self.behaviour.driver_drops_flush {
+            self.counters.done(Op::Flush, plumb_block::Bytes(0), Nanos::ZERO);
+        }
+    }
+
+    /// Answers what a fault has left unanswered, as done.
+    pub fn release_held(&mut self, now: Nanos) {
+        for id in self.in_flight.held() {
+            if let Some(mut pending) = self.in_flight.take(id) {
+                pending.fate = Fate::Done;
+                self.in_flight.hold(id, pending);
+                self.finish(id, now);
+            }
+        }
+    }
+}

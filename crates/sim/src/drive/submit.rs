@@ -1,0 +1,139 @@
+//! The way in: from a request to a command in flight, or to an answer at once.
+
+use std::cmp::Reverse;
+
+use plumb_block::{Bytes, Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload, Request};
+
+use super::in_flight::{Fate, Pending, Stage};
+use super::{Drive, PortNumber};
+use crate::command::{Command, CommandId, Sectors};
+use crate::contents::Data;
+use crate::cut::Edge;
+use crate::fault::Effect;
+use crate::model::IgnoresFlush;
+
+impl Drive {
+    /// Takes a request from `port` at `now`. It completes at the port, at once if it cannot be done.
+    pub fn submit(&mut self, now: Nanos, port: PortNumber, request: Request) {
+        if let Some(outcome) = self.refusal(&request) {
+            let Request { tag, payload, .. } = request;
+            self.complete(port, Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+            return;
+        }
+        let fate = self.draw_fate(request.op, request.range);
+        let id = self.in_flight.next_id();
+        if self.in_flight.count() == 0 {
+            self.counters.busy(now);
+        }
+        if let Some(deadline) = request.deadline {
+            self.deadlines.push(Reverse((deadline.max(now), id)));
+        }
+        let op = request.op;
+        self.start(now, id, op, request.range, &request.payload);
+        self.in_flight.push(Pending {
+            port: Some(port),
+            tag: request.tag,
+            op,
+            range: request.range,
+            payload: request.payload,
+            submitted_at: now,
+            deadline: request.deadline,
+            fate,
+            stage: Stage::Whole,
+        });
+        self.watch_for_cut(op, Edge::Submitted, now);
+    }
+
+    /// Why a request is answered at once, if it is.
+    fn refusal(&self, request: &Request) -> Option<Outcome> {
+        if !self.is_powered {
+            return Some(Outcome::PowerLost);
+        }
+        if let Some(latch) = self.latch
+            && request.op == Op::Flush
+        {
+            return Some(Outcome::Failed(latch.errno));
+        }
+        if request.op == Op::Flush {
+            return None;
+        }
+        if !self.info.holds(request.range) {
+            return Some(Outcome::Failed(Errno::EINVAL));
+        }
+        let length = self.info.length_of(request.range);
+        let fits = length <= self.largest(request.op);
+        let carries = match (&request.payload, request.op) {
+            (Payload::None, op) => !matches!(op, Op::Write { .. }),
+            (Payload::Into(buffer), Op::Read) => buffer.len() as u64 == length.0,
+            (Payload::Bytes(buffer), Op::Write { .. }) => buffer.len() as u64 == length.0,
+            (Payload::Pattern(_), Op::Write { .. }) => true,
+            _ => false,
+        };
+        if !fits || !carries {
+            return Some(Outcome::Failed(Errno::EINVAL));
+        }
+        let unsupported = match request.op {
+            Op::Discard => self.info.discard_max == Bytes(0),
+            Op::WriteZeroes { fast_only, .. } => fast_only && !self.info.discard_zeroes,
+            _ => false,
+        };
+        unsupported.then_some(Outcome::Failed(Errno::EOPNOTSUPP))
+    }
+
+    fn largest(&self, op: Op) -> Bytes {
+        match op {
+            Op::Read | Op::Write { .. } => self.info.transfer_max,
+            Op::Flush | Op::Discard | Op::WriteZeroes { .. } => self.info.size,
+        }
+    }
+
+    fn draw_fate(&mut self, op: Op, range: LbaRange) -> Fate {
+        let chance = &mut self.chance;
+        // Every fault counts every command, whichever strikes.
+        let mut fate = Fate::Done;
+        for effect in self.faults.iter_mut().filter_map(|fault| fault.strike(op, range, chance)) {
+            fate = match effect {
+                Effect::Fail(errno) => Fate::Fail(errno),
+                Effect::Slow(time) => Fate::Slow(time),
+                Effect::Timeout => Fate::Timeout,
+            };
+        }
+        fate
+    }
+
+    /// Hands a command to contents and timing, or keeps a flush from them that is not to be done.
+    pub(super) fn start(&mut self, now: Nanos, id: CommandId, op: Op, range: LbaRange, payload: &Payload) {
+        let inner = self.inner(op);
+        if inner == Op::Flush && self.skips_flush() {
+            self.later.push(Reverse((now.saturating_add(self.behaviour.ignored_flush()), id)));
+            return;
+        }
+        if inner != Op::Read {
+            let bytes = match payload {
+                Payload::Bytes(buffer) => Data::Bytes(buffer),
+                Payload::Pattern(pattern) => Data::Pattern(*pattern),
+                Payload::None | Payload::Into(_) => Data::None,
+            };
+            self.contents.submit(id, inner, range, bytes);
+        }
+        let sectors = Sectors::of(range, self.info.logical_block);
+        self.timing.submit(now, Command { id, op: inner, sectors });
+    }
+
+    /// The command as the drive proper gets it: without FUA where FUA is ignored or made of a write and a flush.
+    pub(super) const fn inner(&self, op: Op) -> Op {
+        let keeps = self.info.fua_native && !self.behaviour.ignores_fua;
+        match op {
+            Op::Write { fua } => Op::Write { fua: fua && keeps },
+            Op::WriteZeroes { fua, no_hole, fast_only } => {
+                Op::WriteZeroes { fua: fua && keeps, no_hole, fast_only }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether flushes are answered and not done at all.
+    pub(super) fn skips_flush(&self) -> bool {
+        self.behaviour.driver_drops_flush || self.behaviour.ignores_flush == IgnoresFlush::Always
+    }
+}

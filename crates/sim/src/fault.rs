@@ -1,0 +1,288 @@
+//! Errors at will: which commands of a drive fail, hang or take longer.
+//!
+//! A fault is written as `WHAT:EFFECT[:WHEN]...`:
+//!
+//! | WHAT | EFFECT | WHEN |
+//! |---|---|---|
+//! | `read`, `write`, `flush`, `discard`, `any` | `eio`, `enospc`, `timeout`, `slow=50ms` | `nth=7`, `every=100`, `p=0.01`, `lba=1000-1999`, `times=3` |
+//!
+//! All conditions must hold. Without any, every such command is meant. `nth` counts from when the fault was set.
+
+use std::fmt;
+use std::str::FromStr;
+
+use plumb_block::{Errno, LbaRange, Nanos, Op};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng as _;
+
+/// Which kind of command a fault or a cut is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandKind {
+    /// Reads.
+    Read,
+    /// Writes and write-zeroes.
+    Write,
+    /// Flushes.
+    Flush,
+    /// Discards.
+    Discard,
+    /// All of them.
+    Any,
+}
+
+impl CommandKind {
+    /// Whether `op` is of this kind.
+    pub const fn is(self, op: Op) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Read => matches!(op, Op::Read),
+            Self::Write => matches!(op, Op::Write { .. } | Op::WriteZeroes { .. }),
+            Self::Flush => matches!(op, Op::Flush),
+            Self::Discard => matches!(op, Op::Discard),
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+            Self::Any => "any",
+        }
+    }
+}
+
+impl FromStr for CommandKind {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        [Self::Read, Self::Write, Self::Flush, Self::Discard, Self::Any]
+            .into_iter()
+            .find(|kind| kind.word() == text)
+            .ok_or_else(|| FaultError::new(text, "read, write, flush, discard or any"))
+    }
+}
+
+/// What happens to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It fails with this, in its usual time.
+    Fail(Errno),
+    /// It is never answered; a write may land all the same.
+    Timeout,
+    /// It takes so much longer.
+    Slow(Nanos),
+}
+
+/// One fault: what it does to which commands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    kind: CommandKind,
+    effect: Effect,
+    /// The only command that is meant, counted from 1.
+    nth: Option<u64>,
+    /// Every so many commands.
+    every: Option<u64>,
+    /// With this probability.
+    probability: Option<f64>,
+    /// Blocks of which the command must touch one: first and last.
+    lba: Option<(u64, u64)>,
+    /// How often it strikes at most.
+    times: Option<u64>,
+    seen: u64,
+    struck: u64,
+}
+
+/// A fault that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{found}` is no part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
+)]
+pub struct FaultError {
+    found: String,
+    expected: &'static str,
+}
+
+impl FaultError {
+    fn new(found: impl Into<String>, expected: &'static str) -> Self {
+        Self { found: found.into(), expected }
+    }
+}
+
+impl Fault {
+    /// The next command of `kind` suffers `effect`, once.
+    pub const fn next(kind: CommandKind, effect: Effect) -> Self {
+        Self {
+            kind,
+            effect,
+            nth: Some(1),
+            every: None,
+            probability: None,
+            lba: None,
+            times: None,
+            seen: 0,
+            struck: 0,
+        }
+    }
+
+    /// Looks at one command more, and says what happens to it.
+    pub(crate) fn strike(
+        &mut self,
+        op: Op,
+        range: LbaRange,
+        chance: &mut Xoshiro256PlusPlus,
+    ) -> Option<Effect> {
+        let touches = |(first, last): (u64, u64)| range.lba.0 <= last && first < range.end().0;
+        if !self.kind.is(op) || !self.lba.is_none_or(touches) {
+            return None;
+        }
+        self.seen += 1;
+        let due = self.nth.is_none_or(|nth| nth == self.seen)
+            && self.every.is_none_or(|every| self.seen.is_multiple_of(every))
+            && self.times.is_none_or(|times| self.struck < times)
+            && self.probability.is_none_or(|probability| unit(chance) < probability);
+        self.struck += u64::from(due);
+        due.then_some(self.effect)
+    }
+}
+
+/// A number from 0 up to but without 1.
+fn unit(chance: &mut Xoshiro256PlusPlus) -> f64 {
+    (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let mut parts = text.split(':');
+        let kind = parts.next().unwrap_or_default().parse()?;
+        let effect = effect(parts.next().unwrap_or_default())?;
+        let mut fault = Self { nth: None, ..Self::next(kind, effect) };
+        for part in parts {
+            fault.read_condition(part)?;
+        }
+        Ok(fault)
+    }
+}
+
+fn effect(text: &str) -> Result<Effect, FaultError> {
+    let expected = "eio, enospc, timeout or slow=TIME";
+    match text {
+        "eio" => Ok(Effect::Fail(Errno::EIO)),
+        "enospc" => Ok(Effect::Fail(Errno::ENOSPC)),
+        "timeout" => Ok(Effect::Timeout),
+        _ => {
+            let time = text.strip_prefix("slow=").and_then(duration);
+            time.map(Effect::Slow).ok_or_else(|| FaultError::new(text, expected))
+        }
+    }
+}
+
+impl Fault {
+    fn read_condition(&mut self, text: &str) -> Result<(), FaultError> {
+        let expected = "nth=N, every=N, p=0..1, lba=FIRST-LAST or times=N";
+        let wrong = || FaultError::new(text, expected);
+        let (word, value) = text.split_once('=').ok_or_else(wrong)?;
+        let number = || value.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(wrong);
+        match word {
+            "nth" => self.nth = Some(number()?),
+            "every" => self.every = Some(number()?),
+            "times" => self.times = Some(number()?),
+            "p" => {
+                let probability = value.parse().ok().filter(|p| (0.0..=1.0).contains(p));
+                self.probability = Some(probability.ok_or_else(wrong)?);
+            }
+            "lba" => {
+                let (first, last) = value.split_once('-').unwrap_or((value, value));
+                let range = first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| first <= last);
+                self.lba = Some(range.ok_or_else(wrong)?);
+            }
+            _ => return Err(wrong()),
+        }
+        Ok(())
+    }
+}
+
+/// A time such as `50ms`, `2s`, `100us`; at most an hour.
+fn duration(text: &str) -> Option<Nanos> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return None,
+    };
+    let seconds = number.parse::<f64>().ok()? * scale;
+    (0.0..=3600.0).contains(&seconds).then(|| Nanos::from_secs_f64(seconds))
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.kind.word())?;
+        match self.effect {
+            Effect::Fail(Errno::ENOSPC) => write!(f, "enospc")?,
+            Effect::Fail(_) => write!(f, "eio")?,
+            Effect::Timeout => write!(f, "timeout")?,
+            Effect::Slow(time) => write!(f, "slow={}us", time.0 / 1000)?,
+        }
+        let numbers = [("nth", self.nth), ("every", self.every), ("times", self.times)];
+        for (word, number) in numbers.into_iter().filter_map(|(word, number)| Some((word, number?))) {
+            write!(f, ":{word}={number}")?;
+        }
+        if let Some(probability) = self.probability {
+            write!(f, ":p={probability}")?;
+        }
+        if let Some((first, last)) = self.lba {
+            write!(f, ":lba={first}-{last}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_block::Lba;
+    use rand_xoshiro::rand_core::SeedableRng as _;
+
+    fn strikes(fault: &str, op: Op) -> Vec<u64> {
+        let mut fault: Fault = fault.parse().unwrap();
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+        (1..=12)
+            .filter(|n| fault.strike(op, LbaRange::new(Lba(*n * 10), 10), &mut chance).is_some())
+            .collect()
+    }
+
+    #[test]
+    fn each_condition_narrows_what_a_fault_strikes() {
+        let write = Op::Write { fua: false };
+        assert_eq!(strikes("write:eio:nth=3", write), [3]);
+        assert_eq!(strikes("write:eio:nth=3", Op::Read), []);
+        assert_eq!(strikes("any:timeout:every=5", Op::Read), [5, 10]);
+        assert_eq!(strikes("read:eio:lba=35-52", Op::Read), [3, 4, 5]);
+        assert_eq!(strikes("read:eio:lba=35-52:times=2", Op::Read), [3, 4]);
+        assert_eq!(strikes("flush:slow=2ms", Op::Flush).len(), 12);
+        let some = strikes("flush:eio:p=0.5", Op::Flush).len();
+        assert!((1..12).contains(&some), "{some}");
+    }
+
+    #[test]
+    fn what_is_written_reads_back_and_what_makes_no_sense_is_named() {
+        for text in
+            ["write:eio:nth=3", "any:timeout:every=5:p=0.25", "read:enospc:lba=3-9", "flush:slow=1500us"]
+        {
+            assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+        }
+        let wrong =
+            ["", "write", "wrote:eio", "write:eoi", "write:eio:nth=0", "write:eio:p=2", "read:eio:lba=9-3"];
+        for text in wrong.into_iter().chain(["flush:slow=9h", "flush:slow=NaNs", "read:eio:often"]) {
+            assert!(text.parse::<Fault>().is_err(), "{text}");
+        }
+        let error = "write:eoi".parse::<Fault>().unwrap_err().to_string();
+        assert!(error.contains("`eoi`") && error.contains("expected eio"), "{error}");
+    }
+}

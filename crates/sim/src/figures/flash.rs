@@ -1,0 +1,210 @@
+//! Probes of flash drives: reads against depth, the cliff behind the SLC buffer, what a flush costs, fresh against steady.
+//!
+//! What is published stands in [`PUBLISHED`] and is only compared with. The shapes matter more than the figures: most
+//! data sheets say what a drive does at its best.
+
+use plumb_block::{Bytes, Op};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+use super::probe::{Probe, Taken};
+use super::{FigureRow, FigureTable, FigureUnit};
+use crate::command::{SECTOR, Sectors};
+use crate::timing::Timing;
+
+const SMALL: u64 = 8;
+const LARGE: u64 = 256;
+const WRITE: Op = Op::Write { fua: false };
+
+/// Which of a drive's figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlashFigure {
+    /// Random 4 KiB reads per second at this depth.
+    Reads(u64),
+    /// Random 4 KiB writes per second at this depth, into an SLC buffer if there is one.
+    Writes(u64),
+    /// Random 4 KiB writes per second at depth 32, after three times the capacity was written so.
+    SteadyWrites,
+    /// Sequential 128 KiB reads at depth 32.
+    SequentialRead,
+    /// Sequential 128 KiB writes at depth 32 from the start.
+    SequentialWrite,
+    /// Sequential 128 KiB writes behind the SLC buffer.
+    WriteBehindSlc,
+    /// A flush after each 16 KiB write, one after the other: the mean time of the flush.
+    Flush,
+}
+
+impl FlashFigure {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Reads(1) => "random 4 KiB reads, depth 1",
+            Self::Reads(32) => "random 4 KiB reads, depth 32",
+            Self::Reads(_) => "random 4 KiB reads, depth 128",
+            Self::Writes(1) => "random 4 KiB writes, depth 1",
+            Self::Writes(_) => "random 4 KiB writes, depth 32",
+            Self::SteadyWrites => "random 4 KiB writes, depth 32, steady",
+            Self::SequentialRead => "sequential 128 KiB reads",
+            Self::SequentialWrite => "sequential 128 KiB writes",
+            Self::WriteBehindSlc => "sequential writes behind the SLC buffer",
+            Self::Flush => "flush after a 16 KiB write",
+        }
+    }
+
+    const fn unit(self) -> FigureUnit {
+        match self {
+            Self::Reads(_) | Self::Writes(_) | Self::SteadyWrites => FigureUnit::Iops,
+            Self::Flush => FigureUnit::Milliseconds,
+            _ => FigureUnit::MegabytesPerSecond,
+        }
+    }
+}
+
+/// What is published about a model's class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PublishedFigure {
+    /// The model.
+    pub model: &'static str,
+    /// Which figure.
+    pub figure: FlashFigure,
+    /// Its value, in the unit of the figure.
+    pub value: f64,
+    /// Where it is published.
+    pub source: &'static str,
+}
+
+const fn row(model: &'static str, figure: FlashFigure, value: f64, source: &'static str) -> PublishedFigure {
+    PublishedFigure { model, figure, value, source }
+}
+
+const SATA: &str = "consumer-sata-ssd";
+const SATA_SOURCE: &str = "Samsung 860 EVO 250 GB, specification (techbroll.com 2018/08)";
+const NVME: &str = "consumer-nvme-ssd";
+const NVME_SOURCE: &str = "Samsung 970 EVO 500 GB, data sheet";
+const PLP: &str = "plp-nvme-ssd";
+const PLP_SOURCE: &str = "Samsung PM983 1.92 TB, data sheet rev. 1.0 (manualmachine.com)";
+const ENTERPRISE: &str = "enterprise-sata-ssd";
+const ENTERPRISE_SOURCE: &str = "Intel SSD DC S3700 200 GB, product specification";
+const FSYNC: &str = "M. Callaghan 2026, SSDs, power loss protection and fsync latency";
+
+/// What is published about the classes of the shipped models.
+pub const PUBLISHED: &[PublishedFigure] = &[
+    row(SATA, FlashFigure::Reads(1), 10_000.0, SATA_SOURCE),
+    row(SATA, FlashFigure::Reads(32), 97_000.0, SATA_SOURCE),
+    row(SATA, FlashFigure::Writes(1), 42_000.0, SATA_SOURCE),
+    row(SATA, FlashFigure::Writes(32), 88_000.0, SATA_SOURCE),
+    row(SATA, FlashFigure::SequentialRead, 550.0, SATA_SOURCE),
+    row(SATA, FlashFigure::SequentialWrite, 520.0, SATA_SOURCE),
+    row(NVME, FlashFigure::Reads(1), 15_000.0, NVME_SOURCE),
+    row(NVME, FlashFigure::Reads(128), 370_000.0, NVME_SOURCE),
+    row(NVME, FlashFigure::Writes(32), 450_000.0, NVME_SOURCE),
+    row(NVME, FlashFigure::SequentialRead, 3400.0, NVME_SOURCE),
+    row(NVME, FlashFigure::SequentialWrite, 2300.0, NVME_SOURCE),
+    row(NVME, FlashFigure::WriteBehindSlc, 630.0, "TechPowerUp, 970 EVO 500 GB: a bit above 600 MB/s"),
+    row(NVME, FlashFigure::Flush, 0.891, FSYNC),
+    row(PLP, FlashFigure::Reads(1), 11_760.0, PLP_SOURCE),
+    row(PLP, FlashFigure::Reads(128), 540_000.0, PLP_SOURCE),
+    row(PLP, FlashFigure::SteadyWrites, 50_000.0, PLP_SOURCE),
+    row(PLP, FlashFigure::SequentialRead, 3200.0, PLP_SOURCE),
+    row(PLP, FlashFigure::SequentialWrite, 2000.0, PLP_SOURCE),
+    row(PLP, FlashFigure::Flush, 0.035, "the middle of 0.012 to 0.058 ms; M. Callaghan 2026"),
+    row(ENTERPRISE, FlashFigure::Reads(32), 75_000.0, ENTERPRISE_SOURCE),
+    row(ENTERPRISE, FlashFigure::SteadyWrites, 32_000.0, ENTERPRISE_SOURCE),
+    row(ENTERPRISE, FlashFigure::SequentialRead, 500.0, ENTERPRISE_SOURCE),
+    row(ENTERPRISE, FlashFigure::SequentialWrite, 365.0, ENTERPRISE_SOURCE),
+];
+
+/// A drive to be probed: `made` gives a new one of `size` each time, so that no probe feels the one before.
+pub struct FlashProbe<'m> {
+    /// Its capacity.
+    pub size: Bytes,
+    /// Makes a drive.
+    pub made: &'m dyn Fn() -> Box<dyn Timing>,
+}
+
+impl FlashProbe<'_> {
+    /// What is published about `model`, with what the drive does beside it.
+    pub fn table(&self, model: &str) -> FigureTable {
+        let rows = PUBLISHED.iter().filter(|published| published.model == model).map(|published| FigureRow {
+            name: published.figure.name(),
+            unit: published.figure.unit(),
+            simulated: self.measure(published.figure),
+            published: Some(published.value),
+            source: Some(published.source.to_owned()),
+        });
+        FigureTable { rows: rows.collect() }
+    }
+
+    /// What the drive does, in the unit of the figure.
+    pub fn measure(&self, figure: FlashFigure) -> f64 {
+        let mut drive = (self.made)();
+        let mut probe = Probe::new(&mut *drive);
+        match figure {
+            FlashFigure::Reads(depth) => self.random(&mut probe, (depth, 20_000), Op::Read, 1).iops(),
+            FlashFigure::Writes(depth) => self.random(&mut probe, (depth, 20_000), WRITE, 1).iops(),
+            FlashFigure::SteadyWrites => {
+                self.random(&mut probe, (256, 3 * self.size.0 / (SMALL * SECTOR.0)), WRITE, 1);
+                self.random(&mut probe, (32, self.size.0 / (4 * SMALL * SECTOR.0)), WRITE, 2).iops()
+            }
+            FlashFigure::SequentialRead => self.sequential(&mut probe, Op::Read, 0, 4000),
+            FlashFigure::SequentialWrite => {
+                // What the write buffer swallows is not counted.
+                self.sequential(&mut probe, WRITE, 0, 1000);
+                self.sequential(&mut probe, WRITE, 1000, 4000)
+            }
+            FlashFigure::WriteBehindSlc => self.cliff(Bytes::gib(1)).last().map_or(0.0, |(_, rate)| *rate),
+            FlashFigure::Flush => self.flush_ms(&mut probe),
+        }
+    }
+
+    /// Sequential writes over the whole drive: bytes written so far, and MB/s over the last `step` of them.
+    pub fn cliff(&self, step: Bytes) -> Vec<(Bytes, f64)> {
+        let mut drive = (self.made)();
+        let mut probe = Probe::new(&mut *drive);
+        let chunks = step.0 / (LARGE * SECTOR.0);
+        let steps = self.size.0 / step.0;
+        (0..steps)
+            .map(|at| (step * (at + 1), self.sequential(&mut probe, WRITE, at * chunks, chunks)))
+            .collect()
+    }
+
+    /// Random 4 KiB writes at depth 32: so many a second in each stretch of `share` of the capacity.
+    pub fn aging(&self, stretches: u64, share: f64) -> Vec<f64> {
+        let mut drive = (self.made)();
+        let mut probe = Probe::new(&mut *drive);
+        let count = (self.size.0 as f64 * share) as u64 / (SMALL * SECTOR.0);
+        (0..stretches).map(|stretch| self.random(&mut probe, (32, count), WRITE, stretch).iops()).collect()
+    }
+
+    /// At a depth so many 4 KiB commands, anywhere; where follows from `seed`.
+    fn random(&self, probe: &mut Probe<'_>, (depth, count): (u64, u64), op: Op, seed: u64) -> Taken {
+        let blocks = self.size.0 / (SMALL * SECTOR.0);
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+        probe.run(depth, count, |_| {
+            let first = ((u128::from(chance.next_u64()) * u128::from(blocks)) >> 64) as u64 * SMALL;
+            (op, Sectors { first, count: SMALL })
+        })
+    }
+
+    /// MB/s of `count` chunks of 128 KiB from the chunk `from` on, at depth 32.
+    fn sequential(&self, probe: &mut Probe<'_>, op: Op, from: u64, count: u64) -> f64 {
+        let chunks = self.size.0 / (LARGE * SECTOR.0);
+        let at = |index| Sectors { first: (from + index) % chunks * LARGE, count: LARGE };
+        let taken = probe.run(32, count, |index| (op, at(index)));
+        taken.iops() * (LARGE * SECTOR.0) as f64 / 1e6
+    }
+
+    fn flush_ms(&self, probe: &mut Probe<'_>) -> f64 {
+        let blocks = self.size.0 / Bytes::kib(16).0;
+        let pairs = 1000;
+        let write = |index: u64| (WRITE, Sectors { first: index * 7919 % blocks * 32, count: 32 });
+        let both =
+            probe.run(
+                1,
+                pairs * 2,
+                |index| if index % 2 == 0 { write(index) } else { (Op::Flush, Sectors::NONE) },
+            );
+        let alone = probe.run(1, pairs, write);
+        (both.elapsed.as_secs_f64() - alone.elapsed.as_secs_f64()) * 1e3 / pairs as f64
+    }
+}

@@ -1,0 +1,27 @@
+//! What a simulated drive does, beside what is published about the real one.
+//!
+//! Probes run in virtual time straight on a [`Timing`](crate::timing::Timing): they know nothing of what it is made of,
+//! and the published figures are only compared with, never used by the simulation.
+
+pub mod flash;
+pub mod hdd;
+pub mod probe;
+mod table;
+
+pub use table::{FigureRow, FigureTable, FigureUnit};
+
+use plumb_block::Bytes;
+
+use crate::model::Model;
+
+/// A drive of flash is probed at this size where the model's own is larger: big enough for its SLC buffer.
+const FLASH_SIZE_MAX: Bytes = Bytes::gib(64);
+
+/// What a drive of `model` does, beside what is published; empty if nothing is. `seed` chooses the addresses.
+pub fn of(model: &Model, seed: u64) -> FigureTable {
+    if let Some(table) = hdd::table(model, seed) {
+        return table;
+    }
+    let size = model.geometry.default_size.0.min(FLASH_SIZE_MAX);
+    flash::FlashProbe { size, made: &|| model.timing(size, seed) }.table(&model.name)
+}

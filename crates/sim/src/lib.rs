@@ -1,0 +1,30 @@
+//! Simulated drives: what a drive does with a write, when, and what is left of it after a power cut.
+//!
+//! ```text
+//!   Request ──► drive::Drive ──► timing::Timing      when: link, cache, mechanics     (knows no bytes)
+//!                    │       └─► contents::Contents  what: visible, at risk, durable  (knows no time)
+//!                    │       └─► fault, behaviour    lies and errors
+//!                    ▼
+//!               Completion      world::World moves the clock of several drives; live::LiveDrive uses the real clock
+//! ```
+//!
+//! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). Nothing in it reads a clock, and
+//! everything random follows from one seed, so the same seed gives the same run on every machine. Mathematics come from
+//! the `libm` crate, never from the system.
+
+mod alarm;
+pub mod command;
+pub mod contents;
+pub mod cut;
+pub mod device;
+pub mod drive;
+pub mod fault;
+pub mod figures;
+pub mod model;
+pub mod rules;
+pub mod timing;
+pub mod world;
+
+pub use command::{Command, CommandId, Sectors};
+pub use device::Handle;
+pub use world::{DriveNumber, World};

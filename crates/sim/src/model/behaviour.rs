@@ -1,0 +1,126 @@
+//! How honest a drive is, and what else than loss a power cut does to it.
+
+use serde::Deserialize;
+
+use super::limits::{Check, Limits};
+use super::quantity::Time;
+use plumb_block::Nanos;
+
+/// Which flushes a drive answers without doing them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "String")]
+pub enum IgnoresFlush {
+    /// None: an honest drive.
+    #[default]
+    Never,
+    /// All.
+    Always,
+    /// The last so many before a power cut: written `last-8`.
+    Last(u32),
+}
+
+impl TryFrom<String> for IgnoresFlush {
+    type Error = String;
+
+    fn try_from(typed: String) -> Result<Self, String> {
+        match (typed.as_str(), typed.strip_prefix("last-").map(str::parse)) {
+            ("never", _) => Ok(Self::Never),
+            ("always", _) => Ok(Self::Always),
+            (_, Some(Ok(count @ 1..=1_000_000))) => Ok(Self::Last(count)),
+            _ => Err("expected never, always, or last-N with N from 1 to 1000000".to_owned()),
+        }
+    }
+}
+
+/// The write cache of a drive when power comes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wce {
+    /// There is none that a host could see or set (NVMe VWC = 0).
+    #[default]
+    Absent,
+    /// There is one and it is on.
+    On,
+    /// There is one and it is off.
+    Off,
+}
+
+/// How a drive keeps, or does not keep, to what it says.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Behaviour {
+    /// The write cache when power comes on.
+    pub wce: Wce,
+    /// Flushes that are answered and not done.
+    pub ignores_flush: IgnoresFlush,
+    /// A driver in front of the drive answers flushes itself; the drive never sees one.
+    pub driver_drops_flush: bool,
+    /// How long a flush takes that is answered and not done; 20 us if it is not said.
+    pub ignored_flush_time: Option<Time>,
+    /// A FUA write is a plain write.
+    pub ignores_fua: bool,
+    /// The command that sets the write cache succeeds and changes nothing.
+    pub ignores_set_wce: bool,
+    /// Says that it has no volatile cache while one is on.
+    pub reports_write_through: bool,
+    /// What is in the write cache survives a power cut: capacitors, a battery, or a medium to save it to.
+    pub protected: bool,
+    /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed.
+    pub battery_dead: bool,
+    /// What else than loss a power cut does.
+    pub damage: Damage,
+}
+
+/// Damage at a power cut: the probability, 0 to 1, that it befalls a write that was at risk.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Damage {
+    /// Some of its logical blocks are new, the others old.
+    pub torn: f64,
+    /// Only the front part of a logical block's sectors is new (a shorn write).
+    pub shorn: f64,
+    /// It landed elsewhere.
+    pub misdirected: f64,
+    /// An older write of the same block survives and the newer one does not, in spite of its place in the order.
+    pub unserialized: f64,
+    /// Its first block cannot be read any more.
+    pub unreadable: f64,
+}
+
+impl Behaviour {
+    /// How long a flush takes that is answered and not done.
+    pub fn ignored_flush(&self) -> Nanos {
+        self.ignored_flush_time.map_or(Nanos::micros(20), |time| time.0)
+    }
+
+    /// Whether acknowledged writes survive a power cut with the write cache on.
+    pub const fn keeps_cache(&self) -> bool {
+        self.protected && !self.battery_dead
+    }
+}
+
+impl Limits for Behaviour {
+    fn limits(&self, check: &mut Check) {
+        check.within(
+            "ignored_flush_time",
+            &Time(self.ignored_flush()),
+            &(Time(Nanos(0))..=Time(Nanos::secs(10))),
+        );
+        check.that("battery_dead", !self.battery_dead || self.protected, "protected = true beside it");
+        check.that(
+            "reports_write_through",
+            !self.reports_write_through || self.wce != Wce::Absent,
+            "wce = \"on\" or \"off\" beside it",
+        );
+        let Damage { torn, shorn, misdirected, unserialized, unreadable } = &self.damage;
+        for (field, value) in [
+            ("damage.torn", torn),
+            ("damage.shorn", shorn),
+            ("damage.misdirected", misdirected),
+            ("damage.unserialized", unserialized),
+            ("damage.unreadable", unreadable),
+        ] {
+            check.within(field, value, &(0.0..=1.0));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! From the tables of a model to the timing of a drive.
+
+use plumb_block::Bytes;
+
+use super::behaviour::{Behaviour, Wce};
+use super::document::Document;
+use super::error::ContentError;
+use super::geometry::Kind;
+use super::load::Model;
+use super::shipped;
+use crate::timing::Timing;
+use crate::timing::array::{self, ArrayTiming, MemberCaches};
+use crate::timing::flash::{self, FlashTiming, WriteBuffer};
+use crate::timing::front::{Front, FrontParameters, Protection};
+use crate::timing::hdd::{Hdd, HddParameters};
+use crate::timing::null::{self, NullTiming};
+
+/// What a drive is made of, by its kind.
+#[derive(Debug, Clone)]
+pub enum Parameters {
+    /// A disk that spins, with what is in front of it.
+    Hdd {
+        /// The disk.
+        mechanics: HddParameters,
+        /// The link, the queue, the caches.
+        front: FrontParameters,
+    },
+    /// Flash behind a controller.
+    Flash(flash::Parameters),
+    /// Several drives.
+    Array {
+        /// How they make one.
+        array: array::Parameters,
+        /// What each of them is.
+        member: Box<Model>,
+    },
+    /// Nothing that takes time, or a fixed time.
+    Null(null::Parameters),
+}
+
+/// Which tables a kind is described by.
+const fn tables(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Hdd => &["mechanics", "cache"],
+        Kind::Ssd | Kind::Usb => &["flash"],
+        Kind::Array => &["array"],
+        Kind::Null | Kind::Memory => &["null"],
+    }
+}
+
+impl Parameters {
+    /// Reads the tables of `kind`, and refuses those of another.
+    pub(super) fn read(document: &Document<'_>, kind: Kind) -> Result<Self, Box<ContentError>> {
+        for table in ["mechanics", "cache", "flash", "array", "null"] {
+            if document.has(table) && !tables(kind).contains(&table) {
+                let expected =
+                    format!("a drive of this kind is described by [{}]", tables(kind).join("], ["));
+                return Err(document.error(table, &expected));
+            }
+        }
+        Ok(match kind {
+            Kind::Hdd => {
+                Self::Hdd { mechanics: document.table("mechanics")?, front: document.table("cache")? }
+            }
+            Kind::Ssd | Kind::Usb => Self::Flash(document.table("flash")?),
+            Kind::Array => {
+                let array: array::Parameters = document.table("array")?;
+                Self::Array { member: Box::new(member(document, &array)?), array }
+            }
+            Kind::Null | Kind::Memory => Self::Null(document.table("null")?),
+        })
+    }
+}
+
+/// The model of the members of `array`. An array of arrays is refused: so no model can contain itself.
+fn member(document: &Document<'_>, array: &array::Parameters) -> Result<Model, Box<ContentError>> {
+    let refuse = |expected: &str| document.error("array.member", expected);
+    let text = shipped::text(&array.member)
+        .filter(|_| !shipped::is_array(&array.member))
+        .ok_or_else(|| refuse("expected the name of a shipped model that is not an array"))?;
+    Model::from_text(&format!("{}.toml", array.member), text)
+}
+
+impl Behaviour {
+    /// What the drive believes of its cache, and whether that is so.
+    const fn protection(&self) -> Protection {
+        match (self.protected, self.battery_dead) {
+            (false, _) => Protection::None,
+            (true, false) => Protection::Healthy,
+            (true, true) => Protection::DeadUnnoticed,
+        }
+    }
+}
+
+impl Model {
+    /// The timing of a drive of this model with a capacity of `size`, power on, write cache as the model has it;
+    /// everything random in it follows from `seed`.
+    pub fn timing(&self, size: Bytes, seed: u64) -> Box<dyn Timing> {
+        let size = self.size(Some(size));
+        let wce = self.wce();
+        let protection = self.behaviour.protection();
+        match &*self.parameters {
+            Parameters::Null(parameters) => Box::new(NullTiming::new(parameters)),
+            Parameters::Flash(parameters) => {
+                let dead = protection == Protection::DeadUnnoticed;
+                let buffer = WriteBuffer { protected: self.behaviour.protected, dead, wce };
+                Box::new(FlashTiming::new(parameters, size, buffer, seed))
+            }
+            Parameters::Hdd { mechanics, front } => {
+                Box::new(Front::new(front, Hdd::new(mechanics, size), wce, protection))
+            }
+            Parameters::Array { array, member } => {
+                let caches = MemberCaches { volatile: member.is_volatile(), wce: member.wce() };
+                let timing = |size, seed| member.timing(size, seed);
+                Box::new(ArrayTiming::new(array, size, caches, seed, timing))
+            }
+        }
+    }
+
+    /// Whether it has a write cache that a power cut empties.
+    fn is_volatile(&self) -> bool {
+        self.behaviour.wce != Wce::Absent && !self.behaviour.keeps_cache()
+    }
+}

@@ -1,0 +1,193 @@
+//! The text of a model: figures stripped to plain values, with where each stands and where it comes from.
+
+use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer, Error as TomlError};
+
+use super::error::ContentError;
+use super::limits::Limits;
+use super::nearest::nearest;
+
+/// A value of a model with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// Its field with its tables, `flash.channels`.
+    pub path: String,
+    /// The value as written, strings without their quotes.
+    pub value: String,
+    /// Where it comes from, if that is said.
+    pub source: Option<String>,
+    /// The line in the file, from 1.
+    pub line: usize,
+}
+
+/// Where something stands.
+struct Place {
+    path: String,
+    key: std::ops::Range<usize>,
+    value: std::ops::Range<usize>,
+}
+
+/// A text that is TOML.
+pub(super) struct Document<'t> {
+    file: &'t str,
+    text: &'t str,
+    root: Spanned<DeTable<'t>>,
+    places: Vec<Place>,
+    figures: Vec<Figure>,
+}
+
+impl<'t> Document<'t> {
+    /// Reads `text`; errors name `file`.
+    pub(super) fn parse(file: &'t str, text: &'t str) -> Result<Self, Box<ContentError>> {
+        let root = DeTable::parse(text).map_err(|error| not_toml(file, text, &error))?;
+        let mut document = Self { file, text, root, places: Vec::new(), figures: Vec::new() };
+        let mut root = std::mem::replace(&mut document.root, Spanned::new(0..0, DeTable::new()));
+        document.strip("", root.get_mut());
+        document.root = root;
+        Ok(document)
+    }
+
+    /// All values that stand in a table.
+    pub(super) fn figures(&self) -> &[Figure] {
+        &self.figures
+    }
+
+    /// Whether the table `name` is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.root.get_ref().contains_key(name)
+    }
+
+    /// The whole as a `T`.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Box<ContentError>> {
+        T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| self.misread("", &error))
+    }
+
+    /// The table `name` as a `T`, within its limits; a table that is not there is read as an empty one.
+    pub(super) fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, Box<ContentError>> {
+        let read = match self.root.get_ref().get(name) {
+            Some(value) => match value.get_ref() {
+                DeValue::Table(table) => {
+                    let spanned = Spanned::new(value.span(), table.clone());
+                    T::deserialize(Deserializer::from(spanned))
+                }
+                _ => return Err(self.error(name, "expected a table")),
+            },
+            None => T::deserialize(MapDeserializer::new(std::iter::empty::<(&str, &str)>())),
+        };
+        let table = read.map_err(|error| self.misread(name, &error))?;
+        let mut check = super::limits::Check::default();
+        table.limits(&mut check);
+        match check.finish() {
+            Some(violation) => Err(self.error(&format!("{name}.{}", violation.field), &violation.expected)),
+            None => Ok(table),
+        }
+    }
+
+    /// An error at `field`: at its nearest table that is there, if it is not.
+    pub(super) fn error(&self, field: &str, expected: &str) -> Box<ContentError> {
+        let place = |path: &str| self.places.iter().find(|place| place.path == path);
+        let exact = place(field);
+        let mut above = field;
+        let mut nearby = exact;
+        while let (None, Some((parent, _))) = (nearby, above.rsplit_once('.')) {
+            above = parent;
+            nearby = place(parent);
+        }
+        Box::new(ContentError {
+            file: self.file.to_owned(),
+            line: nearby.map_or(1, |place| line_of(self.text, place.key.start)),
+            field: field.to_owned(),
+            value: exact.and_then(|place| self.written(&place.value)),
+            expected: expected.to_owned(),
+        })
+    }
+
+    /// Takes `{ value, source }` apart throughout `table`, and notes where everything stands.
+    fn strip(&mut self, prefix: &str, table: &mut DeTable<'t>) {
+        for (key, value) in table.iter_mut() {
+            let path = if prefix.is_empty() {
+                key.get_ref().to_string()
+            } else {
+                format!("{prefix}.{}", key.get_ref())
+            };
+            let mut source = None;
+            if let DeValue::Table(inner) = value.get_mut()
+                && inner.contains_key("value")
+                && inner.keys().all(|key| matches!(key.get_ref().as_ref(), "value" | "source"))
+            {
+                source = inner.get("source").and_then(|source| source.get_ref().as_str()).map(str::to_owned);
+                if let Some(plain) = inner.remove("value") {
+                    *value = plain;
+                }
+            }
+            let (key, span) = (key.span(), value.span());
+            self.places.push(Place { path: path.clone(), key: key.clone(), value: span.clone() });
+            match value.get_mut() {
+                DeValue::Table(inner) => self.strip(&path, inner),
+                _ if prefix.is_empty() => {}
+                _ => {
+                    let value = self.written(&span).unwrap_or_default().trim_matches('"').to_owned();
+                    self.figures.push(Figure { path, value, source, line: line_of(self.text, key.start) });
+                }
+            }
+        }
+    }
+
+    /// What serde could not read, as what is wrong where.
+    fn misread(&self, table: &str, error: &TomlError) -> Box<ContentError> {
+        let span = error.span().unwrap_or(0..0);
+        let inside = |outer: &std::ops::Range<usize>| outer.start <= span.start && span.end <= outer.end;
+        let place = self
+            .places
+            .iter()
+            .filter(|place| span.end > 0 && (inside(&place.key) || inside(&place.value)))
+            .min_by_key(|place| place.value.len().min(place.key.len()));
+        let field = place.map_or(table, |place| place.path.as_str());
+        let message = error.message();
+        let named: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        if message.starts_with("missing field") {
+            let field = if field.is_empty() { named[0].to_owned() } else { format!("{field}.{}", named[0]) };
+            return self.error(&field, "is missing");
+        }
+        if message.starts_with("unknown field") {
+            return self.error(field, &unknown_field(&named));
+        }
+        self.error(field, message)
+    }
+
+    /// What stands at `span`, cut short if it is long.
+    fn written(&self, span: &std::ops::Range<usize>) -> Option<String> {
+        let text = self.text.get(span.clone())?.lines().next()?;
+        Some(if text.chars().count() > 60 {
+            text.chars().take(57).chain("...".chars()).collect()
+        } else {
+            text.to_owned()
+        })
+    }
+}
+
+/// `named` is the unknown field and then those that there are.
+fn unknown_field(named: &[&str]) -> String {
+    let (word, known) = named.split_first().map_or(("", &[][..]), |(word, known)| (*word, known));
+    match nearest(word, known.iter().copied()) {
+        Some(meant) => format!("there is no such field; `{meant}` was probably meant"),
+        None if known.is_empty() => "there is no such field".to_owned(),
+        None => format!("there is no such field; there are {}", known.join(", ")),
+    }
+}
+
+fn not_toml(file: &str, text: &str, error: &TomlError) -> Box<ContentError> {
+    Box::new(ContentError {
+        file: file.to_owned(),
+        line: line_of(text, error.span().map_or(0, |span| span.start)),
+        field: String::new(),
+        value: None,
+        expected: format!("not TOML: {}", error.message()),
+    })
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}

@@ -1,0 +1,66 @@
+//! What may be wrong with a model, or with how one was asked for.
+
+use std::path::PathBuf;
+
+/// A model could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// No shipped model has this name.
+    #[error("no drive model is named `{typed}`{}: `plumb drive list` shows all; a file needs a `/` or ends in .toml",
+        nearest.as_ref().map(|name| format!(", but `{name}` is")).unwrap_or_default())]
+    Unknown {
+        /// What was typed.
+        typed: String,
+        /// The name that was probably meant.
+        nearest: Option<String>,
+    },
+    /// The file could not be read.
+    #[error("cannot read the drive model {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file was read, but its content does not describe a drive.
+    #[error(transparent)]
+    Content(#[from] Box<ContentError>),
+}
+
+/// One thing in a model that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {}", self.complaint())]
+pub struct ContentError {
+    /// The file, or the name of a shipped model.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The field with its tables, `flash.channels`; empty if the text is not TOML at all.
+    pub field: String,
+    /// What stands there, as written.
+    pub value: Option<String>,
+    /// What should stand there.
+    pub expected: String,
+}
+
+impl ContentError {
+    fn complaint(&self) -> String {
+        match (&self.value, self.field.as_str()) {
+            (_, "") => self.expected.clone(),
+            (Some(value), field) => format!("{field} = {value}: {}", self.expected),
+            (None, field) => format!("{field}: {}", self.expected),
+        }
+    }
+}
+
+/// What was typed after `sim:` cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{part}` in `{typed}`: {expected}")]
+pub struct TypedError {
+    /// All that was typed.
+    pub typed: String,
+    /// The part that is wrong.
+    pub part: String,
+    /// What was expected.
+    pub expected: String,
+}

@@ -1,0 +1,194 @@
+//! A model, from its text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_block::{Bytes, DeviceInfo, VolatileCache};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::fault::{Fault, FaultError};
+
+use super::behaviour::{Behaviour, Wce};
+use super::document::{Document, Figure};
+use super::error::{ContentError, ModelError};
+use super::geometry::{Geometry, Interface, Kind};
+use super::limits::{Check, Limits};
+use super::nearest::nearest;
+use super::shipped;
+
+pub use super::build::Parameters;
+
+/// A drive model, checked. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// What it is called in commands: letters, digits, `-` and `.`.
+    pub name: String,
+    /// What moves inside it.
+    pub kind: Kind,
+    /// What it is attached by.
+    pub interface: Interface,
+    /// Its caches in a few words.
+    pub cache_summary: String,
+    /// What it stands for, in a sentence or two.
+    pub description: String,
+    /// Where its figures come from, as a whole.
+    pub sources: Vec<String>,
+    /// What it reports of itself.
+    pub geometry: Geometry,
+    /// How honest it is.
+    pub behaviour: Behaviour,
+    /// Errors that it makes by itself.
+    pub faults: Vec<Fault>,
+    /// What it is made of.
+    pub parameters: Arc<Parameters>,
+    /// Each value with where it comes from.
+    pub figures: Arc<[Figure]>,
+    file: Arc<str>,
+    text: Arc<str>,
+}
+
+/// The top of a file. The tables are read each by itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Top {
+    name: String,
+    kind: Kind,
+    interface: Interface,
+    cache_summary: String,
+    description: String,
+    #[serde(default)]
+    sources: Vec<String>,
+    #[serde(rename = "geometry")]
+    _geometry: IgnoredAny,
+    #[serde(rename = "behaviour")]
+    _behaviour: Option<IgnoredAny>,
+    #[serde(rename = "faults")]
+    _faults: Option<IgnoredAny>,
+    #[serde(rename = "mechanics")]
+    _mechanics: Option<IgnoredAny>,
+    #[serde(rename = "cache")]
+    _cache: Option<IgnoredAny>,
+    #[serde(rename = "flash")]
+    _flash: Option<IgnoredAny>,
+    #[serde(rename = "array")]
+    _array: Option<IgnoredAny>,
+    #[serde(rename = "null")]
+    _null: Option<IgnoredAny>,
+}
+
+/// `[faults]`: errors that a drive of this model makes by itself.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Faults {
+    rules: Vec<Rule>,
+}
+
+/// One of them, as it is written.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Rule(Fault);
+
+impl TryFrom<String> for Rule {
+    type Error = FaultError;
+
+    fn try_from(typed: String) -> Result<Self, FaultError> {
+        typed.parse().map(Self)
+    }
+}
+
+impl Limits for Faults {
+    fn limits(&self, check: &mut Check) {
+        check.that("rules", self.rules.len() <= 1000, "at most 1000 rules");
+    }
+}
+
+impl Model {
+    /// The shipped model called `name`.
+    ///
+    /// # Errors
+    /// If none is; the nearest name is told.
+    pub fn named(name: &str) -> Result<Self, ModelError> {
+        match shipped::text(name) {
+            Some(text) => Ok(Self::from_text(&format!("{name}.toml"), text)?),
+            None => Err(ModelError::Unknown {
+                typed: name.to_owned(),
+                nearest: nearest(name, shipped::names()).map(str::to_owned),
+            }),
+        }
+    }
+
+    /// The model in the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or does not describe a drive.
+    pub fn from_file(path: &Path) -> Result<Self, ModelError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ModelError::Read { path: path.to_owned(), source })?;
+        Ok(Self::from_text(&path.display().to_string(), &text)?)
+    }
+
+    /// All shipped models, by name.
+    ///
+    /// # Errors
+    /// If one of them is wrong, which the tests rule out.
+    pub fn all() -> Result<Vec<Self>, ModelError> {
+        shipped::names().map(Self::named).collect()
+    }
+
+    /// The model that `text` describes; errors name `file`.
+    ///
+    /// # Errors
+    /// The first thing in it that is not as it must be.
+    pub fn from_text(file: &str, text: &str) -> Result<Self, Box<ContentError>> {
+        let document = Document::parse(file, text)?;
+        let top: Top = document.read()?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        if top.name.is_empty() || top.name.len() > 64 || !top.name.chars().all(plain) {
+            return Err(document.error("name", "expected 1 to 64 letters, digits, `-` and `.`"));
+        }
+        let behaviour: Behaviour = document.table("behaviour")?;
+        Ok(Self {
+            parameters: Arc::new(Parameters::read(&document, top.kind)?),
+            geometry: document.table("geometry")?,
+            faults: document.table::<Faults>("faults")?.rules.into_iter().map(|rule| rule.0).collect(),
+            behaviour,
+            name: top.name,
+            kind: top.kind,
+            interface: top.interface,
+            cache_summary: top.cache_summary,
+            description: top.description,
+            sources: top.sources,
+            figures: document.figures().into(),
+            file: file.into(),
+            text: text.into(),
+        })
+    }
+
+    /// The table `name`, by which a part of the model reads its own parameters.
+    ///
+    /// # Errors
+    /// If a field is missing, unknown, of the wrong kind or beyond its limits.
+    pub fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, ModelError> {
+        Ok(Document::parse(&self.file, &self.text)?.table(name)?)
+    }
+
+    /// What a drive of this model and `size` reports when power comes on with its write cache as `wce` says.
+    pub fn device_info(&self, size: Option<Bytes>, wce: bool) -> DeviceInfo {
+        let hidden = self.behaviour.reports_write_through || self.behaviour.wce == Wce::Absent;
+        let cache = if wce && !hidden { VolatileCache::Enabled } else { VolatileCache::None };
+        self.geometry.device_info(&self.name, self.size(size), cache)
+    }
+
+    /// The capacity of a drive of which `size` was asked: whole logical blocks, at least one; the model's own without.
+    pub fn size(&self, size: Option<Bytes>) -> Bytes {
+        let block = self.geometry.logical_block.0;
+        let size = size.unwrap_or(self.geometry.default_size.0);
+        Bytes(size.0.clamp(*Geometry::SIZES.start(), *Geometry::SIZES.end())).round_down(block)
+    }
+
+    /// Whether the write cache is on when power comes on.
+    pub fn wce(&self) -> bool {
+        self.behaviour.wce == Wce::On
+    }
+}

@@ -1,0 +1,40 @@
+//! The models that ship with the program, by name.
+
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../models/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and text, in the order in which they are listed.
+const SHIPPED: &[(&str, &str)] = shipped![
+    "all-flash-cluster",
+    "hdd-space",
+    "enterprise-sata-ssd",
+    "nearline-4tb",
+    "he8-media-cache",
+    "ata-40gb",
+    "sas-15k",
+    "consumer-sata-ssd",
+    "consumer-nvme-ssd",
+    "plp-nvme-ssd",
+    "usb-stick",
+    "liar",
+    "null",
+    "memory",
+];
+
+/// Their names.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+/// Whether the one called `name` is an array.
+pub(super) fn is_array(name: &str) -> bool {
+    text(name).is_some_and(|text| text.lines().any(|line| line == "kind = \"array\""))
+}
+
+/// The text of the one called `name`.
+pub(super) fn text(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

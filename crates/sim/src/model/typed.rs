@@ -1,0 +1,92 @@
+//! A simulated drive as it is typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use plumb_block::Bytes;
+
+use crate::fault::{Fault, FaultError};
+
+use super::error::{ModelError, TypedError};
+use super::load::Model;
+use super::nearest::nearest;
+
+/// What was typed, understood but not yet looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Typed {
+    /// The name of a shipped model, or the path of a file if it has a `/` or ends in `.toml`.
+    pub model: String,
+    /// The write cache on or off; the model's own state if it is not said.
+    pub wce: Option<bool>,
+    /// The seed of everything random; 0 if it is not said.
+    pub seed: u64,
+    /// The capacity; the model's own if it is not said.
+    pub size: Option<Bytes>,
+    /// Faults beside the model's own.
+    pub faults: Vec<Fault>,
+}
+
+impl Typed {
+    /// The model that was meant.
+    ///
+    /// # Errors
+    /// If there is no such model or file, or its content is wrong.
+    pub fn resolve(&self) -> Result<Model, ModelError> {
+        if self.model.contains('/') || self.model.ends_with(".toml") {
+            return Model::from_file(Path::new(&self.model));
+        }
+        Model::named(&self.model)
+    }
+}
+
+impl FromStr for Typed {
+    type Err = TypedError;
+
+    fn from_str(typed: &str) -> Result<Self, TypedError> {
+        let (model, options) = typed.split_once('?').unwrap_or((typed, ""));
+        let fail = |part: &str, expected: &str| TypedError {
+            typed: typed.to_owned(),
+            part: part.to_owned(),
+            expected: expected.to_owned(),
+        };
+        if model.is_empty() {
+            return Err(fail(typed, "expected the name of a model, or the path of a file"));
+        }
+        let mut parsed = Self { model: model.to_owned(), wce: None, seed: 0, size: None, faults: Vec::new() };
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (key, value) = option.split_once('=').ok_or_else(|| fail(option, "expected KEY=VALUE"))?;
+            parsed.take(key, value).map_err(|expected| fail(option, &expected))?;
+        }
+        Ok(parsed)
+    }
+}
+
+impl Typed {
+    fn take(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "wce" => {
+                self.wce = Some(match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err("expected on or off".to_owned()),
+                });
+            }
+            "seed" => self.seed = value.parse().map_err(|_| "expected a whole number")?,
+            "size" => {
+                let size: Bytes = value.parse().map_err(|_| "expected a size such as 1GiB")?;
+                if !super::Geometry::SIZES.contains(&size.0) || !size.0.is_multiple_of(512) {
+                    return Err("expected whole blocks of 512 bytes, 1 MiB to 64 PiB".to_owned());
+                }
+                self.size = Some(size);
+            }
+            "fault" => self.faults.push(value.parse().map_err(|wrong: FaultError| wrong.to_string())?),
+            _ => {
+                return Err(match nearest(key, ["wce", "seed", "size", "fault"].into_iter()) {
+                    Some(meant) => format!("there is no such option; `{meant}` was probably meant"),
+                    None => "there is no such option; there are wce, seed, size, fault".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,375 @@
+//! The array as a state machine: pieces travel, members work, answers travel back.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use plumb_block::{Bytes, Nanos, Op};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+use super::layout::Layout;
+use super::parameters::{Acknowledge, Parameters};
+use super::pieces::{Pieces, Whole};
+use crate::command::{Command, CommandId, SECTOR, Sectors};
+use crate::model::Rate;
+use crate::timing::{Event, Timing};
+
+/// Bits of a piece's number that say to which command it belongs; the rest counts arrivals.
+const PLACE_BITS: u32 = 24;
+
+/// Something that happens on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// A piece comes to a member.
+    Arrive { place: u32, member: u32, first: u64, count: u64 },
+    /// An answer comes back from a member of `column`.
+    Return { place: u32, column: u32 },
+    /// The host is told.
+    Answer { place: u32 },
+}
+
+/// The timing of several drives that make one.
+pub struct ArrayTiming {
+    layout: Layout,
+    columns: u32,
+    copies: u32,
+    needed: u8,
+    half_trip: u64,
+    half_jitter: u64,
+    link: Rate,
+    command: u64,
+    /// The members have caches that a power cut empties.
+    volatile: bool,
+    wce: bool,
+
+    /// Copy `c` of column `n` is member `n * copies + c`.
+    members: Vec<Box<dyn Timing>>,
+    /// When each of them has something to say, `u64::MAX` if it has not: asked once, not at every step.
+    due: Vec<u64>,
+    chance: Xoshiro256PlusPlus,
+    steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
+    pieces: Pieces,
+    software_free: u64,
+    /// When the link is free, from the host and to it.
+    link_free: [u64; 2],
+    order: u64,
+    arrivals: u64,
+    answers: u64,
+    reads: u64,
+    at_risk: u64,
+    heard: Vec<Event>,
+}
+
+/// What the members of an array are to a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberCaches {
+    /// They have caches that it empties.
+    pub volatile: bool,
+    /// These are on.
+    pub wce: bool,
+}
+
+impl ArrayTiming {
+    /// An array of `size`, whose members `member` makes, given their size and a seed for each.
+    pub fn new(
+        parameters: &Parameters,
+        size: Bytes,
+        caches: MemberCaches,
+        seed: u64,
+        mut member: impl FnMut(Bytes, u64) -> Box<dyn Timing>,
+    ) -> Self {
+        let layout = Layout::new(parameters.stripe.0.0, parameters.columns);
+        let member_size = Bytes(layout.member_sectors(size.0 / SECTOR.0) * SECTOR.0);
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let count = parameters.columns * parameters.copies;
+        let needed = match parameters.acknowledge {
+            Acknowledge::All => parameters.copies,
+            Acknowledge::Quorum => parameters.copies / 2 + 1,
+        };
+        Self {
+            layout,
+            columns: parameters.columns,
+            copies: parameters.copies,
+            needed: needed as u8,
+            half_trip: parameters.round_trip.0.0 / 2,
+            half_jitter: parameters.jitter.0.0 / 2,
+            link: parameters.link,
+            command: parameters.command.0.0,
+            volatile: caches.volatile,
+            wce: caches.wce,
+            due: vec![u64::MAX; count as usize],
+            members: (0..count).map(|_| member(member_size, chance.next_u64())).collect(),
+            chance,
+            steps: BinaryHeap::new(),
+            pieces: Pieces::default(),
+            software_free: 0,
+            link_free: [0; 2],
+            order: 0,
+            arrivals: 0,
+            answers: 0,
+            reads: 0,
+            at_risk: 0,
+            heard: Vec::new(),
+        }
+    }
+
+    fn put(&mut self, at: u64, step: Step) {
+        self.order += 1;
+        self.steps.push(Reverse((at, self.order, step)));
+    }
+
+    /// One way over the network.
+    fn trip(&mut self) -> u64 {
+        let jitter = (u128::from(self.chance.next_u64()) * u128::from(self.half_jitter)) >> 64;
+        self.half_trip + jitter as u64
+    }
+
+    /// Carries `bytes` over the host's link, not before `at`; returns when they are across.
+    fn carry(&mut self, at: u64, bytes: u64, to_host: bool) -> u64 {
+        let free = &mut self.link_free[usize::from(to_host)];
+        *free = at.max(*free) + self.link.time_for(Bytes(bytes)).0;
+        *free
+    }
+
+    /// Sends the pieces of the command in `place` to the members.
+    fn send(&mut self, at: u64, place: u32) {
+        let Some(whole) = self.pieces.get(place) else { return };
+        let command = whole.command;
+        let read = command.op == Op::Read;
+        self.reads += u64::from(read);
+        let chosen = (self.reads % u64::from(self.copies)) as u32;
+        for column in 0..self.columns {
+            let piece = match command.op {
+                Op::Flush => Some(Sectors::NONE),
+                _ => self.layout.on_column(command.sectors, u64::from(column)),
+            };
+            let Some(Sectors { first, count }) = piece else { continue };
+            if let Some(whole) = self.pieces.get(place) {
+                whole.pieces_short += 1;
+            }
+            for copy in (0..self.copies).filter(|copy| !read || *copy == chosen) {
+                if let Some(whole) = self.pieces.get(place) {
+                    whole.outstanding += 1;
+                }
+                let there = at + self.trip();
+                self.put(there, Step::Arrive { place, member: column * self.copies + copy, first, count });
+            }
+        }
+    }
+
+    fn arrive(&mut self, at: u64, place: u32, member: u32, sectors: Sectors) {
+        let Some(whole) = self.pieces.get(place) else { return };
+        let written = match whole.command.op {
+            Op::Read | Op::Flush => false,
+            Op::Write { fua } | Op::WriteZeroes { fua, .. } => !fua,
+            Op::Discard => true,
+        };
+        if written && self.volatile && self.wce {
+            self.at_risk += u64::from(!whole.at_risk);
+            whole.at_risk = true;
+            whole.unpersisted += 1;
+        }
+        self.arrivals += 1;
+        let id = CommandId(self.arrivals << PLACE_BITS | u64::from(place));
+        let command = Command { id, op: whole.command.op, sectors };
+        self.members[member as usize].submit(Nanos(at), command);
+        self.ask(member as usize);
+    }
+
+    /// Asks a member when it has something to say.
+    fn ask(&mut self, member: usize) {
+        self.due[member] = self.members[member].next_event().map_or(u64::MAX, |due| due.0);
+    }
+
+    /// Lets the member work until `at`, and hears what it says.
+    fn listen(&mut self, at: u64, member: usize, events: &mut Vec<Event>) {
+        let mut heard = std::mem::take(&mut self.heard);
+        self.members[member].advance(Nanos(at), &mut heard);
+        self.ask(member);
+        for event in heard.drain(..) {
+            match event {
+                Event::Completed { id, at } => {
+                    if let Some(place) = self.place_of(id) {
+                        let back = at.0 + self.trip();
+                        self.put(back, Step::Return { place, column: member as u32 / self.copies });
+                    }
+                }
+                Event::Persisted { id, at } => {
+                    if let Some(place) = self.place_of(id)
+                        && let Some(whole) = self.pieces.get(place)
+                    {
+                        whole.unpersisted = whole.unpersisted.saturating_sub(1);
+                        self.settle(at.0, place, events);
+                    }
+                }
+            }
+        }
+        self.heard = heard;
+        // Copies that came while the cache was being turned off may never be said to be out of it.
+        if !self.wce && self.at_risk > 0 && self.dirty() == Bytes(0) {
+            self.persist_covered(at, u64::MAX, events);
+        }
+    }
+
+    /// The command to which a piece belongs, if that still waits for anything.
+    fn place_of(&mut self, piece: CommandId) -> Option<u32> {
+        let place = (piece.0 & ((1 << PLACE_BITS) - 1)) as u32;
+        let arrival = piece.0 >> PLACE_BITS;
+        self.pieces.get(place).filter(|whole| arrival > whole.born).map(|_| place)
+    }
+
+    /// Says that the command in `place` is out of the cache once it is answered and all copies are.
+    fn settle(&mut self, at: u64, place: u32, events: &mut Vec<Event>) {
+        if let Some(whole) = self.pieces.get(place)
+            && whole.at_risk
+            && whole.answered.is_some()
+            && whole.outstanding == 0
+            && whole.unpersisted == 0
+        {
+            whole.at_risk = false;
+            self.at_risk -= 1;
+            events.push(Event::Persisted { id: whole.id(), at: Nanos(at) });
+        }
+        self.pieces.remove_if_over(place);
+    }
+
+    /// Says so of all that were answered before `covers` others.
+    fn persist_covered(&mut self, at: u64, covers: u64, events: &mut Vec<Event>) {
+        for place in self.pieces.places_of(|whole| whole.is_covered(covers)) {
+            if let Some(whole) = self.pieces.get(place) {
+                whole.unpersisted = 0;
+            }
+            self.settle(at, place, events);
+        }
+    }
+
+    fn returned(&mut self, at: u64, place: u32, column: u32, events: &mut Vec<Event>) {
+        let Some(whole) = self.pieces.get(place) else { return };
+        let enough = whole.take_answer(column as usize);
+        let (command, outstanding, answered) = (whole.command, whole.outstanding, whole.answered);
+        if enough {
+            let bytes = if command.op == Op::Read { command.sectors.bytes().0 } else { 0 };
+            let told = self.carry(at, bytes, true);
+            self.put(told, Step::Answer { place });
+        }
+        if outstanding == 0
+            && let Some(answered) = answered
+        {
+            self.release_flushes(at, answered);
+            self.settle(at, place, events);
+        }
+    }
+
+    /// The last copy of a command that was the `answered`th to be answered has answered: flushes that waited for it go.
+    fn release_flushes(&mut self, at: u64, answered: u64) {
+        for place in self.pieces.places_of(|flush| flush.is_held_flush() && answered < flush.covers) {
+            if let Some(flush) = self.pieces.get(place) {
+                flush.stragglers -= 1;
+                if flush.stragglers == 0 {
+                    self.send(at, place);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, at: u64, place: u32, events: &mut Vec<Event>) {
+        let Some(whole) = self.pieces.get(place) else { return };
+        let (id, covers, flush) = (whole.id(), whole.covers, whole.command.op == Op::Flush);
+        whole.answered = Some(self.answers);
+        self.answers += 1;
+        if flush && self.at_risk > 0 {
+            self.persist_covered(at, covers, events);
+        }
+        events.push(Event::Completed { id, at: Nanos(at) });
+        self.settle(at, place, events);
+    }
+
+    fn step(&mut self, at: u64, step: Step, events: &mut Vec<Event>) {
+        match step {
+            Step::Arrive { place, member, first, count } => {
+                self.arrive(at, place, member, Sectors { first, count });
+            }
+            Step::Return { place, column } => self.returned(at, place, column, events),
+            Step::Answer { place } => self.answer(at, place, events),
+        }
+    }
+
+    /// The member that has something to say first, and when.
+    fn next_member(&self) -> Option<(u64, usize)> {
+        let earliest = self.due.iter().copied().min().filter(|due| *due != u64::MAX)?;
+        self.due.iter().position(|due| *due == earliest).map(|member| (earliest, member))
+    }
+}
+
+impl Timing for ArrayTiming {
+    fn submit(&mut self, now: Nanos, command: Command) {
+        self.software_free = now.0.max(self.software_free) + self.command;
+        let mut at = self.software_free;
+        if matches!(command.op, Op::Write { .. }) {
+            at = self.carry(at, command.sectors.bytes().0 * u64::from(self.copies), false);
+        }
+        let needed = match command.op {
+            Op::Read => 1,
+            Op::Flush => self.copies as u8,
+            _ => self.needed,
+        };
+        let mut whole = Whole::new(command, needed, self.arrivals);
+        if command.op == Op::Flush {
+            whole.covers = self.answers;
+            whole.stragglers = self.pieces.places_of(Whole::is_straggling).len() as u32;
+        }
+        let held = whole.is_held_flush();
+        let place = self.pieces.add(whole);
+        if !held {
+            self.send(at, place);
+        }
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        let step = self.steps.peek().map(|Reverse((at, _, _))| *at);
+        let member = self.next_member().map(|(at, _)| at);
+        step.into_iter().chain(member).min().map(Nanos)
+    }
+
+    fn advance(&mut self, now: Nanos, events: &mut Vec<Event>) {
+        loop {
+            let step = self.steps.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
+            if let Some((at, member)) = self.next_member()
+                && at <= now.0
+                && at <= step
+            {
+                self.listen(at, member, events);
+            } else if step <= now.0
+                && let Some(Reverse((at, _, step))) = self.steps.pop()
+            {
+                self.step(at, step, events);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn set_wce(&mut self, now: Nanos, enabled: bool) {
+        self.wce = enabled;
+        for member in 0..self.members.len() {
+            self.members[member].set_wce(now, enabled);
+            self.ask(member);
+        }
+    }
+
+    fn power_cut(&mut self, now: Nanos) {
+        for member in &mut self.members {
+            member.power_cut(now);
+        }
+        self.due.fill(u64::MAX);
+        self.steps.clear();
+        self.pieces.clear();
+        self.software_free = 0;
+        self.link_free = [0; 2];
+        self.at_risk = 0;
+    }
+
+    fn dirty(&self) -> Bytes {
+        self.members.iter().map(|member| member.dirty()).sum()
+    }
+}

@@ -1,0 +1,23 @@
+//! Flash behind a controller: dies in parallel, a write buffer, a flash translation layer.
+//!
+//! ```text
+//!   command ─► queue ─► controller ─► link ─► write buffer ─► open unit ─► die (SLC or not, + collection) ─► Persisted
+//!                                  └► die read ─► channel ─► link ─► Completed
+//! ```
+//!
+//! A write is answered when it is in the buffer, if the cache is on or survives a power cut; otherwise when it is
+//! programmed. The buffer is written in units of one page on every plane of a die. Everything is whole nanoseconds and
+//! bytes, so the same seed gives the same run on every machine.
+//!
+//! Not modelled: reads that are answered from the write buffer, wear, temperature, read disturb, contention between
+//! folding in the background and reads, and the order of dies within a channel (a channel is a rate, shared fairly).
+
+mod agenda;
+mod dies;
+mod drive;
+mod ftl;
+mod parameters;
+mod units;
+
+pub use drive::{FlashTiming, WriteBuffer};
+pub use parameters::{FillState, Parameters, SlcParameters};

@@ -1,0 +1,41 @@
+//! The front side of a drive: link, queue, write cache. It answers commands, and gives the mechanics what must be done.
+//!
+//! ```text
+//!   Command ─► link ─► admitted ─┬─ read ──► in the cache? ──no──► mechanics ─► link ─► Completed
+//!            (overhead,          ├─ write ─► cache ─► Completed, and later ─► mechanics ─► Persisted
+//!             queue depth,       └─ flush ─► waits until all that it covers has left the cache
+//!             transfer)
+//! ```
+//!
+//! Every write passes through the cache; the policy only says when it is answered:
+//!
+//! | cache | written to | answered | at risk |
+//! |---|---|---|---|
+//! | volatile, on | buffer | at once | until destaged |
+//! | volatile, on, FUA | buffer | when destaged | no |
+//! | off | buffer | when destaged | no |
+//! | off, with a media cache | staging memory that outlives a cut | at once, stalls when full | no |
+//! | protected (battery, capacitors) | buffer | at once, FUA as well | no |
+//! | protected, battery dead, noticed | as off | | |
+//! | protected, battery dead, unnoticed | buffer | at once, flush and FUA as well | until destaged: it lies |
+//!
+//! What a flush costs is therefore not a figure of the model: it follows from what is dirty and from the mechanics.
+//!
+//! Simplifications: what a media cache holds is moved straight to its home, not to a log on the platter first; after a
+//! power cut, restoring it takes no time; data that were destaged are not kept for reading.
+
+mod agenda;
+mod cache;
+mod destage;
+mod front_side;
+mod link;
+mod parameters;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod tickets;
+
+pub use front_side::{Front, Protection};
+pub use parameters::{
+    DestageOrder, FrontParameters, MediaCacheParameters, MediaCacheUse, WriteCacheParameters,
+};

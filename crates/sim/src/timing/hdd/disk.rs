@@ -1,0 +1,208 @@
+//! The disk as [`Mechanics`]: one arm, a queue, and the choice of what comes next.
+//!
+//! The next access is the one that can begin first, seek and rotation together (shortest access time first), where each
+//! has its time of waiting counted in its favour, so that none starves. What follows the last sector without a gap goes
+//! first, as it passes under the head anyway.
+
+use std::collections::VecDeque;
+
+use plumb_block::{Bytes, Nanos};
+
+use super::geometry::Place;
+use super::parameters::HddParameters;
+use super::positioning::{Arm, Positioning};
+use super::read_ahead::ReadAhead;
+use crate::command::{SECTOR, Sectors};
+use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
+
+/// A job that waits for the arm.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    place: Place,
+    arrived: u64,
+    job: Job,
+}
+
+/// The job that the arm is at.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    job: Job,
+    done: u64,
+}
+
+/// A spinning disk.
+#[derive(Debug)]
+pub struct Hdd {
+    disk: Positioning,
+    physical: u64,
+    window: usize,
+    /// A wait counts by one part in `1 << patience_shift`.
+    patience_shift: u32,
+    handicap: u64,
+    arm: Arm,
+    /// Where the last access ended and when, and what it was.
+    last: Option<(u64, u64, JobKind)>,
+    queue: Vec<Waiting>,
+    current: Option<Current>,
+    /// Done without the arm, in the order of time.
+    unmoved: VecDeque<(JobId, u64)>,
+    read_ahead: ReadAhead,
+}
+
+impl Hdd {
+    /// A disk of `parameters` of which the first `size` bytes are used, the arm at the outer edge.
+    pub fn new(parameters: &HddParameters, size: Bytes) -> Self {
+        Self {
+            disk: Positioning::new(parameters, size),
+            physical: parameters.physical_sector.0.0 / SECTOR.0,
+            window: parameters.reorder_window as usize,
+            patience_shift: parameters.patience.ilog2(),
+            handicap: parameters.background_handicap.0.0,
+            arm: Arm::default(),
+            last: None,
+            queue: Vec::with_capacity(256),
+            current: None,
+            unmoved: VecDeque::new(),
+            read_ahead: ReadAhead::new(
+                parameters.read_ahead_segments as usize,
+                parameters.read_ahead.0.0 / SECTOR.0,
+            ),
+        }
+    }
+
+    /// Which of the queue can begin first, and when it begins.
+    fn choose(&self, now: u64) -> Option<(usize, u64)> {
+        let mut best = (usize::MAX, i64::MAX, 0);
+        for (index, waiting) in self.queue.iter().enumerate() {
+            if self.follows(now, waiting) {
+                return Some((index, now + self.disk.gap_before(waiting.job.sectors.first)));
+            }
+            let writes = waiting.job.kind == JobKind::Write;
+            let travel = self.disk.travel(self.arm, &waiting.place, writes);
+            let credit = ((now - waiting.arrived) >> self.patience_shift) as i64;
+            let handicap = if waiting.job.urgency == Urgency::Background { self.handicap as i64 } else { 0 };
+            let bias = handicap - credit;
+            // The rotation only adds to it.
+            if travel as i64 + bias >= best.1 {
+                continue;
+            }
+            let begin = travel + self.disk.rotation(now + travel, &waiting.place, travel > 0);
+            if begin as i64 + bias < best.1 {
+                best = (index, begin as i64 + bias, now + begin);
+            }
+        }
+        (best.0 != usize::MAX).then_some((best.0, best.2))
+    }
+
+    /// Whether `waiting` goes on where the last access has just ended.
+    fn follows(&self, now: u64, waiting: &Waiting) -> bool {
+        self.last == Some((waiting.job.sectors.first, now, waiting.job.kind))
+    }
+
+    /// Begins the next job, if there is one.
+    fn start(&mut self, now: u64) {
+        let Some((index, begin)) = self.choose(now) else { return };
+        let Waiting { job, .. } = self.queue.swap_remove(index);
+        self.read_ahead.stop(now, &self.disk);
+        let done = begin + self.disk.transfer(job.sectors) + self.read_first(&job);
+        self.current = Some(Current { job, done });
+    }
+
+    /// A write of less than whole physical sectors reads them first, and comes back a revolution later.
+    fn read_first(&self, job: &Job) -> u64 {
+        let whole = (job.sectors.first | job.sectors.count).is_multiple_of(self.physical);
+        if job.kind == JobKind::Write && !whole { self.disk.revolution() } else { 0 }
+    }
+
+    /// The current job is done: the arm stays behind it.
+    fn finish(&mut self, Current { job, done }: Current) {
+        let Sectors { first, count } = job.sectors;
+        let place = self.disk.locate(first + count - 1);
+        self.arm = Arm { cylinder: place.cylinder, head: place.head };
+        self.last = Some((first + count, done, job.kind));
+        if job.kind == JobKind::Read {
+            self.read_ahead.keep(job.sectors);
+        }
+        self.start(done);
+        if self.current.is_none() && job.kind == JobKind::Read {
+            let gap = self.disk.gap_before(first + count);
+            self.read_ahead.stream_from(job.sectors, done, gap);
+        }
+    }
+
+    /// Answers a read from the buffer, or from what is about to be in it.
+    fn read_from_buffer(&mut self, now: u64, job: Job) -> bool {
+        if self.current.is_none() {
+            self.read_ahead.catch_up(now, &self.disk);
+        }
+        if self.read_ahead.holds(job.sectors) {
+            self.unmoved.push_back((job.id, now));
+            return true;
+        }
+        if self.current.is_some() {
+            return false;
+        }
+        let Some(done) = self.read_ahead.arrival(job.sectors, &self.disk) else { return false };
+        self.read_ahead.stop(now, &self.disk);
+        self.current = Some(Current { job, done });
+        true
+    }
+}
+
+impl Mechanics for Hdd {
+    fn submit(&mut self, now: Nanos, job: Job) {
+        match job.kind {
+            JobKind::Trim => return self.unmoved.push_back((job.id, now.0)),
+            _ if job.sectors.count == 0 => return self.unmoved.push_back((job.id, now.0)),
+            JobKind::Read if self.read_from_buffer(now.0, job) => return,
+            JobKind::Read => {}
+            JobKind::Write => self.read_ahead.forget(job.sectors),
+        }
+        self.queue.push(Waiting { place: self.disk.locate(job.sectors.first), arrived: now.0, job });
+        if self.current.is_none() {
+            self.start(now.0);
+        }
+    }
+
+    fn hurry(&mut self, _now: Nanos, job: JobId) {
+        if let Some(waiting) = self.queue.iter_mut().find(|waiting| waiting.job.id == job) {
+            waiting.job.urgency = Urgency::Foreground;
+        }
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        let moved = self.current.map(|current| current.done);
+        let unmoved = self.unmoved.front().map(|(_, at)| *at);
+        match (moved, unmoved) {
+            (Some(moved), Some(unmoved)) => Some(Nanos(moved.min(unmoved))),
+            (one, other) => one.or(other).map(Nanos),
+        }
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<(JobId, Nanos)>) {
+        while let Some(next) = self.next_event()
+            && next <= now
+        {
+            if let Some((id, at)) = self.unmoved.front().copied().filter(|(_, at)| *at <= next.0) {
+                self.unmoved.pop_front();
+                done.push((id, Nanos(at)));
+            } else if let Some(current) = self.current.take() {
+                done.push((current.job.id, Nanos(current.done)));
+                self.finish(current);
+            }
+        }
+    }
+
+    fn parallelism(&self) -> usize {
+        self.window
+    }
+
+    fn power_cut(&mut self, _now: Nanos) {
+        self.queue.clear();
+        self.current = None;
+        self.unmoved.clear();
+        self.read_ahead.clear();
+        self.last = None;
+        self.arm = Arm::default();
+    }
+}

@@ -1,0 +1,166 @@
+//! Where a sector is: zone, cylinder, head, angle.
+//!
+//! Sectors are numbered along a track, then over the heads of a cylinder, then inwards. Each track begins later on the
+//! platter than the one before by what the change of head or cylinder takes (the skew), so that a sequential transfer
+//! loses that time and no revolution.
+
+use plumb_block::Bytes;
+
+use super::parameters::HddParameters;
+use super::spindle::{Angle, Spindle};
+use crate::command::SECTOR;
+
+/// Tracks that hold the same number of sectors.
+#[derive(Debug, Clone)]
+struct Zone {
+    first_sector: u64,
+    first_cylinder: u32,
+    sectors_per_track: u32,
+    sector_angle: Angle,
+}
+
+/// Where a sector is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// Where its beginning passes under the head.
+    pub(super) angle: Angle,
+    /// Which of its track it is.
+    sector: u32,
+    zone: u32,
+}
+
+/// The layout of a disk.
+#[derive(Debug, Clone)]
+pub(super) struct Geometry {
+    zones: Box<[Zone]>,
+    heads: u32,
+    cylinders: u32,
+    head_skew: Angle,
+    cylinder_skew: Angle,
+}
+
+impl Geometry {
+    /// The layout of a disk of `parameters` that holds `size` at least.
+    pub(super) fn new(parameters: &HddParameters, spindle: &Spindle, size: Bytes) -> Self {
+        let heads = parameters.heads;
+        let sectors = size.0.max(parameters.capacity.0.0).div_ceil(SECTOR.0);
+        let widths: Vec<u32> = (0..parameters.zones).map(|zone| width_of(parameters, zone)).collect();
+        let per_round: u64 = widths.iter().map(|width| u64::from(*width) * u64::from(heads)).sum();
+        let per_zone = sectors.div_ceil(per_round).max(1) as u32;
+        let mut first_sector = 0;
+        let zone = |(index, width): (usize, &u32)| {
+            let first = first_sector;
+            first_sector += u64::from(per_zone) * u64::from(heads) * u64::from(*width);
+            Zone {
+                first_sector: first,
+                first_cylinder: index as u32 * per_zone,
+                sectors_per_track: *width,
+                sector_angle: Angle::MAX / width,
+            }
+        };
+        let zones = widths.iter().enumerate().map(zone).collect();
+        let head_skew = spindle.turned_in(parameters.head_switch.0);
+        let cylinder_skew = spindle.turned_in(parameters.seek_track.0.max(parameters.head_switch.0));
+        Self { zones, heads, cylinders: per_zone * parameters.zones, head_skew, cylinder_skew }
+    }
+
+    pub(super) const fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    /// Where `sector` is; one beyond the end is taken for the last zone's.
+    pub(super) fn locate(&self, sector: u64) -> Place {
+        let zone = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
+        let Zone { first_sector, first_cylinder, sectors_per_track, sector_angle } = self.zones[zone];
+        let track = (sector - first_sector) / u64::from(sectors_per_track);
+        let within = ((sector - first_sector) % u64::from(sectors_per_track)) as u32;
+        let cylinder = first_cylinder + (track / u64::from(self.heads)) as u32;
+        let head = (track % u64::from(self.heads)) as u32;
+        Place {
+            cylinder,
+            head,
+            angle: self.track_angle(cylinder, head).wrapping_add(within.wrapping_mul(sector_angle)),
+            sector: within,
+            zone: zone as u32,
+        }
+    }
+
+    /// How many sectors the track of `place` holds from there on.
+    pub(super) fn left_on_track(&self, place: &Place) -> u64 {
+        u64::from(self.zones[place.zone as usize].sectors_per_track - place.sector)
+    }
+
+    /// By how much the platter turns while `sectors`, of one track, pass at `place`.
+    pub(super) fn turn_of(&self, place: &Place, sectors: u64) -> Angle {
+        (sectors as u32).wrapping_mul(self.zones[place.zone as usize].sector_angle)
+    }
+
+    /// How many sectors pass at `place` while the platter turns by `angle`.
+    pub(super) fn sectors_in(&self, place: &Place, angle: Angle) -> u64 {
+        u64::from(angle / self.zones[place.zone as usize].sector_angle)
+    }
+
+    /// By how much the platter turns between the end of the track of `place` and the beginning of the next one.
+    pub(super) const fn skew_after(&self, place: &Place) -> Angle {
+        if place.head + 1 < self.heads { self.head_skew } else { self.cylinder_skew }
+    }
+
+    /// How many sectors a track holds where `place` is.
+    pub(super) fn track(&self, place: &Place) -> u64 {
+        u64::from(self.zones[place.zone as usize].sectors_per_track)
+    }
+
+    fn track_angle(&self, cylinder: u32, head: u32) -> Angle {
+        let whole = self.head_skew.wrapping_mul(self.heads - 1).wrapping_add(self.cylinder_skew);
+        whole.wrapping_mul(cylinder).wrapping_add(self.head_skew.wrapping_mul(head))
+    }
+}
+
+/// Sectors on a track of `zone`: evenly less from the outermost to the innermost.
+fn width_of(parameters: &HddParameters, zone: u32) -> u32 {
+    let (outer, inner) = (parameters.sectors_per_track_outer, parameters.sectors_per_track_inner);
+    let steps = (parameters.zones - 1).max(1);
+    outer - (outer - inner) * zone / steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::hdd::parameters::tests::desktop;
+
+    fn geometry() -> Geometry {
+        Geometry::new(&desktop(), &Spindle::new(7200), Bytes(0))
+    }
+
+    #[test]
+    fn every_sector_has_a_place_of_its_own_in_order() {
+        let geometry = geometry();
+        let sectors = desktop().capacity.0.0 / 512;
+        let mut last = geometry.locate(0);
+        assert_eq!((last.cylinder, last.head, last.sector), (0, 0, 0));
+        for sector in (1..sectors).step_by(7919) {
+            let place = geometry.locate(sector);
+            assert!(place.cylinder < geometry.cylinders(), "sector {sector} lies at {place:?}");
+            let order = |place: &Place| (place.cylinder, place.head, place.sector);
+            assert!(order(&last) < order(&place), "sector {sector}: {last:?} before {place:?}");
+            last = place;
+        }
+        // The capacity fills the disk but for a few cylinders.
+        assert!(last.cylinder + 100 > geometry.cylinders(), "{} of {}", last.cylinder, geometry.cylinders());
+    }
+
+    #[test]
+    fn the_next_track_begins_when_the_head_has_switched() {
+        let geometry = geometry();
+        let first = geometry.locate(0);
+        let left = geometry.left_on_track(&first);
+        let next = geometry.locate(left);
+        assert_eq!((next.cylinder, next.head), (0, 1));
+        let end = first.angle.wrapping_add(geometry.turn_of(&first, left));
+        let skew = next.angle.wrapping_sub(end);
+        let off = skew.wrapping_sub(geometry.skew_after(&first)) as i32;
+        assert!(off.unsigned_abs() < geometry.turn_of(&first, 1), "off by {off}");
+    }
+}

@@ -1,0 +1,30 @@
+//! A disk that spins: arm, spindle, zones, a queue that is reordered by positioning time, and read-ahead.
+//!
+//! ```text
+//!   sectors ──► geometry: zone, cylinder, head, angle
+//!                  │
+//!   queue ────► disk: what can be reached first? ── seek (arm) + spindle (angle at a time) ──► transfer, track by track
+//!                  │
+//!                  └► read-ahead: what passes under the head while nobody asks
+//! ```
+//!
+//! Nothing in it is random: where the platter is follows from the time alone, so the same commands at the same times take
+//! the same time. Angles are fractions of a revolution in 32 bits, which wrap as the platter does.
+//!
+//! Not modelled: spin-up, thermal recalibration, retries, remapped sectors, several actuators, shingled recording.
+
+mod disk;
+mod geometry;
+mod parameters;
+mod positioning;
+mod read_ahead;
+mod seek;
+mod spindle;
+#[cfg(test)]
+mod tests;
+
+pub use disk::Hdd;
+pub use parameters::{HddParameters, Published};
+
+#[cfg(test)]
+pub(in crate::timing) use parameters::tests::desktop as tests_desktop;

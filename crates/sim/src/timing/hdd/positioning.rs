@@ -1,0 +1,152 @@
+//! How long it takes until the head is where a sector begins, and until sectors have passed.
+
+use plumb_block::Bytes;
+
+use super::geometry::{Geometry, Place};
+use super::parameters::HddParameters;
+use super::seek::SeekCurve;
+use super::spindle::Spindle;
+use crate::command::Sectors;
+
+/// Where the arm stands, and which head is in use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Arm {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+}
+
+/// Arm, spindle and layout together. All times are in nanoseconds.
+#[derive(Debug, Clone)]
+pub(super) struct Positioning {
+    geometry: Geometry,
+    spindle: Spindle,
+    seek: SeekCurve,
+    head_switch: u64,
+    write_settle: u64,
+    margin: u64,
+}
+
+impl Positioning {
+    pub(super) fn new(parameters: &HddParameters, size: Bytes) -> Self {
+        let spindle = Spindle::new(parameters.rpm);
+        let geometry = Geometry::new(parameters, &spindle, size);
+        Self {
+            seek: SeekCurve::new(parameters, geometry.cylinders()),
+            head_switch: parameters.head_switch.0.0,
+            write_settle: parameters.write_settle.0.0,
+            margin: parameters.rotation_margin.0.0,
+            geometry,
+            spindle,
+        }
+    }
+
+    pub(super) fn locate(&self, sector: u64) -> Place {
+        self.geometry.locate(sector)
+    }
+
+    pub(super) const fn revolution(&self) -> u64 {
+        self.spindle.revolution()
+    }
+
+    /// How many sectors a track holds at `sector`.
+    pub(super) fn track(&self, sector: u64) -> u64 {
+        self.geometry.track(&self.geometry.locate(sector))
+    }
+
+    /// Until the arm has settled at `place`.
+    #[inline]
+    pub(super) fn travel(&self, arm: Arm, place: &Place, writes: bool) -> u64 {
+        let mut time = self.seek.time(arm.cylinder.abs_diff(place.cylinder));
+        if arm.head != place.head {
+            time = time.max(self.head_switch);
+        }
+        if writes && time > 0 { time + self.write_settle } else { time }
+    }
+
+    /// From `arrival` until `place` passes under the head, which has just `moved` there or not.
+    #[inline]
+    pub(super) fn rotation(&self, arrival: u64, place: &Place, moved: bool) -> u64 {
+        let wait = self.spindle.time_for(place.angle.wrapping_sub(self.spindle.angle_at(arrival)));
+        if moved && wait < self.margin { wait + self.revolution() } else { wait }
+    }
+
+    /// What lies between the end of `sector`'s predecessor and `sector`: a change of track, or nothing.
+    pub(super) fn gap_before(&self, sector: u64) -> u64 {
+        let Some(before) = sector.checked_sub(1).map(|before| self.geometry.locate(before)) else { return 0 };
+        if self.geometry.left_on_track(&before) > 1 { 0 } else { self.skew_after(&before) }
+    }
+
+    /// How long `sectors` take to pass once the first of them is there.
+    pub(super) fn transfer(&self, sectors: Sectors) -> u64 {
+        let (mut sector, mut left, mut time) = (sectors.first, sectors.count, 0);
+        loop {
+            let place = self.geometry.locate(sector);
+            let part = left.min(self.geometry.left_on_track(&place));
+            time += self.spindle.time_for(self.geometry.turn_of(&place, part));
+            left -= part;
+            if left == 0 {
+                return time;
+            }
+            time += self.skew_after(&place);
+            sector += part;
+        }
+    }
+
+    /// How many sectors from `first` on, `most` at most, pass within `time`, and after how long the next one comes, which
+    /// is later than `time` where the track has just changed.
+    pub(super) fn passed(&self, first: u64, most: u64, time: u64) -> (u64, u64) {
+        let (mut count, mut used) = (0, 0);
+        while count < most {
+            let place = self.geometry.locate(first + count);
+            let track = self.geometry.left_on_track(&place).min(most - count);
+            let whole = self.spindle.time_for(self.geometry.turn_of(&place, track));
+            let left = time - used;
+            if whole > left {
+                let turned = self.spindle.turned_in(plumb_block::Nanos(left));
+                let part = self.geometry.sectors_in(&place, turned).min(track);
+                let part_time = self.spindle.time_for(self.geometry.turn_of(&place, part));
+                // Rounding may make the last of them pass a nanosecond late.
+                return if part_time > left { (count, used) } else { (count + part, used + part_time) };
+            }
+            count += track;
+            used += whole;
+            if count < most {
+                used += self.skew_after(&place);
+            }
+            if used >= time {
+                break;
+            }
+        }
+        (count, used)
+    }
+
+    fn skew_after(&self, place: &Place) -> u64 {
+        self.spindle.time_for(self.geometry.skew_after(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::hdd::parameters::tests::desktop;
+
+    #[test]
+    fn what_has_passed_in_the_time_of_a_transfer_is_the_transfer() {
+        let disk = Positioning::new(&desktop(), Bytes(0));
+        for (first, count) in [(0, 8), (5, 900), (899, 3), (10_000_000, 5000), (70_000_000, 4096)] {
+            let time = disk.transfer(Sectors { first, count });
+            let (passed, _) = disk.passed(first, u64::MAX - first, time + 2_000);
+            assert!(passed.abs_diff(count) <= 1, "{passed} of {count} from {first} on in {time} ns");
+            assert_eq!(disk.passed(first, count, time + 10), (count, time), "{count} from {first} on");
+        }
+    }
+
+    #[test]
+    fn a_sector_that_comes_too_soon_after_the_arm_costs_a_revolution() {
+        let disk = Positioning::new(&desktop(), Bytes(0));
+        let place = disk.locate(100);
+        let at = disk.rotation(0, &place, false);
+        assert!(disk.rotation(at - 50_000, &place, true) > disk.revolution());
+        assert!(disk.rotation(at - 50_000, &place, false) < 60_000);
+    }
+}

@@ -1,0 +1,65 @@
+//! The platter: at which angle it stands at a time.
+
+use plumb_block::Nanos;
+
+/// A fraction of a revolution in units of 2^-32; it wraps as the platter does.
+pub(super) type Angle = u32;
+
+/// A platter that turns at constant speed, at angle 0 when the clock is at 0.
+#[derive(Debug, Clone)]
+pub(super) struct Spindle {
+    /// 2^-64 revolutions a nanosecond.
+    rate: u64,
+    /// How long a revolution takes.
+    revolution: u64,
+}
+
+impl Spindle {
+    /// `rpm` is not zero.
+    pub(super) fn new(rpm: u32) -> Self {
+        let minute = 60_000_000_000_u64;
+        let rate = (u128::from(rpm) << 64) / u128::from(minute);
+        Self { rate: rate as u64, revolution: minute.div_ceil(u64::from(rpm)) }
+    }
+
+    pub(super) const fn revolution(&self) -> u64 {
+        self.revolution
+    }
+
+    /// Where it stands at `ns`.
+    pub(super) const fn angle_at(&self, ns: u64) -> Angle {
+        (ns.wrapping_mul(self.rate) >> 32) as Angle
+    }
+
+    /// How long it takes to turn by `angle`, in nanoseconds.
+    pub(super) const fn time_for(&self, angle: Angle) -> u64 {
+        (angle as u64 * self.revolution) >> 32
+    }
+
+    /// By how much it turns in `time`, which is less than a revolution, rounded up.
+    pub(super) const fn turned_in(&self, time: Nanos) -> Angle {
+        ((time.0 << 32).div_ceil(self.revolution)) as Angle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_whole_revolutions_the_platter_stands_where_it_stood() {
+        let spindle = Spindle::new(7200);
+        // 120 revolutions a second: a thousand seconds later the angle is the same but for the rounding.
+        let start = spindle.angle_at(1_234_567);
+        let later = spindle.angle_at(1_000_001_234_567_u64);
+        let apart = start.wrapping_sub(later) as i32;
+        assert!(apart.abs() < 1 << 14, "{apart} units of 2^-32 apart");
+    }
+
+    #[test]
+    fn half_a_turn_takes_half_a_revolution() {
+        let spindle = Spindle::new(15_000);
+        assert_eq!(spindle.time_for(1 << 31), 2_000_000);
+        assert_eq!(spindle.turned_in(Nanos(1_000_000)), 1 << 30);
+    }
+}

@@ -1,0 +1,195 @@
+//! Every shipped model is held to the contract of the waist, in virtual and in real time.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use plumb_block::conformance::{self, CannotStage, Rig};
+use plumb_block::{Bytes, Clock, Device, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock, Result};
+use plumb_sim::drive::{Drive, DriveOptions};
+use plumb_sim::fault::{CommandKind, Effect, Fault};
+use plumb_sim::model::{Behaviour, IgnoresFlush, Model};
+use plumb_sim::{DriveNumber, Handle, World};
+
+const DEPTH: u32 = 16;
+const SEEDS: u64 = 3;
+
+/// A world with one drive.
+struct Simulated {
+    model: Model,
+    wce: Option<bool>,
+    seed: u64,
+    world: World,
+    number: Option<DriveNumber>,
+    pool: Pool,
+}
+
+impl Simulated {
+    fn new(model: Model, wce: Option<bool>, seed: u64) -> Self {
+        Self { pool: pool(&model), model, wce, seed, world: World::new(), number: None }
+    }
+
+    fn drive(&self) -> Handle {
+        self.world.drive(self.number.unwrap())
+    }
+}
+
+fn pool(model: &Model) -> Pool {
+    let buffer = model.geometry.logical_block.0 * 16;
+    Pool::new(PoolShape { buffer, count: DEPTH * 4, alignment: Bytes(512) }).unwrap()
+}
+
+fn drive(model: &Model, wce: Option<bool>, seed: u64) -> Drive {
+    let options = DriveOptions { size: Some(Bytes::mib(64)), wce, seed, ..DriveOptions::default() };
+    Drive::new(model, options).unwrap()
+}
+
+impl Rig for Simulated {
+    fn describe(&self) -> String {
+        format!("{} in virtual time, wce {:?}, seed {}", self.model.name, self.wce, self.seed)
+    }
+
+    fn renew(&mut self) -> Result<Arc<dyn Device>> {
+        self.seed += 1000;
+        self.world = World::on(self.world.clock());
+        self.number = Some(self.world.add(drive(&self.model, self.wce, self.seed)));
+        Ok(self.drive().device())
+    }
+
+    fn queue_options(&self) -> QueueOptions {
+        QueueOptions { depth: DEPTH, pool: self.pool.clone() }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.world.clock()
+    }
+
+    fn let_time_pass(&mut self) {
+        let until = self.world.clock().now() + Nanos::millis(1);
+        while self.world.advance(until) < until {}
+    }
+
+    fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
+        let domain = [self.number.unwrap()];
+        self.world.cut(&domain);
+        self.world.power_on(&domain);
+        Ok(self.drive().device())
+    }
+
+    fn fail_next_flush(&mut self) -> std::result::Result<(), CannotStage> {
+        let fault = Fault::next(CommandKind::Flush, Effect::Fail(Errno::EIO));
+        self.drive().with(|drive, _| drive.set_fault(fault));
+        Ok(())
+    }
+
+    fn hold_next_request(&mut self) -> std::result::Result<(), CannotStage> {
+        let fault = Fault::next(CommandKind::Any, Effect::Timeout);
+        self.drive().with(|drive, _| drive.set_fault(fault));
+        Ok(())
+    }
+
+    fn release_held(&mut self) {
+        self.drive().with(Drive::release_held);
+    }
+}
+
+/// The same drive by the real clock.
+struct Served {
+    model: Model,
+    seed: u64,
+    clock: Arc<dyn Clock>,
+    handle: Option<Handle>,
+    pool: Pool,
+}
+
+impl Rig for Served {
+    fn describe(&self) -> String {
+        format!("{} in real time, seed {}", self.model.name, self.seed)
+    }
+
+    fn renew(&mut self) -> Result<Arc<dyn Device>> {
+        self.seed += 1000;
+        let handle = Handle::in_real_time(drive(&self.model, None, self.seed), Arc::clone(&self.clock));
+        Ok(self.handle.insert(handle).device())
+    }
+
+    fn queue_options(&self) -> QueueOptions {
+        QueueOptions { depth: DEPTH, pool: self.pool.clone() }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
+        let handle = self.handle.as_ref().unwrap();
+        handle.with(Drive::cut_power);
+        handle.with(Drive::power_on);
+        Ok(handle.device())
+    }
+
+    fn fail_next_flush(&mut self) -> std::result::Result<(), CannotStage> {
+        let fault = Fault::next(CommandKind::Flush, Effect::Fail(Errno::EIO));
+        self.handle.as_ref().unwrap().with(|drive, _| drive.set_fault(fault));
+        Ok(())
+    }
+}
+
+/// Whether the model keeps to the contract: no lies, and no damage beyond what a cut may do.
+fn is_honest(behaviour: &Behaviour) -> bool {
+    let damage = &behaviour.damage;
+    behaviour.ignores_flush == IgnoresFlush::Never
+        && !behaviour.driver_drops_flush
+        && !behaviour.ignores_fua
+        && !behaviour.reports_write_through
+        && !behaviour.battery_dead
+        && damage.torn + damage.shorn + damage.misdirected + damage.unserialized == 0.0
+}
+
+#[test]
+fn every_honest_model_keeps_the_contract_in_virtual_time() {
+    for model in Model::all().unwrap().into_iter().filter(|model| {
+        is_honest(&model.behaviour)
+            && model.name != "null"
+            && std::env::var("ONLY").is_ok_and(|only| only.contains(&model.name))
+    }) {
+        for wce in [None, Some(true), Some(false)] {
+            for seed in 0..SEEDS {
+                let mut rig = Simulated::new(model.clone(), wce, seed);
+                conformance::run(&mut rig, seed).assert_conforms();
+            }
+        }
+    }
+}
+
+#[test]
+fn fast_models_keep_the_contract_in_real_time() {
+    for name in ["memory", "plp-nvme-ssd"] {
+        let model = Model::named(name).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let mut rig = Served { pool: pool(&model), model, seed: 1, clock, handle: None };
+        conformance::run(&mut rig, 1).assert_conforms();
+    }
+}
+
+/// The kit must see what dishonest drives do, or the tests above prove nothing.
+#[test]
+fn every_lie_is_found() {
+    let honest = Model::named("consumer-nvme-ssd").unwrap();
+    let lies: [(&str, fn(&mut Behaviour)); 5] = [
+        ("ignores flushes", |behaviour| behaviour.ignores_flush = IgnoresFlush::Always),
+        ("ignores the last flush", |behaviour| behaviour.ignores_flush = IgnoresFlush::Last(1)),
+        ("a driver drops flushes", |behaviour| behaviour.driver_drops_flush = true),
+        ("ignores FUA", |behaviour| behaviour.ignores_fua = true),
+        ("damages", |behaviour| behaviour.damage.torn = 1.0),
+    ];
+    for (lie, tell) in lies {
+        let mut model = honest.clone();
+        tell(&mut model.behaviour);
+        let found = (0..12).any(|seed| {
+            let mut rig = Simulated::new(model.clone(), None, seed);
+            let report = conformance::run(&mut rig, seed);
+            report.failed().next().is_some()
+        });
+        assert!(found, "a drive that {lie} passed");
+    }
+}

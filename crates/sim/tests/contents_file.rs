@@ -1,0 +1,125 @@
+//! Contents behind a file: what is durable, and nothing else, is in the file; it is there after the drive was dropped
+//! without a word; failures of the file come out as errors and stay.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use plumb_block::{Bytes, Errno, ExtentState, Lba, LbaRange, Op, Pattern, Stamp};
+use plumb_sim::CommandId;
+use plumb_sim::contents::{Backing, Contents, Damage, Data, Promise, Shape};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng as _;
+
+const BLOCKS: u64 = 4096;
+const WRITE: Op = Op::Write { fua: false };
+
+fn contents(file: File, promise: Promise) -> Contents {
+    let shape = Shape { logical_block: Bytes(512), blocks: BLOCKS };
+    Contents::new(shape, promise, Backing::File(file)).unwrap()
+}
+
+fn empty() -> File {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(BLOCKS * 512).unwrap();
+    file
+}
+
+fn done(contents: &mut Contents, id: u64, op: Op, range: LbaRange) {
+    let data = Data::Pattern(Pattern { seed: 3, lba: range.lba, generation: id });
+    contents.submit(CommandId(id), op, range, data);
+    contents.complete(CommandId(id)).unwrap();
+}
+
+/// The generation of a block in the file.
+fn in_file(file: &File, lba: u64) -> Option<u64> {
+    let mut bytes = [0; 512];
+    file.read_exact_at(&mut bytes, lba * 512).unwrap();
+    let stamp = Stamp::read(&bytes)?;
+    assert!(stamp.is_whole(&bytes) && stamp.lba == Lba(lba));
+    Some(stamp.generation)
+}
+
+fn visible(contents: &Contents, lba: u64) -> Option<u64> {
+    let mut bytes = [1; 512];
+    contents.read(LbaRange::new(Lba(lba), 1), &mut bytes).unwrap();
+    Stamp::read(&bytes).map(|stamp| stamp.generation)
+}
+
+#[test]
+fn what_is_durable_and_nothing_else_is_in_the_file() {
+    let file = empty();
+    let watched = file.try_clone().unwrap();
+    let mut contents = contents(file, Promise::volatile(Bytes(512)));
+    let range = LbaRange::new(Lba(13), 20);
+    done(&mut contents, 1, WRITE, range);
+    assert_eq!((visible(&contents, 20), in_file(&watched, 20)), (Some(1), None));
+    done(&mut contents, 2, Op::Flush, LbaRange::EMPTY);
+    assert_eq!((in_file(&watched, 13), in_file(&watched, 32)), (Some(1), Some(1)));
+    assert_eq!((in_file(&watched, 12), in_file(&watched, 33)), (None, None));
+    done(&mut contents, 3, Op::Write { fua: true }, LbaRange::new(Lba(14), 1));
+    done(&mut contents, 4, WRITE, LbaRange::new(Lba(15), 1));
+    contents.persist(CommandId(4));
+    assert_eq!((in_file(&watched, 14), in_file(&watched, 15)), (Some(3), Some(4)));
+    done(&mut contents, 5, Op::Discard, LbaRange::new(Lba(0), BLOCKS));
+    assert_eq!((visible(&contents, 14), in_file(&watched, 14)), (None, Some(3)));
+    done(&mut contents, 6, Op::Flush, LbaRange::EMPTY);
+    assert_eq!(in_file(&watched, 14), None);
+    contents.sync_backing().unwrap();
+}
+
+#[test]
+fn a_drive_that_is_gone_without_a_word_left_what_was_durable() {
+    let file = empty();
+    let again = file.try_clone().unwrap();
+    let mut first = contents(file, Promise::volatile(Bytes(512)));
+    done(&mut first, 1, WRITE, LbaRange::new(Lba(8), 8));
+    done(&mut first, 2, Op::Flush, LbaRange::EMPTY);
+    done(&mut first, 3, WRITE, LbaRange::new(Lba(8), 2));
+    done(&mut first, 4, WRITE, LbaRange::new(Lba(100), 2));
+    drop(first);
+    let second = contents(again, Promise::volatile(Bytes(512)));
+    assert_eq!((visible(&second, 8), visible(&second, 15), visible(&second, 100)), (Some(1), Some(1), None));
+    let written: u64 = second
+        .extents(LbaRange::new(Lba(0), BLOCKS))
+        .iter()
+        .filter(|extent| extent.state == ExtentState::Written)
+        .map(|extent| extent.range.nlb)
+        .sum();
+    assert!((8..BLOCKS).contains(&written), "{written} blocks are written: holes are not seen");
+}
+
+#[test]
+fn a_cut_leaves_in_the_file_what_is_read_afterwards() {
+    for seed in 0..50 {
+        let file = empty();
+        let watched = file.try_clone().unwrap();
+        let mut contents = contents(file, Promise::volatile(Bytes(512)));
+        for id in 1..100 {
+            done(&mut contents, id, WRITE, LbaRange::new(Lba(id * 7 % 200), id % 11 + 1));
+        }
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+        contents.cut(&mut chance, &Damage { unreadable: 0.0, ..Damage::LEGAL });
+        for lba in 0..220 {
+            assert_eq!(visible(&contents, lba), in_file(&watched, lba), "block {lba}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_of_the_file_comes_out_and_stays() {
+    let named = tempfile::NamedTempFile::new().unwrap();
+    let read_only = OpenOptions::new().read(true).open(named.path()).unwrap();
+    let mut contents = contents(read_only, Promise::durable(Bytes(512)));
+    let range = LbaRange::new(Lba(0), 1);
+    let data = Data::Pattern(Pattern { seed: 1, lba: Lba(0), generation: 1 });
+    contents.submit(CommandId(1), WRITE, range, data);
+    let error = contents.complete(CommandId(1)).unwrap_err();
+    assert_eq!((error.operation, error.errno), ("write", Errno(9)), "EBADF: the file cannot be written");
+    contents.submit(CommandId(2), Op::Flush, LbaRange::EMPTY, Data::None);
+    assert_eq!(contents.complete(CommandId(2)).unwrap_err(), error, "the first failure stays");
+    assert!(contents.sync_backing().is_err());
+    assert!(contents.read(range, &mut [0; 512]).is_err());
+    assert_eq!(contents.backing_failed(), Some(error));
+}

@@ -1,0 +1,22 @@
+//! The figures of every shipped disk are within 10 % of what is published.
+
+use plumb_sim::figures::hdd::table;
+use plumb_sim::model::Model;
+
+use crate::shipped::NAMES;
+
+#[test]
+fn what_is_published_is_met() {
+    for name in NAMES {
+        let table = table(&Model::named(name).unwrap(), 7).unwrap();
+        println!("{name}\n{table}");
+        for row in &table.rows {
+            if let Some(deviation) = row.deviation() {
+                assert!(deviation.abs() <= 0.10, "{name}: {} is off by {:.1} %", row.name, deviation * 100.0);
+            }
+        }
+        let compared = table.rows.iter().filter(|row| row.published.is_some());
+        assert!(compared.clone().count() >= 4, "{name}");
+        assert!(compared.clone().all(|row| row.source.is_some()), "{name}: a figure without its source");
+    }
+}

@@ -1,0 +1,22 @@
+//! The shipped disks.
+
+use plumb_sim::model::{Model, Parameters};
+use plumb_sim::timing::front::{Front, Protection};
+use plumb_sim::timing::hdd::Hdd;
+
+/// The models of disks.
+pub(crate) const NAMES: [&str; 4] = ["ata-40gb", "nearline-4tb", "sas-15k", "he8-media-cache"];
+
+/// How many sectors the disk of `model` has.
+pub(crate) fn sectors(model: &Model) -> u64 {
+    let Parameters::Hdd { mechanics, .. } = &*model.parameters else { panic!("{} is no disk", model.name) };
+    mechanics.capacity.0.0 / 512
+}
+
+/// A drive of `model` with its write cache on or off.
+pub(crate) fn drive(model: &Model, wce: bool) -> Front<Hdd> {
+    let Parameters::Hdd { mechanics, front } = &*model.parameters else {
+        panic!("{} is no disk", model.name)
+    };
+    Front::new(front, Hdd::new(mechanics, mechanics.capacity.0), wce, Protection::None)
+}

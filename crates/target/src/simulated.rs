@@ -1,0 +1,89 @@
+//! `sim:MODEL?wce=off&seed=7`: a simulated drive in this process.
+//!
+//! Nothing real is written, so nothing has to be allowed. Names that are typed alike are the same drive.
+
+use std::sync::Arc;
+
+use plumb_block::StorageCounters;
+use plumb_sim::drive::{Drive, DriveOptions};
+use plumb_sim::Handle;
+use plumb_sim::model::Typed;
+
+use crate::error::{Error, Result};
+use crate::name::{Name, Scheme};
+use crate::open::Wanted;
+use crate::opened::{Opened, Route, TargetKind};
+use crate::time::Time;
+
+/// Whether `name` is that of a simulated drive.
+pub(crate) fn is_meant(name: &Name) -> bool {
+    matches!(name, Name::Scheme { scheme: Scheme::Sim, .. })
+}
+
+/// Makes the drives that are wanted, each with its place in the list.
+///
+/// # Errors
+/// If there is no such model, or an option makes no sense.
+pub(crate) fn open_all(wanted: &[(usize, Wanted)], time: &Time) -> Result<Vec<(usize, Opened)>> {
+    let mut drives: Vec<(&Name, Handle)> = Vec::new();
+    let mut opened = Vec::new();
+    for (place, want) in wanted {
+        let known = drives.iter().find(|(name, _)| **name == want.name).map(|(_, handle)| handle.clone());
+        let handle = match known {
+            Some(handle) => handle,
+            None => {
+                let handle = make(&want.name, time)?;
+                drives.push((&want.name, handle.clone()));
+                handle
+            }
+        };
+        opened.push((*place, describe(want, &handle)?));
+    }
+    Ok(opened)
+}
+
+fn make(name: &Name, time: &Time) -> Result<Handle> {
+    let shown = name.to_string();
+    let wrong = |error: &dyn std::error::Error| {
+        Error::usage(&shown, plumb_block::in_one_line(error), "`plumb drive list` shows the models")
+    };
+    let Name::Scheme { rest, .. } = name else {
+        return Err(Error::usage(&shown, "it is no simulated drive", "type sim:MODEL"));
+    };
+    let typed: Typed = rest.parse().map_err(|error| wrong(&error))?;
+    let model = typed.resolve().map_err(|error| wrong(&error))?;
+    let Typed { wce, seed, size, faults, .. } = typed;
+    let options = DriveOptions { size, wce, seed, faults, ..DriveOptions::default() };
+    let mut drive = Drive::new(&model, options).map_err(|error| wrong(&error))?;
+    drive.rename(shown.clone());
+    Ok(match time {
+        Time::Real(clock) => Handle::in_real_time(drive, Arc::clone(clock)),
+        Time::Virtual(world) => world.drive(world.add(drive)),
+    })
+}
+
+fn describe(want: &Wanted, handle: &Handle) -> Result<Opened> {
+    let shown = want.name.to_string();
+    let device = handle.device();
+    let size = device.info().size;
+    if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {
+        let found = format!("the drive has {size}, less than the {wanted} that are asked for");
+        let remedy = format!("type a size that the drive shall have, as in sim:MODEL?size={}", wanted.0);
+        return Err(Error::usage(&shown, found, remedy));
+    }
+    let counters: Arc<dyn StorageCounters> = handle.counters();
+    Ok(Opened {
+        device,
+        route: Route::Simulated,
+        shown,
+        kind: TargetKind::Simulated,
+        made: false,
+        size,
+        identity: None,
+        notes: Vec::new(),
+        needs_layout: None,
+        counters: Some(counters),
+        node: None,
+        making: None,
+    })
+}
