@@ -1,6 +1,7 @@
 //! What can be typed. What it means is decided by the commands.
 
 pub(crate) mod drive;
+pub(crate) mod policy;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Fio(ForeignArguments),
     /// Simulated drives, and block devices with a power switch made of them
     Drive(drive::DriveArguments),
+    /// The write caches of disks: shown, planned, changed with a way back, kept
+    Policy(Box<policy::PolicyArguments>),
     /// Any format of a recorded run, from the recording alone
     Report(ReportArguments),
     /// Shell completions, on stdout

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Drive(drive) => command::drive::run(&drive),
+        Command::Policy(policy) => command::policy::run(&policy),
         Command::Report(report) => command::report::run(&report),
         Command::Load(load) => command::load::run(&load),
         Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),

@@ -189,7 +189,12 @@ pub struct AdminReply {
 ///
 /// # Errors
 /// The error of ioctl(2); EINVAL for an opcode that takes data to the controller.
-pub fn nvme_admin(device: &File, command: AdminCommand, length: usize, timeout: Nanos) -> io::Result<AdminReply> {
+pub fn nvme_admin(
+    device: &File,
+    command: AdminCommand,
+    length: usize,
+    timeout: Nanos,
+) -> io::Result<AdminReply> {
     // Set Features has a "to the controller" opcode, and no data for the features that plumb sets.
     if command.opcode & 0b11 == 0b01 && length > 0 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));

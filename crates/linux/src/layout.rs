@@ -4,12 +4,14 @@
 //! or not at all; so each logical block gets the stamp and the noise of [`Pattern`], generation 0, and whoever
 //! verifies later knows what a block must hold before it was ever overwritten.
 //!
-//! The bytes go past the page cache where the range and the file system allow it, several large requests at once, while
-//! this thread makes the next ones. Where direct I/O is refused they go through the page cache and are synced on the way.
+//! The bytes go past the page cache where the file system allows it, several large requests at once, while this thread
+//! makes the next ones; what is left over at the ends of a range, off the grid of direct I/O, goes through the page cache
+//! after them. Where direct I/O is refused all of it does, and is synced on the way.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{
     Buffer, BufferMut, Bytes, Completion, Device as _, Errno, Error, ErrorKind, Lba, LbaRange, Outcome,
@@ -28,13 +30,15 @@ const DEPTH: u32 = 8;
 const ALIGNMENT: Bytes = Bytes::kib(4);
 /// How much may be unsynced, so that stopping is quick and the progress is true.
 const SYNC_EVERY: Bytes = Bytes::mib(256);
-/// The least a logical block may be: a stamp fits.
-const BLOCK_MIN: Bytes = Bytes(32);
+/// The least a logical block may be to be stamped.
+const STAMPED_MIN: Bytes = Bytes(32);
+/// What is stamped instead where logical blocks are less.
+const SECTOR: Bytes = Bytes(512);
 
 /// Writes the blocks of `path` from byte `from` to byte `to`, and makes them durable (fdatasync). A file that is not
 /// there is made, one that is shorter than `to` grows, the rest of a longer one stays as it is. `from`, `to` are
 /// multiples of `logical_block`; block `n` of the file, counted from its start, is
-/// `Pattern { seed, lba: n, generation: 0 }`.
+/// `Pattern { seed, lba: n, generation: 0 }`. Blocks of less than 32 bytes hold no stamp: as if they were of 512.
 ///
 /// `filling.progress` is told how many bytes of the range are written. On any error the file stays as it is then, for
 /// the caller to remove.
@@ -49,41 +53,43 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
         return Ok(());
     }
     reserve(path, from, to, &place)?;
-    let device = open(path, from, to)?;
-    let pool = Pool::new(PoolShape { buffer: piece(logical_block), count: DEPTH, alignment: ALIGNMENT })?;
-    let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
-    let layout = Layout {
-        queue,
-        pool,
-        place,
-        to,
-        logical_block,
-        device_block: device.info().logical_block,
-        filling,
-        next: from,
-        written: Bytes(0),
-        unsynced: Bytes(0),
-        completions: Vec::with_capacity(DEPTH as usize),
-        in_flight: 0,
-    };
-    layout.run()
+    let block = if logical_block < STAMPED_MIN { SECTOR } else { logical_block };
+    let Filling { seed, stop, progress } = filling;
+    let mut blocks = Blocks::new(seed, block);
+    let mut written = Bytes(0);
+    for (device, part) in parts(path, from, to)? {
+        let pool = Pool::new(PoolShape { buffer: PIECE, count: DEPTH, alignment: ALIGNMENT })?;
+        let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
+        let layout = Layout {
+            queue,
+            pool,
+            place: &place,
+            to: Bytes(part.end),
+            blocks: &mut blocks,
+            device_block: device.info().logical_block,
+            stop,
+            progress,
+            next: Bytes(part.start),
+            written,
+            unsynced: Bytes(0),
+            completions: Vec::with_capacity(DEPTH as usize),
+            in_flight: 0,
+        };
+        written = layout.run()?;
+    }
+    Ok(())
 }
 
 fn check(from: Bytes, to: Bytes, logical_block: Bytes, place: &str) -> Result<()> {
     let on_grid = |at: Bytes| at.0.is_multiple_of(logical_block.0);
-    if logical_block >= BLOCK_MIN && from <= to && on_grid(from) && on_grid(to) {
+    if logical_block > Bytes(0) && from <= to && on_grid(from) && on_grid(to) {
         return Ok(());
     }
     let detail = format!(
-        "bytes {} to {} in blocks of {} bytes: expected an ascending range of whole blocks of at least {} bytes",
-        from.0, to.0, logical_block.0, BLOCK_MIN.0
+        "bytes {} to {} in blocks of {} bytes: expected an ascending range of whole blocks",
+        from.0, to.0, logical_block.0
     );
     Err(Error::new(ErrorKind::Invalid, "lay out", place).because(detail))
-}
-
-/// A piece is a whole number of logical blocks.
-fn piece(logical_block: Bytes) -> Bytes {
-    PIECE.round_down(logical_block).max(logical_block)
 }
 
 /// Makes the file if need be, at least `to` long, with room for the range if the file system can reserve it.
@@ -115,21 +121,78 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     }
 }
 
-/// The file as a device: past the page cache if its file system and the range allow it.
-fn open(path: &Path, from: Bytes, to: Bytes) -> Result<FileDevice> {
+/// The range in parts, each with the file as the device to write it through: what lies on the grid of direct I/O past
+/// the page cache, if its file system has that, and then the rest.
+fn parts(path: &Path, from: Bytes, to: Bytes) -> Result<Vec<(FileDevice, Range<u64>)>> {
     let clock = || Arc::new(RealClock::start());
-    match FileDevice::open(path, FileOptions::write_direct(), clock()) {
-        Ok(device) => {
-            let block = device.info().logical_block.0;
-            let memory = device.info().dma_alignment;
-            if from.0.is_multiple_of(block) && to.0.is_multiple_of(block) && memory <= ALIGNMENT {
-                return Ok(device);
-            }
-        }
-        Err(error) if error.kind == ErrorKind::Unsupported => {}
+    let buffered = || {
+        FileDevice::open(path, FileOptions::write_buffered().logical_block(Some(Bytes(1))), clock())
+    };
+    let direct = match FileDevice::open(path, FileOptions::write_direct(), clock()) {
+        Ok(device) => Some(device).filter(|device| device.info().dma_alignment <= ALIGNMENT),
+        // Unsupported: no direct I/O there. Invalid: the file is shorter than a block of it.
+        Err(error) if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid) => None,
         Err(error) => return Err(error),
+    };
+    let Some(device) = direct else { return Ok(vec![(buffered()?, from.0..to.0)]) };
+    let block = device.info().logical_block;
+    let (first, end) = (from.0.next_multiple_of(block.0), to.round_down(block).0);
+    if first >= end {
+        return Ok(vec![(buffered()?, from.0..to.0)]);
     }
-    FileDevice::open(path, FileOptions::write_buffered(), clock())
+    let mut parts = vec![(device, first..end)];
+    for rest in [from.0..first, end..to.0] {
+        if !rest.is_empty() {
+            parts.push((buffered()?, rest));
+        }
+    }
+    Ok(parts)
+}
+
+/// A file that is nothing but blocks with the patterns of a seed.
+struct Blocks {
+    seed: u64,
+    length: usize,
+    /// The last block of which only a part was asked for: the next piece begins with what is left of it.
+    cut: Vec<u8>,
+    cut_lba: Option<u64>,
+}
+
+impl Blocks {
+    fn new(seed: u64, logical_block: Bytes) -> Self {
+        Self { seed, length: logical_block.0 as usize, cut: Vec::new(), cut_lba: None }
+    }
+
+    /// The bytes from `offset` on.
+    fn fill(&mut self, offset: Bytes, into: &mut [u8]) {
+        let (lba, skipped) = (offset.0 / self.length as u64, (offset.0 % self.length as u64) as usize);
+        let head_length = if skipped == 0 { 0 } else { (self.length - skipped).min(into.len()) };
+        let (head, rest) = into.split_at_mut(head_length);
+        let (blocks, tail) = rest.split_at_mut(rest.len() - rest.len() % self.length);
+        if !head.is_empty() {
+            head.copy_from_slice(&self.cut(lba)[skipped..skipped + head_length]);
+        }
+        let next = lba + u64::from(skipped > 0);
+        self.of(next).fill(self.length, blocks);
+        if !tail.is_empty() {
+            let last = next + (blocks.len() / self.length) as u64;
+            tail.copy_from_slice(&self.cut(last)[..tail.len()]);
+        }
+    }
+
+    fn of(&self, lba: u64) -> Pattern {
+        Pattern { seed: self.seed, lba: Lba(lba), generation: 0 }
+    }
+
+    fn cut(&mut self, lba: u64) -> &[u8] {
+        if self.cut_lba != Some(lba) {
+            let pattern = self.of(lba);
+            self.cut.resize(self.length, 0);
+            pattern.fill(self.length, &mut self.cut);
+            self.cut_lba = Some(lba);
+        }
+        &self.cut
+    }
 }
 
 fn failed(errno: Errno, operation: &'static str, place: &str, size: Bytes) -> Error {
@@ -140,15 +203,16 @@ fn failed(errno: Errno, operation: &'static str, place: &str, size: Bytes) -> Er
     error
 }
 
-/// A range being written.
+/// A part of a range being written. The tag of a write is its length, that of a flush 0.
 struct Layout<'a> {
     queue: Box<dyn Queue>,
     pool: Pool,
-    place: String,
+    place: &'a str,
     to: Bytes,
-    logical_block: Bytes,
+    blocks: &'a mut Blocks,
     device_block: Bytes,
-    filling: Filling<'a>,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn FnMut(Bytes),
     /// What is written next.
     next: Bytes,
     written: Bytes,
@@ -158,10 +222,11 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn run(mut self) -> Result<()> {
+    /// Writes it; how much is written then, with what was before.
+    fn run(mut self) -> Result<Bytes> {
         while self.next < self.to || self.in_flight > 0 {
-            if self.filling.stop.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Os(Errno::EINTR), "lay out", self.place.as_str())
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Os(Errno::EINTR), "lay out", self.place)
                     .because("stopped as asked; what was laid out so far is left in place"));
             }
             if self.unsynced >= SYNC_EVERY {
@@ -175,17 +240,16 @@ impl Layout<'_> {
                 self.reap(Wait::ONE)?;
             }
         }
-        self.flush()
+        self.flush()?;
+        Ok(self.written)
     }
 
     fn next_length(&self) -> Bytes {
-        piece(self.logical_block).min(Bytes(self.to.0 - self.next.0))
+        PIECE.min(Bytes(self.to.0 - self.next.0))
     }
 
     fn submit(&mut self, mut buffer: BufferMut) -> Result<()> {
-        let lba = Lba(self.next.0 / self.logical_block.0);
-        let pattern = Pattern { seed: self.filling.seed, lba, generation: 0 };
-        pattern.fill(self.logical_block.0 as usize, &mut buffer);
+        self.blocks.fill(self.next, &mut buffer);
         let bytes: Buffer = buffer.freeze();
         let length = bytes.len() as u64;
         let range = LbaRange::new(Lba(self.next.0 / self.device_block.0), length / self.device_block.0);
@@ -197,12 +261,12 @@ impl Layout<'_> {
     fn hand_over(&mut self, request: Request) -> Result<()> {
         self.in_flight += 1;
         self.queue.submit(request).map_err(|_| {
-            Error::new(ErrorKind::Invalid, "lay out", self.place.as_str())
+            Error::new(ErrorKind::Invalid, "lay out", self.place)
                 .because("the queue has less room than asked")
         })
     }
 
-    /// Fetches what has completed. The tag of a write is its length, that of a flush 0.
+    /// Fetches what has completed.
     fn reap(&mut self, wait: Wait) -> Result<()> {
         self.queue.poll(wait, &mut self.completions)?;
         for completion in self.completions.drain(..) {
@@ -213,13 +277,13 @@ impl Layout<'_> {
                     self.written += length;
                     self.unsynced += length;
                 }
-                Outcome::Failed(errno) => return Err(failed(errno, "lay out", &self.place, self.to)),
+                Outcome::Failed(errno) => return Err(failed(errno, "lay out", self.place, self.to)),
                 Outcome::Unknown | Outcome::PowerLost => {
-                    return Err(Error::new(ErrorKind::PowerLost, "lay out", self.place.as_str()));
+                    return Err(Error::new(ErrorKind::PowerLost, "lay out", self.place));
                 }
             }
         }
-        (self.filling.progress)(self.written);
+        (self.progress)(self.written);
         Ok(())
     }
 
@@ -280,6 +344,27 @@ mod tests {
         let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).unwrap();
         let is_written = |state| matches!(state, ExtentState::Written | ExtentState::Unknown);
         assert!(extents.iter().all(|extent| is_written(extent.state)), "{extents:?}");
+    }
+
+    #[test]
+    fn blocks_of_any_length_are_laid_out_to_the_last_byte() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        // Straddling pieces and pages, beginning off every grid, longer than a piece, and shorter than a stamp.
+        let lengths: [(u64, u64, u64); 4] = [(2300, 0, 1500), (2300, 7, 1000), (1_500_001, 1, 3), (20, 3, 150_000)];
+        for (length, first, end) in lengths {
+            std::fs::write(&path, vec![9; 100]).unwrap();
+            let (from, to) = (first * length, end * length);
+            let filling = Filling { seed: 3, stop: &AtomicBool::new(false), progress: &mut |_| {} };
+            write(&path, Bytes(from), Bytes(to), Bytes(length), filling).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            assert_eq!(bytes.len() as u64, to.max(100), "{length}");
+            let unit = if length < 32 { 512 } else { length };
+            let mut expected = vec![0; (to.next_multiple_of(unit)) as usize];
+            Pattern { seed: 3, lba: Lba(0), generation: 0 }.fill(unit as usize, &mut expected);
+            let range = from as usize..to as usize;
+            assert!(bytes[range.clone()] == expected[range], "{length} from {from} to {to}");
+        }
     }
 
     #[test]

@@ -13,6 +13,21 @@ const SOURCE_MAX: Bytes = Bytes::gib(1);
 /// How many different blocks the copies of a reducible content are copies of.
 const COPIES: u64 = 16;
 
+/// The least that a block must hold to be stamped: see [`Pattern`].
+pub(crate) const STAMP: Bytes = Bytes(32);
+/// Sectors are powers of two from here on.
+const SECTOR_MIN: u64 = 512;
+
+/// The seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on sectors, and
+/// another on each other length. Addresses count in blocks, so a block that was stamped while they had another length
+/// would else look as if it had been written for another address.
+pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
+    if logical_block.0 >= SECTOR_MIN && logical_block.0.is_power_of_two() {
+        return seed;
+    }
+    seed ^ logical_block.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
 /// Makes the payload of each write.
 #[derive(Debug)]
 pub(crate) enum Maker {
@@ -38,10 +53,13 @@ pub(crate) struct Reducible {
 impl Maker {
     /// For the writes of `workload` on blocks of `logical_block` bytes.
     pub(crate) fn new(workload: &Workload, logical_block: Bytes, alignment: Bytes) -> Result<Self, Error> {
-        let seed = workload.seed;
-        let size = workload.blocks.max();
+        let seed = stamp_seed(workload.seed, logical_block);
+        let size = workload.block_max();
         let block = logical_block.0 as usize;
         Ok(match &workload.content {
+            Content::Pattern if logical_block < STAMP => {
+                Self::Reducible(Reducible { seed, logical_block: block, compress_percent: 0, dedup_percent: 0 })
+            }
             Content::Pattern => Self::Pattern { seed },
             Content::Reducible { compress_percent, dedup_percent } => Self::Reducible(Reducible {
                 seed,
@@ -50,7 +68,7 @@ impl Maker {
                 dedup_percent: *dedup_percent,
             }),
             Content::Repeated => same(size, alignment, |bytes| {
-                Pattern { seed, lba: Lba(0), generation: 0 }.fill(block, bytes);
+                fill(Pattern { seed, lba: Lba(0), generation: 0 }, block, bytes);
             })?,
             Content::Zeroes => same(size, alignment, |bytes| bytes.fill(0))?,
             Content::Counting => same(size, alignment, |bytes| {
@@ -61,7 +79,7 @@ impl Maker {
             Content::Buffer(source) => {
                 let mut bytes = source_of(*source, size)?;
                 let whole = bytes.len() - bytes.len() % block;
-                Pattern { seed, lba: Lba(0), generation: 0 }.fill(block, &mut bytes[..whole]);
+                fill(Pattern { seed, lba: Lba(0), generation: 0 }, block, &mut bytes[..whole]);
                 Self::Source { bytes, logical_block: logical_block.0 }
             }
             Content::File { size: source, path } => {
@@ -70,6 +88,11 @@ impl Maker {
                 Self::Source { bytes, logical_block: logical_block.0 }
             }
         })
+    }
+
+    /// Whether payloads are patterns, for which a write brings no memory.
+    pub(crate) fn is_pattern(&self) -> bool {
+        matches!(self, Self::Pattern { .. })
     }
 
     /// The payload of a write of `length` bytes at `lba`. `None` if the pool has no buffer left for it.
@@ -101,7 +124,8 @@ impl Maker {
 
 impl Reducible {
     fn fill(self, lba: Lba, generation: u64, into: &mut [u8]) {
-        for (index, block) in into.chunks_exact_mut(self.logical_block).enumerate() {
+        let length = unit_of(self.logical_block, into);
+        for (index, block) in into.chunks_exact_mut(length).enumerate() {
             let lba = lba + index as u64;
             let mixed = (lba.0 ^ generation.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             // Copies carry no stamp of their own: they are blocks of a generation that no write has.
@@ -110,11 +134,27 @@ impl Reducible {
             } else {
                 Pattern { seed: self.seed, lba, generation }
             };
-            pattern.fill(self.logical_block, block);
-            let noise = self.logical_block * usize::from(100 - self.compress_percent) / 100;
-            block[noise.max(32)..].fill(0);
+            fill(pattern, length, block);
+            let noise = length * usize::from(100 - self.compress_percent) / 100;
+            block[noise.max(STAMP.0 as usize).min(length)..].fill(0);
         }
     }
+}
+
+/// What the bytes of a write repeat or are stamped by: the block, or all of a write in blocks that hold no stamp.
+fn unit_of(block: usize, write: &[u8]) -> usize {
+    if block < STAMP.0 as usize { write.len().max(1) } else { block }
+}
+
+/// The blocks of `pattern`; bytes that are too short for a stamp are noise from behind one.
+fn fill(pattern: Pattern, block: usize, into: &mut [u8]) {
+    let unit = unit_of(block, into);
+    if unit >= STAMP.0 as usize {
+        return pattern.fill(unit, into);
+    }
+    let mut stamped = [0; 2 * STAMP.0 as usize];
+    pattern.fill(stamped.len(), &mut stamped);
+    into.copy_from_slice(&stamped[STAMP.0 as usize..][..into.len()]);
 }
 
 fn made(pool: &Pool, length: Bytes, fill: impl FnOnce(&mut [u8])) -> Option<Payload> {

@@ -43,7 +43,10 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A size or an offset off the block grid.
-    #[error("{field} is {value}: expected a multiple of the logical block, {logical_block}")]
+    #[error(
+        "{field} is {}: expected a multiple of the logical block, {logical_block}; use one, or open the file or disk \
+         through the page cache, where any length goes", in_bytes(*value)
+    )]
     OffGrid {
         /// Which field.
         field: &'static str,
@@ -78,8 +81,11 @@ pub enum Refused {
         /// The device's size.
         size: Bytes,
     },
-    /// Payloads carry a stamp, for which the logical block is too small.
-    #[error("the logical block is {logical_block}: expected at least {least} to hold a stamp")]
+    /// Blocks to verify carry a stamp, for which the logical block is too small.
+    #[error(
+        "lengths and offsets have no more than {logical_block} in common: expected at least {least}, so that each block \
+         that is verified holds a stamp; leave verification out, or use lengths and offsets of multiples of {least}"
+    )]
     BlockTooSmall {
         /// The device's logical block.
         logical_block: Bytes,
@@ -184,6 +190,11 @@ pub struct LoadFailure {
     pub fault: Fault,
     /// All that completed before, of all workers.
     pub outcome: Box<LoadOutcome>,
+}
+
+/// To the byte: rounded, what is off the grid may look as if it were on it.
+fn in_bytes(bytes: Bytes) -> String {
+    format!("{} bytes", bytes.0)
 }
 
 fn in_words(outcome: Outcome) -> String {

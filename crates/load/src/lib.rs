@@ -38,6 +38,7 @@ pub mod virtual_time;
 pub mod window;
 pub mod worker;
 
+pub use content::stamp_seed;
 pub use fault::{Error, Fault, LoadFailure, Refused};
 pub use flush::{FlushError, flush};
 pub use in_flight::Kind;

@@ -12,8 +12,7 @@ pub use crate::device::{Claim, Claims, ClaimsError};
 use crate::durable_file;
 use crate::view::{DeviceView, Protection, ProtectionRank};
 
-const HEADER: &str =
-    "# Disks whose write cache survives a power cut, by the word of an administrator. Read by plumb policy.\n";
+const HEADER: &str = "# Disks whose write cache survives a power cut, by the word of an administrator. Read by plumb policy.\n";
 
 /// A word that is not recorded.
 #[derive(Debug, thiserror::Error)]
@@ -97,9 +96,10 @@ pub fn protection(view: &DeviceView, claims: &Claims, now: Timestamp) -> Result<
         (Some(own), Some(word)) if own.rank == ProtectionRank::AdministratorsWord && word.until > now => {
             Ok(own.clone())
         }
-        (_, Some(word)) if word.until <= now => {
-            Err(format!("the word of {} that its cache survives a power cut ended at {}", word.who, word.until))
-        }
+        (_, Some(word)) if word.until <= now => Err(format!(
+            "the word of {} that its cache survives a power cut ended at {}",
+            word.who, word.until
+        )),
         (_, Some(word)) => Err(format!(
             "the word of {} that its cache survives a power cut does not count: the drive itself reports otherwise",
             word.who
@@ -121,7 +121,12 @@ mod tests {
     }
 
     fn claim(identity: &str, who: &str, until: &str) -> Claim {
-        Claim { identity: identity.into(), who: who.into(), until: moment(until), reason: "a \"UPS\"\nb".into() }
+        Claim {
+            identity: identity.into(),
+            who: who.into(),
+            until: moment(until),
+            reason: "a \"UPS\"\nb".into(),
+        }
     }
 
     #[test]

@@ -38,7 +38,10 @@ pub fn change(change: &Change) -> Vec<String> {
         }
         Change::Flush => vec!["fsync on the node, then SYNCHRONIZE CACHE or NVMe Flush".to_owned()],
         Change::ReloadTable => {
-            vec!["DM_TABLE_STATUS, DM_TABLE_LOAD of the same table, DM_DEV_SUSPEND to resume with it".to_owned()]
+            vec![
+                "DM_TABLE_STATUS, DM_TABLE_LOAD of the same table, DM_DEV_SUSPEND to resume with it"
+                    .to_owned(),
+            ]
         }
         Change::RescanNamespaces => vec!["NVME_IOCTL_RESCAN (4e46h) on the controller".to_owned()],
     }
@@ -62,7 +65,8 @@ fn nvme(command: NvmeCommand) -> Vec<String> {
 
 fn name_of(cdb: &[u8], data: &[u8]) -> String {
     if let Some((enabled, save)) = mode_page::read_select(cdb, data) {
-        let saved = if save == mode_page::Save::Yes { ", SP=1: saved in the drive" } else { ", SP=0: not saved" };
+        let saved =
+            if save == mode_page::Save::Yes { ", SP=1: saved in the drive" } else { ", SP=0: not saved" };
         return format!("MODE SELECT(10) page 08h, WCE={}{saved}", u8::from(enabled));
     }
     if let Some(enabled) = ata::read_set_write_cache(cdb) {
@@ -101,7 +105,10 @@ mod tests {
         assert!(lines[0].contains("SET FEATURES 82h"), "{lines:?}");
         assert_eq!(lines[1], "cdb  85 06 20 00 82 00 00 00 00 00 00 00 00 40 ef 00");
         let nvme = change(&Change::NvmeAdmin(nvme_command::set_write_cache(true, true)));
-        assert!(nvme[0].contains("WCE=1, saved") && nvme[1].contains("cdw10 80000006 cdw11 00000001"), "{nvme:?}");
+        assert!(
+            nvme[0].contains("WCE=1, saved") && nvme[1].contains("cdw10 80000006 cdw11 00000001"),
+            "{nvme:?}"
+        );
         let kept = sct::set(sct::WriteCache::ForcedOff, true);
         let lines = change(&Change::Scsi { cdb: ata::write_log(sct::LOG).to_vec(), data: kept });
         assert!(lines[0].contains("forced-off, kept") && lines[2].contains("(512 bytes)"), "{lines:?}");

@@ -14,28 +14,28 @@
 //! 2. What a change has done is known from reading back the device and the kernel, never from its having been asked.
 //! 3. Everything that is needed to go back is on stable storage before the first change.
 
-pub mod device;
-pub mod explain;
-pub mod gateway;
-pub mod mechanism;
-pub mod state;
-pub mod view;
-pub mod wire;
 pub mod apply;
 pub mod claims;
+pub mod device;
+mod digest;
+mod durable_file;
 pub mod error;
+pub mod explain;
+pub mod gateway;
 pub mod heal;
 pub mod journal;
+pub mod mechanism;
+mod moment;
 pub mod observe;
 pub mod persist;
 pub mod plan;
 pub mod rollback;
 pub mod select;
+pub mod state;
 pub mod verify;
-pub mod watch;
-pub mod waves;
-mod digest;
-mod durable_file;
-mod moment;
+pub mod view;
 #[cfg(test)]
 mod view_sample;
+pub mod watch;
+pub mod waves;
+pub mod wire;

@@ -31,7 +31,8 @@ pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<Place> {
     let mut ordered: Vec<(Role, usize)> = disks.iter().map(|view| most_critical(view)).zip(0..).collect();
     ordered.sort_by_key(|(role, index)| (*role, name_order(&disks[*index].name)));
     let mut places = vec![Place { wave: 0, order: 0, canary: false }; disks.len()];
-    let mut waves = Waves { size: size.max(1), filled: Vec::new(), free: HashMap::new(), first: 1, role: None };
+    let mut waves =
+        Waves { size: size.max(1), filled: Vec::new(), free: HashMap::new(), first: 1, role: None };
     let mut by_wave: Vec<(usize, usize)> =
         ordered.into_iter().map(|(role, index)| (waves.next(role, disks[index]), index)).collect();
     // Stable: within a wave the order stays.
@@ -74,8 +75,10 @@ impl<'a> Waves<'a> {
             self.first = self.filled.len();
         }
         let groups = view.redundancy_groups.iter().map(String::as_str);
-        let places: Vec<&str> = groups.chain([view.port.as_str()]).filter(|place| !place.is_empty()).collect();
-        let mut wave = places.iter().filter_map(|place| self.free.get(place).copied()).fold(self.first, usize::max);
+        let places: Vec<&str> =
+            groups.chain([view.port.as_str()]).filter(|place| !place.is_empty()).collect();
+        let mut wave =
+            places.iter().filter_map(|place| self.free.get(place).copied()).fold(self.first, usize::max);
         while self.filled.get(wave).is_some_and(|disks| *disks >= self.size) {
             wave += 1;
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plumb_block::{
     Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Queue, QueueFull, QueueOptions,
-    Request, Result, StorageCounters, StorageSnapshot, Wait,
+    Request, Result, StorageCounters, StorageSnapshot, VirtualClock, Wait,
 };
 
 use crate::alarm::Alarm;
@@ -62,7 +62,9 @@ impl Handle {
         let now = self.clock.now();
         shared.drive.advance(now);
         let result = look(&mut shared.drive, now);
-        shared.ring(None);
+        if self.world.is_none() {
+            shared.ring(None);
+        }
         result
     }
 
@@ -79,6 +81,26 @@ impl Handle {
     /// When something happens next by itself.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         self.lock().drive.next_event()
+    }
+
+    /// Lets the drive advance to now; whether a queue has something to take.
+    pub(crate) fn catch_up(&self) -> bool {
+        let mut shared = self.lock();
+        let now = self.clock.now();
+        shared.drive.advance(now);
+        shared.drive.has_ready()
+    }
+
+    /// Lets the drive run to its next answer, but not beyond `deadline`, and moves `clock` along. Whether anything
+    /// happened.
+    pub(crate) fn run_to_answer(&self, deadline: Nanos, clock: &VirtualClock) -> bool {
+        let mut shared = self.lock();
+        let reached = shared.drive.run_to_answer(deadline);
+        // Before anybody else gets at the drive, for which time must not run backwards.
+        if let Some(reached) = reached {
+            clock.advance_to(reached);
+        }
+        reached.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {

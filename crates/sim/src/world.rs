@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::{Clock, Nanos, VirtualClock};
 
 use crate::device::Handle;
-use crate::drive::Drive;
+use crate::drive::{Drive, MOMENTS_MAX};
 
 /// A drive of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Moves the clock to the next event of any drive, but not beyond `deadline`, and lets everything happen that is due.
-    /// The time that it is then.
+    /// What happens inside drives is passed over until one of them answers something. The time that it is then.
     pub fn advance(&self, deadline: Nanos) -> Nanos {
         self.0.advance(deadline)
     }
@@ -79,12 +79,31 @@ impl Shared {
     /// As [`World::advance`].
     pub(crate) fn advance(&self, deadline: Nanos) -> Nanos {
         let drives = self.drives();
-        let next = drives.iter().filter_map(Handle::next_event).min();
-        self.clock.advance_to(next.map_or(deadline, |next| next.min(deadline)));
-        for drive in &*drives {
-            drive.with(|_, _| ());
+        let deadline = deadline.max(self.clock.now());
+        let has_happened = match drives.as_slice() {
+            [drive] => drive.run_to_answer(deadline, &self.clock),
+            drives => self.run_to_event(drives, deadline),
+        };
+        if !has_happened {
+            self.clock.advance_to(deadline);
         }
         self.clock.now()
+    }
+
+    /// Runs several drives, all to the same time, until one of them answers. Whether anything happened by `deadline`.
+    fn run_to_event(&self, drives: &[Handle], deadline: Nanos) -> bool {
+        let mut has_happened = false;
+        for _ in 0..MOMENTS_MAX {
+            let next = drives.iter().filter_map(Handle::next_event).min().filter(|next| *next <= deadline);
+            let Some(next) = next else { break };
+            self.clock.advance_to(next);
+            has_happened = true;
+            let has_answered = drives.iter().fold(false, |any, drive| drive.catch_up() || any);
+            if has_answered {
+                break;
+            }
+        }
+        has_happened
     }
 
     /// Whether anything happens by itself.

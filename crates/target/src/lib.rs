@@ -33,6 +33,7 @@ pub mod machine;
 mod make;
 mod mark;
 mod name;
+mod network;
 mod open;
 mod opened;
 mod permission;

@@ -37,9 +37,8 @@ pub(crate) fn locate(machine: &Machine<'_>, name: &Name) -> Result<Located> {
 
 fn unsupported(scheme: Scheme, name: &Name) -> Error {
     let what = match scheme {
-        Scheme::Sim => "simulated drives here",
-        Scheme::Nbd | Scheme::NbdUnix | Scheme::Nbds => "network block devices",
         Scheme::Cache => "write-back caches",
+        _ => "such devices here",
     };
     let remedy = format!("name a file or a block device (a file of that very name is ./{name})");
     Error::new(Kind::Unsupported, name.to_string(), format!("this build of plumb cannot open {what}"), remedy)

@@ -37,12 +37,15 @@ pub enum Scheme {
     NbdUnix,
     /// A network block device over TLS.
     Nbds,
+    /// A network block device over TLS on a unix socket.
+    NbdsUnix,
     /// A write-back cache.
     Cache,
 }
 
 impl Scheme {
-    const ALL: [Self; 5] = [Self::Sim, Self::Nbd, Self::NbdUnix, Self::Nbds, Self::Cache];
+    const ALL: [Self; 6] =
+        [Self::Sim, Self::Nbd, Self::NbdUnix, Self::Nbds, Self::NbdsUnix, Self::Cache];
 
     /// As it is typed, without the colon.
     pub const fn name(self) -> &'static str {
@@ -51,6 +54,7 @@ impl Scheme {
             Self::Nbd => "nbd",
             Self::NbdUnix => "nbd+unix",
             Self::Nbds => "nbds",
+            Self::NbdsUnix => "nbds+unix",
             Self::Cache => "cache",
         }
     }

@@ -28,6 +28,7 @@ use crate::look::{Key, Sight, facts, look, open_same};
 use crate::machine::Machine;
 use crate::make::Making;
 use crate::name::Name;
+use crate::network;
 use crate::opened::{Node, Opened, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
@@ -70,21 +71,30 @@ pub fn open(
 /// # Errors
 /// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
 pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Result<Vec<Opened>> {
-    let (simulated, known): (Vec<_>, Vec<_>) =
-        wanted.iter().cloned().enumerate().partition(|(_, want)| simulated::is_meant(&want.name));
-    let known_wanted: Vec<Wanted> = known.iter().map(|(_, want)| want.clone()).collect();
+    let places = || wanted.iter().cloned().enumerate();
+    let (simulated, rest): (Vec<_>, Vec<_>) =
+        places().partition(|(_, want)| simulated::is_meant(&want.name));
+    let (remote, known): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|(_, want)| network::is_meant(&want.name));
+    let clock = time.clock();
     let mut opened = simulated::open_all(&simulated, time)?;
-    let of_kernel = open_nodes(&known_wanted, permission, &time.clock())?;
-    opened.extend(known.into_iter().map(|(place, _)| place).zip(of_kernel));
+    opened.extend(network::open_all(&remote, permission, &clock)?);
+    let (places, of_kernel): (Vec<usize>, Vec<Wanted>) = known.into_iter().unzip();
+    opened.extend(places.into_iter().zip(open_nodes(&of_kernel, &opened, permission, &clock)?));
     opened.sort_by_key(|(place, _)| *place);
     Ok(opened.into_iter().map(|(_, opened)| opened).collect())
 }
 
 /// Opens files and block devices.
-fn open_nodes(wanted: &[Wanted], permission: &Permission, clock: &Arc<dyn Clock>) -> Result<Vec<Opened>> {
+fn open_nodes(
+    wanted: &[Wanted],
+    others: &[(usize, Opened)],
+    permission: &Permission,
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<Opened>> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let machine = Machine::new(&tree, &probe);
-    let plans = plans(&machine, wanted, permission)?;
+    let plans = plans(&machine, wanted, others, permission)?;
     let mut opening = Opening { clock, opened: Vec::new(), claims: claims(&machine, &plans, permission)? };
     match opening.all(&plans) {
         Ok(()) => Ok(opening.opened),
@@ -115,15 +125,24 @@ impl Plan {
 }
 
 /// Steps 1 and 2.
-fn plans(machine: &Machine<'_>, wanted: &[Wanted], permission: &Permission) -> Result<Vec<Plan>> {
+fn plans(
+    machine: &Machine<'_>,
+    wanted: &[Wanted],
+    others: &[(usize, Opened)],
+    permission: &Permission,
+) -> Result<Vec<Plan>> {
     let mut seen = Vec::new();
     for want in wanted {
         let located = locate(machine, &want.name)?;
         let sight = look(machine, &located)?;
         seen.push((want, located, sight));
     }
-    let called: Vec<(&str, &[String])> =
-        seen.iter().map(|(_, located, sight)| (located.shown.as_str(), identities(&sight.found))).collect();
+    let of_others = others.iter().map(|(_, other)| (other.shown.as_str(), other.identity.as_slice()));
+    let called: Vec<(&str, &[String])> = seen
+        .iter()
+        .map(|(_, located, sight)| (located.shown.as_str(), identities(&sight.found)))
+        .chain(of_others)
+        .collect();
     each_word_names_a_target(permission, &called)?;
     seen.into_iter().map(|(want, located, sight)| plan(want, located, sight, permission)).collect()
 }
@@ -297,7 +316,7 @@ mod tests {
         let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
         let permission = Permission { overwrite: true, ..Permission::default() };
         std::fs::write(&path, vec![7; 8192]).unwrap();
-        let planned = plans(&machine, &wanted, &permission).unwrap();
+        let planned = plans(&machine, &wanted, &[], &permission).unwrap();
         assert!(claims(&machine, &planned, &permission).is_ok());
         // The permission that the first look had is gone.
         let refused = claims(&machine, &planned, &Permission::default()).unwrap_err();
@@ -326,7 +345,7 @@ mod tests {
         let intent = Intent::WRITE.sized(Bytes(16384));
         let wanted = [Wanted { name, intent, options: FileOptions::write_buffered() }];
         let permission = Permission { overwrite: true, ..Permission::default() };
-        let planned = plans(&machine, &wanted, &permission).unwrap();
+        let planned = plans(&machine, &wanted, &[], &permission).unwrap();
         // Somebody writes to it: to be made longer, it would now be cut if that were undone.
         std::fs::write(&path, vec![7; 16384]).unwrap();
         let refused = claims(&machine, &planned, &permission).unwrap_err();
@@ -343,7 +362,7 @@ mod tests {
         let machine = Machine::new(&tree, &probe);
         let name = Name::parse(&path).unwrap();
         let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
-        let Ok(planned) = plans(&machine, &wanted, &Permission::default()) else {
+        let Ok(planned) = plans(&machine, &wanted, &[], &Permission::default()) else {
             return plumb_testkit::skip("the temporary directory keeps no extended attributes");
         };
         assert_eq!(rustix::io::pwrite(&made, b"XFSB", 0), Ok(4));

@@ -24,6 +24,8 @@ pub enum TargetKind {
     BlockDevice,
     /// A simulated drive in this process.
     Simulated,
+    /// What a server exports.
+    Network,
 }
 
 /// How requests reach a target.
@@ -33,6 +35,8 @@ pub enum Route {
     Kernel(Engine),
     /// Straight to the simulation.
     Simulated,
+    /// Over NBD.
+    Network,
 }
 
 impl Route {
@@ -41,6 +45,7 @@ impl Route {
         match self {
             Self::Kernel(engine) => engine.name(),
             Self::Simulated => "simulation",
+            Self::Network => "nbd",
         }
     }
 
@@ -48,7 +53,7 @@ impl Route {
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::Kernel(engine) => engine.because(),
-            Self::Simulated => None,
+            Self::Simulated | Self::Network => None,
         }
     }
 
@@ -56,13 +61,17 @@ impl Route {
     pub fn depth_max(&self) -> Option<u32> {
         match self {
             Self::Kernel(engine) => engine.depth_max(),
-            Self::Simulated => None,
+            Self::Simulated | Self::Network => None,
         }
     }
 
     /// Whether one reading of the clock serves several completions.
     pub fn batches(&self) -> bool {
-        matches!(self, Self::Kernel(engine) if engine.depth_max().is_none())
+        match self {
+            Self::Kernel(engine) => engine.depth_max().is_none(),
+            Self::Network => true,
+            Self::Simulated => false,
+        }
     }
 }
 

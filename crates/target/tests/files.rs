@@ -62,7 +62,7 @@ fn a_missing_file_is_made_marked_and_may_be_written_again() {
     assert_eq!((error.kind(), path.exists()), (Kind::Usage, false));
     let mut opened = open_path(&path, Intent::WRITE.sized(MIB), &nothing()).unwrap();
     assert!(opened.made);
-    assert_eq!((opened.size, opened.kind, opened.path.clone()), (MIB, TargetKind::RegularFile, path.clone()));
+    assert_eq!((opened.size, opened.kind, opened.path()), (MIB, TargetKind::RegularFile, Some(&*path)));
     assert_eq!(opened.needs_layout, Some(0..MIB.0));
     opened.lay_out(filling(&AtomicBool::new(false))).unwrap();
     assert!(Stamp::read(&fs::read(&path).unwrap()[512..]).is_some(), "not a hole any more");
@@ -206,7 +206,7 @@ fn things_that_are_no_targets_are_said_to_be_none() {
         (directory.join("dangling"), Kind::NotFound, "link"),
         (directory.join("a/b"), Kind::NotFound, "directory"),
         (PathBuf::from("/dev/none-such"), Kind::NotFound, "device"),
-        (PathBuf::from("sim:hdd"), Kind::Unsupported, "simulated"),
+        (PathBuf::from("sim:none-such"), Kind::Usage, "none-such"),
         (PathBuf::from("nbds://x"), Kind::Unsupported, "network"),
         (PathBuf::from("#99999"), Kind::NotFound, "disk"),
     ] {
@@ -226,7 +226,7 @@ fn a_link_is_followed_to_the_file_that_is_judged() {
     let error = open_path(&link, Intent::WRITE, &nothing()).unwrap_err();
     assert!(error.target().contains("link") && error.target().contains("theirs"), "{error}");
     let opened = open_path(&link, Intent::WRITE, &destroy(file.to_str().unwrap())).unwrap();
-    assert_eq!(opened.path, file);
+    assert_eq!(opened.path().unwrap(), file);
     assert!(opened.notes[0].contains("destroyed as typed"), "{:?}", opened.notes);
 }
 

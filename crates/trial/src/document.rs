@@ -42,7 +42,7 @@ pub(crate) fn share_written(target: &Opened) -> Option<f64> {
 pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, facts: Facts) -> LoadTarget {
     let outcome = result.of_target(index);
     let info = one.opened.device.info();
-    let workload = one.workload_of(job).within(one.opened.size);
+    let workload = one.within(&one.workload_of(job));
     let mut sides = sides(&outcome, result.targets[index].storage.clone(), one_cpu(result, index));
     sides.depth = words::depth_on_each(job, facts.depth_found.unwrap_or(job.workload.depth));
     sides.dirty_bytes_after = facts.dirty_after;

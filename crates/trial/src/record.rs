@@ -130,6 +130,7 @@ pub(crate) fn empty_document(request: &Request) -> LoadDocument {
         spans: Vec::new(),
         transactions: None,
         latency_resolution_seconds: None,
+        latencies_late: 0,
         latency_resolution: LoadDocument::LATENCY_RESOLUTION.to_owned(),
         notes: request.notes.clone(),
         workload: request.words.clone(),

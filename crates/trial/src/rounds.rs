@@ -197,6 +197,12 @@ fn preconditioning(job: &Job, largest: u64) -> Job {
     }
 }
 
+/// What a [`preconditioning`] job does to a target of `logical_block`s.
+pub(crate) fn on_blocks(workload: &Workload, logical_block: Bytes) -> Workload {
+    let block = PRECONDITION_BLOCK.round_down(logical_block).max(logical_block);
+    Workload { blocks: BlockSizes::one(block), ..workload.clone() }
+}
+
 /// Several rounds as one window: the times add up, and so does everything else.
 fn together(rounds: Vec<SpanResult>) -> SpanResult {
     let mut rounds = rounds.into_iter();

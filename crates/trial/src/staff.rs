@@ -8,6 +8,7 @@ use plumb_workload::{Affinity, Cursor, Job, Priority, Share, Span, Workload};
 
 use crate::cpu;
 use crate::error::TrialError;
+use crate::rounds;
 use crate::targets::{Targets, Use};
 
 /// One thread: of which job, and which uses its workers work on, in their order.
@@ -84,8 +85,12 @@ pub(crate) fn staff(
 /// The workload of a job on one of its targets.
 pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<Workload, TrialError> {
     let range = |source| TrialError::Range { target: one.opened.shown.clone(), source };
-    let asked = if variation.prepares { job.workload.clone() } else { one.workload_of(job) };
-    let workload = asked.within(one.opened.size).map_err(range)?;
+    let asked = if variation.prepares {
+        rounds::on_blocks(&job.workload, one.opened.device.info().logical_block)
+    } else {
+        one.workload_of(job)
+    };
+    let workload = one.within(&asked).map_err(range)?;
     let seed = workload.seed.wrapping_add(variation.round.wrapping_mul(0xa076_1d64_78bd_642f));
     Ok(Workload { depth: variation.depth.unwrap_or(workload.depth), seed, ..workload })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plumb_block::{Bytes, Clock};
 use plumb_linux::Filling;
 use plumb_target::{Intent, Name, Opened, Permission, TargetKind, Time, Wanted, open_all};
-use plumb_workload::{Job, Recorded, Replays, Scenario, Workload};
+use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Workload, common_unit};
 
 use crate::counters::Beneath;
 use crate::error::TrialError;
@@ -34,6 +34,19 @@ impl Use {
     pub(crate) fn workload_of(&self, job: &Job) -> Workload {
         let stand_in = self.recorded.as_ref().map(|recorded| recorded.stand_in(&job.workload));
         stand_in.unwrap_or_else(|| job.workload.clone())
+    }
+
+    /// `asked` on this target. What is left over after the last whole block of the range or the target is not touched.
+    ///
+    /// # Errors
+    /// If the range begins or ends past the target.
+    pub(crate) fn within(&self, asked: &Workload) -> Result<Workload, Invalid> {
+        let ByteRange { offset, length } = asked.range;
+        let whole = length.round_down(self.opened.device.info().logical_block);
+        if asked.range.is_open_ended() || whole == Bytes(0) {
+            return asked.within(self.opened.size);
+        }
+        Workload { range: ByteRange { offset, length: whole }, ..asked.clone() }.within(self.opened.size)
     }
 }
 
@@ -185,7 +198,7 @@ fn fits(opened: &[Opened], recorded: &[Option<Recorded>]) -> Result<(), TrialErr
         if end > size {
             let larger = match one.kind {
                 TargetKind::RegularFile => format!("give a size of {} or more", end.0),
-                TargetKind::BlockDevice => "give a larger target".to_owned(),
+                TargetKind::BlockDevice | TargetKind::Network => "give a larger target".to_owned(),
                 TargetKind::Simulated => format!("type ?size={} behind the name of the model", end.0),
             };
             let remedy = match recorded.scale_for(size) {
@@ -211,7 +224,12 @@ fn wanted(
     let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
     let writes = changes || precondition;
     let intent = Intent { writes, size: job.size };
-    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job.opening, writes) })
+    let unit = match recorded {
+        // What stands for the events of a trace need not be made of the same lengths.
+        Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
+        None => job.workload.unit(),
+    };
+    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job.opening, writes, unit) })
 }
 
 /// Lays out what was made.
@@ -226,7 +244,8 @@ fn fill(
         let phase = Phase::LayingOut { path: one.shown.clone(), size: Bytes(range.end - range.start) };
         watcher.phase(*span, &phase, None);
         let mut progress = |done| watcher.bytes(done);
-        let filling = Filling { seed: job.workload.seed, stop, progress: &mut progress };
+        let seed = plumb_load::stamp_seed(job.workload.seed, one.device.info().logical_block);
+        let filling = Filling { seed, stop, progress: &mut progress };
         if let Err(error) = one.lay_out(filling) {
             let stopped = stop.load(Ordering::Relaxed);
             return Err(if stopped { TrialError::Interrupted } else { TrialError::Target(error) });

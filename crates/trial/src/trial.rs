@@ -276,6 +276,7 @@ fn describe(
         spans: all_spans,
         notes: request.notes.iter().chain(targets.notes()).cloned().collect(),
         latency_resolution_seconds: Some(latency_excess(targets).as_secs_f64()),
+        latencies_late: runs.iter().map(|run| run.ran.result.total().latencies_late).sum(),
         verdicts: limits(request, runs),
         ..record::empty_document(request)
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, Clock, Device};
+use plumb_block::{Bytes, Clock, Device, Error};
 use plumb_linux::{Access, Caching, EngineChoice, FileOptions, pagecache};
 use plumb_load::{Ledger, Verified, read_back};
 
@@ -30,24 +30,30 @@ pub(crate) fn verify(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<Found, TrialError> {
-    let device = past_the_cache(one, clock);
     let failed = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
+    let device = past_the_cache(one, clock).map_err(|error| failed(error.into()))?;
     let whole = read_back(&*device, &mut ledger, stop, progress).map_err(failed)?;
     Ok(Found { verified: ledger.into_verified(), whole })
 }
 
 /// The target past the page cache, so that not the writer's own memory is compared. Where that cannot be, or blocks
-/// are counted in another length there, as it was opened, with nothing clean left in the page cache.
-fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> Arc<dyn Device> {
+/// are counted in another length there, as it was opened, written back and with nothing clean left in the page cache.
+///
+/// # Errors
+/// If what was written cannot be written back.
+fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<dyn Device>> {
     let options = FileOptions::new(Access::ReadOnly, Caching::Direct).engine(EngineChoice::Auto);
     match one.opened.open_again(options, Arc::clone(clock)) {
-        Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => device,
+        Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => {
+            Ok(device)
+        }
         _ => {
             if let Some(file) = one.opened.path().and_then(|path| File::open(path).ok()) {
+                file.sync_data().map_err(|error| Error::io(&error, "write back", one.opened.shown.as_str()))?;
                 // What stays in the page cache is compared all the same.
                 drop(pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown));
             }
-            Arc::clone(&one.opened.device)
+            Ok(Arc::clone(&one.opened.device))
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod schedule;
 mod seed;
 pub mod share;
 pub mod trace;
+pub mod unit;
 mod validate;
 pub mod workload;
 
@@ -32,4 +33,5 @@ pub use scenario::{
 pub use schedule::Schedule;
 pub use share::Share;
 pub use trace::{Skip, Trace, TraceEvent, TraceOp, TraceSpeed, TraceUse};
+pub use unit::common_unit;
 pub use workload::{ByteRange, Content, Division, Durability, Workload};

@@ -221,7 +221,7 @@ impl Workload {
     }
 
     /// The lengths of the kinds that occur, each with its percent of the operations.
-    fn splits(&self) -> impl Iterator<Item = (&BlockSplit, u8)> {
+    pub(crate) fn splits(&self) -> impl Iterator<Item = (&BlockSplit, u8)> {
         let changes = self.write_percent.saturating_add(self.trim_percent);
         let read_percent = 100_u8.saturating_sub(changes);
         let blocks = &self.blocks;

@@ -6,6 +6,7 @@ pub(crate) mod drive;
 pub(crate) mod fio;
 pub(crate) mod generate;
 pub(crate) mod load;
+pub(crate) mod policy;
 mod profile;
 pub(crate) mod report;
 mod running;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use plumb_block::{Errno, Error, ErrorKind, Result};
+use plumb_block::{Bytes, Errno, Error, ErrorKind, Result};
 
 use super::{Caching, DurableWrite, FileOptions, FlushCall, Target};
 use crate::{mapped, uring};
@@ -96,8 +96,12 @@ pub(super) fn choose(target: &Target) -> Result<Engine> {
     }
 }
 
-/// Whether what is asked for goes together: a mapping has no calls to carry the flags of the others.
+/// Whether what is asked for goes together: blocks have a length, and a mapping has no calls to carry the flags of the
+/// others.
 pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
+    if options.logical_block == Some(Bytes(0)) {
+        return Err(Error::new(ErrorKind::Invalid, "open", place).because("a logical block of no bytes"));
+    }
     if options.engine != EngineChoice::Mapped {
         return Ok(());
     }

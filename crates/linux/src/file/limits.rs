@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use plumb_block::{Bytes, DeviceInfo, Error, Result, VolatileCache};
 use rustix::fs::{AtFlags, Statx, StatxFlags};
 
-use super::{Caching, TargetKind, open};
+use super::{Caching, FileOptions, TargetKind, open};
 use crate::block_ioctl;
 
 /// What one transfer may have at most: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
@@ -19,7 +19,7 @@ const TRANSFER_MAX: Bytes = Bytes::gib(1);
 /// The alignment of direct I/O that every block device of 4 KiB or smaller blocks satisfies: for kernels before 6.1,
 /// which do not say.
 const DIRECT_ALIGNMENT_GUESS: Bytes = Bytes::kib(4);
-/// The unit of addressing where any byte can be addressed.
+/// The unit of addressing where any byte can be addressed, unless another is asked for.
 const BUFFERED_BLOCK: Bytes = Bytes(512);
 
 /// The queue limits of a block device as the kernel has them.
@@ -75,7 +75,7 @@ pub(super) struct Limits {
 pub(super) fn look(
     file: BorrowedFd<'_>,
     kind: TargetKind,
-    caching: Caching,
+    options: FileOptions,
     name: &str,
     sys: &Path,
 ) -> Result<Limits> {
@@ -89,11 +89,11 @@ pub(super) fn look(
             let size = block_ioctl::capacity(file).map_err(failed)?;
             let logical = block_ioctl::logical_block(file).map_err(failed)?;
             let physical = block_ioctl::physical_block(file).map_err(failed)?;
-            Ok(of_device(DeviceInfo::plain(name, size, logical), physical, &stat, queue, caching))
+            Ok(of_device(DeviceInfo::plain(name, size, logical), physical, &stat, queue, options))
         }
         TargetKind::RegularFile => {
             let queue = QueueLimits::read(sys, stat.stx_dev_major, stat.stx_dev_minor);
-            of_file(name, &stat, queue, caching)
+            of_file(name, &stat, queue, options)
         }
     }
 }
@@ -103,10 +103,11 @@ fn of_device(
     physical: Bytes,
     stat: &Statx,
     queue: QueueLimits,
-    caching: Caching,
+    options: FileOptions,
 ) -> Limits {
-    let direct = caching == Caching::Direct;
-    let logical = plain.logical_block;
+    let direct = options.caching == Caching::Direct;
+    let sector = plain.logical_block;
+    let logical = options.logical_block.filter(|_| !direct).unwrap_or(sector);
     let memory = Bytes(u64::from(stat.stx_dio_mem_align));
     let info = DeviceInfo {
         physical_block: physical.max(logical),
@@ -116,7 +117,8 @@ fn of_device(
             (true, memory) => memory,
         },
         transfer_max: TRANSFER_MAX,
-        discard_max: queue.discard_max,
+        // Discards go past the page cache, and so by the device's own blocks.
+        discard_max: if logical.0.is_multiple_of(sector.0) { queue.discard_max } else { Bytes(0) },
         volatile_cache: match (direct, queue.write_back) {
             // The page cache is volatile whatever the drive has.
             (false, _) | (true, Some(true)) => VolatileCache::Enabled,
@@ -124,14 +126,14 @@ fn of_device(
             (true, None) => VolatileCache::Unknown,
         },
         fua_native: direct && queue.fua,
-        ..plain
+        ..DeviceInfo::plain(plain.name, plain.size, logical)
     };
     Limits { info, fast_zeroes: queue.fast_zeroes }
 }
 
-fn of_file(name: &str, stat: &Statx, queue: QueueLimits, caching: Caching) -> Result<Limits> {
-    let (logical, memory) = match caching {
-        Caching::Buffered | Caching::Uncached => (BUFFERED_BLOCK, Bytes(1)),
+fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -> Result<Limits> {
+    let (logical, memory) = match options.caching {
+        Caching::Buffered | Caching::Uncached => (options.logical_block.unwrap_or(BUFFERED_BLOCK), Bytes(1)),
         Caching::Direct if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => {
             (DIRECT_ALIGNMENT_GUESS, DIRECT_ALIGNMENT_GUESS)
         }
@@ -151,7 +153,7 @@ fn of_file(name: &str, stat: &Statx, queue: QueueLimits, caching: Caching) -> Re
         discard_zeroes: true,
         // Even past the page cache, what a block of a file needs to be found again is in memory until a sync.
         volatile_cache: VolatileCache::Enabled,
-        fua_native: caching == Caching::Direct && queue.fua,
+        fua_native: options.caching == Caching::Direct && queue.fua,
         ..DeviceInfo::plain(name, size, logical)
     };
     Ok(Limits { info, fast_zeroes: true })

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use plumb_block::{Errno, Error, ErrorKind, Result};
+use plumb_block::{Bytes, Errno, Error, ErrorKind, Result};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::EngineChoice;
@@ -21,6 +21,10 @@ pub struct FileOptions {
     pub flush: FlushCall,
     /// What makes a FUA write durable.
     pub durable_write: DurableWrite,
+    /// The unit of addressing through the page cache, where any byte can be addressed; above zero. `None`: 512 bytes
+    /// of a file, the block of a device. Past the page cache the unit is the file system's or the device's own,
+    /// whatever is said here.
+    pub logical_block: Option<Bytes>,
 }
 
 /// Whether a device may be written.
@@ -80,6 +84,7 @@ impl FileOptions {
             engine: EngineChoice::Auto,
             flush: FlushCall::Fdatasync,
             durable_write: DurableWrite::Dsync,
+            logical_block: None,
         }
     }
 
@@ -128,6 +133,13 @@ impl FileOptions {
     #[must_use]
     pub const fn durable_write(mut self, durable_write: DurableWrite) -> Self {
         self.durable_write = durable_write;
+        self
+    }
+
+    /// The same with another unit of addressing through the page cache.
+    #[must_use]
+    pub const fn logical_block(mut self, logical_block: Option<Bytes>) -> Self {
+        self.logical_block = logical_block;
         self
     }
 

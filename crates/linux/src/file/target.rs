@@ -66,7 +66,7 @@ impl Target {
                     .because("it is neither a file nor a block device"));
             }
         };
-        let limits = limits::look(file.as_fd(), kind, options.caching, &name, &limits::sysfs())?;
+        let limits = limits::look(file.as_fd(), kind, options, &name, &limits::sysfs())?;
         let info = limits.info;
         if info.blocks() == 0 {
             let detail = format!("it is smaller than one logical block of {}", info.logical_block);
@@ -139,7 +139,7 @@ impl Target {
     pub(crate) fn info(&self) -> DeviceInfo {
         let mut known = lock(&self.info);
         let sys = limits::sysfs();
-        if let Ok(now) = limits::look(self.file(), self.kind, self.options.caching, &self.name, &sys) {
+        if let Ok(now) = limits::look(self.file(), self.kind, self.options, &self.name, &sys) {
             let mut now = now.info;
             now.generation = known.generation;
             if now != *known {

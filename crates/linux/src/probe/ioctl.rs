@@ -123,7 +123,8 @@ pub(super) fn nvme_write_cache(device: &File, select: u32) -> Reply {
 
 fn nvme_admin(device: &File, command: AdminCommand, length: usize) -> Result<AdminReply, Refusal> {
     const TIMEOUT: Nanos = Nanos(5_000_000_000);
-    let reply = command::nvme_admin(device, command, length, TIMEOUT).map_err(|error| Refusal::from_io(&error))?;
+    let reply =
+        command::nvme_admin(device, command, length, TIMEOUT).map_err(|error| Refusal::from_io(&error))?;
     match reply.status {
         0 => Ok(reply),
         status => Err(Refusal::NvmeStatus(status)),

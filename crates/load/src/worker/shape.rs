@@ -1,9 +1,9 @@
 //! From operations to requests: block sizes, payloads, and whether all of it fits the device.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag};
-use plumb_workload::{Content, Operation, Workload};
+use plumb_workload::{Operation, Workload, common_unit};
 
-use crate::content::Maker;
+use crate::content::{Maker, STAMP, stamp_seed};
 use crate::fault::{Error, Refused};
 use crate::in_flight::Kind;
 use crate::ledger::Ledger;
@@ -20,8 +20,6 @@ pub(crate) struct Shape {
     keeps_bytes: bool,
 }
 
-/// The least that a block must hold to be stamped: see [`Pattern`](plumb_block::Pattern).
-const STAMP: Bytes = Bytes(32);
 /// Buffers begin at least at a page, so that no transfer touches more pages than it must.
 const PAGE: u64 = 4096;
 
@@ -32,14 +30,15 @@ impl Shape {
         let alignment = Bytes(info.dma_alignment.0.max(PAGE));
         // One buffer for each request in flight; and where some requests bring their own, the queue keeps one for each of
         // its places beside them.
-        let brings_own = workload.verify || workload.content != Content::Pattern;
+        let maker = Maker::new(workload, info.logical_block, alignment)?;
+        let brings_own = workload.verify || !maker.is_pattern();
         let count = if brings_own { workload.depth.saturating_mul(2) } else { workload.depth };
         let pool = Pool::new(PoolShape { buffer: workload.blocks.max(), count, alignment })?;
         let logical_block = info.logical_block.0;
         Ok(Self {
             logical_block,
             shift: logical_block.is_power_of_two().then(|| logical_block.trailing_zeros()),
-            maker: Maker::new(workload, info.logical_block, alignment)?,
+            maker,
             pool,
             keeps_bytes: workload.verify,
         })
@@ -94,7 +93,8 @@ impl Shape {
             self.range_of(workload.range.offset, workload.range.length.round_down(info.logical_block));
         let grain = grain_of(workload, self.logical_block);
         let maker = Maker::new(workload, info.logical_block, Bytes(PAGE))?;
-        Ok(Ledger::new(range, grain, workload.seed, info.logical_block, maker))
+        let seed = stamp_seed(workload.seed, info.logical_block);
+        Ok(Ledger::new(range, grain, seed, info.logical_block, maker))
     }
 
     #[inline]
@@ -108,47 +108,17 @@ impl Shape {
 
 /// The largest number of logical blocks that divides all lengths and all alignments.
 fn grain_of(workload: &Workload, logical_block: u64) -> u64 {
-    let splits = [&workload.blocks.read, &workload.blocks.write, &workload.blocks.trim];
-    let lengths = splits.into_iter().flat_map(|split| &split.0).map(|(length, _)| length.0);
-    let steps = steps_of(workload).into_iter().map(|(_, step)| step.0);
-    lengths.chain(steps).fold(0, greatest_common_divisor) / logical_block
-}
-
-fn greatest_common_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
-}
-
-/// The steps between places that the workload names.
-fn steps_of(workload: &Workload) -> Vec<(&'static str, Bytes)> {
-    use plumb_workload::{Access, Division};
-    let mut steps = Vec::new();
-    match &workload.access {
-        Access::Random(random) => steps.extend(random.align.map(|align| ("access.align", align))),
-        Access::Sequential(sequential) => {
-            steps.extend(sequential.stride.map(|stride| ("access.stride", stride)));
-        }
-    }
-    if let Division::Offset(offset) = workload.division {
-        steps.push(("division.offset", offset));
-    }
-    steps
+    common_unit(workload.steps().into_iter().map(|(_, step)| step)).0 / logical_block
 }
 
 fn fits(workload: &Workload, info: &DeviceInfo) -> Result<(), Refused> {
     let logical_block = info.logical_block;
-    let splits = [&workload.blocks.read, &workload.blocks.write, &workload.blocks.trim];
-    let lengths = splits.into_iter().flat_map(|split| &split.0).map(|(length, _)| ("block", *length));
-    let steps = steps_of(workload);
-    for (field, value) in lengths.chain([("range.offset", workload.range.offset)]).chain(steps) {
+    for (field, value) in workload.steps().into_iter().chain([("range.offset", workload.range.offset)]) {
         if !value.0.is_multiple_of(logical_block.0) {
             return Err(Refused::OffGrid { field, value, logical_block });
         }
     }
-    let stamped = matches!(
-        workload.content,
-        Content::Pattern | Content::Repeated | Content::Reducible { .. } | Content::Buffer(_)
-    );
-    if workload.writes() && stamped && logical_block < STAMP {
+    if workload.verify && logical_block < STAMP {
         return Err(Refused::BlockTooSmall { logical_block, least: STAMP });
     }
     if workload.trim_percent > 0 && info.discard_max == Bytes(0) {

@@ -25,6 +25,7 @@ pub struct Claim {
     /// Who says so.
     pub who: String,
     /// From then on it counts no more.
+    #[serde(with = "rfc3339")]
     pub until: Timestamp,
     /// Why.
     pub reason: String,
@@ -81,9 +82,12 @@ impl Claims {
     /// [`ClaimsError::Format`].
     pub fn parse(text: &str, place: &str) -> Result<Self, ClaimsError> {
         let wrong = |what: String| ClaimsError::Format { place: place.to_owned(), what };
-        let claims: Self = toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
+        let claims: Self =
+            toml::from_str(text).map_err(|error| wrong(error.to_string().trim().to_owned()))?;
         for claim in &claims.claims {
-            for (field, value) in [("identity", &claim.identity), ("who", &claim.who), ("reason", &claim.reason)] {
+            for (field, value) in
+                [("identity", &claim.identity), ("who", &claim.who), ("reason", &claim.reason)]
+            {
                 if value.trim().is_empty() {
                     return Err(wrong(format!("{field} of the claim for `{}` is empty", claim.identity)));
                 }
@@ -107,11 +111,28 @@ impl Claims {
     }
 }
 
+/// A time as the text of RFC 3339.
+mod rfc3339 {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(time)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|_| D::Error::custom(format!("`{text}` is no time such as 2027-06-30T00:00:00Z")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "[[claim]]\nidentity = \"naa.5\"\nwho = \"J\"\nuntil = \"2027-06-30T00:00:00Z\"\nreason = \"UPS\"\n";
+    const TEXT: &str =
+        "[[claim]]\nidentity = \"naa.5\"\nwho = \"J\"\nuntil = \"2027-06-30T00:00:00Z\"\nreason = \"UPS\"\n";
 
     #[test]
     fn claims_survive_the_file() {

@@ -111,8 +111,9 @@ impl Asked<'_> {
             && !extended.volatile_cache
             && page.nonvolatile_disabled != Some(true)
         {
-            drive.declared =
-                Some("the drive declares its cache non-volatile (INQUIRY page 86h: NV_SUP=1, V_SUP=0)".to_owned());
+            drive.declared = Some(
+                "the drive declares its cache non-volatile (INQUIRY page 86h: NV_SUP=1, V_SUP=0)".to_owned(),
+            );
         }
     }
 
@@ -202,7 +203,8 @@ impl Asked<'_> {
         if !controller.volatile_write_cache {
             drive.side.wce = Some(false);
             drive.side.changeable = Some(false);
-            drive.declared = Some("the drive declares no volatile write cache (NVMe Identify: VWC=0)".to_owned());
+            drive.declared =
+                Some("the drive declares no volatile write cache (NVMe Identify: VWC=0)".to_owned());
             return drive;
         }
         let feature = |control| self.probe(Request::NvmeWriteCache(control));
@@ -212,7 +214,8 @@ impl Asked<'_> {
         }
         let value = |control| feature(control).ok().and_then(|result| nvme::write_cache_enabled(&result));
         drive.side.default = value(PageControl::Default);
-        let capabilities = feature(PageControl::Changeable).ok().and_then(|result| nvme::capabilities(&result));
+        let capabilities =
+            feature(PageControl::Changeable).ok().and_then(|result| nvme::capabilities(&result));
         if let Some(capabilities) = capabilities {
             drive.side.changeable = Some(capabilities.changeable);
             drive.side.saveable = Some(capabilities.saveable);

@@ -85,7 +85,8 @@ fn scsi(gateway: &dyn Gateway, block: &Block) -> Names {
             names.model = inquiry.product;
         }
     }
-    names.identity = names.identity.or_else(|| names.serial.as_ref().map(|serial| format!("serial.{serial}")));
+    names.identity =
+        names.identity.or_else(|| names.serial.as_ref().map(|serial| format!("serial.{serial}")));
     names
 }
 

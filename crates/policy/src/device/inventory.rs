@@ -138,7 +138,8 @@ impl Inventory {
     }
 
     fn mount(&mut self, tree: &dyn Tree) {
-        let mounts = tree.read("/proc/self/mountinfo").map(|bytes| mountinfo::parse(&bytes)).unwrap_or_default();
+        let mounts =
+            tree.read("/proc/self/mountinfo").map(|bytes| mountinfo::parse(&bytes)).unwrap_or_default();
         let numbers: HashMap<DeviceNumber, String> =
             self.blocks.values().map(|block| (block.number, block.name.clone())).collect();
         for mount in mounts {

@@ -26,7 +26,8 @@ struct List {
 pub fn find(model: &str) -> Option<&'static Model> {
     static LIST: OnceLock<Vec<Model>> = OnceLock::new();
     let list = LIST.get_or_init(|| {
-        let list: List = toml::from_str(include_str!("models.toml")).expect("models.toml is checked by a test");
+        let list: List =
+            toml::from_str(include_str!("models.toml")).expect("models.toml is checked by a test");
         list.model
     });
     list.iter().filter(|entry| model.starts_with(&entry.model)).max_by_key(|entry| entry.model.len())

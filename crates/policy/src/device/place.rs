@@ -44,7 +44,8 @@ pub fn transport(tree: &dyn Tree, block: &Block) -> String {
 /// The port that a change may stall: error handling and revalidation stop everything on it.
 pub fn port(tree: &dyn Tree, block: &Block) -> String {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
-    let find = |test: &dyn Fn(&str) -> bool| parts.iter().find(|part| test(part)).map(|part| (*part).to_owned());
+    let find =
+        |test: &dyn Fn(&str) -> bool| parts.iter().find(|part| test(part)).map(|part| (*part).to_owned());
     if block.name.starts_with("nvme") {
         let controllers = nvme_controllers(tree, block);
         let last = controllers.first().and_then(|dir| dir.rsplit('/').next());
@@ -96,6 +97,7 @@ fn numbered(part: &str, prefix: &str) -> bool {
 /// `1-2` and `2-1.4`: bus and ports.
 fn is_usb_device(part: &str) -> bool {
     let Some((bus, ports)) = part.split_once('-') else { return false };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     digits(bus) && digits(ports)
 }

@@ -134,10 +134,13 @@ impl<'a> Reader<'a> {
     /// Whether it can be changed, and by whom.
     fn judge(&self, view: &mut DeviceView, block: &Block, drive: &Drive) {
         let driver = place::host_driver(self.gateway.tree(), block);
-        let twins: Vec<String> = view.identity.as_ref().and_then(|identity| self.twins.get(identity)).map_or_else(
-            Vec::new,
-            |names| names.iter().filter(|name| **name != block.name).cloned().collect(),
-        );
+        let twins: Vec<String> = view
+            .identity
+            .as_ref()
+            .and_then(|identity| self.twins.get(identity))
+            .map_or_else(Vec::new, |names| {
+                names.iter().filter(|name| **name != block.name).cloned().collect()
+            });
         let case = refusal::Case {
             tree: self.gateway.tree(),
             inventory: &self.inventory,
@@ -180,8 +183,11 @@ impl<'a> Reader<'a> {
         let mut stack = self.inventory.above(&block.name);
         stack.push(block);
         for member in stack {
-            let raid = tree.text(&format!("{}/dm/uuid", member.sysfs)).is_ok_and(|uuid| uuid.starts_with("DMRAID-"));
-            if member.kind == BlockKind::Md || raid || (member.kind == BlockKind::DeviceMapper && member.below.len() > 1)
+            let raid =
+                tree.text(&format!("{}/dm/uuid", member.sysfs)).is_ok_and(|uuid| uuid.starts_with("DMRAID-"));
+            if member.kind == BlockKind::Md
+                || raid
+                || (member.kind == BlockKind::DeviceMapper && member.below.len() > 1)
             {
                 groups.push(member.name.clone());
             }
@@ -219,9 +225,17 @@ impl<'a> Reader<'a> {
             found.push(Finding {
                 id: "protection-failed".to_owned(),
                 severity: Severity::Danger,
-                sentence: format!("{} reports that what protects its cache from a power cut has failed.", block.name),
-                evidence: drive.health.iter().map(|c| format!("{}: {} ({})", c.name, c.value, c.source)).collect(),
-                remedy: "Replace the drive; until then send it flushes (state `on`) or switch its cache off.".to_owned(),
+                sentence: format!(
+                    "{} reports that what protects its cache from a power cut has failed.",
+                    block.name
+                ),
+                evidence: drive
+                    .health
+                    .iter()
+                    .map(|c| format!("{}: {} ({})", c.name, c.value, c.source))
+                    .collect(),
+                remedy: "Replace the drive; until then send it flushes (state `on`) or switch its cache off."
+                    .to_owned(),
             });
         }
         found.extend(self.expired(block, names));

@@ -40,9 +40,10 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
     let below = if below.is_empty() { "the disk below".to_owned() } else { below.join(", ") };
     match case.block.kind {
         BlockKind::Disk => None,
-        BlockKind::Partition => {
-            refuse(format!("{name} is a part of {below}, which has the cache"), format!("name the disk: {below}"))
-        }
+        BlockKind::Partition => refuse(
+            format!("{name} is a part of {below}, which has the cache"),
+            format!("name the disk: {below}"),
+        ),
         BlockKind::DeviceMapper | BlockKind::Md | BlockKind::Bcache => refuse(
             format!("{name} has no write cache of its own: the devices below it have"),
             format!("name what it stands on: {below}"),
@@ -54,9 +55,10 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
         BlockKind::Memory => {
             refuse(format!("{name} is memory: nothing of it survives a power cut"), "nothing can be changed")
         }
-        BlockKind::Remote => {
-            refuse(format!("what is behind {name} is elsewhere"), "change the disk on the machine that has it")
-        }
+        BlockKind::Remote => refuse(
+            format!("what is behind {name} is elsewhere"),
+            "change the disk on the machine that has it",
+        ),
         BlockKind::Removable => refuse(format!("{name} takes removable media"), "nothing can be changed"),
     }
 }
@@ -77,7 +79,9 @@ fn controller(case: &Case<'_>) -> Option<Refusal> {
     }
     let name = &case.block.name;
     refuse(
-        format!("{name} is a logical disk of a RAID controller: its cache is the controller's, and those of its members are hidden"),
+        format!(
+            "{name} is a logical disk of a RAID controller: its cache is the controller's, and those of its members are hidden"
+        ),
         format!("set the policy of the volume and of its disks with {}", tool_of(case.driver)),
     )
 }
@@ -90,9 +94,14 @@ fn unreadable(case: &Case<'_>) -> Option<Refusal> {
     if drive.no_caching_page {
         let remedy = match view.transport.as_str() {
             "usb" => "attach the disk to another bridge, or directly: this one does not pass the page on",
-            _ => "nothing can be changed; if the maker says that there is a cache, `echo 'temporary write back'` into cache_type makes the kernel send flushes until the next boot",
+            _ => {
+                "nothing can be changed; if the maker says that there is a cache, `echo 'temporary write back'` into cache_type makes the kernel send flushes until the next boot"
+            }
         };
-        return refuse(format!("{name} has no caching page: whether it has a write cache is unknown"), remedy);
+        return refuse(
+            format!("{name} has no caching page: whether it has a write cache is unknown"),
+            remedy,
+        );
     }
     if view.device.wce.is_none() {
         let because = view.device.wce_unknown_because.as_deref().unwrap_or("it does not say");
@@ -108,14 +117,19 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
     let (name, drive, device) = (&case.block.name, case.drive, &case.view.device);
     if drive.write_protected {
         return refuse(
-            format!("{name} is write-protected: a change through the kernel would switch its cache off (trap H8)"),
+            format!(
+                "{name} is write-protected: a change through the kernel would switch its cache off (trap H8)"
+            ),
             "take the write protection away, `echo 1 > /sys/block/DISK/device/rescan`, and plan again",
         );
     }
     let forced = [WriteCache::ForcedOn, WriteCache::ForcedOff].map(WriteCache::word);
     if device.sct.as_deref().is_some_and(|sct| forced.contains(&sct)) {
         return refuse(
-            format!("the write cache of {name} is {} by SCT Feature Control: the usual command is accepted and ignored", device.sct.as_deref().unwrap_or_default()),
+            format!(
+                "the write cache of {name} is {} by SCT Feature Control: the usual command is accepted and ignored",
+                device.sct.as_deref().unwrap_or_default()
+            ),
             "give it back to the usual command first: `smartctl -s wcache-sct,ata,p /dev/DISK`",
         );
     }
@@ -125,9 +139,10 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
                 format!("the hypervisor does not let this guest switch the cache of {name}"),
                 "change the disk's cache mode on the host, or give it config-wce=on",
             ),
-            "nvme" | "nvme-fabrics" if drive.declared.is_some() => {
-                refuse(format!("{name} has no volatile write cache that could be switched"), "nothing needs to be changed")
-            }
+            "nvme" | "nvme-fabrics" if drive.declared.is_some() => refuse(
+                format!("{name} has no volatile write cache that could be switched"),
+                "nothing needs to be changed",
+            ),
             _ => refuse(
                 format!("{name} does not let its write cache be changed"),
                 "ask the maker for a firmware that does, or live with it as it is",
@@ -141,10 +156,14 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
 fn company(case: &Case<'_>) -> Option<Refusal> {
     let name = &case.block.name;
     for above in case.inventory.above(name) {
-        let multipath = case.tree.text(&format!("{}/dm/uuid", above.sysfs)).is_ok_and(|uuid| uuid.starts_with("mpath-"));
+        let multipath =
+            case.tree.text(&format!("{}/dm/uuid", above.sysfs)).is_ok_and(|uuid| uuid.starts_with("mpath-"));
         if multipath {
             return refuse(
-                format!("{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale", above.name),
+                format!(
+                    "{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale",
+                    above.name
+                ),
                 "flush the map (`multipath -f`), change the disk over one path, rescan every other path, and set the map up again",
             );
         }
@@ -158,13 +177,18 @@ fn company(case: &Case<'_>) -> Option<Refusal> {
     }
     if let [twin, ..] = case.twins {
         return refuse(
-            format!("{name} and {twin} have the same identity: they are two paths to one disk, or it is not an identity"),
+            format!(
+                "{name} and {twin} have the same identity: they are two paths to one disk, or it is not an identity"
+            ),
             "set up multipath for two paths to one disk; give disks of a virtual machine a serial number each",
         );
     }
-    if matches!(case.view.transport.as_str(), "fc" | "iscsi" | "nvme-fabrics") || case.drive.registrations > 1 {
+    if matches!(case.view.transport.as_str(), "fc" | "iscsi" | "nvme-fabrics") || case.drive.registrations > 1
+    {
         return refuse(
-            format!("{name} may be shared: other hosts reach it over the same network, and their kernels would not learn of the change"),
+            format!(
+                "{name} may be shared: other hosts reach it over the same network, and their kernels would not learn of the change"
+            ),
             "change the cache policy of the volume on the storage system",
         );
     }
@@ -189,14 +213,15 @@ const DROPPING: [&str; 4] =
 /// Why `view` is not brought into `state`: what holds for every change, then what holds for this one. `None` if it can
 /// be, or is there already.
 pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
-    let there = match (view.state, state) {
-        (Found::Off, State::Off) | (Found::On, State::On) | (Found::Protected, State::Protected) => true,
-        _ => false,
-    };
+    let there = matches!(
+        (view.state, state),
+        (Found::Off, State::Off) | (Found::On, State::On) | (Found::Protected, State::Protected)
+    );
     if let Some(refusal) = &view.refusal {
         return Some(refusal.clone());
     }
-    let enough = view.protection.as_ref().is_some_and(|claim| claim.rank <= ProtectionRank::AdministratorsWord);
+    let enough =
+        view.protection.as_ref().is_some_and(|claim| claim.rank <= ProtectionRank::AdministratorsWord);
     if state == State::Protected && !enough {
         return refuse(
             format!("nobody says that the cache of {} survives a power cut", view.name),
@@ -208,7 +233,10 @@ pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
     }
     let dropping = view.findings.iter().find(|finding| DROPPING.contains(&finding.id.as_str()))?;
     refuse(
-        format!("with the cache of {} on, flushes would be lost on the way: {}", view.name, dropping.sentence),
+        format!(
+            "with the cache of {} on, flushes would be lost on the way: {}",
+            view.name, dropping.sentence
+        ),
         dropping.remedy.clone(),
     )
 }

@@ -30,11 +30,19 @@ impl Paths {
             }
         }
         for block in wanted {
-            if !paths.over.contains_key(&block.name) {
+            if paths.is_uncertain(&block.name) {
                 paths.follow(gateway, &block.name);
             }
         }
         paths
+    }
+
+    /// Whether nothing tells of a disk yet, or a finding that counts some layers instead of naming them may be about it:
+    /// surveyed alone it is named.
+    fn is_uncertain(&self, name: &str) -> bool {
+        let Some(over) = self.over.get(name) else { return true };
+        let mut findings = over.iter().flat_map(|index| &self.paths[*index].findings);
+        findings.any(|finding| finding.sentence.contains(" more "))
     }
 
     /// Surveys what stands on one disk: each mount point, each device that nothing stands on.
@@ -50,7 +58,7 @@ impl Paths {
                 paths.follow(gateway, &top.name);
             }
         }
-        if !paths.over.contains_key(&block.name) {
+        if paths.is_uncertain(&block.name) {
             paths.follow(gateway, &block.name);
         }
         paths
@@ -83,7 +91,8 @@ impl Paths {
             let path = &self.paths[*index];
             let near = connected(path, disk);
             for finding in &path.findings {
-                let known = found.iter().any(|known| known.id == finding.id && known.sentence == finding.sentence);
+                let known =
+                    found.iter().any(|known| known.id == finding.id && known.sentence == finding.sentence);
                 if !known && !ELSEWHERE.contains(&finding.id.as_str()) && concerns(finding, &near) {
                     found.push(finding.clone());
                 }
@@ -113,7 +122,8 @@ fn connected<'a>(path: &'a WritePath, disk: &'a str) -> BTreeSet<&'a str> {
     near
 }
 
-/// Findings name the layers that they are about in their sentence, the first four of them.
+/// Findings name the layers that they are about in their sentence, the first four of them. (A layer above the disk that is
+/// counted and not named is told of with the disks below those that are named.)
 fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
     let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_');
     let names = |text: &str, name: &str| {
@@ -121,8 +131,7 @@ fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
             boundary(text[..at].chars().next_back()) && boundary(text[at + name.len()..].chars().next())
         })
     };
-    let many = finding.sentence.contains(" more ");
-    many || near.iter().any(|name| names(&finding.sentence, name))
+    near.iter().any(|name| names(&finding.sentence, name))
 }
 
 impl Paths {
@@ -150,8 +159,9 @@ mod tests {
         let near = BTreeSet::from(["sda", "dm-1"]);
         assert!(concerns(&finding("sda has its write cache on"), &near));
         assert!(concerns(&finding("A flush ends at dm-1 while"), &near));
-        assert!(concerns(&finding("sdb, sdc, sdd, sde and 8 more have"), &near));
-        for other in ["sdaa has its", "dm-10 was set up", "xsda and sdb"] {
+        for other in
+            ["sdb, sdc, sdd, sde and 8 more have", "sdaa has its", "dm-10 was set up", "xsda and sdb"]
+        {
             assert!(!concerns(&finding(other), &near), "{other}");
         }
     }

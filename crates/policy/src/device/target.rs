@@ -8,7 +8,9 @@ use crate::view::{DeviceSide, DeviceView, KernelSide, Refusal};
 
 /// A name that stands for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{target}` is no block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all")]
+#[error(
+    "`{target}` is no block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all"
+)]
 pub struct UnknownDevice {
     /// What was named.
     pub target: String,
@@ -60,7 +62,10 @@ fn on_file_system(tree: &dyn Tree, inventory: &Inventory, target: &str, path: &s
     let device = mount.and_then(|mount| inventory.by_number(mount.device)).map(|block| block.name.as_str());
     let remedy = match device {
         Some(device) => format!("name the disk below {device}; `plumb survey {target}` shows the way to it"),
-        None => "change the disks on the machine that has them; `plumb survey` shows what can be seen from here".to_owned(),
+        None => {
+            "change the disks on the machine that has them; `plumb survey` shows what can be seen from here"
+                .to_owned()
+        }
     };
     DeviceView {
         name: target.to_owned(),

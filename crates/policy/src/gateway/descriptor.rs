@@ -59,7 +59,8 @@ impl Descriptor {
         if !disk.identity.is_empty() && names.contains(&disk.identity) {
             return Ok(());
         }
-        let found = if names.is_empty() { "a disk that does not say who it is".to_owned() } else { names.join(", ") };
+        let found =
+            if names.is_empty() { "a disk that does not say who it is".to_owned() } else { names.join(", ") };
         let expected = if disk.identity.is_empty() { "a disk with an identity" } else { &disk.identity };
         Err(GatewayError::OtherDisk { name: disk.name.clone(), found, expected: expected.to_owned() })
     }
@@ -87,7 +88,8 @@ impl Descriptor {
 
     fn nvme_names(&self, namespace: u32) -> Vec<String> {
         let identify = |namespace, cns| {
-            self.nvme(nvme_command::identify(namespace, cns), nvme_command::IDENTIFY_BYTES).unwrap_or_default()
+            self.nvme(nvme_command::identify(namespace, cns), nvme_command::IDENTIFY_BYTES)
+                .unwrap_or_default()
         };
         let mut names = nvme_command::names(&identify(0, 1), &identify(namespace, 0), namespace);
         names.extend(nvme_command::uuid(&identify(namespace, 3)));
@@ -100,7 +102,8 @@ impl Descriptor {
                 .map(|reply| reply.bytes)
                 .unwrap_or_default()
         };
-        let mut names: Vec<String> = designator::parse(&page(0x83)).into_iter().map(|name| name.text).collect();
+        let mut names: Vec<String> =
+            designator::parse(&page(0x83)).into_iter().map(|name| name.text).collect();
         names.extend(designator::serial(&page(0x80)).map(|serial| format!("serial.{serial}")));
         if names.is_empty() {
             let identify = self.scsi("IDENTIFY DEVICE", &ata::IDENTIFY, Transfer::FromDevice(512));

@@ -85,7 +85,8 @@ impl Gateway for LiveGateway {
                 let node = self
                     .controller_of(disk)
                     .ok_or_else(|| GatewayError::Gone { name: format!("the controller of {}", disk.name) })?;
-                let rescan = OpenOptions::new().read(true).open(&node).and_then(|file| command::nvme_rescan(&file));
+                let rescan =
+                    OpenOptions::new().read(true).open(&node).and_then(|file| command::nvme_rescan(&file));
                 rescan.map_err(|error| os(&disk.name, format!("NVME_IOCTL_RESCAN of {node}"), &error))
             }
         }
@@ -110,7 +111,8 @@ fn write_attribute(disk: &Disk, path: &str, text: &str) -> Result<(), GatewayErr
     if !path.starts_with("/sys/") || path.contains("/../") {
         return Err(GatewayError::Os { step: step(), errno: Errno::EINVAL });
     }
-    let mut file = OpenOptions::new().write(true).open(path).map_err(|error| os(&disk.name, step(), &error))?;
+    let mut file =
+        OpenOptions::new().write(true).open(path).map_err(|error| os(&disk.name, step(), &error))?;
     let written = file.write(text.as_bytes()).map_err(|error| os(&disk.name, step(), &error))?;
     if written == text.len() { Ok(()) } else { Err(GatewayError::Os { step: step(), errno: Errno::EIO }) }
 }
@@ -144,7 +146,10 @@ mod tests {
             identity: String::new(),
         };
         for path in ["/tmp/x", "/sys/../tmp/x", "sys/x"] {
-            assert!(matches!(write_attribute(&disk, path, "x"), Err(GatewayError::Os { errno: Errno::EINVAL, .. })));
+            assert!(matches!(
+                write_attribute(&disk, path, "x"),
+                Err(GatewayError::Os { errno: Errno::EINVAL, .. })
+            ));
         }
     }
 }

@@ -30,5 +30,5 @@ pub use error::JournalError;
 pub use lock::Lock;
 pub use log::{Journal, list};
 pub use record::{Entry, Phase, Record};
-pub use snapshot::Snapshot;
+pub use snapshot::{DiskBefore, Snapshot};
 pub use store::{DirectoryStore, JournalStore};

@@ -53,7 +53,7 @@ pub enum Record {
         /// The step in words.
         words: String,
         /// What is sent or written.
-        bytes: String,
+        bytes: Vec<String>,
     },
     /// The step before was carried out, and the device or the kernel took it.
     Done {

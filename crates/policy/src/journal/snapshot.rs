@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::mechanism::{Material, ReadBack};
 use crate::plan::Plan;
 use crate::view::DeviceView;
 
@@ -18,17 +19,23 @@ pub struct Snapshot {
     pub kernel: Option<String>,
     /// The plan that was applied.
     pub plan: Plan,
-    /// Every disk of the plan: the device's current, changeable, default and saved settings, its SCT state, both views of
-    /// the kernel, and what stands on it. In the order of the plan.
-    pub disks: Vec<DeviceView>,
+    /// Every disk of the plan as it was, in the order of the plan.
+    pub disks: Vec<DiskBefore>,
+}
+
+/// One disk as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskBefore {
+    /// The device's current, changeable, default and saved settings, its SCT state, both views of the kernel, and what
+    /// stands on it.
+    pub view: DeviceView,
+    /// What a change is made from: its caching page as it came, and the files of the kernel.
+    pub material: Material,
+    /// What a rollback must read again.
+    pub found: ReadBack,
 }
 
 impl Snapshot {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-snapshot/1";
-
-    /// The disk of this name as it was.
-    pub fn disk(&self, name: &str) -> Option<&DeviceView> {
-        self.disks.iter().find(|view| view.name == name)
-    }
 }

@@ -113,7 +113,10 @@ fn above(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Resul
             continue;
         }
         let disk = reader.disk(&block.name).ok_or_else(|| Refusal {
-            reason: format!("{} stands on {} and has no uuid by which it could be recognised", block.name, view.name),
+            reason: format!(
+                "{} stands on {} and has no uuid by which it could be recognised",
+                block.name, view.name
+            ),
             remedy: format!("set {} up again with a uuid (`dmsetup create --uuid`)", block.name),
         })?;
         above.push(Above { disk, write_cache: kernel_paths(gateway.tree(), block).write_cache });

@@ -13,7 +13,7 @@ mod steps;
 pub use execute::{Execution, execute};
 pub use material::{Above, Kind, Material};
 pub use read_back::{Disagreement, Outcome, ReadBack, disagreements, read_back, settle};
-pub use steps::{heal, release_sct, steps};
+pub use steps::{heal, needs_healing, release_sct, steps};
 
 use serde::{Deserialize, Serialize};
 

@@ -66,7 +66,8 @@ pub fn read_back(gateway: &dyn Gateway, material: &Material) -> ReadBack {
 }
 
 fn dropping(tree: &dyn Tree, material: &Material) -> Vec<String> {
-    let dropping = material.above.iter().filter(|above| tree.text(&above.write_cache).as_deref() == Ok("write through"));
+    let dropping =
+        material.above.iter().filter(|above| tree.text(&above.write_cache).as_deref() == Ok("write through"));
     dropping.map(|above| above.disk.name.clone()).collect()
 }
 
@@ -88,7 +89,9 @@ impl Asked<'_> {
                 caching_page::parse(&answer).map(|page| page.write_cache)
             }
             Kind::Ata => ata_identify::parse(&self.probe(Request::AtaIdentify)?)?.write_cache_enabled,
-            Kind::Nvme => nvme::write_cache_enabled(&self.probe(Request::NvmeWriteCache(PageControl::Current))?),
+            Kind::Nvme => {
+                nvme::write_cache_enabled(&self.probe(Request::NvmeWriteCache(PageControl::Current))?)
+            }
             Kind::Virtio => {
                 let says = self.gateway.tree().text(self.material.cache_type.as_deref()?).ok()?;
                 match says.as_str() {
@@ -109,9 +112,12 @@ impl Asked<'_> {
                 let answer = self.probe(Request::CachingPage(PageControl::Saved))?;
                 caching_page::parse(&answer).map(|page| page.write_cache)
             }
-            Kind::Nvme => nvme::write_cache_enabled(&self.probe(Request::NvmeWriteCache(PageControl::Saved))?),
+            Kind::Nvme => {
+                nvme::write_cache_enabled(&self.probe(Request::NvmeWriteCache(PageControl::Saved))?)
+            }
             Kind::Ata => {
-                let query = Query::ScsiSense { cdb: ata::write_log(sct::LOG).to_vec(), data: sct::ask_state() };
+                let query =
+                    Query::ScsiSense { cdb: ata::write_log(sct::LOG).to_vec(), data: sct::ask_state() };
                 let sensed = self.gateway.ask(&self.material.disk, &query).ok()?;
                 match sct::state(sense::ata_status(&sensed)?)? {
                     sct::WriteCache::ForcedOn => Some(true),
@@ -138,7 +144,12 @@ pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreeme
         None => "no answer",
     };
     let on = goal.state != State::Off;
-    expect("the write cache of the device", found.wce == Some(on), word(found.wce).to_owned(), word(Some(on)));
+    expect(
+        "the write cache of the device",
+        found.wce == Some(on),
+        word(found.wce).to_owned(),
+        word(Some(on)),
+    );
     if goal.saved.is_some() {
         let holds = found.saved == goal.saved;
         expect("what the device starts with", holds, word(found.saved).to_owned(), word(goal.saved));
@@ -153,7 +164,12 @@ pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreeme
         // The kernel never learns that the cache of an NVMe drive is off (H7): it sends flushes in vain.
         State::Off if kind == Kind::Nvme => {}
         State::Off | State::Protected => {
-            expect("queue/write_cache", queue == Some("write through"), says(&found.write_cache), "write through");
+            expect(
+                "queue/write_cache",
+                queue == Some("write through"),
+                says(&found.write_cache),
+                "write through",
+            );
         }
         State::On => {
             expect("queue/write_cache", queue == Some("write back"), says(&found.write_cache), "write back");

@@ -8,7 +8,7 @@
 use super::{Above, Condition, Goal, Kind, Material, Step};
 use crate::gateway::{Change, Disk};
 use crate::state::State;
-use crate::view::Refusal;
+use crate::view::{DeviceView, Refusal};
 use crate::wire::{ata, mode_page, nvme_command, sct};
 
 const WRITE_BACK: &str = "write back";
@@ -48,8 +48,10 @@ pub fn heal(material: &Material) -> Vec<Step> {
 
 /// The step that gives the write cache of an ATA drive back to SET FEATURES, for good.
 pub fn release_sct(disk: &Disk) -> Step {
-    let change =
-        Change::Scsi { cdb: ata::write_log(sct::LOG).to_vec(), data: sct::set(sct::WriteCache::AtaControlled, true) };
+    let change = Change::Scsi {
+        cdb: ata::write_log(sct::LOG).to_vec(),
+        data: sct::set(sct::WriteCache::AtaControlled, true),
+    };
     step(disk, change, "the write cache is given back to SET FEATURES")
 }
 
@@ -59,7 +61,9 @@ fn is_there(material: &Material, goal: Goal) -> bool {
     let cache_type = material.cache_type_says.as_deref().map(|says| says.starts_with(WRITE_BACK));
     let kernel = match goal.state {
         // A kernel that believes in a cache that is off sends flushes in vain, no more; NVMe is always so (H7).
-        State::Off => material.kind == Kind::Nvme || (queue == Some(WRITE_THROUGH) && cache_type != Some(true)),
+        State::Off => {
+            material.kind == Kind::Nvme || (queue == Some(WRITE_THROUGH) && cache_type != Some(true))
+        }
         State::On => queue == Some(WRITE_BACK) && cache_type != Some(false),
         State::Protected => queue == Some(WRITE_THROUGH) && cache_type != Some(false),
     };
@@ -93,7 +97,8 @@ impl Plan<'_> {
         if !self.material.saveable {
             return Err(Refusal {
                 reason: format!("{name} cannot save its setting"),
-                remedy: "leave saving to plumb: `plumb policy persist` writes a udev rule and a unit".to_owned(),
+                remedy: "leave saving to plumb: `plumb policy persist` writes a udev rule and a unit"
+                    .to_owned(),
             });
         }
         if self.material.kind == Kind::Ata && saved != (goal.state != State::Off) {
@@ -189,7 +194,9 @@ impl Plan<'_> {
                 let cdb = ata::set_write_cache(saved).to_vec();
                 self.add(Change::Scsi { cdb, data: Vec::new() }, "the kernel takes notice");
             }
-            Kind::Virtio => return Err(self.cannot("a virtio disk saves nothing", "persist the setting on the host")),
+            Kind::Virtio => {
+                return Err(self.cannot("a virtio disk saves nothing", "persist the setting on the host"));
+            }
         }
         Ok(())
     }
@@ -257,4 +264,16 @@ impl Plan<'_> {
             self.steps.push(reload);
         }
     }
+}
+
+/// Whether the view shows a trap that [`heal`] heals: H1 to H5.
+pub fn needs_healing(view: &DeviceView) -> bool {
+    const HEALED: [&str; 5] = [
+        "h1-temporary-write-through",
+        "h2-queue-write-through",
+        "h3-stale-kernel-view",
+        "h4-stale-dm-table",
+        "h5-dm-over-disabled-queue",
+    ];
+    view.findings.iter().any(|finding| HEALED.contains(&finding.id.as_str()))
 }

@@ -17,6 +17,7 @@
 //! ```
 //! A policy is `requested` until a later reading, in another boot, has found it: then it is `proven`.
 
+mod enforce;
 mod error;
 mod install;
 mod means;
@@ -25,10 +26,11 @@ mod udev;
 mod unit;
 mod wish;
 
+pub use enforce::{Enforcement, enforcement};
 pub use error::PersistError;
 pub use install::{Installed, Places, install, remove};
 pub use means::{Means, means};
 pub use standing::{Kept, Ledger, Standing, Witness};
 pub use udev::{RuleError, check_rules, rules};
 pub use unit::{BOOT_UNIT, RESUME_UNIT, boot_unit, resume_unit};
-pub use wish::{Wish, load_wishes};
+pub use wish::{CacheType, Wish, load_wishes};

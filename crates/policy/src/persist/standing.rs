@@ -90,7 +90,8 @@ impl Ledger {
     /// As the file system answers.
     pub fn save(&self, path: &Path) -> Result<(), PersistError> {
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| PersistError::io("make", directory, source))?;
+            std::fs::create_dir_all(directory)
+                .map_err(|source| PersistError::io("make", directory, source))?;
         }
         let bytes = serde_json::to_vec_pretty(self)
             .map_err(|error| PersistError::io("encode", path, error.into()))?;
@@ -174,7 +175,11 @@ fn judge(kept: &Kept, witness: Witness<'_>) -> Option<Standing> {
         view.kernel.write_cache.as_deref().unwrap_or("nothing"),
     );
     let at = now_text();
-    Some(if is_as_wanted(kept, view) { Standing::Proven { at, evidence } } else { Standing::Lost { at, evidence } })
+    Some(if is_as_wanted(kept, view) {
+        Standing::Proven { at, evidence }
+    } else {
+        Standing::Lost { at, evidence }
+    })
 }
 
 fn is_as_wanted(kept: &Kept, view: &DeviceView) -> bool {

@@ -45,7 +45,10 @@ pub fn rules(wishes: &[Wish], program: &str, directory: &str) -> Result<String, 
     let enforce = format!("{program} policy enforce --udev $kernel --from {directory}");
     for (key, value) in [
         (r#"ENV{PLUMB_POLICY}=="scsi-off", ATTR{queue/write_cache}=="write back""#, "write through"),
-        (r#"ENV{PLUMB_POLICY}=="scsi-on", ATTR{queue/write_cache}=="write through", ATTR{ro}=="0""#, "write back"),
+        (
+            r#"ENV{PLUMB_POLICY}=="scsi-on", ATTR{queue/write_cache}=="write through", ATTR{ro}=="0""#,
+            "write back",
+        ),
     ] {
         push(&mut text, &format!(r#"{key}, ATTR{{device/scsi_disk/*/cache_type}}="{value}""#));
     }
@@ -225,7 +228,11 @@ mod tests {
         }
         assert!(!text.contains("naa.5"), "the drive keeps it: {text}");
         assert!(!text.contains("KERNEL"), "names count for nothing: {text}");
-        assert!(text.contains(r#"RUN+="/usr/bin/plumb policy enforce --udev $kernel --from /etc/plumb/policy.d""#));
+        assert!(
+            text.contains(
+                r#"RUN+="/usr/bin/plumb policy enforce --udev $kernel --from /etc/plumb/policy.d""#
+            )
+        );
     }
 
     #[test]

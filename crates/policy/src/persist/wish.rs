@@ -67,8 +67,11 @@ impl Wish {
 
     /// The name of its file: letters that mean nothing to any program, and a sum so that two identities never share one.
     pub fn file_name(&self) -> String {
-        let plain: String =
-            self.identity.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+        let plain: String = self
+            .identity
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+            .collect();
         let plain = plain.trim_start_matches('.');
         let mut sum = crate::digest::sha256_hex(self.identity.as_bytes());
         sum.truncate(8);
@@ -92,9 +95,11 @@ pub fn load_wishes(directory: &Path) -> Result<Vec<Wish>, PersistError> {
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text = std::fs::read_to_string(&path).map_err(|source| PersistError::io("read", &path, source))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| PersistError::io("read", &path, source))?;
         let malformed = |what: String| PersistError::Malformed { path: path.clone(), what };
-        let wish: Wish = toml::from_str(&text).map_err(|error| malformed(error.to_string().trim().to_owned()))?;
+        let wish: Wish =
+            toml::from_str(&text).map_err(|error| malformed(error.to_string().trim().to_owned()))?;
         if wishes.iter().any(|other| other.identity == wish.identity) {
             return Err(malformed(format!("there is another wish for {}", wish.identity)));
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mechanism::Goal;
 use crate::state::{Found, State};
 use crate::view::{DeviceSide, Holder, KernelSide, Protection};
 
@@ -12,7 +13,7 @@ use super::hash;
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Goal {
+pub enum Asked {
     /// As [`State::Off`].
     Off,
     /// As [`State::On`].
@@ -38,7 +39,7 @@ pub struct Plan {
     /// The kernel's release.
     pub kernel: Option<String>,
     /// What was asked for.
-    pub asked: Goal,
+    pub asked: Asked,
     /// What is changed, in order.
     pub changes: Vec<PlannedChange>,
     /// What is not changed although it was asked for.
@@ -59,7 +60,9 @@ pub struct PlannedChange {
     /// The state in which it was found.
     pub from: Found,
     /// What it is changed to.
-    pub to: Goal,
+    pub to: Asked,
+    /// What the drive itself is to start with after a power cut; null: as until now.
+    pub saved: Option<bool>,
     /// The wave, from 0. All of a wave are verified before the next begins.
     pub wave: usize,
     /// Whether it is changed first, alone.
@@ -76,7 +79,7 @@ pub struct PlannedChange {
     pub holders: Vec<Holder>,
     /// The claim that `protected` rests on.
     pub protection: Option<Protection>,
-    /// What is done, in order. Names of one disk that come later find some of it done.
+    /// What is done, in order. A step whose purpose holds already when its turn comes is left out.
     pub steps: Vec<PlannedStep>,
 }
 
@@ -85,10 +88,12 @@ pub struct PlannedChange {
 pub struct PlannedStep {
     /// The device that it is done to: the disk, or what stands on it.
     pub on: String,
-    /// What it does.
+    /// What for.
     pub words: String,
-    /// What is sent or written: hexadecimal digits of a command, or the text and its file.
-    pub bytes: String,
+    /// What is sent or written, as `--explain` prints it.
+    pub bytes: Vec<String>,
+    /// What makes it needless when its turn comes; null if nothing does.
+    pub left_out_if: Option<String>,
 }
 
 /// One disk that is not changed.
@@ -131,7 +136,7 @@ impl Plan {
     }
 }
 
-impl Goal {
+impl Asked {
     /// The state, if it is one.
     pub const fn state(self) -> Option<State> {
         match self {
@@ -143,7 +148,14 @@ impl Goal {
     }
 }
 
-impl From<State> for Goal {
+impl PlannedChange {
+    /// What the device and the kernel must agree with afterwards. A healed disk keeps its cache on, and is sent flushes.
+    pub fn goal(&self) -> Goal {
+        Goal { state: self.to.state().unwrap_or(State::On), saved: self.saved }
+    }
+}
+
+impl From<State> for Asked {
     fn from(state: State) -> Self {
         match state {
             State::Off => Self::Off,
@@ -153,7 +165,7 @@ impl From<State> for Goal {
     }
 }
 
-impl fmt::Display for Goal {
+impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.state().map_or("heal", State::word))
     }

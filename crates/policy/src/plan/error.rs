@@ -25,7 +25,9 @@ pub enum PlanError {
         source: serde_json::Error,
     },
     /// Somebody altered it.
-    #[error("the plan was altered since it was made: its hash is {found}, and it says {written}; make a plan anew")]
+    #[error(
+        "the plan was altered since it was made: its hash is {found}, and it says {written}; make a plan anew"
+    )]
     Altered {
         /// The hash of what is there.
         found: String,
@@ -33,6 +35,8 @@ pub enum PlanError {
         written: String,
     },
     /// It was made in another boot.
-    #[error("the plan is of another boot of this machine, when names may have meant other disks: make a plan anew")]
+    #[error(
+        "the plan is of another boot of this machine, when names may have meant other disks: make a plan anew"
+    )]
     OtherBoot,
 }

@@ -25,8 +25,11 @@ pub fn save(plan: &Plan, path: &Path) -> Result<(), PlanError> {
 /// # Errors
 /// [`PlanError::Altered`] if it is not as it was made.
 pub fn load(path: &Path) -> Result<Plan, PlanError> {
-    let bytes = std::fs::read(path)
-        .map_err(|source| PlanError::Io { operation: "read", path: path.to_owned(), source })?;
+    let bytes = std::fs::read(path).map_err(|source| PlanError::Io {
+        operation: "read",
+        path: path.to_owned(),
+        source,
+    })?;
     let not_a_plan = |source| PlanError::NotAPlan { path: path.to_owned(), source };
     let value: Value = serde_json::from_slice(&bytes).map_err(not_a_plan)?;
     if value.get("schema").and_then(Value::as_str) != Some(Plan::SCHEMA) {
@@ -45,7 +48,7 @@ pub fn load(path: &Path) -> Result<Plan, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Goal, RefusedDisk};
+    use crate::plan::{Asked, RefusedDisk};
 
     fn plan() -> Plan {
         let mut plan = Plan {
@@ -54,7 +57,7 @@ mod tests {
             made_at: "2026-11-22T03:31:28Z".into(),
             boot_id: "b".into(),
             kernel: None,
-            asked: Goal::Off,
+            asked: Asked::Off,
             changes: Vec::new(),
             refused: vec![RefusedDisk { name: "sdb".into(), reason: "r".into(), remedy: "m".into() }],
             unchanged: Vec::new(),
@@ -72,9 +75,12 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace('\n', "").replace("  ", " ")).unwrap();
         assert_eq!(load(&path).unwrap(), plan());
-        for (from, to) in
-            [("\"sdb\"", "\"sdc\""), ("\"off\"", "\"on\""), ("\"asked\"", "\"more\": 1, \"asked\""), ("sha256:", "sha256:0")]
-        {
+        for (from, to) in [
+            ("\"sdb\"", "\"sdc\""),
+            ("\"off\"", "\"on\""),
+            ("\"asked\"", "\"more\": 1, \"asked\""),
+            ("sha256:", "sha256:0"),
+        ] {
             std::fs::write(&path, text.replace(from, to)).unwrap();
             let error = load(&path).unwrap_err();
             assert!(matches!(error, PlanError::Altered { .. }), "{from}: {error}");

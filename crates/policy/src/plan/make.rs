@@ -4,17 +4,18 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::document::{Goal, Plan, PlannedChange, RefusedDisk, UnchangedDisk};
+use super::document::{Asked, Plan, PlannedChange, RefusedDisk, UnchangedDisk};
 use super::obstacle::judge;
 use super::step::planned;
 use crate::claims::Claims;
 use crate::device::Reader;
 use crate::gateway::Gateway;
-use crate::mechanism;
+use crate::heal;
+use crate::mechanism::{self, Goal, Material, Step};
 use crate::moment::now_text;
 use crate::select::Selection;
 use crate::state::{Found, State};
-use crate::view::{DeviceView, Protection};
+use crate::view::{DeviceView, Protection, Refusal};
 use crate::waves::{self, Place};
 
 /// Which disks are meant.
@@ -30,7 +31,9 @@ pub enum Wanted {
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
     /// What the disks are to become.
-    pub goal: Goal,
+    pub asked: Asked,
+    /// Whether drives that can are to start with it, too.
+    pub save: bool,
     /// Which disks.
     pub wanted: Wanted,
     /// Of these, only the ones that it chooses.
@@ -43,25 +46,34 @@ pub struct Ask<'a> {
     pub now: Timestamp,
 }
 
+/// What becomes of one disk.
+enum Fate {
+    Changed(Box<Accepted>),
+    Unchanged,
+    Refused(Refusal),
+}
+
+struct Accepted {
+    goal: Goal,
+    steps: Vec<Step>,
+    protection: Option<Protection>,
+}
+
 /// Plans. Nothing is changed. Where nothing is found that can be changed, the plan has no changes.
-pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Plan {
+///
+/// # Errors
+/// If the plan cannot be put into JSON, which is not known to happen.
+pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, serde_json::Error> {
     let reader = Reader::new(gateway, ask.claims, ask.now);
     let (views, mut refused) = read(&reader, ask);
     let mut unchanged = Vec::new();
-    let mut accepted: Vec<(&DeviceView, Option<Protection>)> = Vec::new();
+    let mut accepted: Vec<(&DeviceView, Accepted)> = Vec::new();
     for view in &views {
-        if is_there(view, ask.goal) {
-            let (name, identity) = (view.name.clone(), view.identity.clone());
-            unchanged.push(UnchangedDisk { name, identity, state: view.state });
-            continue;
-        }
-        match judge(view, ask.goal, ask.claims, ask.now) {
-            Ok(protection) => accepted.push((view, protection)),
-            Err(refusal) => refused.push(RefusedDisk {
-                name: view.name.clone(),
-                reason: refusal.reason,
-                remedy: refusal.remedy,
-            }),
+        let (name, identity) = (view.name.clone(), view.identity.clone());
+        match fate(gateway, &reader, view, ask) {
+            Fate::Changed(change) => accepted.push((view, *change)),
+            Fate::Unchanged => unchanged.push(UnchangedDisk { name, identity, state: view.state }),
+            Fate::Refused(Refusal { reason, remedy }) => refused.push(RefusedDisk { name, reason, remedy }),
         }
     }
     let disks: Vec<&DeviceView> = accepted.iter().map(|(view, _)| *view).collect();
@@ -69,19 +81,33 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Plan {
     let mut changes: Vec<(Place, PlannedChange)> = accepted
         .into_iter()
         .zip(places)
-        .map(|((view, protection), place)| (place, change(gateway, view, ask.goal, protection, place)))
+        .map(|((view, accepted), place)| (place, change(view, ask.asked, accepted, place)))
         .collect();
     changes.sort_by_key(|(place, _)| place.order);
-    document(gateway, ask.goal, changes.into_iter().map(|(_, change)| change).collect(), refused, unchanged)
+    let mut plan = Plan {
+        schema: Plan::SCHEMA.to_owned(),
+        hash: String::new(),
+        made_at: now_text(),
+        boot_id: boot_id(gateway),
+        kernel: kernel_release(gateway),
+        asked: ask.asked,
+        changes: changes.into_iter().map(|(_, change)| change).collect(),
+        refused,
+        unchanged,
+    };
+    plan.hash = plan.hash_now()?;
+    Ok(plan)
 }
 
 /// The views of all that is meant, each once, and the names that stand for nothing.
 fn read(reader: &Reader<'_>, ask: &Ask<'_>) -> (Vec<DeviceView>, Vec<RefusedDisk>) {
     let mut refused = Vec::new();
-    let mut views = match &ask.wanted {
-        Wanted::All => reader.all().devices.into_iter().filter(|view| view.state != Found::None).collect(),
+    let mut views: Vec<DeviceView> = Vec::new();
+    match &ask.wanted {
+        Wanted::All => {
+            views.extend(reader.all().devices.into_iter().filter(|view| view.state != Found::None))
+        }
         Wanted::Named(names) => {
-            let mut views: Vec<DeviceView> = Vec::new();
             for name in names {
                 match reader.one(name) {
                     Ok(view) => views.push(view),
@@ -92,9 +118,8 @@ fn read(reader: &Reader<'_>, ask: &Ask<'_>) -> (Vec<DeviceView>, Vec<RefusedDisk
                     }),
                 }
             }
-            views
         }
-    };
+    }
     let mut seen = HashSet::new();
     views.retain(|view| seen.insert(view.name.clone()));
     if let Some(filter) = &ask.filter {
@@ -104,29 +129,43 @@ fn read(reader: &Reader<'_>, ask: &Ask<'_>) -> (Vec<DeviceView>, Vec<RefusedDisk
     (views, refused)
 }
 
-/// Whether nothing has to be done.
-pub(crate) fn is_there(view: &DeviceView, goal: Goal) -> bool {
-    match goal.state() {
-        Some(State::Off) => view.state == Found::Off,
-        Some(State::On) => view.state == Found::On,
-        Some(State::Protected) => view.state == Found::Protected,
-        None => !mechanism::needs_healing(view),
+fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Fate {
+    if is_there_for_good(view, ask.asked) {
+        return Fate::Unchanged;
+    }
+    let accepted = judge(view, ask.asked, ask.claims, ask.now).and_then(|protection| {
+        let material = Material::read(gateway, reader, view)?;
+        let state = ask.asked.state().unwrap_or(State::On);
+        let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
+        let goal = Goal { state, saved: may_save.then_some(state == State::On) };
+        let steps = match ask.asked {
+            Asked::Heal => heal::steps(gateway, view, &material, ask.claims, ask.now),
+            _ => mechanism::steps(&material, goal)?,
+        };
+        Ok(Accepted { goal, steps, protection })
+    });
+    match accepted {
+        Ok(accepted) if accepted.steps.is_empty() => Fate::Unchanged,
+        Ok(accepted) => Fate::Changed(Box::new(accepted)),
+        Err(refusal) => Fate::Refused(refusal),
     }
 }
 
-fn change(
-    gateway: &dyn Gateway,
-    view: &DeviceView,
-    goal: Goal,
-    protection: Option<Protection>,
-    place: Place,
-) -> PlannedChange {
+/// A disk that cannot be changed, and need not be. What a RAID controller says of itself does not count.
+fn is_there_for_good(view: &DeviceView, asked: Asked) -> bool {
+    view.refusal.is_some()
+        && view.transport != "raid"
+        && matches!((view.state, asked), (Found::Off, Asked::Off | Asked::Heal) | (Found::On, Asked::On))
+}
+
+fn change(view: &DeviceView, asked: Asked, accepted: Accepted, place: Place) -> PlannedChange {
     PlannedChange {
         name: view.name.clone(),
         identity: view.identity.clone().unwrap_or_default(),
         model: view.model.clone(),
         from: view.state,
-        to: goal,
+        to: asked,
+        saved: accepted.goal.saved,
         wave: place.wave,
         canary: place.canary,
         port: view.port.clone(),
@@ -134,31 +173,9 @@ fn change(
         device: view.device.clone(),
         kernel: view.kernel.clone(),
         holders: view.holders.clone(),
-        protection,
-        steps: mechanism::steps(gateway, view, goal).iter().map(planned).collect(),
+        protection: accepted.protection,
+        steps: accepted.steps.iter().map(planned).collect(),
     }
-}
-
-fn document(
-    gateway: &dyn Gateway,
-    asked: Goal,
-    changes: Vec<PlannedChange>,
-    refused: Vec<RefusedDisk>,
-    unchanged: Vec<UnchangedDisk>,
-) -> Plan {
-    let mut plan = Plan {
-        schema: Plan::SCHEMA.to_owned(),
-        hash: String::new(),
-        made_at: now_text(),
-        boot_id: boot_id(gateway),
-        kernel: kernel_release(gateway),
-        asked,
-        changes,
-        refused,
-        unchanged,
-    };
-    plan.hash = plan.hash_now().unwrap_or_default();
-    plan
 }
 
 /// The boot that runs; empty where the kernel does not say.

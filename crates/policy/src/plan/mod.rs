@@ -12,8 +12,11 @@ mod make;
 mod obstacle;
 mod step;
 
-pub use document::{Goal, Plan, PlannedChange, PlannedStep, RefusedDisk, UnchangedDisk};
+pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, UnchangedDisk};
 pub use error::PlanError;
 pub use file::{load, save};
 pub use make::{Ask, Wanted, make};
+
+pub(crate) use make::{boot_id, kernel_release};
+pub(crate) use obstacle::judge;
 pub(crate) use step::planned;

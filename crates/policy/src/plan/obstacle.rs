@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::document::Goal;
+use super::document::Asked;
 use crate::claims::{Claims, protection};
 use crate::device::refusal_for;
 use crate::state::{Found, State};
@@ -14,7 +14,7 @@ const REMEMBERS: &str = "h10-zfs-remembers";
 /// The claim that the change would rest on, or why it is not made.
 pub(crate) fn judge(
     view: &DeviceView,
-    goal: Goal,
+    goal: Asked,
     claims: &Claims,
     now: Timestamp,
 ) -> Result<Option<Protection>, Refusal> {
@@ -34,7 +34,10 @@ pub(crate) fn judge(
     let enables = state == State::On && view.state == Found::Off;
     match view.findings.iter().find(|finding| enables && finding.id == REMEMBERS) {
         Some(finding) => Err(Refusal {
-            reason: format!("with the cache of {} on, flushes might not be sent: {}", view.name, finding.sentence),
+            reason: format!(
+                "with the cache of {} on, flushes might not be sent: {}",
+                view.name, finding.sentence
+            ),
             remedy: "export the pool, change the disk, and import the pool again".to_owned(),
         }),
         None => Ok(None),

@@ -90,9 +90,9 @@ impl Expression {
             Self::And(left, right) => left.judge(view).min(right.judge(view)),
             Self::Not(inner) => inner.judge(view).turned(),
             Self::Text { field, operator, value } => compare_text(&field.words(view), *operator, value),
-            Self::Size { operator, bytes } => {
-                view.size.map_or(Known::Unknown, |size| Known::from_bool(compare_size(size, *operator, *bytes)))
-            }
+            Self::Size { operator, bytes } => view
+                .size
+                .map_or(Known::Unknown, |size| Known::from_bool(compare_size(size, *operator, *bytes))),
         }
     }
 }

@@ -57,7 +57,8 @@ impl Field {
             return Ok(*field);
         }
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        let meant = nearest(&plain, &names).map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
+        let meant =
+            nearest(&plain, &names).map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
         Err(format!("`{word}` is no property of a disk.{meant} There are {}", names.join(", ")))
     }
 

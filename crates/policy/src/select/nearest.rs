@@ -33,9 +33,12 @@ mod tests {
     #[test]
     fn a_slip_finds_its_word_and_nonsense_none() {
         let known = ["model", "rotational", "size"];
-        for (typed, meant) in
-            [("modle", Some("model")), ("rotation", Some("rotational")), ("sise", Some("size")), ("colour", None)]
-        {
+        for (typed, meant) in [
+            ("modle", Some("model")),
+            ("rotation", Some("rotational")),
+            ("sise", Some("size")),
+            ("colour", None),
+        ] {
             assert_eq!(nearest(typed, &known), meant, "{typed}");
         }
         assert_eq!(distance("kitten", "sitting"), 3);

@@ -124,14 +124,16 @@ impl Parser<'_> {
         };
         match field.shape() {
             Shape::Size => {
-                let operator =
-                    size_operator(operator).ok_or_else(|| self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >="))?;
+                let operator = size_operator(operator).ok_or_else(|| {
+                    self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >=")
+                })?;
                 let bytes = size::parse(&value).map_err(|message| self.wrong_at(value_at, message))?;
                 Ok(Expression::Size { operator, bytes })
             }
             shape => {
-                let operator = text_operator(operator)
-                    .ok_or_else(|| self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here"))?;
+                let operator = text_operator(operator).ok_or_else(|| {
+                    self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here")
+                })?;
                 let value = one_of(shape, value).map_err(|message| self.wrong_at(value_at, message))?;
                 Ok(Expression::Text { field, operator, value })
             }

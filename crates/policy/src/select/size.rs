@@ -7,7 +7,8 @@
 pub(super) fn parse(typed: &str) -> Result<u64, String> {
     let split = typed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(typed.len());
     let (number, unit) = typed.split_at(split);
-    let wrong = || format!("`{typed}` is no size: expected a number with a unit, such as 4TB, 3.64TiB or 512GB");
+    let wrong =
+        || format!("`{typed}` is no size: expected a number with a unit, such as 4TB, 3.64TiB or 512GB");
     let factor = factor(unit).ok_or_else(|| match unit.to_ascii_lowercase().as_str() {
         letter @ ("k" | "m" | "g" | "t" | "p") => {
             let capital = letter.to_uppercase();

@@ -20,7 +20,8 @@ pub fn parse(page: &[u8]) -> Vec<Designator> {
     if page.get(1) != Some(&0x83) {
         return found;
     }
-    let Some(length) = page.get(2..4).map(|field| usize::from(u16::from_be_bytes([field[0], field[1]]))) else {
+    let Some(length) = page.get(2..4).map(|field| usize::from(u16::from_be_bytes([field[0], field[1]])))
+    else {
         return found;
     };
     let mut rest = page.get(4..(4 + length).min(page.len())).unwrap_or(&[]);

@@ -54,11 +54,9 @@ pub fn parse(bytes: &[u8]) -> Option<Sense> {
     match byte(0)? & 0x7f {
         0x72 | 0x73 => Some(Sense { key: byte(1)? & 0xf, asc: byte(2)?, ascq: byte(3)? }),
         // Old devices end the data before the code.
-        0x70 | 0x71 => Some(Sense {
-            key: byte(2)? & 0xf,
-            asc: byte(12).unwrap_or(0),
-            ascq: byte(13).unwrap_or(0),
-        }),
+        0x70 | 0x71 => {
+            Some(Sense { key: byte(2)? & 0xf, asc: byte(12).unwrap_or(0), ascq: byte(13).unwrap_or(0) })
+        }
         _ => None,
     }
 }
@@ -112,7 +110,8 @@ mod tests {
 
     #[test]
     fn the_registers_of_an_ata_device_come_back() {
-        let status = AtaStatus { error: 0, count: 2, lba_low: 0, lba_mid: 0x4f, lba_high: 0xc2, status: 0x50 };
+        let status =
+            AtaStatus { error: 0, count: 2, lba_low: 0, lba_mid: 0x4f, lba_high: 0xc2, status: 0x50 };
         let bytes = encode_ata(status);
         assert_eq!(ata_status(&bytes), Some(status));
         assert!(status.is_success() && parse(&bytes).unwrap().is_recovered());

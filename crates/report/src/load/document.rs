@@ -38,6 +38,9 @@ pub struct LoadDocument {
     pub transactions: Option<Transactions>,
     /// By how much a latency may be too long, in seconds; null if that was not measured.
     pub latency_resolution_seconds: Option<f64>,
+    /// Of how many operations the latency may be longer than that, because the completions they were waited for with came
+    /// late: by 4 ms at most.
+    pub latencies_late: u64,
     /// How latencies are taken, and which way they err.
     pub latency_resolution: String,
     /// What is worth saying beside the figures.

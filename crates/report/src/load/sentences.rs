@@ -202,7 +202,11 @@ fn of_all(document: &LoadDocument) -> Vec<String> {
         ));
     }
     if let Some(seconds) = document.latency_resolution_seconds.filter(|_| !document.targets.is_empty()) {
-        lines.push(format!("Latencies are never too short, and too long by at most {}.", duration(seconds)));
+        let late = match document.latencies_late {
+            0 => String::new(),
+            late => format!(", but for {} that came with a stall: those by at most 4 ms", count(late)),
+        };
+        lines.push(format!("Latencies are never too short, and too long by at most {}{late}.", duration(seconds)));
     }
     if let Some(verified) = &document.total.verified {
         let wrong = match verified.wrong() {

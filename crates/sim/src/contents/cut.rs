@@ -45,7 +45,7 @@ impl Contents {
         let mut owners = Owners::new();
         for (_, pending) in self.window.pendings.iter().filter(|(_, one)| one.live > 0) {
             for page in self.geometry.pages(pending.range) {
-                let head = self.medium.map.look(page).head;
+                let head = self.window.heads.get(page);
                 if head != 0 && !owners.contains_key(&page) {
                     let winners = self.winners(page, head, self.geometry.full());
                     owners.insert(page, winners.map(|(number, _)| number));
@@ -62,13 +62,10 @@ impl Contents {
         lays.sort_by_key(|lay| (lay.pending.span.submitted, lay.number));
         for lay in lays.iter_mut().filter(|lay| lay.pending.live > 0) {
             for page in self.geometry.pages(lay.pending.range) {
-                let head = self.medium.map.look(page).head;
+                let head = self.window.heads.get(page);
                 let node = self.window.chain(head).find(|(_, node)| node.pending == lay.number);
                 lay.parts.extend(node.map(|(_, node)| LaidPart { page, mask: node.mask, slot: node.slot }));
             }
-        }
-        for part in lays.iter().flat_map(|lay| &lay.parts) {
-            self.medium.map.entry(part.page).head = 0;
         }
         self.window.clear();
         lays

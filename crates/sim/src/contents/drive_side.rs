@@ -30,6 +30,8 @@ pub struct Contents {
     /// Commands answered before this were said to be durable by an answered flush, done or not.
     pub(super) promised_until: Moment,
     pub(super) keeps_nothing: bool,
+    /// Whether any block was ever made unreadable: if not, nobody has to look for one.
+    pub(super) has_unreadable: bool,
 }
 
 impl Contents {
@@ -55,6 +57,7 @@ impl Contents {
             now: 0,
             promised_until: 0,
             keeps_nothing,
+            has_unreadable: false,
         })
     }
 
@@ -87,7 +90,7 @@ impl Contents {
         state.is_wide = !state.is_write && self.pages_of(range) > NARROW_PAGES_MAX;
         let pending = Pending { id, range, what, span, landed: self.now, live: 0, state };
         let number = self.window.pendings.insert(pending);
-        self.window.ids.insert(id.0, number);
+        self.window.ids.set(id.0, number);
         if state.is_wide {
             return self.window.wide.insert(range, number);
         }
@@ -102,6 +105,7 @@ impl Contents {
     }
 
     /// What the command makes of its blocks; `None` if its data does not fit.
+    #[inline]
     fn what(&mut self, op: Op, data: Data<'_>, range: LbaRange) -> Option<(What, State)> {
         let fua = |asked: bool| {
             let is_kept = self.promise.fua == FuaKept::Honoured && !planted(Bug::FuaIsPlain);
@@ -129,6 +133,7 @@ impl Contents {
     }
 
     /// Links the command into the chain of each of its pages.
+    #[inline]
     fn add_nodes(&mut self, number: u32, range: LbaRange, data: Data<'_>) {
         let geometry = self.geometry;
         let pages = geometry.pages(range);
@@ -136,8 +141,8 @@ impl Contents {
         for page in pages {
             let mask = geometry.mask(page, range);
             let slot = if let Data::Bytes(bytes) = data { self.slot_of(bytes, page, range) } else { 0 };
-            let entry = self.medium.map.entry(page);
-            entry.head = self.window.nodes.insert(Node { next: entry.head, pending: number, slot, mask });
+            self.medium.map.approach(page);
+            self.window.link(page, Node { next: 0, pending: number, slot, mask });
         }
     }
 
@@ -161,7 +166,11 @@ impl Contents {
     /// If the backing file failed: the command must be answered with an error instead.
     pub fn complete(&mut self, id: CommandId) -> Result<(), BackingError> {
         self.now += 1;
-        if let Some(number) = self.window.ids.get(&id.0).copied() {
+        if self.keeps_nothing {
+            return Ok(());
+        }
+        let number = self.window.ids.get(id.0);
+        if number != 0 {
             self.land(number);
         } else if let Some(place) = self.window.flushes.iter().position(|flush| flush.id == id) {
             let flush = self.window.flushes.swap_remove(place);
@@ -172,6 +181,7 @@ impl Contents {
     }
 
     /// A command takes effect now.
+    #[inline]
     pub(super) fn land(&mut self, number: u32) {
         let chance = self.chance.next_u64();
         let now = self.now;
@@ -191,9 +201,10 @@ impl Contents {
             || state.is_fua && !state.is_given_up
             || state.was_destaged
             || state.is_discard && planted(Bug::DiscardDurableEarly);
-        self.window.put_at_risk(number);
         if is_durable {
-            self.make_durable(number);
+            self.be_durable(number);
+        } else {
+            self.window.put_at_risk(number);
         }
         if state.is_fua && planted(Bug::FuaIsBarrier) {
             self.cover(now);
@@ -245,8 +256,8 @@ impl Contents {
     ///
     /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
     pub fn persist(&mut self, id: CommandId) {
-        let Some(number) = self.window.ids.get(&id.0).copied() else { return };
-        let pending = &mut self.window.pendings[number];
+        let number = self.window.ids.get(id.0);
+        let Some(pending) = self.window.pendings.get_mut(number) else { return };
         if !pending.span.is_completed() {
             pending.state.was_destaged = true;
         } else if pending.is_at_risk() {

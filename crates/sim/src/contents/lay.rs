@@ -66,6 +66,7 @@ impl Contents {
             self.lay_torn(lay, new, part.page, &harm, (left, report));
             let broken = draw_unreadable(lay, part.mask, chance, damage);
             if broken != 0 {
+                self.has_unreadable = true;
                 self.medium.store(
                     part.page,
                     Part { what: What::Unreadable, slot: 0, mask: broken, gives_slot: false },
@@ -81,7 +82,7 @@ impl Contents {
         let range = lay.pending.range;
         for (first, count) in lay.keep.runs(range.nlb) {
             let run = LbaRange::new(range.lba + first, count);
-            self.medium.store_run(run, lay.pending.what);
+            self.medium.store_run(run, lay.pending.what, &[]);
             for (page, owners) in left.iter_mut() {
                 bits(self.geometry.mask(*page, run)).for_each(|block| owners[block] = lay.number);
             }

@@ -18,8 +18,8 @@ impl Contents {
     pub fn lose_track(&mut self, id: CommandId) {
         self.now += 1;
         self.window.flushes.retain(|flush| flush.id != id);
-        let Some(number) = self.window.ids.remove(&id.0) else { return };
-        let pending = &mut self.window.pendings[number];
+        let number = self.window.ids.set(id.0, 0);
+        let Some(pending) = self.window.pendings.get_mut(number) else { return };
         pending.state.is_given_up = true;
         if pending.span.is_completed() {
             return;
@@ -53,6 +53,7 @@ impl Contents {
         if pending.live == 0 {
             return self.withdraw(number);
         }
+        self.has_unreadable = true;
         let broken = self.window.pendings.insert(Pending { what: What::Unreadable, live: 0, ..pending });
         for page in self.geometry.pages(pending.range) {
             let (lands, breaks) = self.draw_masks();
@@ -75,12 +76,11 @@ impl Contents {
 
     /// Leaves to the node of `number` the blocks that land, and makes one for those that break.
     fn split(&mut self, page: u64, number: u32, broken: u32, (lands, breaks): (u8, u8)) {
-        let head = self.medium.map.entry(page).head;
+        let head = self.window.heads.get(page);
         let found = self.window.chain(head).find(|(_, node)| node.pending == number);
         let Some((place, mask)) = found.map(|(place, node)| (place, node.mask)) else { return };
         if mask & breaks != 0 {
-            let node = Node { next: head, pending: broken, slot: 0, mask: mask & breaks };
-            self.medium.map.entry(page).head = self.window.nodes.insert(node);
+            self.window.link(page, Node { next: 0, pending: broken, slot: 0, mask: mask & breaks });
             self.window.pendings[broken].live += 1;
         }
         self.window.nodes[place].mask = mask & lands;

@@ -30,6 +30,7 @@ pub(super) enum What {
 
 impl What {
     /// The same, for the block that is `blocks` after the first one (or before it: addresses wrap around).
+    #[inline]
     pub(super) const fn shifted(self, blocks: u64) -> Self {
         match self {
             Self::Pattern(pattern) => {
@@ -93,6 +94,7 @@ impl Medium {
     }
 
     /// Makes blocks of a page durable. The slot of `part` is gone afterwards if the part gives it.
+    #[inline]
     pub(super) fn store(&mut self, page: u64, part: Part) {
         if self.file.is_some() {
             return self.store_in_file(page, part);
@@ -103,22 +105,21 @@ impl Medium {
             What::Hole if is_whole => Tag::Hole,
             What::Zeroes if is_whole => Tag::Zeroes,
             What::Bytes if is_whole => Tag::Bytes(self.own(part)),
-            What::Pattern(pattern) if is_whole && pattern.lba.0 == first => {
-                let Some(number) = self.number_of(pattern.seed) else {
-                    return self.store_in_spill(page, part);
-                };
-                let entry = self.map.entry(page);
-                let before = entry.tag();
-                entry.set(Tag::Pattern(number));
-                entry.generation = pattern.generation;
-                return self.forget(before);
-            }
+            What::Pattern(pattern) if is_whole && pattern.lba.0 == first => match self.in_brief(pattern) {
+                Some(tag) => tag,
+                None => return self.store_in_spill(page, part),
+            },
             _ => return self.store_in_spill(page, part),
         };
-        let entry = self.map.entry(page);
-        let before = entry.tag();
-        entry.set(tag);
+        let before = self.map.replace(page, tag);
         self.forget(before);
+    }
+
+    /// A pattern over a whole page; `None` if it is one that the map cannot say.
+    #[inline]
+    fn in_brief(&mut self, pattern: Pattern) -> Option<Tag> {
+        let generation = u32::try_from(pattern.generation).ok()?;
+        Some(Tag::Pattern { seed: self.number_of(pattern.seed)?, generation })
     }
 
     fn own(&mut self, part: Part) -> u32 {
@@ -130,6 +131,7 @@ impl Medium {
         slot
     }
 
+    #[inline]
     fn forget(&mut self, tag: Tag) {
         match tag {
             Tag::Bytes(slot) => self.slots.give_back(slot),
@@ -137,10 +139,11 @@ impl Medium {
                 let slot = self.spills.remove(number).map_or(0, |spill| spill.slot);
                 self.slots.give_back(slot);
             }
-            Tag::Hole | Tag::Zeroes | Tag::Pattern(_) => {}
+            Tag::Hole | Tag::Zeroes | Tag::Pattern { .. } => {}
         }
     }
 
+    #[inline]
     fn number_of(&mut self, seed: u64) -> Option<u32> {
         if self.seeds.last() == Some(&seed) {
             return Some(self.seeds.len() as u32 - 1);
@@ -179,14 +182,13 @@ impl Medium {
 
     /// The page as a spill, taken out of its place.
     fn spill_of(&mut self, page: u64) -> Spill {
-        let entry = *self.map.entry(page);
-        match entry.tag() {
+        match self.map.look(page) {
             Tag::Spill(number) => {
                 self.spills.remove(number).unwrap_or(Spill { blocks: [What::Hole; 8], slot: 0 })
             }
             tag => {
                 let slot = if let Tag::Bytes(slot) = tag { slot } else { 0 };
-                let what = self.page_is(page, tag, entry.generation);
+                let what = self.page_is(page, tag);
                 Spill { blocks: std::array::from_fn(|block| what.shifted(block as u64)), slot }
             }
         }
@@ -202,28 +204,27 @@ impl Medium {
         let first = used[0];
         let is_one = used.iter().enumerate().all(|(block, what)| *what == first.shifted(block as u64));
         let brief = match first {
-            What::Hole | What::InFile if is_one => Some((Tag::Hole, 0)),
-            What::Zeroes if is_one => Some((Tag::Zeroes, 0)),
-            What::Bytes if is_one => Some((Tag::Bytes(spill.slot), 0)),
+            What::Hole | What::InFile if is_one => Some(Tag::Hole),
+            What::Zeroes if is_one => Some(Tag::Zeroes),
+            What::Bytes if is_one => Some(Tag::Bytes(spill.slot)),
             What::Pattern(pattern) if is_one && pattern.lba.0 == self.geometry.first_block(page) => {
-                self.number_of(pattern.seed).map(|number| (Tag::Pattern(number), pattern.generation))
+                self.in_brief(pattern)
             }
             _ => None,
         };
-        let (tag, generation) = brief.unwrap_or_else(|| (Tag::Spill(self.spills.insert(spill)), 0));
-        let entry = self.map.entry(page);
-        entry.set(tag);
-        entry.generation = generation;
+        let tag = brief.unwrap_or_else(|| Tag::Spill(self.spills.insert(spill)));
+        self.map.replace(page, tag);
     }
 
     /// What the first block of a page with this tag is, if its blocks do not differ.
-    fn page_is(&self, page: u64, tag: Tag, generation: u64) -> What {
+    fn page_is(&self, page: u64, tag: Tag) -> What {
         match tag {
             Tag::Zeroes => What::Zeroes,
             Tag::Bytes(_) => What::Bytes,
-            Tag::Pattern(number) => {
+            Tag::Pattern { seed, generation } => {
                 let lba = Lba(self.geometry.first_block(page));
-                What::Pattern(Pattern { seed: self.seeds[number as usize], lba, generation })
+                let (seed, generation) = (self.seeds[seed as usize], u64::from(generation));
+                What::Pattern(Pattern { seed, lba, generation })
             }
             Tag::Hole if self.file.is_some() => What::InFile,
             Tag::Hole | Tag::Spill(_) => What::Hole,
@@ -232,8 +233,7 @@ impl Medium {
 
     /// What the blocks of a page are, as parts that do not overlap, in any order.
     pub(super) fn parts(&self, page: u64, wanted: u8, found: &mut impl FnMut(Part)) {
-        let entry = self.map.look(page);
-        match entry.tag() {
+        match self.map.look(page) {
             Tag::Spill(number) => {
                 let spill = &self.spills[number];
                 for block in bits(wanted) {
@@ -243,14 +243,14 @@ impl Medium {
             }
             tag => {
                 let slot = if let Tag::Bytes(slot) = tag { slot } else { 0 };
-                let what = self.page_is(page, tag, entry.generation);
+                let what = self.page_is(page, tag);
                 found(Part { what, slot, mask: wanted, gives_slot: false });
             }
         }
     }
 
-    /// Makes a long run durable as nothing or as zeroes, but for the pages that have a head: they are returned.
-    pub(super) fn store_run(&mut self, range: LbaRange, what: What) -> Vec<u64> {
+    /// Makes a long run durable as nothing or as zeroes, but for the pages in `crowded`, which are sorted.
+    pub(super) fn store_run(&mut self, range: LbaRange, what: What, crowded: &[u64]) {
         let geometry = self.geometry;
         let inner = range.lba.0.next_multiple_of(geometry.blocks_per_page());
         let inner = geometry.page_of(inner)..geometry.page_of(range.end().0);
@@ -259,23 +259,26 @@ impl Medium {
             inner.end = inner.end.saturating_sub(1).max(inner.start);
         }
         let all = geometry.pages(range);
-        let crowded = self.map.with_head(all.clone());
         let edges = [all.start, all.end - 1];
         for (index, page) in edges.into_iter().enumerate() {
             let is_new = index == 0 || edges[0] != page;
             let mask = geometry.mask(page, range);
-            if is_new && !inner.contains(&page) && mask != geometry.full() && self.map.look(page).head == 0 {
+            if is_new && !inner.contains(&page) && mask != geometry.full() && !crowded.contains(&page) {
                 self.store(page, Part { what, slot: 0, mask, gives_slot: false });
             }
         }
         if self.file.is_some() {
-            self.clear_file(inner.clone(), what, &crowded);
+            self.clear_file(inner.clone(), what, crowded);
         }
         let mut dropped = Vec::new();
         let is_zeroes = what == What::Zeroes && self.file.is_none();
-        self.map.set_all(inner, is_zeroes, &mut |entry| dropped.push(entry.tag()));
+        let mut from = inner.start;
+        let stops = crowded.iter().copied().filter(|page| inner.contains(page)).chain([inner.end]);
+        for stop in stops {
+            self.map.set_all(from..stop, is_zeroes, &mut |tag| dropped.push(tag));
+            from = stop + 1;
+        }
         dropped.into_iter().for_each(|tag| self.forget(tag));
-        crowded
     }
 
     fn clear_file(&mut self, pages: std::ops::Range<u64>, what: What, but: &[u64]) {

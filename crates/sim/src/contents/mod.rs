@@ -36,6 +36,7 @@ mod read;
 mod settle;
 mod slab;
 mod slots;
+mod table;
 #[cfg(test)]
 mod tests;
 mod wide;

@@ -1,9 +1,9 @@
 //! One entry for each page of a drive, of which most were never written.
 //!
 //! ```text
-//!   page number:  │ root │    middle: 13 bits    │ leaf: 3 bits │
-//!   roots ──► middle (8,192 references) ──► leaf (8 entries of 16 bytes)
-//!         └─► nothing, or zeroes, for 65,536 pages at once
+//!   page number:  │ root │    middle: 13 bits    │ leaf: 4 bits │
+//!   roots ──► middle (8,192 references) ──► leaf (16 entries of 8 bytes: two cache lines)
+//!         └─► nothing, or zeroes, for 131,072 pages at once
 //! ```
 //!
 //! A reference is to a table or says that all below is one thing, so what is discarded costs no memory and a discard
@@ -11,7 +11,7 @@
 
 use super::slab::Slab;
 
-const LEAF_BITS: u32 = 3;
+const LEAF_BITS: u32 = 4;
 const MIDDLE_BITS: u32 = 13;
 const LEAF_PAGES: u64 = 1 << LEAF_BITS;
 const MIDDLE_PAGES: u64 = 1 << (LEAF_BITS + MIDDLE_BITS);
@@ -27,22 +27,24 @@ pub(super) enum Tag {
     Hole,
     /// Zeroes that were written.
     Zeroes,
-    /// One pattern over the whole page, each block made from its own address; the number of the seed.
-    Pattern(u32),
+    /// One pattern over the whole page, each block made from its own address.
+    Pattern {
+        /// The number of the seed.
+        seed: u32,
+        /// Those that do not fit are not said in brief.
+        generation: u32,
+    },
     /// Bytes; the number of the slot.
     Bytes(u32),
     /// Different things in its blocks; the number of the spill.
     Spill(u32),
 }
 
-/// One page.
+/// One page: what kind of thing it holds and the number of it, and the generation of a pattern.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    /// The newest of the parts of commands that touch the page and may still change; 0 for none.
-    pub(super) head: u32,
-    tag: u32,
-    /// Of the pattern.
-    pub(super) generation: u64,
+struct Entry {
+    kind_and_number: u32,
+    generation: u32,
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -51,32 +53,83 @@ pub(super) const NUMBER_MAX: u32 = (1 << KIND_SHIFT) - 1;
 
 impl Entry {
     const fn of(reference: u32) -> Self {
-        Self { head: 0, tag: reference << KIND_SHIFT, generation: 0 }
+        Self { kind_and_number: reference << KIND_SHIFT, generation: 0 }
     }
 
-    pub(super) const fn tag(self) -> Tag {
-        let number = self.tag & NUMBER_MAX;
-        match self.tag >> KIND_SHIFT {
+    #[inline]
+    const fn tag(self) -> Tag {
+        let number = self.kind_and_number & NUMBER_MAX;
+        match self.kind_and_number >> KIND_SHIFT {
             0 => Tag::Hole,
             1 => Tag::Zeroes,
-            2 => Tag::Pattern(number),
+            2 => Tag::Pattern { seed: number, generation: self.generation },
             3 => Tag::Bytes(number),
             _ => Tag::Spill(number),
         }
     }
+}
 
-    pub(super) const fn set(&mut self, tag: Tag) {
-        self.tag = match tag {
-            Tag::Hole => 0,
-            Tag::Zeroes => 1 << KIND_SHIFT,
-            Tag::Pattern(number) => 2 << KIND_SHIFT | number,
-            Tag::Bytes(number) => 3 << KIND_SHIFT | number,
-            Tag::Spill(number) => 4 << KIND_SHIFT | number,
+impl From<Tag> for Entry {
+    #[inline]
+    fn from(tag: Tag) -> Self {
+        let (kind, number, generation) = match tag {
+            Tag::Hole => (0, 0, 0),
+            Tag::Zeroes => (1, 0, 0),
+            Tag::Pattern { seed, generation } => (2, seed, generation),
+            Tag::Bytes(number) => (3, number, 0),
+            Tag::Spill(number) => (4, number, 0),
         };
+        Self { kind_and_number: kind << KIND_SHIFT | number, generation }
     }
 }
 
-type Leaf = [Entry; LEAF_PAGES as usize];
+/// The entries of neighbours, on cache lines of their own.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Leaf([Entry; LEAF_PAGES as usize]);
+
+/// Leaves to an allocation: many enough to be rare, and none is ever moved.
+const CHUNK_BITS: u32 = 9;
+
+/// Leaves by number.
+#[derive(Debug)]
+struct Leaves {
+    chunks: Vec<Box<[Leaf]>>,
+    free: Vec<u32>,
+    /// How many were ever in use.
+    count: u32,
+}
+
+impl Leaves {
+    /// A leaf of which all entries say what `reference` says.
+    fn insert(&mut self, reference: u32) -> u32 {
+        let number = self.free.pop().unwrap_or(self.count);
+        if number == self.count {
+            self.count += 1;
+        }
+        let leaf = Leaf([Entry::of(reference); LEAF_PAGES as usize]);
+        if (number >> CHUNK_BITS) as usize == self.chunks.len() {
+            self.chunks.push(vec![leaf; 1 << CHUNK_BITS].into_boxed_slice());
+        }
+        *self.get_mut(number) = leaf;
+        number
+    }
+
+    fn remove(&mut self, number: u32) {
+        self.free.push(number);
+    }
+
+    #[inline]
+    fn get(&self, number: u32) -> &Leaf {
+        &self.chunks[(number >> CHUNK_BITS) as usize][(number & ((1 << CHUNK_BITS) - 1)) as usize]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, number: u32) -> &mut Leaf {
+        &mut self.chunks[(number >> CHUNK_BITS) as usize][(number & ((1 << CHUNK_BITS) - 1)) as usize]
+    }
+}
+
 type Middle = Box<[u32]>;
 
 /// The entries.
@@ -84,45 +137,64 @@ type Middle = Box<[u32]>;
 pub(super) struct PageMap {
     roots: Vec<u32>,
     middles: Slab<Middle>,
-    leaves: Slab<Leaf>,
+    leaves: Leaves,
 }
 
 impl PageMap {
     pub(super) const fn new() -> Self {
-        Self { roots: Vec::new(), middles: Slab::new(), leaves: Slab::new() }
+        let leaves = Leaves { chunks: Vec::new(), free: Vec::new(), count: 0 };
+        Self { roots: Vec::new(), middles: Slab::new(), leaves }
     }
 
-    /// The entry of a page.
-    pub(super) fn look(&self, page: u64) -> Entry {
-        self.look_far(page, 1).0
-    }
-
-    /// The entry of a page, and for how many pages from it on nothing else is known: at least `far`, or fewer.
-    pub(super) fn look_far(&self, page: u64, far: u64) -> (Entry, u64) {
+    /// What a page holds.
+    #[inline]
+    pub(super) fn look(&self, page: u64) -> Tag {
         let root = self.roots.get((page / MIDDLE_PAGES) as usize).copied().unwrap_or(HOLE);
         if root <= ZEROES {
-            return (Entry::of(root), MIDDLE_PAGES - page % MIDDLE_PAGES);
+            return Entry::of(root).tag();
+        }
+        let leaf = self.middles[root - ZEROES][(page % MIDDLE_PAGES / LEAF_PAGES) as usize];
+        if leaf <= ZEROES {
+            return Entry::of(leaf).tag();
+        }
+        self.leaves.get(leaf - ZEROES - 1).0[(page % LEAF_PAGES) as usize].tag()
+    }
+
+    /// For how many pages from this one on, and at most `far`, nothing else is known than of this one.
+    pub(super) fn run(&self, page: u64, far: u64) -> u64 {
+        let root = self.roots.get((page / MIDDLE_PAGES) as usize).copied().unwrap_or(HOLE);
+        if root <= ZEROES {
+            return far.min(MIDDLE_PAGES - page % MIDDLE_PAGES);
         }
         let place = (page % MIDDLE_PAGES / LEAF_PAGES) as usize;
         let table = &self.middles[root - ZEROES];
-        let middle = table[place];
-        if middle > ZEROES {
-            return (self.leaves[middle - ZEROES][(page % LEAF_PAGES) as usize], 1);
+        let leaf = table[place];
+        if leaf > ZEROES {
+            return 1;
         }
         let mut run = LEAF_PAGES - page % LEAF_PAGES;
         if run < far {
-            let same = table[place + 1..].iter().take_while(|next| **next == middle).count();
+            let same = table[place + 1..].iter().take_while(|next| **next == leaf).count();
             run += same as u64 * LEAF_PAGES;
         }
-        (Entry::of(middle), run)
+        run.min(far)
     }
 
-    /// The entry of a page, made if there is none.
-    pub(super) fn entry(&mut self, page: u64) -> &mut Entry {
+    /// Something is going to be said of this page soon: memory is slow, and other work can be done until then.
+    #[inline]
+    pub(super) fn approach(&self, page: u64) {
+        std::hint::black_box(self.look(page));
+    }
+
+    /// Says what a page holds from now on; what it held.
+    #[inline]
+    pub(super) fn replace(&mut self, page: u64, tag: Tag) -> Tag {
         let leaf = self.leaf(page);
-        &mut self.leaves[leaf][(page % LEAF_PAGES) as usize]
+        let entry = &mut self.leaves.get_mut(leaf).0[(page % LEAF_PAGES) as usize];
+        std::mem::replace(entry, tag.into()).tag()
     }
 
+    #[inline]
     fn middle(&mut self, root: usize) -> u32 {
         if root >= self.roots.len() {
             self.roots.resize(root + 1, HOLE);
@@ -137,23 +209,25 @@ impl PageMap {
         number
     }
 
+    #[inline]
     fn leaf(&mut self, page: u64) -> u32 {
         let middle = self.middle((page / MIDDLE_PAGES) as usize);
-        let place = &mut self.middles[middle][(page % MIDDLE_PAGES / LEAF_PAGES) as usize];
-        if *place > ZEROES {
-            return *place - ZEROES;
+        let place = (page % MIDDLE_PAGES / LEAF_PAGES) as usize;
+        let reference = self.middles[middle][place];
+        if reference > ZEROES {
+            return reference - ZEROES - 1;
         }
-        let number = self.leaves.insert([Entry::of(*place); LEAF_PAGES as usize]);
-        *place = number + ZEROES;
+        let number = self.leaves.insert(reference);
+        self.middles[middle][place] = number + ZEROES + 1;
         number
     }
 
-    /// Makes all of these pages nothing, or zeroes, but those with a head. What they were goes to `dropped`.
+    /// Makes all of these pages nothing, or zeroes. What they were goes to `dropped`.
     pub(super) fn set_all(
         &mut self,
         pages: std::ops::Range<u64>,
         zeroes: bool,
-        dropped: &mut impl FnMut(Entry),
+        dropped: &mut impl FnMut(Tag),
     ) {
         let uniform = if zeroes { ZEROES } else { HOLE };
         let mut page = pages.start;
@@ -174,9 +248,9 @@ impl PageMap {
                 self.roots[root] = uniform;
             } else {
                 let middle = self.middle(root);
-                let is_uniform = self.set_below(middle, page..end, uniform, dropped);
-                if is_whole && is_uniform {
-                    self.middles.remove(middle);
+                self.set_below(middle, page..end, uniform, dropped);
+                if is_whole {
+                    self.middles.discard(middle);
                     self.roots[root] = uniform;
                 }
             }
@@ -184,15 +258,14 @@ impl PageMap {
         }
     }
 
-    /// Within one middle table; true if no leaf is left in what was covered.
+    /// Within one middle table.
     fn set_below(
         &mut self,
         middle: u32,
         pages: std::ops::Range<u64>,
         uniform: u32,
-        dropped: &mut impl FnMut(Entry),
-    ) -> bool {
-        let mut is_uniform = true;
+        dropped: &mut impl FnMut(Tag),
+    ) {
         let mut page = pages.start;
         while page < pages.end {
             let place = (page % MIDDLE_PAGES / LEAF_PAGES) as usize;
@@ -204,49 +277,16 @@ impl PageMap {
                 self.middles[middle][place] = uniform;
             } else {
                 let leaf = self.leaf(page);
-                let is_free = set_in_leaf(&mut self.leaves[leaf], page..end, uniform, dropped);
-                if is_whole && is_free {
+                let from = (page % LEAF_PAGES) as usize;
+                for entry in &mut self.leaves.get_mut(leaf).0[from..from + (end - page) as usize] {
+                    dropped(std::mem::replace(entry, Entry::of(uniform)).tag());
+                }
+                if is_whole {
                     self.leaves.remove(leaf);
                     self.middles[middle][place] = uniform;
-                } else {
-                    is_uniform = false;
                 }
             }
             page = end;
         }
-        is_uniform
     }
-
-    /// The pages of these that have a head.
-    pub(super) fn with_head(&self, pages: std::ops::Range<u64>) -> Vec<u64> {
-        let mut found = Vec::new();
-        let mut page = pages.start;
-        while page < pages.end {
-            let (entry, run) = self.look_far(page, pages.end - page);
-            if entry.head != 0 {
-                found.push(page);
-            }
-            page += run;
-        }
-        found
-    }
-}
-
-fn set_in_leaf(
-    leaf: &mut Leaf,
-    pages: std::ops::Range<u64>,
-    uniform: u32,
-    dropped: &mut impl FnMut(Entry),
-) -> bool {
-    let mut is_free = true;
-    for page in pages {
-        let entry = &mut leaf[(page % LEAF_PAGES) as usize];
-        if entry.head == 0 {
-            dropped(*entry);
-            *entry = Entry::of(uniform);
-        } else {
-            is_free = false;
-        }
-    }
-    is_free
 }

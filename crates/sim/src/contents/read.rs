@@ -107,6 +107,9 @@ impl Contents {
     /// As [`read`](Self::read), but for failures of the backing file that only reading it would show.
     pub fn probe(&self, range: LbaRange) -> Result<(), ReadError> {
         let mut outcome = Ok(());
+        if !self.has_unreadable {
+            return self.backing_failed().map_or(Ok(()), |error| Err(ReadError::Backing(error)));
+        }
         self.visit(range, &mut |page, part, _| {
             if part.what == What::Unreadable {
                 let lba = self.geometry.first_block(page) + u64::from(part.mask.trailing_zeros());
@@ -161,12 +164,15 @@ impl Contents {
         }
         let geometry = self.geometry;
         let pages = geometry.pages(range);
+        let crowded = self.window.heads.within(pages.clone());
+        let mut crowded = crowded.into_iter().peekable();
         let mut page = pages.start;
         while page < pages.end {
-            let (entry, run) = self.medium.map.look_far(page, pages.end - page);
-            let is_plain = entry.head == 0 || self.keeps_nothing || planted(Bug::ReadsMedium);
-            let run = self.plain_run(page, run.min(pages.end - page));
-            if run > 1 && is_plain {
+            let is_crowded = crowded.next_if_eq(&page).is_some();
+            let end = crowded.peek().map_or(pages.end, |next| *next);
+            let run = if is_crowded { 1 } else { self.medium.map.run(page, end - page) };
+            let run = self.plain_run(page, run);
+            if run > 1 {
                 let from = range.lba.0.max(geometry.first_block(page));
                 let to = range.end().0.min(geometry.first_block(page + run));
                 let blocks = LbaRange::new(Lba(from), to - from);
@@ -201,12 +207,12 @@ impl Contents {
 
     /// What is visible of the blocks in `wanted` of a page.
     pub(super) fn visible_parts(&self, page: u64, wanted: u8, found: &mut impl FnMut(Part)) {
-        let entry = self.medium.map.look(page);
-        if (entry.head == 0 && self.window.wide.is_empty()) || planted(Bug::ReadsMedium) {
+        let head = self.window.heads.get(page);
+        if (head == 0 && self.window.wide.is_empty()) || planted(Bug::ReadsMedium) {
             self.medium.parts(page, wanted, found);
             return;
         }
-        let winners = self.winners(page, entry.head, wanted);
+        let winners = self.winners(page, head, wanted);
         let mut left = wanted;
         while left != 0 {
             let winner = winners[left.trailing_zeros() as usize];

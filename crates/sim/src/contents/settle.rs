@@ -22,6 +22,12 @@ impl Contents {
     /// A command at risk is durable from now on.
     pub(super) fn make_durable(&mut self, number: u32) {
         self.window.take_from_risk(number);
+        self.be_durable(number);
+    }
+
+    /// A command that is not counted among those at risk is durable from now on.
+    #[inline]
+    pub(super) fn be_durable(&mut self, number: u32) {
         let pending = &mut self.window.pendings[number];
         pending.state.is_durable = true;
         let (state, range) = (pending.state, pending.range);
@@ -35,8 +41,9 @@ impl Contents {
     }
 
     /// Brings to the medium what of a page can be.
+    #[inline]
     pub(super) fn settle(&mut self, page: u64) {
-        let head = self.medium.map.entry(page).head;
+        let head = self.window.heads.get(page);
         let Some(node) = self.window.nodes.get(head).copied() else { return };
         if node.next != 0 || !self.window.wide.is_empty() {
             return self.settle_crowded(page, head);
@@ -47,12 +54,10 @@ impl Contents {
         }
         pending.live -= 1;
         let is_last = pending.live == 0;
-        let pending = *pending;
-        let part =
-            Part { what: self.what_in(&pending, page), slot: node.slot, mask: node.mask, gives_slot: true };
-        self.medium.map.entry(page).head = 0;
-        self.medium.store(page, part);
-        self.window.nodes.remove(head);
+        let what = pending.what.shifted(self.geometry.first_block(page).wrapping_sub(pending.range.lba.0));
+        self.window.heads.set(page, 0);
+        self.window.nodes.discard(head);
+        self.medium.store(page, Part { what, slot: node.slot, mask: node.mask, gives_slot: true });
         if is_last {
             self.window.forget(node.pending);
         }
@@ -69,7 +74,7 @@ impl Contents {
             let in_flight = versions.iter_mut().filter(|one| !one.pending.span.is_completed());
             in_flight.for_each(|one| one.mask = 0);
         }
-        self.medium.map.entry(page).head = 0;
+        self.window.heads.set(page, 0);
         let mut next = 0;
         for version in versions.into_iter().rev().filter(|version| version.node != 0) {
             self.store(page, &version);
@@ -82,7 +87,7 @@ impl Contents {
             node.next = next;
             next = version.node;
         }
-        self.medium.map.entry(page).head = next;
+        self.window.heads.set(page, next);
     }
 
     /// All that is over a page and not on the medium.

@@ -13,6 +13,7 @@ impl<T> Slab<T> {
     }
 
     /// Puts a thing somewhere.
+    #[inline]
     pub(super) fn insert(&mut self, thing: T) -> u32 {
         if let Some(number) = self.free.pop() {
             self.places[number as usize - 1] = Some(thing);
@@ -31,10 +32,23 @@ impl<T> Slab<T> {
         thing
     }
 
+    /// Takes it out; nobody wants it.
+    #[inline]
+    pub(super) fn discard(&mut self, number: u32) {
+        if let Some(place) = self.places.get_mut(number as usize - 1)
+            && place.is_some()
+        {
+            *place = None;
+            self.free.push(number);
+        }
+    }
+
+    #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&T> {
         self.places.get((number as usize).wrapping_sub(1))?.as_ref()
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.places.get_mut((number as usize).wrapping_sub(1))?.as_mut()
     }
@@ -59,12 +73,14 @@ impl<T> Slab<T> {
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, number: u32) -> &T {
         self.get(number).expect("a number of this slab")
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, number: u32) -> &mut T {
         self.get_mut(number).expect("a number of this slab")
     }

@@ -26,12 +26,12 @@ impl Contents {
     fn settle_wide(&mut self, number: u32) {
         let pending = self.window.pendings[number];
         self.window.wide.remove(pending.range, number);
-        let crowded = self.medium.store_run(pending.range, pending.what);
+        let crowded = self.window.heads.within(self.geometry.pages(pending.range));
+        self.medium.store_run(pending.range, pending.what, &crowded);
         // Where others are, it goes on as one of them, page by page.
         for page in &crowded {
             let mask = self.geometry.mask(*page, pending.range);
-            let entry = self.medium.map.entry(*page);
-            entry.head = self.window.nodes.insert(Node { next: entry.head, pending: number, slot: 0, mask });
+            self.window.link(*page, Node { next: 0, pending: number, slot: 0, mask });
         }
         let one = &mut self.window.pendings[number];
         one.state.is_wide = false;
@@ -50,7 +50,7 @@ impl Contents {
         if pending.state.is_wide {
             self.window.wide.remove(pending.range, number);
             self.window.forget(number);
-            for page in self.medium.map.with_head(self.geometry.pages(pending.range)) {
+            for page in self.window.heads.within(self.geometry.pages(pending.range)) {
                 self.settle(page);
             }
             return self.settle_stuck();
@@ -66,7 +66,7 @@ impl Contents {
 
     /// Takes the node of a command out of a page's chain.
     pub(super) fn unlink(&mut self, page: u64, pending: u32) {
-        let head = self.medium.map.entry(page).head;
+        let head = self.window.heads.get(page);
         let mut before = 0;
         let found = self.window.chain(head).find(|(number, node)| {
             let is_it = node.pending == pending;
@@ -77,7 +77,7 @@ impl Contents {
         });
         let Some((number, next)) = found.map(|(number, node)| (number, node.next)) else { return };
         if before == 0 {
-            self.medium.map.entry(page).head = next;
+            self.window.heads.set(page, next);
         } else {
             self.window.nodes[before].next = next;
         }

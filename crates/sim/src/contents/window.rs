@@ -2,19 +2,19 @@
 //! durable ones that something older could still be laid over.
 //!
 //! ```text
-//!   page entry ──head──► Node ──next──► Node ...      one node: the blocks of one command in this page
+//!   heads: page ───────► Node ──next──► Node ...      one node: the blocks of one command in this page
 //!                         │              │
 //!                         ▼              ▼
 //!                       Pending        Pending        one command
 //! ```
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 
 use plumb_block::LbaRange;
 
 use super::medium::What;
 use super::slab::Slab;
+use super::table::Table;
 use super::wide::Wide;
 use crate::command::CommandId;
 use crate::rules::{Moment, Span};
@@ -89,7 +89,10 @@ pub(super) struct InFlightFlush {
 pub(super) struct Window {
     pub(super) pendings: Slab<Pending>,
     pub(super) nodes: Slab<Node>,
-    pub(super) ids: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    /// By page: the newest of the parts of commands that touch it and may still change.
+    pub(super) heads: Table,
+    /// By the number that the drive gave it: the command.
+    pub(super) ids: Table,
     pub(super) wide: Wide,
     /// Durable ones of `wide` that wait for something older or in flight over them.
     pub(super) stuck: Vec<u32>,
@@ -111,7 +114,8 @@ impl Window {
         Self {
             pendings: Slab::new(),
             nodes: Slab::new(),
-            ids: HashMap::default(),
+            heads: Table::new(),
+            ids: Table::new(),
             wide: Wide::new(),
             stuck: Vec::new(),
             answered: VecDeque::new(),
@@ -123,10 +127,11 @@ impl Window {
         }
     }
 
-    /// Forgets all; the page map must have no heads.
+    /// Forgets all.
     pub(super) fn clear(&mut self) {
         self.pendings.clear();
         self.nodes.clear();
+        self.heads.clear();
         self.ids.clear();
         self.wide.clear();
         self.stuck.clear();
@@ -139,6 +144,7 @@ impl Window {
     }
 
     /// Notes that a command was answered and is not durable.
+    #[inline]
     pub(super) fn put_at_risk(&mut self, number: u32) {
         let pending = &self.pendings[number];
         self.at_risk += 1;
@@ -154,21 +160,32 @@ impl Window {
     }
 
     /// Notes that it is not at risk any more.
+    #[inline]
     pub(super) fn take_from_risk(&mut self, number: u32) {
         self.at_risk -= 1;
         self.at_risk_blocks -= self.pendings[number].range.nlb;
     }
 
     /// Forgets a command that has no nodes left.
+    #[inline]
     pub(super) fn forget(&mut self, number: u32) {
-        let Some(pending) = self.pendings.get(number).copied() else { return };
+        let Some(pending) = self.pendings.get(number) else { return };
+        let id = pending.id.0;
         if pending.is_at_risk() {
             self.take_from_risk(number);
         }
-        if self.ids.get(&pending.id.0) == Some(&number) {
-            self.ids.remove(&pending.id.0);
+        self.ids.unset(id, number);
+        self.pendings.discard(number);
+    }
+
+    /// Puts a node in front of those of its page.
+    #[inline]
+    pub(super) fn link(&mut self, page: u64, node: Node) {
+        let number = self.nodes.insert(node);
+        let next = self.heads.set(page, number);
+        if next != 0 {
+            self.nodes[number].next = next;
         }
-        self.pendings.remove(number);
     }
 
     /// The nodes from `head` on, with their numbers.
@@ -176,25 +193,5 @@ impl Window {
         let next = move |number: &u32| self.nodes.get(*number).map(|node| node.next);
         std::iter::successors((head != 0).then_some(head), next)
             .filter_map(|number| Some((number, self.nodes.get(number)?)))
-    }
-}
-
-/// Command numbers are counted up: a multiplication spreads them.
-#[derive(Debug, Default)]
-pub(super) struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
     }
 }

@@ -28,6 +28,7 @@ impl Counters {
     }
 
     /// A command of so many bytes was done, and took so long.
+    #[inline]
     pub(super) fn done(&mut self, op: Op, bytes: Bytes, took: Nanos) {
         let storage = &mut self.storage;
         match op {

@@ -77,22 +77,42 @@ impl InFlight {
         id
     }
 
+    /// The command of this number, if it is there and was not put aside.
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: CommandId) -> Option<&mut Pending> {
+        let place = id.0.checked_sub(self.first)?;
+        self.ring.get_mut(place as usize)?.as_mut()
+    }
+
     /// Takes out the command of this number, if it is still there.
+    #[inline]
     pub(super) fn take(&mut self, id: CommandId) -> Option<Pending> {
-        let taken = match id.0.checked_sub(self.first) {
-            Some(place) => self.ring.get_mut(place as usize).and_then(Option::take),
-            None => None,
+        let place = id.0.wrapping_sub(self.first) as usize;
+        let Some(taken) = self.ring.get_mut(place).and_then(Option::take) else {
+            return self.take_held(id);
         };
+        self.count -= 1;
+        if place == 0 {
+            self.drop_front();
+        }
+        Some(taken)
+    }
+
+    /// The ring begins with a command that is not answered.
+    #[inline]
+    fn drop_front(&mut self) {
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
             self.first += 1;
         }
-        let taken = taken.or_else(|| {
-            let place = self.held.iter().position(|(held, _)| *held == id)?;
-            Some(self.held.swap_remove(place).1)
-        });
-        self.count -= usize::from(taken.is_some());
-        taken
+    }
+
+    #[cold]
+    fn take_held(&mut self, id: CommandId) -> Option<Pending> {
+        self.drop_front();
+        let place = self.held.iter().position(|(held, _)| *held == id)?;
+        self.count -= 1;
+        Some(self.held.swap_remove(place).1)
     }
 
     /// Puts a command aside that is not going to be answered by itself.

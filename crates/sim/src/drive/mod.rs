@@ -38,11 +38,12 @@ use crate::command::CommandId;
 use crate::contents::{Backing, Contents, CutReport, Shape};
 use crate::cut::Armed;
 use crate::fault::Fault;
-use crate::model::{Behaviour, Model, Wce};
+use crate::model::{Behaviour, Kind, Model, Wce};
 use crate::timing::{Event, Timing};
 
 pub use counters::Counters;
 use in_flight::InFlight;
+pub(crate) use serve::MOMENTS_MAX;
 
 /// Which queue a command came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +87,10 @@ pub struct Drive {
     wce: Option<bool>,
     latch: Option<Latch>,
     ports: Vec<Port>,
+    /// Completions that wait in ports.
+    ready: usize,
+    /// Nothing happens before this time unless somebody asks for something; zero if that is not known.
+    quiet_until: Nanos,
     in_flight: InFlight,
     /// Answers that come from the drive's front rather than from its timing: when, and to which command.
     later: BinaryHeap<Reverse<(Nanos, CommandId)>>,
@@ -111,7 +116,7 @@ impl Drive {
         let info = model.geometry.device_info(&model.name, size, VolatileCache::None);
         let shape = Shape { logical_block: info.logical_block, blocks: info.blocks() };
         let promise = power::promise(&model.behaviour, &info, wce);
-        let contents = Contents::new(shape, promise, options.backing)?;
+        let contents = Contents::new(shape, promise, backing(model, options.backing))?;
         let mut faults = model.faults.clone();
         faults.extend(options.faults);
         let mut drive = Self {
@@ -120,7 +125,7 @@ impl Drive {
             behaviour: model.behaviour.clone(),
             info,
             timing: model.timing(size, options.seed),
-            contents,
+            contents: contents.with_seed(options.seed),
             chance: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             faults,
             armed: None,
@@ -128,6 +133,8 @@ impl Drive {
             wce,
             latch: None,
             ports: Vec::new(),
+            ready: 0,
+            quiet_until: Nanos::ZERO,
             in_flight: InFlight::default(),
             later: BinaryHeap::new(),
             deadlines: BinaryHeap::new(),
@@ -224,6 +231,7 @@ impl Drive {
         self.in_flight.orphan(port);
         let port = &mut self.ports[port.0 as usize];
         port.is_open = false;
+        self.ready -= port.ready.len();
         port.ready.clear();
     }
 
@@ -231,7 +239,10 @@ impl Drive {
     pub fn take_ready(&mut self, port: PortNumber, completions: &mut Vec<Completion>) -> usize {
         let ready = &mut self.ports[port.0 as usize].ready;
         let count = ready.len();
-        completions.append(ready);
+        if count > 0 {
+            completions.append(ready);
+            self.ready -= count;
+        }
         count
     }
 
@@ -243,24 +254,38 @@ impl Drive {
 
     /// When something happens next by itself.
     pub fn next_event(&self) -> Option<Nanos> {
+        let timing = self.timing.next_event();
+        let is_timing_alone = self.later.is_empty() && self.deadlines.is_empty() && self.armed.is_none();
+        if is_timing_alone {
+            return timing;
+        }
         let first = |heap: &BinaryHeap<Reverse<(Nanos, CommandId)>>| heap.peek().map(|Reverse((at, _))| *at);
         let armed = self.armed.as_ref().and_then(|armed| armed.due);
-        [self.timing.next_event(), first(&self.later), first(&self.deadlines), armed]
-            .into_iter()
-            .flatten()
-            .min()
+        [timing, first(&self.later), first(&self.deadlines), armed].into_iter().flatten().min()
     }
 
+    /// Whether a port has something to take.
+    pub(crate) const fn has_ready(&self) -> bool {
+        self.ready > 0
+    }
+
+    #[inline]
     fn complete(&mut self, port: PortNumber, completion: Completion) {
         let port = &mut self.ports[port.0 as usize];
         if port.is_open {
             port.ready.push(completion);
+            self.ready += 1;
         }
     }
 
     fn latch(&mut self, errno: Errno, at: Nanos) {
         self.latch.get_or_insert(Latch { errno, at });
     }
+}
+
+/// A drive that drops what is written has nothing to keep it in.
+fn backing(model: &Model, wanted: Backing) -> Backing {
+    if model.kind == Kind::Null { Backing::Nothing } else { wanted }
 }
 
 impl std::fmt::Debug for Drive {

@@ -26,6 +26,7 @@ pub(super) fn promise(behaviour: &Behaviour, info: &DeviceInfo, wce: Option<bool
 impl Drive {
     /// Cuts the power when `when` says, instead of any cut asked for before.
     pub fn cut_when(&mut self, now: Nanos, when: CutWhen) {
+        self.quiet_until = Nanos::ZERO;
         self.armed = Armed::new(when);
         if when == CutWhen::Now {
             self.cut_power(now);
@@ -34,6 +35,7 @@ impl Drive {
 
     /// Cuts the power now. Everything in flight ends as power lost.
     pub fn cut_power(&mut self, now: Nanos) {
+        self.quiet_until = Nanos::ZERO;
         self.armed = None;
         if !self.is_powered {
             return;
@@ -53,6 +55,7 @@ impl Drive {
 
     /// Turns the power on again: the drive has what survived, and has forgotten that a flush failed.
     pub fn power_on(&mut self, now: Nanos) {
+        self.quiet_until = Nanos::ZERO;
         if self.is_powered {
             return;
         }
@@ -70,6 +73,7 @@ impl Drive {
     /// [`Unsupported`](ErrorKind::Unsupported) where there is no write cache to switch; if reading back shows that the
     /// command changed nothing; if there is no power.
     pub fn set_wce(&mut self, now: Nanos, enabled: bool) -> Result<()> {
+        self.quiet_until = Nanos::ZERO;
         let failed = |kind| Error::new(kind, "switch the write cache of", self.name.clone());
         if !self.is_powered {
             return Err(failed(ErrorKind::PowerLost));

@@ -10,16 +10,50 @@ use crate::command::CommandId;
 use crate::cut::Edge;
 use crate::timing::Event;
 
+/// How many moments of its own doing a drive passes at most before whoever moves the clock hears of it.
+pub(crate) const MOMENTS_MAX: u32 = 1 << 16;
+
 impl Drive {
     /// Lets everything happen that is due at `now`, a power cut included.
     pub fn advance(&mut self, now: Nanos) {
-        while let Some(at) = self.next_event().filter(|at| *at <= now) {
-            self.advance_timing(at);
-            self.answer_later(at);
-            self.expire(at);
-            if self.armed.as_ref().and_then(|armed| armed.due).is_some_and(|due| due <= at) {
-                self.cut_power(at);
+        if now < self.quiet_until {
+            return;
+        }
+        let mut next = self.next_event();
+        while let Some(at) = next.filter(|at| *at <= now) {
+            self.happen(at);
+            next = self.next_event();
+        }
+        self.quiet_until = next.unwrap_or(Nanos(u64::MAX));
+    }
+
+    /// Lets things happen up to `deadline`, but only until a port has something to take. The time at which the last of
+    /// them happened; `None` if nothing did.
+    pub(crate) fn run_to_answer(&mut self, deadline: Nanos) -> Option<Nanos> {
+        let mut reached = None;
+        for _ in 0..MOMENTS_MAX {
+            let Some(at) = self.next_event().filter(|at| *at <= deadline) else { break };
+            self.happen(at);
+            reached = Some(at);
+            if self.has_ready() {
+                break;
             }
+        }
+        self.quiet_until = Nanos::ZERO;
+        reached
+    }
+
+    /// Lets everything happen that is due at `at`, which is when something is.
+    fn happen(&mut self, at: Nanos) {
+        self.advance_timing(at);
+        if !self.later.is_empty() {
+            self.answer_later(at);
+        }
+        if !self.deadlines.is_empty() {
+            self.expire(at);
+        }
+        if self.armed.as_ref().and_then(|armed| armed.due).is_some_and(|due| due <= at) {
+            self.cut_power(at);
         }
     }
 
@@ -62,6 +96,37 @@ impl Drive {
 
     /// The timing is done with a command: it becomes visible and is answered, or suffers its fault.
     pub(super) fn finish(&mut self, id: CommandId, at: Nanos) {
+        if !self.finish_plainly(id, at) {
+            self.finish_with_care(id, at);
+        }
+    }
+
+    /// As most commands end: nothing is the matter, and it stays where it is until it is answered. False if there is
+    /// more to it, and nothing was done.
+    #[inline]
+    fn finish_plainly(&mut self, id: CommandId, at: Nanos) -> bool {
+        let Some(pending) = self.in_flight.get_mut(id) else { return false };
+        if self.armed.is_some() || pending.fate != Fate::Done {
+            return false;
+        }
+        let is_done = match pending.op {
+            Op::Read => match &mut pending.payload {
+                Payload::Into(buffer) => self.contents.read(pending.range, buffer).is_ok(),
+                _ => self.contents.probe(pending.range).is_ok(),
+            },
+            Op::Write { fua: false } | Op::WriteZeroes { fua: false, .. } | Op::Discard => {
+                self.contents.complete(id).is_ok()
+            }
+            Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. } => false,
+        };
+        if is_done && let Some(pending) = self.in_flight.take(id) {
+            self.answer(pending, Outcome::Done, at);
+        }
+        is_done
+    }
+
+    /// The faults, the cuts, the flushes, and what failed.
+    fn finish_with_care(&mut self, id: CommandId, at: Nanos) {
         let Some(mut pending) = self.in_flight.take(id) else { return };
         match pending.fate {
             Fate::Timeout => return self.in_flight.hold(id, pending),
@@ -143,6 +208,7 @@ impl Drive {
         }
     }
 
+    #[inline]
     pub(super) fn answer(&mut self, pending: Pending, outcome: Outcome, at: Nanos) {
         if outcome.is_done() {
             self.count(&pending, at);
@@ -156,6 +222,7 @@ impl Drive {
         }
     }
 
+    #[inline]
     fn count(&mut self, pending: &Pending, at: Nanos) {
         let took = at.since(pending.submitted_at);
         match pending.op {
@@ -169,6 +236,7 @@ impl Drive {
 
     /// Answers what a fault has left unanswered, as done.
     pub fn release_held(&mut self, now: Nanos) {
+        self.quiet_until = Nanos::ZERO;
         for id in self.in_flight.held() {
             if let Some(mut pending) = self.in_flight.take(id) {
                 pending.fate = Fate::Done;

@@ -15,6 +15,7 @@ use crate::model::IgnoresFlush;
 impl Drive {
     /// Takes a request from `port` at `now`. It completes at the port, at once if it cannot be done.
     pub fn submit(&mut self, now: Nanos, port: PortNumber, request: Request) {
+        self.quiet_until = Nanos::ZERO;
         if let Some(outcome) = self.refusal(&request) {
             let Request { tag, payload, .. } = request;
             self.complete(port, Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
@@ -45,6 +46,7 @@ impl Drive {
     }
 
     /// Why a request is answered at once, if it is.
+    #[inline]
     fn refusal(&self, request: &Request) -> Option<Outcome> {
         if !self.is_powered {
             return Some(Outcome::PowerLost);
@@ -87,7 +89,11 @@ impl Drive {
         }
     }
 
+    #[inline]
     fn draw_fate(&mut self, op: Op, range: LbaRange) -> Fate {
+        if self.faults.is_empty() {
+            return Fate::Done;
+        }
         let chance = &mut self.chance;
         // Every fault counts every command, whichever strikes.
         let mut fate = Fate::Done;
@@ -102,6 +108,7 @@ impl Drive {
     }
 
     /// Hands a command to contents and timing, or keeps a flush from them that is not to be done.
+    #[inline]
     pub(super) fn start(&mut self, now: Nanos, id: CommandId, op: Op, range: LbaRange, payload: &Payload) {
         let inner = self.inner(op);
         if inner == Op::Flush && self.skips_flush() {

@@ -133,7 +133,9 @@ impl<'a> Maker<'a> {
 
     fn job(&self, names: &[String], clone: u32, sharing: u32, seed: u64) -> Result<Job, Error> {
         let (options, rw) = (self.options, &self.rw);
-        let extent = self.one_pass(targets::extent(options, names, clone, self.surroundings)?);
+        let workload = &self.base.workload;
+        let block = Some(workload.block_max()).filter(|block| workload.block_min() == *block);
+        let extent = self.one_pass(targets::extent(options, names, clone, block, self.surroundings)?);
         let verify = content::verify(options, rw, sharing > 1)?;
         if names.len() > 1 && self.base.workload.durability.flush_every.is_some() {
             options.note(

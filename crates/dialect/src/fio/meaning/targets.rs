@@ -100,11 +100,12 @@ pub(super) struct Extent {
     pub(super) goes_on: bool,
 }
 
-/// The part of each of `files` that clone number `clone` touches.
+/// The part of each of `files` that clone number `clone` touches, in operations of `block` if all are of one length.
 pub(super) fn extent(
     options: &Options<'_>,
     files: &[String],
     clone: u32,
+    block: Option<Bytes>,
     surroundings: &Surroundings<'_>,
 ) -> Result<Extent, Error> {
     let count = files.len().max(1) as u64;
@@ -136,7 +137,8 @@ pub(super) fn extent(
         Some(Size::Percent(percent)) => {
             length.or(left).map(|length| (length as f64 * percent / 100.0) as u64)
         }
-        None => size.or(left),
+        // What is left over after the last whole block is not touched.
+        None => size.or(left).map(|bytes| block.map_or(bytes, |block| Bytes(bytes).round_down(block).0)),
     };
     let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
     let end = length.map(|length| offset.saturating_add(length));

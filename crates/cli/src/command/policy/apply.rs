@@ -1,0 +1,128 @@
+//! `plumb policy apply`: a plan, carried out.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::RealClock;
+use plumb_policy::apply::{Report, apply_in, resume_in};
+use plumb_policy::error::PolicyError;
+use plumb_policy::journal::JournalError;
+use plumb_policy::observe::{LightLoad as _, Observation, SwitchRecorder};
+use plumb_policy::plan::{self, Plan, PlanError};
+use serde::Serialize;
+
+use super::here::{Here, of_kind, refusal};
+use super::observe::{FsyncWriter, journal_snapshot};
+use super::progress::Narrator;
+use super::{print_json, text};
+use crate::arguments::policy::{ApplyArguments, Carrying};
+use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal};
+
+/// What is applied.
+pub(super) enum Job<'a> {
+    /// A plan, from its beginning.
+    New(&'a Plan),
+    /// A journal, from where it was cut off.
+    Resumed { journal: &'a Path, plan: &'a Plan },
+}
+
+/// What became of it, for programs.
+#[derive(Serialize)]
+struct Document {
+    #[serde(flatten)]
+    report: Report,
+    observation: Option<Observation>,
+}
+
+pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
+    let here = Here::new(&arguments.claims)?;
+    here.need_root("change the write cache of a disk")?;
+    let stop = stop::on_signals()?;
+    match (&arguments.resume, &arguments.plan) {
+        (Some(journal), _) => {
+            let plan = journal_snapshot(journal)?.plan;
+            carry_out(&here, &Job::Resumed { journal, plan: &plan }, &arguments.carrying, &stop)
+        }
+        (None, Some(path)) => {
+            let plan = plan::load(path).map_err(|error| refusal(error.into()))?;
+            if plan.changes.is_empty() && !plan.refused.is_empty() {
+                return Err(all_refused(&plan));
+            }
+            carry_out(&here, &Job::New(&plan), &arguments.carrying, &stop)
+        }
+        (None, None) => Err(Refusal::new(Exit::Usage, "neither a plan nor a journal is named").into()),
+    }
+}
+
+fn all_refused(plan: &Plan) -> anyhow::Error {
+    let each = plan.refused.iter().map(|disk| format!("\n  {}: {}; {}", disk.name, disk.reason, disk.remedy));
+    let message = format!("the plan changes nothing: every disk of it was refused{}", each.collect::<String>());
+    Refusal::new(Exit::Refused, message).into()
+}
+
+/// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing else.
+pub(super) fn carry_out(
+    here: &Here,
+    job: &Job<'_>,
+    carrying: &Carrying,
+    stop: &AtomicBool,
+) -> anyhow::Result<Exit> {
+    let plan = match job {
+        Job::New(plan) | Job::Resumed { plan, .. } => *plan,
+    };
+    // A plan that will be refused is not to cost the disk a load.
+    if plan.hash_now().unwrap_or_default() != plan.hash {
+        let (found, written) = (plan.hash_now().unwrap_or_default(), plan.hash.clone());
+        return Err(refusal(PolicyError::Plan(PlanError::Altered { found, written })));
+    }
+    let clock = RealClock::start();
+    let load = match &carrying.observe {
+        Some(file) => Some(FsyncWriter::start(here, plan, file, clock)?),
+        None => None,
+    };
+    let narrator = Narrator::on_stderr();
+    let switches = SwitchRecorder::new(&clock, &narrator);
+    let session = here.session(stop, &switches);
+    let ended = match job {
+        Job::New(plan) => apply_in(&session, plan, &carrying.journal),
+        Job::Resumed { journal, .. } => resume_in(&session, journal),
+    };
+    narrator.end();
+    let samples = load.map(|load| Box::new(load).stop());
+    let switches = switches.into_switches();
+    let observation = samples.map(|samples| Observation::of(&samples, &switches));
+    let report = ended.map_err(|error| refused_or_failed(error, carrying))?;
+    tell(report, observation, carrying.json)
+}
+
+fn tell(report: Report, observation: Option<Observation>, json: bool) -> anyhow::Result<Exit> {
+    let exit = report.error_kind().map_or(Exit::Done, of_kind);
+    if json {
+        let go_on = report.go_on.clone();
+        print_json(&Document { report, observation })?;
+        if let Some(go_on) = go_on {
+            terminal::say(&format!("plumb: {go_on}"));
+        }
+        return Ok(exit);
+    }
+    let style = terminal::style();
+    let mut page = text::report::of(&report, style);
+    if let Some(observation) = &observation {
+        page += &text::report::observation(observation, style);
+    }
+    terminal::print(&page)?;
+    Ok(exit)
+}
+
+/// Where the journal cannot be kept nothing is changed: the first write to it comes before the first change.
+fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
+    match error {
+        PolicyError::Journal(JournalError::Io { operation: "make", .. }) => {
+            let place = carrying.journal.display();
+            let message = format!("{:#}; nothing was changed: name another place than {place} with --journal", anyhow::Error::new(error));
+            Refusal::new(Exit::Failed, message).into()
+        }
+        error => refusal(error),
+    }
+}

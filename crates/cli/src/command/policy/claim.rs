@@ -1,0 +1,88 @@
+//! `plumb policy claim`: an administrator's word that a cache survives a power cut.
+
+use std::path::Path;
+
+use plumb_policy::claims::{self, Claim, Claims, RecordError};
+use plumb_policy::device::claims::PLACE;
+use serde::Serialize;
+
+use super::here::{Here, refusal, refused_disk};
+use super::print_json;
+use crate::arguments::policy::ClaimArguments;
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    file: &'a Path,
+    identity: &'a str,
+    /// What was recorded; null if words were taken back.
+    claim: Option<&'a Claim>,
+    withdrawn: usize,
+}
+
+const SCHEMA: &str = "plumb/policy-claim/1";
+
+pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
+    let mut here = Here::new(&arguments.claims)?;
+    let file = arguments.claims.path.as_path();
+    if file == Path::new(PLACE) {
+        here.need_root("give a word for this machine")?;
+    }
+    if arguments.withdraw {
+        return withdraw(&here, arguments, file);
+    }
+    let view = here.disk(&arguments.device)?;
+    if let Some(refused) = view.refusal.as_ref().filter(|_| here.is_root) {
+        return Err(refused_disk(&view.name, refused));
+    }
+    let claim = claim(arguments, view.identity.clone().unwrap_or_default())?;
+    claims::record(file, &claim, here.now).map_err(|error| refusal(error.into()))?;
+    if arguments.json {
+        let identity = &claim.identity;
+        print_json(&Document { schema: SCHEMA, file, identity, claim: Some(&claim), withdrawn: 0 })?;
+    } else {
+        let file = file.display();
+        terminal::print(&format!(
+            "{}: by the word of {} its cache survives a power cut, until {} ({file})\n\
+             `plumb policy plan protected {}` shows what would be changed by it.\n",
+            view.name, claim.who, claim.until, view.name
+        ))?;
+    }
+    here.claims = Claims::load(file).map_err(|error| refusal(RecordError::from(error).into()))?;
+    let view = here.disk(&arguments.device)?;
+    if let Err(reason) = claims::protection(&view, &here.claims, here.now) {
+        terminal::say(&format!("plumb: it is recorded, but {reason}"));
+        return Ok(Exit::Finding);
+    }
+    Ok(Exit::Done)
+}
+
+fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> {
+    let (Some(who), Some(until), Some(reason)) = (&arguments.by, arguments.until, &arguments.reason) else {
+        return Err(Refusal::new(Exit::Usage, "a claim needs --by, --until and --reason").into());
+    };
+    for (option, text) in [("--by", who), ("--reason", reason)] {
+        if text.trim().is_empty() {
+            return Err(Refusal::new(Exit::Usage, format!("{option} is empty: a claim says who and why")).into());
+        }
+    }
+    Ok(Claim { identity, who: who.clone(), until, reason: reason.clone() })
+}
+
+fn withdraw(here: &Here, arguments: &ClaimArguments, file: &Path) -> anyhow::Result<Exit> {
+    let known = here.reader().one(&arguments.device).ok().and_then(|view| view.identity);
+    let identity = known.unwrap_or_else(|| arguments.device.clone());
+    let withdrawn = claims::withdraw(file, &identity).map_err(|error| refusal(error.into()))?;
+    if withdrawn == 0 {
+        let message = format!("{} holds no claim for {identity}: nothing was taken back", file.display());
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
+    if arguments.json {
+        print_json(&Document { schema: SCHEMA, file, identity: &identity, claim: None, withdrawn })?;
+    } else {
+        terminal::print(&format!("{identity}: taken back ({})\n", file.display()))?;
+    }
+    Ok(Exit::Done)
+}

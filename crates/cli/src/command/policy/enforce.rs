@@ -1,0 +1,167 @@
+//! `plumb policy enforce`: every disk is brought to what is wished for it. What the udev rule and the units call.
+//!
+//! What a drive keeps by itself is witnessed before anything is mended, so that "proven" means that the drive kept it;
+//! what is set at every start is witnessed afterwards. A disk that has just appeared is only mended: the unit at boot does
+//! the witnessing, alone.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plumb_policy::apply::{Report, apply_in};
+use plumb_policy::error::PolicyError;
+use plumb_policy::journal::JournalError;
+use plumb_policy::persist::{Ledger, Means, Wish, load_wishes};
+use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+use plumb_policy::state::State;
+use plumb_policy::waves::WAVE_SIZE;
+use serde::Serialize;
+
+use super::here::{Here, of_kind, refusal};
+use super::persist::witness;
+use super::progress::Narrator;
+use super::{print_json, text};
+use crate::arguments::policy::EnforceArguments;
+use crate::exit::Exit;
+use crate::{stop, terminal};
+
+/// Disks that appear together are mended one after the other; udev waits for three minutes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Serialize, Default)]
+struct Document {
+    schema: &'static str,
+    /// Those for which something is wished.
+    disks: usize,
+    /// Identities for which something is wished, and which are not here.
+    absent: Vec<String>,
+    plans: Vec<Plan>,
+    reports: Vec<Report>,
+}
+
+pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
+    let here = Here::new(&arguments.claims)?;
+    here.need_root("change the write cache of a disk")?;
+    let stop = stop::on_signals()?;
+    let wishes = load_wishes(&arguments.from).map_err(|error| refusal(PolicyError::Persist(error)))?;
+    let mut done = Document { schema: "plumb/policy-enforce/1", ..Document::default() };
+    let present = present(&here, wishes, arguments, &mut done);
+    let mut ledger = match arguments.udev {
+        None => Some(Ledger::load(&arguments.ledger).map_err(|error| refusal(PolicyError::Persist(error)))?),
+        Some(_) => None,
+    };
+    let mut news = ledger.as_mut().is_some_and(|ledger| note(&here, ledger, &present, Means::InTheDrive));
+    let mut exit = Exit::Done;
+    for state in [State::Off, State::On, State::Protected] {
+        for means in [Means::InTheDrive, Means::AtEveryStart] {
+            let named = present.iter().filter(|(wish, _)| wish.state == state && wish.means == means);
+            let names: Vec<String> = named.map(|(_, name)| name.clone()).collect();
+            if !names.is_empty() {
+                let save = means == Means::InTheDrive;
+                exit = exit.and(bring(&here, names, (state, save), arguments, &stop, &mut done)?);
+            }
+        }
+    }
+    news |= ledger.as_mut().is_some_and(|ledger| note(&here, ledger, &present, Means::AtEveryStart));
+    if let Some(ledger) = ledger.filter(|_| news) {
+        ledger.save(&arguments.ledger).map_err(|error| refusal(PolicyError::Persist(error)))?;
+    }
+    tell(&done, arguments.json)?;
+    Ok(exit)
+}
+
+/// The wishes for disks that are here, with the names that these have now.
+fn present(here: &Here, wishes: Vec<Wish>, arguments: &EnforceArguments, done: &mut Document) -> Vec<(Wish, String)> {
+    let reader = here.reader();
+    let mut present = Vec::new();
+    for wish in wishes {
+        let found = match &arguments.udev {
+            Some(name) => reader.disk(name).filter(|disk| disk.identity == wish.identity),
+            None => reader.find(&wish.identity),
+        };
+        match found {
+            Some(disk) => present.push((wish, disk.name)),
+            None if arguments.udev.is_none() => done.absent.push(wish.identity),
+            None => {}
+        }
+    }
+    done.disks = present.len();
+    present
+}
+
+fn note(here: &Here, ledger: &mut Ledger, present: &[(Wish, String)], means: Means) -> bool {
+    let reader = here.reader();
+    let mut news = false;
+    for (wish, _) in present.iter().filter(|(wish, _)| wish.means == means) {
+        news |= witness(here, &reader, ledger, &wish.identity);
+    }
+    news
+}
+
+/// Brings these disks to a state, and says how it ended.
+fn bring(
+    here: &Here,
+    names: Vec<String>,
+    (state, save): (State, bool),
+    arguments: &EnforceArguments,
+    stop: &AtomicBool,
+    done: &mut Document,
+) -> anyhow::Result<Exit> {
+    let ask = Ask {
+        asked: Asked::from(state),
+        save,
+        wanted: Wanted::Named(names),
+        filter: None,
+        wave_size: WAVE_SIZE,
+        claims: &here.claims,
+        now: here.now,
+    };
+    let plan = plan::make(&*here.gateway, &ask)?;
+    let mut exit = super::plan::exit_of(&plan);
+    if !plan.changes.is_empty() {
+        let report = apply(here, &plan, arguments, stop)?;
+        exit = exit.and(report.error_kind().map_or(Exit::Done, of_kind));
+        done.reports.push(report);
+    }
+    done.plans.push(plan);
+    Ok(exit)
+}
+
+/// Applies, and waits for others that do.
+fn apply(here: &Here, plan: &Plan, arguments: &EnforceArguments, stop: &AtomicBool) -> anyhow::Result<Report> {
+    let narrator = Narrator::on_stderr();
+    let begun = Instant::now();
+    loop {
+        match apply_in(&here.session(stop, &narrator), plan, &arguments.journal) {
+            Err(PolicyError::Journal(JournalError::Busy { .. }))
+                if begun.elapsed() < PATIENCE && !stop.load(Ordering::Relaxed) =>
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            ended => {
+                narrator.end();
+                return ended.map_err(refusal);
+            }
+        }
+    }
+}
+
+fn tell(done: &Document, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print_json(done);
+    }
+    let style = terminal::style();
+    let mut page = String::new();
+    for plan in done.plans.iter().filter(|plan| !plan.refused.is_empty()) {
+        page += &text::plan::refused(plan, style);
+    }
+    for report in &done.reports {
+        page += &text::report::of(report, style);
+    }
+    for identity in &done.absent {
+        page += &format!("{identity} is not here\n");
+    }
+    if done.reports.is_empty() {
+        page += &format!("{} disks for which something is wished are here; none was changed.\n", done.disks);
+    }
+    terminal::print(&page)
+}

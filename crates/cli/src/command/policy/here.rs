@@ -1,0 +1,114 @@
+//! The machine that a command is about: its gateway, the words of its administrators, the time, and who asks.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use jiff::Timestamp;
+use plumb_policy::apply::{Progress, Session};
+use plumb_policy::claims::{Claims, RecordError};
+use plumb_policy::device::Reader;
+use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::gateway::{Gateway, LiveGateway};
+use plumb_policy::plan::PlanError;
+use plumb_policy::select::Selection;
+use plumb_policy::view::{DeviceView, PolicyDocument, Refusal as Refused};
+
+use crate::arguments::policy::{Chosen, ClaimsFile};
+use crate::exit::{Exit, Refusal};
+
+/// A machine, at a moment.
+pub(super) struct Here {
+    pub(super) gateway: Arc<dyn Gateway>,
+    pub(super) claims: Claims,
+    pub(super) now: Timestamp,
+    pub(super) is_root: bool,
+}
+
+impl Here {
+    /// This machine, now.
+    pub(super) fn new(claims: &ClaimsFile) -> anyhow::Result<Self> {
+        let claims = Claims::load(&claims.path).map_err(|error| refusal(RecordError::from(error).into()))?;
+        let is_root = rustix::process::geteuid().is_root();
+        Ok(Self { gateway: Arc::new(LiveGateway::new()), claims, now: Timestamp::now(), is_root })
+    }
+
+    /// Refuses everybody but root, before anything is touched.
+    pub(super) fn need_root(&self, what: &str) -> anyhow::Result<()> {
+        if self.is_root {
+            return Ok(());
+        }
+        let message = format!("only root may {what}; nothing was done: run it again as root");
+        Err(Refusal::new(Exit::Refused, message).into())
+    }
+
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader::new(&*self.gateway, &self.claims, self.now)
+    }
+
+    pub(super) fn session<'a>(&'a self, stop: &'a AtomicBool, progress: &'a dyn Progress) -> Session<'a> {
+        Session { gateway: &*self.gateway, claims: &self.claims, now: self.now, stop, progress }
+    }
+
+    /// The disks that were chosen, all where none was named.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood.
+    pub(super) fn document(&self, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
+        let filter = filter(chosen)?;
+        let reader = self.reader();
+        let mut document = if chosen.devices.is_empty() {
+            reader.all()
+        } else {
+            reader.named(&chosen.devices).map_err(|unknown| Refusal::because(Exit::Usage, unknown))?
+        };
+        document.devices.retain(|view| filter.as_ref().is_none_or(|filter| filter.chooses(view)));
+        Ok(document)
+    }
+
+    /// The disk of this name; what is no disk, or none that plumb could tell again, is refused.
+    ///
+    /// # Errors
+    /// [`Exit::Refused`] with the reason and the remedy.
+    pub(super) fn disk(&self, name: &str) -> anyhow::Result<DeviceView> {
+        let unknown = |error| Refusal::because(Exit::Refused, error);
+        let view = self.reader().one(name).map_err(unknown)?;
+        match (&view.identity, &view.refusal) {
+            (None, Some(refused)) => Err(refused_disk(name, refused)),
+            (None, None) => {
+                let reason = format!("{name} has no WWN and no serial number by which it could be known again");
+                Err(Refusal::new(Exit::Refused, reason).into())
+            }
+            (Some(_), _) => Ok(view),
+        }
+    }
+}
+
+/// The expression of `--where`.
+pub(super) fn filter(chosen: &Chosen) -> anyhow::Result<Option<Selection>> {
+    let parsed = chosen.filter.as_deref().map(Selection::parse).transpose();
+    parsed.map_err(|error| refusal(PolicyError::Select(error)))
+}
+
+/// A disk that is refused, with what to do.
+pub(super) fn refused_disk(name: &str, refused: &Refused) -> anyhow::Error {
+    Refusal::new(Exit::Refused, format!("{name} is refused: {}; {}", refused.reason, refused.remedy)).into()
+}
+
+/// The exit code of an error of the library, and what it says.
+pub(super) fn refusal(error: PolicyError) -> anyhow::Error {
+    let exit = match &error {
+        // A plan that is not there was not typed right.
+        PolicyError::Plan(PlanError::Io { operation: "read", .. }) => Exit::Usage,
+        error => of_kind(error.kind()),
+    };
+    Refusal::because(exit, error).into()
+}
+
+/// The exit code of a kind of error.
+pub(super) const fn of_kind(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::Usage => Exit::Usage,
+        ErrorKind::Refused => Exit::Refused,
+        ErrorKind::Failed => Exit::Failed,
+    }
+}

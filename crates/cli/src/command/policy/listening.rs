@@ -1,0 +1,110 @@
+//! A gateway that notes what drives are asked and what they answer: for `show --explain`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plumb_block::Nanos;
+use plumb_linux::probe::{Probe, ProbedDevice, Reply, Request};
+use plumb_linux::tree::Tree;
+use plumb_policy::gateway::{Change, Disk, Gateway, GatewayError, Query};
+
+/// A question and its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// The disk's name.
+    pub(super) disk: String,
+    /// What was asked.
+    pub(super) question: String,
+    /// The bytes of the answer, or why there is none.
+    pub(super) answer: Result<Vec<u8>, String>,
+}
+
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Heard>>>);
+
+impl Notes {
+    /// The survey and the reading of a drive ask the same: each question is noted once.
+    fn note(&self, heard: Heard) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&heard) {
+            notes.push(heard);
+        }
+    }
+}
+
+/// Passes everything on, and notes it.
+pub(super) struct Listening {
+    inner: Arc<dyn Gateway>,
+    probe: ListeningProbe,
+    notes: Notes,
+}
+
+struct ListeningProbe {
+    inner: Arc<dyn Gateway>,
+    notes: Notes,
+}
+
+impl Listening {
+    pub(super) fn new(inner: Arc<dyn Gateway>) -> Self {
+        let notes = Notes::default();
+        Self { probe: ListeningProbe { inner: Arc::clone(&inner), notes: notes.clone() }, inner, notes }
+    }
+
+    /// All questions about the disk of this name, in their order.
+    pub(super) fn heard(&self, disk: &str) -> Vec<Heard> {
+        let notes = self.notes.0.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.iter().filter(|heard| heard.disk == disk).cloned().collect()
+    }
+}
+
+impl Probe for ListeningProbe {
+    fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
+        let reply = self.inner.probe().ask(device, request);
+        // The kernel's log is no answer of a drive.
+        if request != Request::KernelLog {
+            let answer = reply.as_ref().map(Clone::clone).map_err(ToString::to_string);
+            self.notes.note(Heard { disk: device.name.to_owned(), question: request.to_string(), answer });
+        }
+        reply
+    }
+}
+
+impl Gateway for Listening {
+    fn tree(&self) -> &dyn Tree {
+        self.inner.tree()
+    }
+
+    fn probe(&self) -> &dyn Probe {
+        &self.probe
+    }
+
+    fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {
+        let reply = self.inner.ask(disk, query);
+        let answer = reply.as_ref().map(Clone::clone).map_err(ToString::to_string);
+        self.notes.note(Heard { disk: disk.name.clone(), question: in_words(query), answer });
+        reply
+    }
+
+    fn carry_out(&self, disk: &Disk, change: &Change) -> Result<(), GatewayError> {
+        self.inner.carry_out(disk, change)
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn sleep(&self, time: Nanos) {
+        self.inner.sleep(time);
+    }
+}
+
+fn in_words(query: &Query) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    match query {
+        Query::Scsi { cdb, .. } => format!("SG_IO {}", hex(cdb)),
+        Query::ScsiSense { cdb, .. } => format!("SG_IO {} (sense)", hex(cdb)),
+        Query::NvmeAdmin { command, .. } => {
+            let words: Vec<String> = command.cdw.iter().map(|word| format!("{word:08x}")).collect();
+            format!("NVMe admin {:02x} nsid {:08x} cdw10-15 {}", command.opcode, command.nsid, words.join(" "))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `plumb policy`: the write caches of disks, read, planned, changed, proven, restored and kept.
+//!
+//! What is decided is decided in `plumb_policy`; here arguments become questions, and answers text, JSON or metrics.
+
+mod apply;
+mod claim;
+mod enforce;
+mod heal;
+mod here;
+mod listening;
+mod observe;
+mod persist;
+mod plan;
+mod progress;
+mod rollback;
+mod show;
+mod text;
+mod verify;
+mod watch;
+
+use serde::Serialize;
+
+use crate::arguments::policy::{PolicyArguments, PolicyCommand};
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Does what was typed.
+pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        PolicyCommand::Show(show) => show::run(show),
+        PolicyCommand::Plan(plan) => plan::run(plan),
+        PolicyCommand::Apply(apply) => apply::run(apply),
+        PolicyCommand::Verify(verify) => verify::run(verify),
+        PolicyCommand::Rollback(rollback) => rollback::run(rollback),
+        PolicyCommand::Watch(watch) => watch::run(watch),
+        PolicyCommand::Persist(persist) => persist::run(persist),
+        PolicyCommand::Heal(heal) => heal::run(heal),
+        PolicyCommand::Claim(claim) => claim::run(claim),
+        PolicyCommand::Enforce(enforce) => enforce::run(enforce),
+    }
+}
+
+/// Prints the one document of a command.
+fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(document)?;
+    text.push('\n');
+    terminal::print(&text)
+}

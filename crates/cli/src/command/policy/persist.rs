@@ -1,0 +1,193 @@
+//! `plumb policy persist`: the state of a disk is to outlast power cycles; and what is known of that.
+
+use std::path::{Path, PathBuf};
+
+use plumb_policy::claims;
+use plumb_policy::device::Reader;
+use plumb_policy::error::PolicyError;
+use plumb_policy::persist::{self, Kept, Ledger, Means, Places, Standing, Wish, Witness, means};
+use plumb_policy::state::{Found, State};
+use plumb_policy::view::{DeviceView, Refusal as Refused};
+use serde::Serialize;
+
+use super::here::{Here, refusal, refused_disk};
+use super::print_json;
+use crate::arguments::policy::PersistArguments;
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    kept: Vec<Kept>,
+    files: Vec<PathBuf>,
+    then_run: Vec<&'static str>,
+}
+
+pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
+    let here = Here::new(&arguments.claims)?;
+    let ledger_file = arguments.root.join("var/lib/plumb/policy/persistence.json");
+    let mut ledger = Ledger::load(&ledger_file).map_err(failed)?;
+    if arguments.devices.is_empty() {
+        return list(&here, &mut ledger, &ledger_file, arguments.json);
+    }
+    if arguments.root == Path::new("/") {
+        here.need_root("make a policy last on this machine")?;
+    }
+    let places = Places { root: arguments.root.clone(), program: program(arguments)? };
+    let done = if arguments.remove {
+        remove(&here, arguments, &places, &mut ledger)?
+    } else {
+        keep(&here, arguments, &places, &mut ledger)?
+    };
+    ledger.save(&ledger_file).map_err(failed)?;
+    tell(done, ledger, arguments)
+}
+
+fn failed(error: persist::PersistError) -> anyhow::Error {
+    refusal(PolicyError::Persist(error))
+}
+
+/// How the rule and the units call plumb.
+fn program(arguments: &PersistArguments) -> anyhow::Result<String> {
+    let named = arguments.program.clone();
+    let own = || Ok::<_, std::io::Error>(std::env::current_exe()?.to_string_lossy().into_owned());
+    let program = named.map_or_else(own, Ok)?;
+    // udev and systemd split and expand what is not plain.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if program.starts_with('/') && program.chars().all(plain) {
+        return Ok(program);
+    }
+    let message = format!("`{program}` is no path that a udev rule can call: give a plain absolute one with --program");
+    Err(Refusal::new(Exit::Usage, message).into())
+}
+
+/// All disks are looked at before anything is written for one.
+fn keep(
+    here: &Here,
+    arguments: &PersistArguments,
+    places: &Places,
+    ledger: &mut Ledger,
+) -> anyhow::Result<persist::Installed> {
+    let boot_id = boot_id(here);
+    let mut wishes = Vec::new();
+    for name in &arguments.devices {
+        let view = here.disk(name)?;
+        let state = state(here, &view).map_err(|refused| refused_disk(name, &refused))?;
+        let means = means(&view, state);
+        wishes.push(Wish::of(&view, state, means).map_err(failed)?);
+        ledger.request(Witness { view: &view, boot_id: &boot_id }, state, means).map_err(failed)?;
+    }
+    persist::install(places, &wishes).map_err(failed)
+}
+
+/// The state that is to last; what cannot be brought back is not promised.
+fn state(here: &Here, view: &DeviceView) -> Result<State, Refused> {
+    if let Some(refused) = &view.refusal {
+        return Err(refused.clone());
+    }
+    match view.state {
+        Found::Off => Ok(State::Off),
+        Found::On => Ok(State::On),
+        Found::Protected => match claims::protection(view, &here.claims, here.now) {
+            Ok(_) => Ok(State::Protected),
+            Err(reason) => Err(Refused {
+                reason: format!("its flushes are suppressed, and {reason}"),
+                remedy: "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`".to_owned(),
+            }),
+        },
+        Found::None | Found::Unknown => Err(Refused {
+            reason: "which state it is in is unknown".to_owned(),
+            remedy: format!("`plumb policy show {}` says what cannot be read", view.name),
+        }),
+    }
+}
+
+fn remove(
+    here: &Here,
+    arguments: &PersistArguments,
+    places: &Places,
+    ledger: &mut Ledger,
+) -> anyhow::Result<persist::Installed> {
+    let mut all = persist::Installed { files: Vec::new(), then_run: Vec::new() };
+    for name in &arguments.devices {
+        let known = here.reader().one(name).ok().and_then(|view| view.identity);
+        let identity = known.unwrap_or_else(|| name.clone());
+        let done = persist::remove(places, &identity).map_err(failed)?;
+        if done.files.is_empty() && !ledger.forget(&identity) {
+            let message = format!("nothing is kept for {identity}; `plumb policy persist` lists what is");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+        ledger.forget(&identity);
+        all.files.extend(done.files);
+        all.then_run = done.then_run;
+    }
+    Ok(all)
+}
+
+/// What is kept, and how sure it is. What this boot tells of it is noted.
+fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Result<Exit> {
+    let reader = here.reader();
+    let identities: Vec<String> = ledger.kept.iter().map(|kept| kept.identity.clone()).collect();
+    let mut news = false;
+    for identity in identities {
+        news |= witness(here, &reader, ledger, &identity);
+    }
+    if news && here.is_root {
+        ledger.save(file).map_err(failed)?;
+    }
+    let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
+    let exit = if lost { Exit::Finding } else { Exit::Done };
+    if json {
+        print_json(&Document { schema: SCHEMA, kept: ledger.kept.clone(), files: Vec::new(), then_run: Vec::new() })?;
+    } else if ledger.kept.is_empty() {
+        terminal::print("No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n")?;
+    } else {
+        terminal::print(&ledger.kept.iter().map(line).collect::<String>())?;
+    }
+    Ok(exit)
+}
+
+const SCHEMA: &str = "plumb/policy-persist/1";
+
+/// Holds a disk as it is now against what is kept of it; whether anything new is known.
+pub(super) fn witness(here: &Here, reader: &Reader<'_>, ledger: &mut Ledger, identity: &str) -> bool {
+    let disk = reader.find(identity);
+    let view = disk.and_then(|disk| reader.one(&disk.name).ok());
+    view.is_some_and(|view| ledger.witness(Witness { view: &view, boot_id: &boot_id(here) }))
+}
+
+/// The boot that runs; empty where the kernel does not say.
+fn boot_id(here: &Here) -> String {
+    here.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+fn line(kept: &Kept) -> String {
+    let means = match kept.means {
+        Means::InTheDrive => "kept by the drive",
+        Means::AtEveryStart => "set again at every start",
+    };
+    let standing = match &kept.standing {
+        Standing::Requested => format!("requested at {}, not yet seen over a power cycle", kept.requested_at),
+        Standing::Proven { at, evidence } => format!("PROVEN at {at}: {evidence}"),
+        Standing::Lost { at, evidence } => format!("LOST, seen at {at}: {evidence}"),
+    };
+    format!("{}: {}, {means}; {standing}\n", kept.identity, kept.state)
+}
+
+fn tell(done: persist::Installed, ledger: Ledger, arguments: &PersistArguments) -> anyhow::Result<Exit> {
+    if arguments.json {
+        print_json(&Document { schema: SCHEMA, kept: ledger.kept, files: done.files, then_run: done.then_run })?;
+        return Ok(Exit::Done);
+    }
+    let mut page: String = ledger.kept.iter().map(line).collect();
+    for file in &done.files {
+        let verb = if file.symlink_metadata().is_ok() { "wrote" } else { "removed" };
+        page += &format!("  {verb} {}\n", file.display());
+    }
+    if arguments.root == Path::new("/") && !done.files.is_empty() {
+        page += &format!("So that it counts before the next start: {}\n", done.then_run.join("; "));
+    }
+    terminal::print(&page)?;
+    Ok(Exit::Done)
+}

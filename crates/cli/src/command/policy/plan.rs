@@ -1,0 +1,59 @@
+//! `plumb policy plan`: what would be changed. Changes nothing.
+
+use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+
+use super::here::{Here, filter, refusal};
+use super::{print_json, text};
+use crate::arguments::policy::{Chosen, PlanArguments};
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
+    let here = Here::new(&arguments.claims)?;
+    let plan = make(&here, arguments)?;
+    if let Some(path) = &arguments.out {
+        plan::save(&plan, path).map_err(|error| refusal(error.into()))?;
+    }
+    if arguments.json {
+        print_json(&plan)?;
+    } else {
+        let mut page = text::plan::of(&plan, terminal::style(), arguments.explain);
+        page += &match &arguments.out {
+            Some(path) => format!("\nWritten to {0}; `plumb policy apply {0}` carries it out.\n", path.display()),
+            None if plan.changes.is_empty() => String::new(),
+            None => "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n".to_owned(),
+        };
+        terminal::print(&page)?;
+    }
+    Ok(exit_of(&plan))
+}
+
+fn make(here: &Here, arguments: &PlanArguments) -> anyhow::Result<Plan> {
+    let ask = Ask {
+        asked: Asked::from(arguments.state),
+        save: arguments.save,
+        wanted: wanted(&arguments.chosen)?,
+        filter: filter(&arguments.chosen)?,
+        wave_size: arguments.wave_size,
+        claims: &here.claims,
+        now: here.now,
+    };
+    Ok(plan::make(&*here.gateway, &ask)?)
+}
+
+/// The disks that were named. An expression alone chooses among all; nothing at all is a mistake.
+pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<Wanted> {
+    if !chosen.devices.is_empty() {
+        return Ok(Wanted::Named(chosen.devices.clone()));
+    }
+    if chosen.all || chosen.filter.is_some() {
+        return Ok(Wanted::All);
+    }
+    let message = "no disk is named: give names, --all, or --where EXPR";
+    Err(Refusal::new(Exit::Usage, message).into())
+}
+
+/// A disk that is refused is not what was asked for, whatever becomes of the others.
+pub(super) fn exit_of(plan: &Plan) -> Exit {
+    if plan.refused.is_empty() { Exit::Done } else { Exit::Refused }
+}

@@ -1,0 +1,10 @@
+//! What `plumb policy` prints, as plain functions from documents to text.
+
+pub(super) mod detail;
+mod layout;
+pub(super) mod plan;
+pub(super) mod prometheus;
+pub(super) mod report;
+pub(super) mod table;
+pub(super) mod wire;
+mod words;

@@ -1,0 +1,39 @@
+//! `plumb policy verify`: whether disks still are as they were planned to be.
+
+use std::sync::atomic::AtomicBool;
+
+use plumb_policy::apply::Silent;
+use plumb_policy::plan::{self, Plan};
+use plumb_policy::verify::verify;
+
+use super::here::{Here, refusal};
+use super::observe::journal_snapshot;
+use super::{print_json, text};
+use crate::arguments::policy::VerifyArguments;
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
+    let here = Here::new(&arguments.claims)?;
+    let plan = plan(arguments)?;
+    if !here.is_root {
+        // What may not be asked is no drift.
+        let message = "only root may ask drives how they are; nothing was verified: run it again as root";
+        return Err(Refusal::new(Exit::NotMeasured, message).into());
+    }
+    let stop = AtomicBool::new(false);
+    let verification = verify(&here.session(&stop, &Silent), &plan);
+    if arguments.json {
+        print_json(&verification)?;
+    } else {
+        terminal::print(&text::report::verification(&verification, terminal::style()))?;
+    }
+    Ok(if verification.has_drift() { Exit::Finding } else { Exit::Done })
+}
+
+fn plan(arguments: &VerifyArguments) -> anyhow::Result<Plan> {
+    if arguments.plan.is_dir() {
+        return Ok(journal_snapshot(&arguments.plan)?.plan);
+    }
+    plan::load(&arguments.plan).map_err(|error| refusal(error.into()))
+}

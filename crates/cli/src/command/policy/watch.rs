@@ -1,0 +1,96 @@
+//! `plumb policy watch`: the disks, read again and again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plumb_path::Severity;
+use plumb_policy::view::PolicyDocument;
+use plumb_policy::watch::{Change, Watcher};
+use serde::Serialize;
+
+use super::here::Here;
+use super::text;
+use crate::arguments::policy::{Chosen, WatchArguments};
+use crate::exit::Exit;
+use crate::{output_file, stop, terminal};
+
+/// How long a signal waits at most.
+const NAP: Duration = Duration::from_millis(50);
+
+/// One change, as a line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    change: &'a Change,
+}
+
+/// Watches until it is interrupted, or has looked often enough. That something has changed is a finding.
+pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
+    let stop = stop::on_signals()?;
+    // Names that stand for nothing are a mistake now, and disks that are gone later.
+    let first = Here::new(&arguments.claims)?.document(&arguments.chosen)?;
+    announce(&first, arguments);
+    let mut watcher = Watcher::new();
+    let mut exit = Exit::Done;
+    let mut looks = 0;
+    let mut document = first;
+    loop {
+        let extra = text::prometheus::beside_the_watch(&document);
+        for change in watcher.look(document) {
+            exit = exit.and(Exit::Finding);
+            tell(&change, arguments.json)?;
+        }
+        if let Some(path) = &arguments.prometheus_file {
+            output_file::write(path, format!("{}{extra}", watcher.metrics()).as_bytes())?;
+        }
+        looks += 1;
+        if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {
+            return Ok(exit);
+        }
+        document = read(&Here::new(&arguments.claims)?, &arguments.chosen)?;
+    }
+}
+
+fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
+    let found = document.devices.iter().flat_map(|view| &view.findings);
+    let serious = found.filter(|finding| finding.severity > Severity::Info).count();
+    let disks = document.devices.len();
+    let often = arguments.interval.as_secs_f64();
+    terminal::say(&format!("plumb: {disks} disks are read every {often} s; {serious} warnings or dangers now (`plumb policy show`)"));
+}
+
+/// The disks that are still there.
+fn read(here: &Here, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
+    let reader = here.reader();
+    let is_there = |name: &&String| reader.one(name).is_ok();
+    let there: Vec<String> = chosen.devices.iter().filter(is_there).cloned().collect();
+    if !chosen.devices.is_empty() && there.is_empty() {
+        let schema = PolicyDocument::SCHEMA.to_owned();
+        return Ok(PolicyDocument { schema, kernel: None, devices: Vec::new() });
+    }
+    here.document(&Chosen { devices: there, ..chosen.clone() })
+}
+
+fn tell(change: &Change, json: bool) -> anyhow::Result<()> {
+    if json {
+        let line = serde_json::to_string(&Line { schema: "plumb/policy-change/1", change })?;
+        return terminal::print(&format!("{line}\n"));
+    }
+    let identity = change.identity.as_deref().map_or_else(String::new, |identity| format!(" ({identity})"));
+    let line = format!("{} {}{identity}: {}", change.at, change.name, change.what);
+    terminal::print(&format!("{}\n", plumb_report::printable::printable(&line)))
+}
+
+/// Whether it slept to the end: false if it was told to stop.
+fn sleep(time: Duration, stop: &AtomicBool) -> bool {
+    let end = Instant::now() + time;
+    while !stop.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+    false
+}

@@ -1,0 +1,119 @@
+//! One disk: its steps, each written down before and after, and the reading back.
+
+use std::sync::atomic::Ordering;
+
+use super::progress::Event;
+use super::report::DiskResult;
+use super::run::Session;
+use crate::journal::{Journal, JournalError, Phase, Record};
+use crate::mechanism::{self, Disagreement, Execution, Outcome, ReadBack, Step};
+use crate::plan::planned;
+
+/// How far the steps of a disk came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// All were carried out, or not needed.
+    All,
+    /// It was told to stop.
+    Interrupted,
+    /// One failed.
+    Failed(String),
+}
+
+/// Does things to one disk, and writes them down.
+pub(crate) struct Worker<'a> {
+    pub(crate) session: &'a Session<'a>,
+    pub(crate) journal: &'a mut Journal,
+    pub(crate) phase: Phase,
+    pub(crate) disk: &'a str,
+}
+
+impl Worker<'_> {
+    /// Carries out the steps in order, up to the first that fails.
+    pub(crate) fn carry_out(&mut self, steps: &[Step]) -> Result<Carried, JournalError> {
+        for (number, step) in steps.iter().enumerate() {
+            if self.session.stop.load(Ordering::Relaxed) {
+                return Ok(Carried::Interrupted);
+            }
+            if let Some(error) = self.one(number, step, steps.len())? {
+                return Ok(Carried::Failed(error));
+            }
+        }
+        Ok(Carried::All)
+    }
+
+    /// One step; why it failed, if it did.
+    fn one(&mut self, number: usize, step: &Step, steps: usize) -> Result<Option<String>, JournalError> {
+        let (phase, disk) = (self.phase, self.disk.to_owned());
+        let said = planned(step);
+        self.session.progress.event(&Event::Step {
+            disk: self.disk,
+            step: number,
+            steps,
+            words: &said.words,
+        });
+        self.journal.record(Record::Intent {
+            phase,
+            disk: disk.clone(),
+            step: number,
+            words: format!("{}: {}", said.on, said.words),
+            bytes: said.bytes,
+        })?;
+        match mechanism::execute(self.session.gateway, step) {
+            Ok(Execution::Done | Execution::NotNeeded | Execution::Refused) => {
+                self.journal.record(Record::Done { phase, disk, step: number })?;
+                Ok(None)
+            }
+            Err(error) => {
+                let error = format!("{}: {error}", said.words);
+                self.journal.record(Record::StepFailed {
+                    phase,
+                    disk,
+                    step: number,
+                    error: error.clone(),
+                })?;
+                Ok(Some(error))
+            }
+        }
+    }
+
+    /// Writes down what was read back.
+    pub(crate) fn conclude(&mut self, outcome: &Outcome) -> Result<DiskResult, JournalError> {
+        let verified = outcome.disagreements.is_empty();
+        let (phase, disk) = (self.phase, self.disk.to_owned());
+        let result = if verified {
+            self.journal.record(Record::Verified { phase, disk })?;
+            DiskResult::Verified
+        } else {
+            let found = in_words(&outcome.disagreements);
+            self.journal.record(Record::Mismatch { phase, disk, found: found.clone() })?;
+            DiskResult::Mismatch { found }
+        };
+        let settled_in = outcome.waited;
+        self.session.progress.event(&Event::DiskEnded { disk: self.disk, verified, settled_in });
+        Ok(result)
+    }
+
+    /// A step failed: says so, and what is now.
+    pub(crate) fn give_up(&self, error: &str, now: &ReadBack) -> DiskResult {
+        self.session.progress.event(&Event::DiskEnded {
+            disk: self.disk,
+            verified: false,
+            settled_in: plumb_block::Nanos::ZERO,
+        });
+        let wce = now.wce.map_or("unknown", |wce| if wce { "on" } else { "off" });
+        let kernel = now.write_cache.as_deref().unwrap_or("unknown");
+        DiskResult::Failed {
+            error: format!("{error}; now its write cache is {wce}, and the kernel believes {kernel}"),
+        }
+    }
+}
+
+/// Disagreements as one line.
+pub(crate) fn in_words(disagreements: &[Disagreement]) -> String {
+    let lines: Vec<String> = disagreements
+        .iter()
+        .map(|one| format!("{} is {}, expected {}", one.what, one.found, one.expected))
+        .collect();
+    lines.join("; ")
+}

@@ -1,0 +1,74 @@
+//! What is going on, for whoever watches.
+
+use std::path::Path;
+
+use plumb_block::Nanos;
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// The snapshot is durable; changes follow.
+    Begun {
+        /// How many disks.
+        disks: usize,
+        /// The journal.
+        journal: &'a Path,
+    },
+    /// A wave begins.
+    WaveBegun {
+        /// Its number, from 0: the canary.
+        wave: usize,
+        /// How many disks it has.
+        disks: usize,
+    },
+    /// A disk begins.
+    DiskBegun {
+        /// Its name.
+        disk: &'a str,
+        /// How many were done before it.
+        done: usize,
+        /// How many there are.
+        total: usize,
+        /// How long the rest will take, if it goes on as until now; unknown for the first.
+        remaining: Option<Nanos>,
+    },
+    /// A step is about to be carried out.
+    Step {
+        /// The disk's name.
+        disk: &'a str,
+        /// Its number, from 0.
+        step: usize,
+        /// How many there are.
+        steps: usize,
+        /// What for.
+        words: &'a str,
+    },
+    /// A disk was read back.
+    DiskEnded {
+        /// Its name.
+        disk: &'a str,
+        /// Whether it is as it should be.
+        verified: bool,
+        /// How long the device and the kernel took to agree.
+        settled_in: Nanos,
+    },
+    /// All disks of a wave were read back again.
+    WaveEnded {
+        /// Its number.
+        wave: usize,
+    },
+}
+
+/// Whoever watches.
+pub trait Progress {
+    /// Called for everything that happens, in order, between two steps: it must not take long.
+    fn event(&self, event: &Event<'_>);
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn event(&self, _: &Event<'_>) {}
+}

@@ -1,0 +1,96 @@
+//! What became of it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorKind;
+
+/// What became of an apply, a resume or a rollback.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Always [`Report::SCHEMA`].
+    pub schema: String,
+    /// Where all is written down.
+    pub journal: PathBuf,
+    /// One for each disk, in the order in which they were to be changed.
+    pub disks: Vec<DiskReport>,
+    /// How it ended.
+    pub ended: Ended,
+    /// What to do now; null if nothing is left to do.
+    pub go_on: Option<String>,
+}
+
+/// What became of one disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskReport {
+    /// The kernel's name.
+    pub name: String,
+    /// WWN, EUI-64, NGUID or serial.
+    pub identity: String,
+    /// What was read back.
+    #[serde(flatten)]
+    pub result: DiskResult,
+}
+
+/// What was read back of one disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "result")]
+pub enum DiskResult {
+    /// The device and the kernel are as they should be.
+    Verified,
+    /// They are not.
+    Mismatch {
+        /// What was found, and what was expected.
+        found: String,
+    },
+    /// A step failed; what is now is written behind it.
+    Failed {
+        /// Why, and what was read afterwards.
+        error: String,
+    },
+    /// It must not be changed any more.
+    Refused {
+        /// Why.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// It was begun and interrupted.
+    Interrupted,
+    /// It was not begun.
+    Untouched,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// All disks were verified.
+    Complete,
+    /// It was told to stop.
+    Interrupted,
+    /// A disk must not be changed any more. What was changed before it stays and is verified.
+    Refused,
+    /// A disk is not as it should be, or a step failed.
+    Failed,
+}
+
+impl Report {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/policy-apply/1";
+
+    /// What went wrong; none if all disks were verified.
+    pub const fn error_kind(&self) -> Option<ErrorKind> {
+        match self.ended {
+            Ended::Complete => None,
+            Ended::Refused => Some(ErrorKind::Refused),
+            Ended::Interrupted | Ended::Failed => Some(ErrorKind::Failed),
+        }
+    }
+
+    /// What became of the disk of this name.
+    pub fn disk(&self, name: &str) -> Option<&DiskResult> {
+        self.disks.iter().find(|disk| disk.name == name).map(|disk| &disk.result)
+    }
+}

@@ -1,0 +1,332 @@
+//! A whole plan, from the first check to the last wave; and going on with one that was cut off.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use plumb_block::Nanos;
+
+use super::check::{Extent, unchanged};
+use super::disk::{Carried, Worker, in_words};
+use super::progress::{Event, Progress};
+use super::report::{DiskReport, DiskResult, Ended, Report};
+use crate::claims::Claims;
+use crate::device::Reader;
+use crate::error::PolicyError;
+use crate::gateway::Gateway;
+use crate::heal;
+use crate::journal::{
+    DirectoryStore, DiskBefore, Journal, JournalError, JournalStore, Lock, Phase, Record, Snapshot,
+};
+use crate::mechanism::{self, Material, Step};
+use crate::moment::{now_name, now_text};
+use crate::plan::{Asked, Plan, PlanError, PlannedChange, boot_id, judge, kernel_release};
+use crate::view::Refusal;
+
+/// What an apply, a resume or a rollback works with.
+pub struct Session<'a> {
+    /// The machine.
+    pub gateway: &'a dyn Gateway,
+    /// The words of administrators.
+    pub claims: &'a Claims,
+    /// Now, for the claims.
+    pub now: Timestamp,
+    /// Set from outside to stop between two steps.
+    pub stop: &'a AtomicBool,
+    /// Whoever watches.
+    pub progress: &'a dyn Progress,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn reader(&self) -> Reader<'a> {
+        Reader::new(self.gateway, self.claims, self.now)
+    }
+}
+
+/// Applies a plan with a journal of its own below `root`, while nobody else changes policies there.
+///
+/// # Errors
+/// As [`apply`]; [`JournalError::Busy`] if somebody does.
+pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Report, PolicyError> {
+    let _lock = Lock::take(root)?;
+    // A plan that is refused leaves no directory.
+    let snapshot = check_plan(session, plan)?;
+    let digits = plan.hash.strip_prefix("sha256:").and_then(|hash| hash.get(..8)).unwrap_or("plan");
+    let store = DirectoryStore::create(root, &format!("{}-{digits}", now_name()))?;
+    begin(session, snapshot, Box::new(store))
+}
+
+/// Goes on with the journal in `directory`, while nobody else changes policies beside it.
+///
+/// # Errors
+/// As [`resume`]; [`JournalError::Busy`] if somebody does.
+pub fn resume_in(session: &Session<'_>, directory: &Path) -> Result<Report, PolicyError> {
+    let _lock = Lock::take(directory.parent().unwrap_or(directory))?;
+    resume(session, Journal::open(directory)?)
+}
+
+/// Applies a plan. The caller holds the [`Lock`].
+///
+/// # Errors
+/// With nothing changed: the plan was altered, is of another boot, a disk is not as it was planned, or the snapshot could
+/// not be made durable. Otherwise only if the journal cannot be written any more. What else goes wrong is in the report.
+pub fn apply(
+    session: &Session<'_>,
+    plan: &Plan,
+    store: Box<dyn JournalStore>,
+) -> Result<Report, PolicyError> {
+    let snapshot = check_plan(session, plan)?;
+    begin(session, snapshot, store)
+}
+
+fn begin(
+    session: &Session<'_>,
+    snapshot: Snapshot,
+    store: Box<dyn JournalStore>,
+) -> Result<Report, PolicyError> {
+    let journal = Journal::begin(store, snapshot)?;
+    run(session, journal, Begun::default())
+}
+
+/// Goes on with a plan that was cut off. Disks that were verified are read back again; those that were begun are brought to
+/// the end from wherever they are; the others are checked as in the beginning. Doing it twice does no more.
+///
+/// # Errors
+/// With nothing changed: the journal is being rolled back, or is of another boot. Otherwise as [`apply`].
+pub fn resume(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
+    let rollback = |record: &Record| matches!(record, Record::Reopened { phase: Phase::Rollback, .. });
+    if journal.entries().iter().any(|entry| rollback(&entry.record)) {
+        return Err(PolicyError::NotPossible {
+            reason: "this journal was rolled back, or is being rolled back".to_owned(),
+            remedy: "bring the rollback to its end with `plumb policy rollback`, or apply a new plan"
+                .to_owned(),
+        });
+    }
+    let boot_id = boot_id(session.gateway);
+    if journal.snapshot().boot_id != boot_id {
+        return Err(PolicyError::Plan(PlanError::OtherBoot));
+    }
+    let begun = Begun::of(&journal);
+    journal.record(Record::Reopened { phase: Phase::Apply, boot_id })?;
+    run(session, journal, begun)
+}
+
+/// The disks to which something was done before.
+#[derive(Debug, Default)]
+struct Begun {
+    names: HashSet<String>,
+}
+
+impl Begun {
+    fn of(journal: &Journal) -> Self {
+        let intent = |record: &Record| match record {
+            Record::Intent { disk, .. } => Some(disk.clone()),
+            _ => None,
+        };
+        Self { names: journal.entries().iter().filter_map(|entry| intent(&entry.record)).collect() }
+    }
+
+    fn extent(&self, name: &str) -> Extent {
+        if self.names.contains(name) { Extent::AllButTheCache } else { Extent::Everything }
+    }
+}
+
+/// Checks the plan and every disk of it, and reads all that a rollback needs.
+fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyError> {
+    let found = plan.hash_now().unwrap_or_default();
+    if found != plan.hash {
+        return Err(PlanError::Altered { found, written: plan.hash.clone() }.into());
+    }
+    let boot_id = boot_id(session.gateway);
+    if boot_id != plan.boot_id {
+        return Err(PlanError::OtherBoot.into());
+    }
+    let reader = session.reader();
+    let mut disks = Vec::with_capacity(plan.changes.len());
+    for change in &plan.changes {
+        let before = check_disk(session, &reader, change, Extent::Everything).map_err(|refusal| {
+            PolicyError::Refused { disk: change.name.clone(), reason: refusal.reason, remedy: refusal.remedy }
+        })?;
+        disks.push(before);
+    }
+    Ok(Snapshot {
+        schema: Snapshot::SCHEMA.to_owned(),
+        made_at: now_text(),
+        boot_id,
+        kernel: kernel_release(session.gateway),
+        plan: plan.clone(),
+        disks,
+    })
+}
+
+/// Reads a disk, and refuses it if it is not what was planned or must not be changed any more.
+fn check_disk(
+    session: &Session<'_>,
+    reader: &Reader<'_>,
+    change: &PlannedChange,
+    extent: Extent,
+) -> Result<DiskBefore, Refusal> {
+    let mut view = reader.one(&change.name).map_err(|_| Refusal {
+        reason: format!("there is no {} any more", change.name),
+        remedy: "look with `plumb policy show --all`, and make a plan anew".to_owned(),
+    })?;
+    unchanged(change, &view, extent)?;
+    // What was forced by SCT on the way to the goal is no reason to stop half-way.
+    if extent == Extent::AllButTheCache && change.saved.is_some() && view.device.sct.is_some() {
+        view.refusal = None;
+    }
+    judge(&view, change.to, session.claims, session.now)?;
+    let material = Material::read(session.gateway, reader, &view)?;
+    let found = mechanism::read_back(session.gateway, &material);
+    Ok(DiskBefore { view, material, found })
+}
+
+/// The steps from where a disk is to where it is to be.
+fn steps_now(session: &Session<'_>, change: &PlannedChange, now: &DiskBefore) -> Result<Vec<Step>, Refusal> {
+    match change.to {
+        Asked::Heal => {
+            Ok(heal::steps(session.gateway, &now.view, &now.material, session.claims, session.now))
+        }
+        _ => mechanism::steps(&now.material, change.goal()),
+    }
+}
+
+/// All waves, up to the first disk that is not verified.
+fn run(session: &Session<'_>, mut journal: Journal, begun: Begun) -> Result<Report, PolicyError> {
+    let changes = journal.snapshot().plan.changes.clone();
+    let place = journal.place();
+    session.progress.event(&Event::Begun { disks: changes.len(), journal: &place });
+    let mut run = Run { session, begun, started_at: session.gateway.now(), done: 0, total: changes.len() };
+    let mut results: Vec<DiskResult> = Vec::with_capacity(changes.len());
+    for wave in changes.chunk_by(|left, right| left.wave == right.wave) {
+        run.wave(&mut journal, wave, &mut results)?;
+        if results.iter().any(|result| *result != DiskResult::Verified) {
+            break;
+        }
+    }
+    let ended = ended(&results);
+    let record = match ended {
+        Ended::Complete => Record::Complete { phase: Phase::Apply },
+        _ => Record::Stopped { phase: Phase::Apply, why: format!("{ended:?}").to_lowercase() },
+    };
+    journal.record(record)?;
+    results.resize(changes.len(), DiskResult::Untouched);
+    let disks = changes.iter().zip(results).map(|(change, result)| DiskReport {
+        name: change.name.clone(),
+        identity: change.identity.clone(),
+        result,
+    });
+    let go_on = (ended != Ended::Complete).then(|| how_to_go_on(&place));
+    Ok(Report { schema: Report::SCHEMA.to_owned(), disks: disks.collect(), journal: place, ended, go_on })
+}
+
+fn ended(results: &[DiskResult]) -> Ended {
+    let last = results.iter().find(|result| **result != DiskResult::Verified);
+    match last {
+        None => Ended::Complete,
+        Some(DiskResult::Refused { .. }) => Ended::Refused,
+        Some(DiskResult::Interrupted | DiskResult::Untouched) => Ended::Interrupted,
+        Some(_) => Ended::Failed,
+    }
+}
+
+fn how_to_go_on(place: &Path) -> String {
+    let place = place.display();
+    format!(
+        "`plumb policy rollback {place}` restores what was; `plumb policy apply --resume {place}` goes on"
+    )
+}
+
+struct Run<'a> {
+    session: &'a Session<'a>,
+    begun: Begun,
+    started_at: Nanos,
+    done: usize,
+    total: usize,
+}
+
+impl Run<'_> {
+    fn wave(
+        &mut self,
+        journal: &mut Journal,
+        wave: &[PlannedChange],
+        results: &mut Vec<DiskResult>,
+    ) -> Result<(), JournalError> {
+        let number = wave.first().map_or(0, |change| change.wave);
+        self.session.progress.event(&Event::WaveBegun { wave: number, disks: wave.len() });
+        let reader = self.session.reader();
+        let mut changed = Vec::with_capacity(wave.len());
+        for change in wave {
+            let (result, material) = self.disk(journal, &reader, change)?;
+            let stop = result != DiskResult::Verified;
+            results.push(result);
+            changed.extend(material.map(|material| (change, material)));
+            if stop {
+                return Ok(());
+            }
+        }
+        let first = results.len() - wave.len();
+        for (index, (change, material)) in changed.iter().enumerate() {
+            let found = mechanism::read_back(self.session.gateway, material);
+            let differs = mechanism::disagreements(material.kind, change.goal(), &found);
+            if !differs.is_empty() {
+                let found = format!("it did not stay so: {}", in_words(&differs));
+                let (phase, disk) = (Phase::Apply, change.name.clone());
+                journal.record(Record::Mismatch { phase, disk, found: found.clone() })?;
+                results[first + index] = DiskResult::Mismatch { found };
+                return Ok(());
+            }
+        }
+        self.session.progress.event(&Event::WaveEnded { wave: number });
+        Ok(())
+    }
+
+    /// One disk; what it was read with if it could be read.
+    fn disk(
+        &mut self,
+        journal: &mut Journal,
+        reader: &Reader<'_>,
+        change: &PlannedChange,
+    ) -> Result<(DiskResult, Option<Material>), JournalError> {
+        if self.session.stop.load(Ordering::Relaxed) {
+            return Ok((DiskResult::Untouched, None));
+        }
+        self.session.progress.event(&Event::DiskBegun {
+            disk: &change.name,
+            done: self.done,
+            total: self.total,
+            remaining: self.remaining(),
+        });
+        let extent = self.begun.extent(&change.name);
+        let refused = |Refusal { reason, remedy }| (DiskResult::Refused { reason, remedy }, None);
+        let now = match check_disk(self.session, reader, change, extent) {
+            Ok(now) => now,
+            Err(refusal) => return Ok(refused(refusal)),
+        };
+        let steps = match steps_now(self.session, change, &now) {
+            Ok(steps) => steps,
+            Err(refusal) => return Ok(refused(refusal)),
+        };
+        let mut worker = Worker { session: self.session, journal, phase: Phase::Apply, disk: &change.name };
+        let result = match worker.carry_out(&steps)? {
+            Carried::Interrupted => DiskResult::Interrupted,
+            Carried::Failed(error) => {
+                worker.give_up(&error, &mechanism::read_back(self.session.gateway, &now.material))
+            }
+            Carried::All => {
+                let outcome = mechanism::settle(self.session.gateway, &now.material, change.goal());
+                worker.conclude(&outcome)?
+            }
+        };
+        self.done += 1;
+        Ok((result, Some(now.material)))
+    }
+
+    fn remaining(&self) -> Option<Nanos> {
+        let done = self.done as u64;
+        let passed = self.session.gateway.now().since(self.started_at);
+        let left = (self.total - self.done) as u64;
+        (done > 0).then(|| Nanos(passed.0.saturating_mul(left) / done))
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a policy was not changed, and by which of the ways that a caller must tell apart.
+
+use crate::claims::RecordError;
+use crate::journal::JournalError;
+use crate::persist::PersistError;
+use crate::plan::PlanError;
+use crate::select::SelectError;
+
+/// What to decide by: the exit code of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// What was asked makes no sense: 2.
+    Usage,
+    /// It was refused so that nothing is harmed, and nothing was changed: 4.
+    Refused,
+    /// It failed, or the device is not as it should be: 5.
+    Failed,
+}
+
+/// Why a policy was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The expression of `--where`.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An administrator's word.
+    #[error(transparent)]
+    Claim(#[from] RecordError),
+    /// What is to last.
+    #[error(transparent)]
+    Persist(#[from] PersistError),
+    /// A disk is not what the plan was made for, or must not be changed now. Nothing was changed.
+    #[error("{disk} is not changed, and no other disk: {reason}; {remedy}")]
+    Refused {
+        /// The disk.
+        disk: String,
+        /// Why.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The journal is of a kind with which this cannot be done. Nothing was changed.
+    #[error("{reason}; {remedy}")]
+    NotPossible {
+        /// Why.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+impl PolicyError {
+    /// What to decide by.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Select(_) | Self::Claim(RecordError::Ended { .. }) => ErrorKind::Usage,
+            Self::Plan(PlanError::NotAPlan { .. }) => ErrorKind::Usage,
+            Self::Plan(PlanError::Altered { .. } | PlanError::OtherBoot) => ErrorKind::Refused,
+            Self::Journal(error) => match error {
+                JournalError::NotBegun { .. } => ErrorKind::Usage,
+                JournalError::Busy { .. } | JournalError::Corrupt { .. } => ErrorKind::Refused,
+                _ => ErrorKind::Failed,
+            },
+            Self::Persist(PersistError::Nameless { .. }) => ErrorKind::Refused,
+            Self::Refused { .. } | Self::NotPossible { .. } => ErrorKind::Refused,
+            Self::Plan(PlanError::Io { .. }) | Self::Claim(_) | Self::Persist(_) => ErrorKind::Failed,
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! One disk: the drive, and what the kernel believes of it.
+
+use plumb_block::Nanos;
+use plumb_linux::tree::DeviceNumber;
+
+use crate::wire::ocp_log::PowerLoss;
+use crate::wire::sct::WriteCache;
+
+/// What it is and how it is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MockKind {
+    /// SAS behind an expander of mpt3sas.
+    Sas,
+    /// SATA on AHCI.
+    Sata,
+    /// NVMe on PCI.
+    Nvme,
+    /// virtio-blk.
+    Virtio,
+    /// A SCSI disk behind a USB bridge.
+    Usb,
+    /// A logical disk of megaraid_sas.
+    Raid,
+}
+
+/// What the kernel believes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// The cache that sd or virtio-blk last saw: `cache_type`, and the queue's feature.
+    pub cache: bool,
+    /// `cache_type` was set "temporary": rescans change nothing.
+    pub overridden: bool,
+    /// The user's flag on the queue: `queue/write_cache` was set to write through.
+    pub disabled: bool,
+}
+
+/// Traps as they are found on machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trap {
+    /// H1: `cache_type` was set "temporary write through".
+    Temporary,
+    /// H2: `queue/write_cache` was set to write through.
+    Queue,
+    /// H3: the cache was switched on behind the kernel's back.
+    Stale,
+}
+
+/// One disk. Made with [`MockDisk::new`], then given its peculiarities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MockDisk {
+    /// What it is.
+    pub kind: MockKind,
+    /// The kernel's name; empty: the next one of its kind.
+    pub name: String,
+    /// The serial number; empty: one of its own.
+    pub serial: String,
+    /// The vendor and the model.
+    pub vendor: String,
+    /// As above.
+    pub model: String,
+    /// The driver of its SCSI host.
+    pub driver: String,
+    /// 512-byte sectors.
+    pub sectors: u64,
+    /// Whether the cache is on.
+    pub wce: bool,
+    /// What the maker set.
+    pub default: bool,
+    /// What it starts with after a power cut, if it can save: PS=1, NVMe saveable.
+    pub saved: Option<bool>,
+    /// The changeable bit; for virtio CONFIG_WCE.
+    pub changeable: bool,
+    /// It has a caching page.
+    pub has_page: bool,
+    /// NVMe: it has a volatile write cache.
+    pub vwc: bool,
+    /// It declares its cache non-volatile: NV_SUP=1, V_SUP=0.
+    pub nonvolatile: bool,
+    /// The medium is write-protected (H8).
+    pub write_protected: bool,
+    /// Every set succeeds and changes nothing.
+    pub ignores_set: bool,
+    /// A set takes effect that long after it was acknowledged.
+    pub set_delay: Nanos,
+    /// How long the kernel takes to read the drive again after SET FEATURES.
+    pub revalidate_delay: Nanos,
+    /// The next command after a change ends with unit attention 2A/01.
+    pub attention_after_change: bool,
+    /// Writing to `cache_type` what it says already fails with EINVAL.
+    pub refuses_same_value: bool,
+    /// SCT feature control; `None`: the drive does not know it.
+    pub sct: Option<WriteCache>,
+    /// Whether the SCT state is kept over a power cycle.
+    pub sct_kept: bool,
+    /// The OCP log page C0h.
+    pub ocp: Option<PowerLoss>,
+    /// SMART: the volatile memory backup has failed.
+    pub backup_failed: bool,
+    /// SMART: unsafe shutdowns.
+    pub unsafe_shutdowns: u64,
+    /// Registered paths, by persistent reservations.
+    pub registrations: u32,
+    /// This user may not ask the drive.
+    pub denied: bool,
+    /// What the kernel believes; set by [`MockDisk::new`] to agree with the drive when the machine starts.
+    pub kernel: Kernel,
+    /// A set that has not taken effect, and the moment when it will.
+    pub(super) pending_set: Option<(Nanos, bool)>,
+    /// The moment when the kernel will have read the drive again.
+    pub(super) pending_read: Option<Nanos>,
+    /// A unit attention waits.
+    pub(super) attention: bool,
+    /// Flushes received.
+    pub(super) flushes: u64,
+    /// It was pulled out.
+    pub(super) gone: bool,
+    /// A trap that is sprung when the machine starts.
+    pub(super) trap: Option<Trap>,
+    /// Its number.
+    pub(super) number: DeviceNumber,
+    /// Its directory in /sys.
+    pub(super) sysfs: String,
+}
+
+impl MockDisk {
+    /// An honest disk of this kind whose cache is on.
+    pub fn new(kind: MockKind) -> Self {
+        let (vendor, model, driver) = match kind {
+            MockKind::Sas => ("SEAGATE", "ST16000NM004J", "mpt3sas"),
+            MockKind::Sata => ("ATA", "MOCK SATA DISK", "ahci"),
+            MockKind::Nvme => ("", "MOCK NVME SSD", "nvme"),
+            MockKind::Virtio => ("", "", "virtio_blk"),
+            MockKind::Usb => ("MOCK", "USB DISK", "usb-storage"),
+            MockKind::Raid => ("DELL", "PERC H740P", "megaraid_sas"),
+        };
+        Self {
+            kind,
+            name: String::new(),
+            serial: String::new(),
+            vendor: vendor.to_owned(),
+            model: model.to_owned(),
+            driver: driver.to_owned(),
+            sectors: 1 << 31,
+            wce: true,
+            default: true,
+            saved: None,
+            changeable: true,
+            has_page: true,
+            vwc: true,
+            nonvolatile: false,
+            write_protected: false,
+            ignores_set: false,
+            set_delay: Nanos::ZERO,
+            revalidate_delay: if kind == MockKind::Sata { Nanos(23_000_000) } else { Nanos::ZERO },
+            attention_after_change: false,
+            refuses_same_value: false,
+            sct: None,
+            sct_kept: false,
+            ocp: None,
+            backup_failed: false,
+            unsafe_shutdowns: 0,
+            registrations: 0,
+            denied: false,
+            kernel: Kernel::default(),
+            pending_set: None,
+            pending_read: None,
+            attention: false,
+            flushes: 0,
+            gone: false,
+            trap: None,
+            number: DeviceNumber { major: 0, minor: 0 },
+            sysfs: String::new(),
+        }
+    }
+
+    /// The same with its cache off.
+    #[must_use]
+    pub fn off(mut self) -> Self {
+        self.wce = false;
+        self
+    }
+
+    /// The same with peculiarities.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The same in a trap, with its cache on.
+    #[must_use]
+    pub fn trapped(mut self, trap: Trap) -> Self {
+        self.wce = true;
+        self.trap = Some(trap);
+        self
+    }
+
+    /// What [`crate::gateway::Disk::identity`] must be.
+    pub fn identity(&self) -> String {
+        match self.kind {
+            MockKind::Virtio => format!("serial.{}", self.serial),
+            MockKind::Nvme => format!("eui.{}", self.hex_name()),
+            _ => format!("naa.{}", self.hex_name()),
+        }
+    }
+
+    /// Eight bytes that follow from the serial number: FNV-1a, with the NAA of an IEEE registered name.
+    pub(super) fn world_wide_name(&self) -> [u8; 8] {
+        let hash = self.serial.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        (hash & 0x0fff_ffff_ffff_ffff | 5 << 60).to_be_bytes()
+    }
+
+    fn hex_name(&self) -> String {
+        self.world_wide_name().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether the queue lets flushes through.
+    pub(super) fn sends(&self) -> bool {
+        self.kernel.cache && !self.kernel.disabled
+    }
+
+    /// What sd reads: the page as the drive gives it; a write-protected disk and one without a page read as write
+    /// through.
+    pub(super) fn as_read(&self) -> bool {
+        match self.kind {
+            // The kernel looks at VWC alone (H7).
+            MockKind::Nvme => self.vwc,
+            MockKind::Virtio => self.wce,
+            _ => self.wce && self.has_page && !self.write_protected,
+        }
+    }
+
+    /// The drive gets a new value: at once, later, or never.
+    pub(super) fn set(&mut self, now: Nanos, wce: bool) {
+        self.attention |= self.attention_after_change;
+        let forced = matches!(self.sct, Some(WriteCache::ForcedOn | WriteCache::ForcedOff));
+        if self.ignores_set || forced {
+            return;
+        }
+        if self.set_delay == Nanos::ZERO {
+            self.wce = wce;
+        } else {
+            self.pending_set = Some((Nanos(now.0 + self.set_delay.0), wce));
+        }
+    }
+
+    /// What is due by now happens; whether anything did.
+    pub(super) fn settle(&mut self, now: Nanos) -> bool {
+        let mut changed = false;
+        if let Some((at, wce)) = self.pending_set
+            && at <= now
+        {
+            self.wce = wce;
+            self.pending_set = None;
+            changed = true;
+        }
+        if self.pending_read.is_some_and(|at| at <= now) {
+            self.pending_read = None;
+            self.read_again();
+            changed = true;
+        }
+        changed
+    }
+
+    /// sd reads the drive, unless it was told what to believe.
+    pub(super) fn read_again(&mut self) {
+        if !self.kernel.overridden {
+            self.kernel.cache = self.as_read();
+        }
+    }
+
+    /// The power goes and comes back.
+    pub(super) fn power_cycle(&mut self) {
+        self.pending_set = None;
+        self.pending_read = None;
+        self.attention = false;
+        self.wce = self.saved.unwrap_or(self.default);
+        if !self.sct_kept && self.sct.is_some() {
+            self.sct = Some(WriteCache::AtaControlled);
+        }
+        match self.sct {
+            Some(WriteCache::ForcedOn) => self.wce = true,
+            Some(WriteCache::ForcedOff) => self.wce = false,
+            _ => {}
+        }
+        self.kernel = Kernel { cache: self.as_read(), overridden: false, disabled: false };
+    }
+}

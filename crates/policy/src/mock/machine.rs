@@ -1,0 +1,162 @@
+//! All disks with the tree of /sys, and virtual time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use plumb_block::Nanos;
+use plumb_linux::tree::{DeviceNumber, RecordedTree};
+
+use super::disk::{Kernel, MockDisk, MockKind, Trap};
+use super::layout;
+use super::stack::Stacked;
+
+pub(super) struct Machine {
+    pub(super) disks: Vec<MockDisk>,
+    pub(super) by_name: HashMap<String, usize>,
+    pub(super) stacked: BTreeMap<String, Stacked>,
+    pub(super) tree: RecordedTree,
+    pub(super) mounts: String,
+    pub(super) minors: u32,
+    time: Nanos,
+    /// Disks for which something will happen.
+    due: BTreeSet<usize>,
+}
+
+impl Machine {
+    pub(super) fn new(disks: impl IntoIterator<Item = MockDisk>) -> Self {
+        let mut machine = Self {
+            disks: Vec::new(),
+            by_name: HashMap::new(),
+            stacked: BTreeMap::new(),
+            tree: RecordedTree::new(),
+            mounts: String::new(),
+            minors: 0,
+            time: Nanos::ZERO,
+            due: BTreeSet::new(),
+        };
+        machine.tree.put_text("/proc/sys/kernel/osrelease", "6.12.0-mock\n");
+        machine.tree.put_text("/proc/self/mountinfo", "");
+        machine.tree.put_text(
+            "/proc/filesystems",
+            "nodev\tsysfs\nnodev\ttmpfs\nnodev\tnfs4\n\text4\n\txfs\n\tbtrfs\n",
+        );
+        for disk in disks {
+            machine.add(disk);
+        }
+        machine
+    }
+
+    fn add(&mut self, mut disk: MockDisk) {
+        let index = self.disks.len();
+        if disk.name.is_empty() {
+            disk.name = layout::name(
+                disk.kind,
+                self.disks.iter().filter(|other| other.same_names(disk.kind)).count(),
+            );
+        }
+        if disk.serial.is_empty() {
+            disk.serial = format!("MOCK{index:06}");
+        }
+        disk.number = self.next_number();
+        disk.kernel = Kernel { cache: disk.as_read(), overridden: false, disabled: false };
+        match disk.trap {
+            Some(Trap::Temporary) => disk.kernel = Kernel { cache: false, overridden: true, disabled: false },
+            Some(Trap::Queue) => disk.kernel.disabled = true,
+            Some(Trap::Stale) => disk.kernel.cache = false,
+            None => {}
+        }
+        disk.sysfs = layout::build(&mut self.tree, &disk, index);
+        layout::show(&mut self.tree, &disk);
+        self.by_name.insert(disk.name.clone(), index);
+        self.disks.push(disk);
+    }
+
+    pub(super) fn next_number(&mut self) -> DeviceNumber {
+        self.minors += 1;
+        DeviceNumber { major: 259, minor: self.minors }
+    }
+
+    pub(super) fn disk(&self, name: &str) -> Option<&MockDisk> {
+        self.by_name.get(name).map(|index| &self.disks[*index]).filter(|disk| !disk.gone)
+    }
+
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied().filter(|index| !self.disks[*index].gone)
+    }
+
+    pub(super) fn tree(&self) -> &RecordedTree {
+        &self.tree
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        self.time
+    }
+
+    pub(super) fn sleep(&mut self, time: Nanos) {
+        self.time = Nanos(self.time.0.saturating_add(time.0));
+        self.settle();
+    }
+
+    /// What is due by now happens.
+    pub(super) fn settle(&mut self) {
+        for index in std::mem::take(&mut self.due) {
+            self.refresh(index);
+        }
+    }
+
+    /// Lets what is due happen to one disk, and shows it in /sys.
+    pub(super) fn refresh(&mut self, index: usize) {
+        let disk = &mut self.disks[index];
+        disk.settle(self.time);
+        if disk.pending_set.is_some() || disk.pending_read.is_some() {
+            self.due.insert(index);
+        }
+        if !disk.gone {
+            layout::show(&mut self.tree, disk);
+        }
+    }
+
+    pub(super) fn meddle(&mut self, name: &str, change: impl FnOnce(&mut MockDisk)) {
+        if let Some(index) = self.index(name) {
+            change(&mut self.disks[index]);
+            layout::identify(&mut self.tree, &self.disks[index]);
+            self.refresh(index);
+        }
+    }
+
+    pub(super) fn vanish(&mut self, name: &str) {
+        let Some(index) = self.index(name) else { return };
+        self.disks[index].gone = true;
+        let (number, sysfs) = (self.disks[index].number, self.disks[index].sysfs.clone());
+        for path in [
+            format!("/sys/class/block/{name}"),
+            format!("/sys/block/{name}"),
+            format!("/sys/dev/block/{number}"),
+            sysfs,
+        ] {
+            self.tree.remove(&path);
+        }
+    }
+
+    pub(super) fn power_cycle(&mut self) {
+        for index in 0..self.disks.len() {
+            self.disks[index].power_cycle();
+            self.refresh(index);
+        }
+        let names: Vec<String> = self.stacked.keys().cloned().collect();
+        for name in names {
+            self.load(&name);
+        }
+    }
+}
+
+impl MockDisk {
+    /// Whether disks of `kind` are named in the same series.
+    fn same_names(&self, kind: MockKind) -> bool {
+        let series = |kind| match kind {
+            MockKind::Nvme => 1,
+            MockKind::Virtio => 2,
+            _ => 0,
+        };
+        series(self.kind) == series(kind)
+    }
+}

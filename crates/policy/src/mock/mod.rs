@@ -1,0 +1,255 @@
+//! A machine of disks that are not there: a [`Gateway`] for tests of this crate and of others (cargo feature `mock`).
+//!
+//! What it models. Each [`MockDisk`] has a drive (its cache, what it saves, what it refuses and what it only pretends to
+//! do) and the kernel's view of it, as a tree of /sys and answers to probes. Changes do to both what Linux 6.12 does:
+//! `cache_type` sets and reads again (or, "temporary", only pretends), a raw MODE SELECT leaves the kernel's view stale,
+//! libata reads again 23 ms after SET FEATURES, `queue/write_cache` is a flag of the kernel's alone that survives all
+//! else, dm copies what it finds when its table is loaded. Time is virtual: only [`Gateway::sleep`] moves it.
+//!
+//! What it does not model: data. A flush is counted, and whether one from the top of a stack would arrive is answered by
+//! [`MockGateway::flush_arrives`], but nothing is written or lost.
+
+mod answer;
+mod change;
+mod disk;
+mod layout;
+mod machine;
+mod stack;
+
+use std::panic;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::Nanos;
+use plumb_linux::probe::{Probe, ProbedDevice, Reply, Request};
+use plumb_linux::tree::{Answer, Stat, Tree};
+
+use crate::gateway::{Change, Disk, Gateway, GatewayError, Query};
+use machine::Machine;
+
+pub use disk::{Kernel, MockDisk, MockKind, Trap};
+
+/// Called before each change with its number, counted from 0, the disk and the change.
+pub type Watcher = Box<dyn FnMut(usize, &Disk, &Change) + Send>;
+
+/// Where a run is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kill {
+    /// Before the change with this number, counted from 0, is carried out.
+    Before(usize),
+    /// After it was carried out, before its caller learns of it.
+    After(usize),
+}
+
+/// The payload of the unwinding that [`Kill`] causes; for `catch_unwind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Killed(pub Kill);
+
+/// The machine.
+pub struct MockGateway {
+    machine: Arc<Mutex<Machine>>,
+    tree: MockTree,
+    probe: MockProbe,
+    control: Mutex<Control>,
+}
+
+#[derive(Default)]
+struct Control {
+    log: Vec<(Disk, Change)>,
+    kill: Option<Kill>,
+    fail: Option<(usize, GatewayError)>,
+    watcher: Option<Watcher>,
+}
+
+/// Takes a lock that a killed run may have left.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MockGateway {
+    /// A machine with these disks.
+    pub fn new(disks: impl IntoIterator<Item = MockDisk>) -> Self {
+        let machine = Arc::new(Mutex::new(Machine::new(disks)));
+        Self {
+            tree: MockTree(Arc::clone(&machine)),
+            probe: MockProbe(Arc::clone(&machine)),
+            machine,
+            control: Mutex::default(),
+        }
+    }
+
+    /// All changes that were carried out, in order, also those that failed in the device.
+    pub fn log(&self) -> Vec<(Disk, Change)> {
+        locked(&self.control).log.clone()
+    }
+
+    /// How many there were: the number of the next one.
+    pub fn changes(&self) -> usize {
+        locked(&self.control).log.len()
+    }
+
+    /// Unwinds with [`Killed`] at this change, once: what a SIGKILL leaves is what a test finds afterwards.
+    pub fn kill(&self, kill: Kill) {
+        locked(&self.control).kill = Some(kill);
+    }
+
+    /// The change with this number, counted from 0, fails with `error` and does nothing; once.
+    pub fn fail_at(&self, number: usize, error: GatewayError) {
+        locked(&self.control).fail = Some((number, error));
+    }
+
+    /// Calls `watcher` before each change; it may use this gateway's other methods through an `Arc`.
+    pub fn before_change(&self, watcher: impl FnMut(usize, &Disk, &Change) + Send + 'static) {
+        locked(&self.control).watcher = Some(Box::new(watcher));
+    }
+
+    /// What the disk called `name` and the kernel's view of it are now.
+    pub fn disk(&self, name: &str) -> Option<MockDisk> {
+        let mut machine = locked(&self.machine);
+        machine.settle();
+        machine.disk(name).cloned()
+    }
+
+    /// Changes a disk behind everybody's back: another program, a firmware, a hand in the rack.
+    pub fn meddle(&self, name: &str, change: impl FnOnce(&mut MockDisk)) {
+        locked(&self.machine).meddle(name, change);
+    }
+
+    /// The disk is pulled out.
+    pub fn vanish(&self, name: &str) {
+        locked(&self.machine).vanish(name);
+    }
+
+    /// A dm device called `name` over `below`, with this uuid: it takes over what it finds now (trap H4 if a cache is
+    /// switched on later).
+    pub fn device_mapper(&self, name: &str, uuid: &str, below: &[&str]) {
+        locked(&self.machine).device_mapper(name, uuid, below);
+    }
+
+    /// An md array of this level over `below`, which is idle.
+    pub fn md(&self, name: &str, level: &str, below: &[&str]) {
+        locked(&self.machine).md(name, level, below);
+    }
+
+    /// What the array is doing: `idle`, `resync`, `check`.
+    pub fn md_action(&self, name: &str, action: &str) {
+        locked(&self.machine).md_action(name, action);
+    }
+
+    /// A partition called `name` of a disk, with this name in its table.
+    pub fn partition(&self, disk: &str, name: &str, label: &str) {
+        locked(&self.machine).partition(disk, name, label);
+    }
+
+    /// A file system of this type on the device called `name`, with these options.
+    pub fn mount(&self, name: &str, point: &str, kind: &str, options: &str) {
+        locked(&self.machine).mount(name, point, kind, options);
+    }
+
+    /// How many flushes the drive has received.
+    pub fn flushes(&self, name: &str) -> u64 {
+        locked(&self.machine).disk(name).map_or(0, |disk| disk.flushes)
+    }
+
+    /// Whether a flush from the device called `name` arrives at every drive below it whose cache is on.
+    pub fn flush_arrives(&self, name: &str) -> bool {
+        locked(&self.machine).flush_arrives(name)
+    }
+
+    /// The power goes and comes back: drives start with what they saved or with their maker's default, the kernel knows
+    /// nothing of before. Stacks are set up again over what is there then.
+    pub fn power_cycle(&self) {
+        locked(&self.machine).power_cycle();
+    }
+}
+
+impl Gateway for MockGateway {
+    fn tree(&self) -> &dyn Tree {
+        &self.tree
+    }
+
+    fn probe(&self) -> &dyn Probe {
+        &self.probe
+    }
+
+    fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {
+        locked(&self.machine).query(disk, query)
+    }
+
+    fn carry_out(&self, disk: &Disk, change: &Change) -> Result<(), GatewayError> {
+        let number = self.changes();
+        let watcher = locked(&self.control).watcher.take();
+        if let Some(mut watcher) = watcher {
+            watcher(number, disk, change);
+            locked(&self.control).watcher.get_or_insert(watcher);
+        }
+        self.kill_if(Kill::Before(number));
+        let failure = locked(&self.control).fail.take_if(|(at, _)| *at == number);
+        if let Some((_, error)) = failure {
+            return Err(error);
+        }
+        let outcome = locked(&self.machine).carry_out(disk, change);
+        if !matches!(outcome, Err(GatewayError::Gone { .. } | GatewayError::OtherDisk { .. })) {
+            locked(&self.control).log.push((disk.clone(), change.clone()));
+        }
+        self.kill_if(Kill::After(number));
+        outcome
+    }
+
+    fn now(&self) -> Nanos {
+        locked(&self.machine).now()
+    }
+
+    fn sleep(&self, time: Nanos) {
+        locked(&self.machine).sleep(time);
+    }
+}
+
+impl MockGateway {
+    fn kill_if(&self, here: Kill) {
+        let killed = locked(&self.control).kill.take_if(|kill| *kill == here);
+        if let Some(kill) = killed {
+            // Without the message of a panic: being killed is what the test wants.
+            panic::resume_unwind(Box::new(Killed(kill)));
+        }
+    }
+}
+
+struct MockTree(Arc<Mutex<Machine>>);
+
+impl MockTree {
+    fn ask<A>(&self, question: impl FnOnce(&dyn Tree) -> A) -> A {
+        let mut machine = locked(&self.0);
+        machine.settle();
+        question(machine.tree())
+    }
+}
+
+impl Tree for MockTree {
+    fn read(&self, path: &str) -> Answer<Vec<u8>> {
+        self.ask(|tree| tree.read(path))
+    }
+
+    fn list(&self, path: &str) -> Answer<Vec<String>> {
+        self.ask(|tree| tree.list(path))
+    }
+
+    fn link(&self, path: &str) -> Answer<String> {
+        self.ask(|tree| tree.link(path))
+    }
+
+    fn stat(&self, path: &str) -> Answer<Stat> {
+        self.ask(|tree| tree.stat(path))
+    }
+
+    fn canonical(&self, path: &str) -> Answer<String> {
+        self.ask(|tree| tree.canonical(path))
+    }
+}
+
+struct MockProbe(Arc<Mutex<Machine>>);
+
+impl Probe for MockProbe {
+    fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
+        locked(&self.0).probe(device, request)
+    }
+}

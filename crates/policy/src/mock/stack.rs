@@ -1,0 +1,150 @@
+//! What stands on disks: partitions, device mapper, md, file systems.
+
+use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
+
+use super::machine::Machine;
+use crate::gateway::{Disk, GatewayError};
+
+/// A device that stands on others.
+pub(super) struct Stacked {
+    pub(super) below: Vec<String>,
+    kind: StackedKind,
+    uuid: String,
+    number: DeviceNumber,
+    /// What its queue took over when it was set up.
+    cache: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StackedKind {
+    DeviceMapper,
+    Md,
+    Partition,
+}
+
+impl Machine {
+    pub(super) fn device_mapper(&mut self, name: &str, uuid: &str, below: &[&str]) {
+        self.stack(name, uuid, below, StackedKind::DeviceMapper);
+        let dir = format!("/sys/devices/virtual/block/{name}");
+        self.tree.put_text(&format!("{dir}/dm/uuid"), &format!("{uuid}\n"));
+        self.tree.put_text(&format!("{dir}/dm/name"), &format!("{name}\n"));
+    }
+
+    pub(super) fn md(&mut self, name: &str, level: &str, below: &[&str]) {
+        self.stack(name, "", below, StackedKind::Md);
+        let dir = format!("/sys/devices/virtual/block/{name}/md");
+        self.tree.put_text(&format!("{dir}/level"), &format!("{level}\n"));
+        self.tree.put_text(&format!("{dir}/sync_action"), "idle\n");
+    }
+
+    pub(super) fn md_action(&mut self, name: &str, action: &str) {
+        let path = format!("/sys/devices/virtual/block/{name}/md/sync_action");
+        self.tree.put_text(&path, &format!("{action}\n"));
+    }
+
+    pub(super) fn partition(&mut self, disk: &str, name: &str, label: &str) {
+        let Some(parent) = self.disk(disk).map(|disk| disk.sysfs.clone()) else { return };
+        let number = self.next_number();
+        let dir = format!("{parent}/{name}");
+        self.tree.put_text(&format!("{dir}/partition"), "1\n");
+        self.tree.put_text(&format!("{dir}/dev"), &format!("{number}\n"));
+        self.tree.put_text(&format!("{dir}/size"), "2048\n");
+        self.tree.put_text(&format!("{dir}/uevent"), &format!("DEVTYPE=partition\nPARTNAME={label}\n"));
+        self.links(name, number, &dir);
+        let below = vec![disk.to_owned()];
+        let kind = StackedKind::Partition;
+        self.stacked
+            .insert(name.to_owned(), Stacked { below, kind, uuid: String::new(), number, cache: true });
+    }
+
+    pub(super) fn mount(&mut self, name: &str, point: &str, kind: &str, options: &str) {
+        let stacked = self.stacked.get(name).map(|stacked| stacked.number);
+        let Some(number) = stacked.or_else(|| self.disk(name).map(|disk| disk.number)) else { return };
+        let id = self.mounts.lines().count() + 1;
+        self.mounts += &format!("{id} 1 {number} / {point} rw,relatime - {kind} /dev/{name} {options}\n");
+        self.tree.put_text("/proc/self/mountinfo", &self.mounts);
+        let stat = Stat { kind: FileKind::Directory, device: number, node: None, mount: None };
+        self.tree.put_stat(point, stat);
+    }
+
+    fn stack(&mut self, name: &str, uuid: &str, below: &[&str], kind: StackedKind) {
+        let number = self.next_number();
+        let dir = format!("/sys/devices/virtual/block/{name}");
+        self.tree.put_text(&format!("{dir}/dev"), &format!("{number}\n"));
+        self.tree.put_text(&format!("{dir}/size"), "2048\n");
+        self.tree.put_text(&format!("{dir}/queue/fua"), "1\n");
+        for below in below {
+            self.tree.put_link(&format!("{dir}/slaves/{below}"), &format!("/sys/class/block/{below}"));
+        }
+        self.links(name, number, &dir);
+        let below = below.iter().map(|below| (*below).to_owned()).collect();
+        let stacked = Stacked { below, kind, uuid: uuid.to_owned(), number, cache: true };
+        self.stacked.insert(name.to_owned(), stacked);
+        self.load(name);
+    }
+
+    fn links(&mut self, name: &str, number: DeviceNumber, dir: &str) {
+        self.tree.put_link(&format!("/sys/class/block/{name}"), dir);
+        self.tree.put_link(&format!("/sys/dev/block/{number}"), dir);
+        if !dir.contains("/block/sd") {
+            self.tree.put_link(&format!("/sys/block/{name}"), dir);
+        }
+    }
+
+    /// dm takes over the feature of what is below, not the user's flag on it (H5); md always takes flushes.
+    pub(super) fn load(&mut self, name: &str) {
+        let Some(stacked) = self.stacked.get(name) else { return };
+        let cache = match stacked.kind {
+            StackedKind::Partition => return,
+            StackedKind::Md => true,
+            StackedKind::DeviceMapper => stacked.below.iter().any(|below| self.feature(below)),
+        };
+        if let Some(stacked) = self.stacked.get_mut(name) {
+            stacked.cache = cache;
+        }
+        let text = if cache { "write back\n" } else { "write through\n" };
+        self.tree.put_text(&format!("/sys/devices/virtual/block/{name}/queue/write_cache"), text);
+    }
+
+    fn feature(&self, name: &str) -> bool {
+        match self.stacked.get(name) {
+            Some(stacked) if stacked.kind == StackedKind::Partition => {
+                stacked.below.iter().any(|below| self.feature(below))
+            }
+            Some(stacked) => stacked.cache,
+            None => self.disk(name).is_some_and(|disk| disk.kernel.cache),
+        }
+    }
+
+    pub(super) fn reload(&mut self, meant: &Disk) -> Result<(), GatewayError> {
+        let gone = || GatewayError::Gone { name: meant.name.clone() };
+        let stacked = self.stacked.get(&meant.name).ok_or_else(gone)?;
+        let identity = format!("dm.{}", stacked.uuid);
+        if meant.identity != identity || meant.number != stacked.number {
+            return Err(GatewayError::OtherDisk {
+                name: meant.name.clone(),
+                found: format!("{identity} ({})", stacked.number),
+                expected: format!("{} ({})", meant.identity, meant.number),
+            });
+        }
+        self.load(&meant.name);
+        Ok(())
+    }
+
+    /// Whether a flush from `name` reaches every drive below whose cache is on.
+    pub(super) fn flush_arrives(&self, name: &str) -> bool {
+        match self.stacked.get(name) {
+            Some(stacked) if stacked.cache => stacked.below.iter().all(|below| self.flush_arrives(below)),
+            Some(stacked) => !stacked.below.iter().any(|below| self.holds(below)),
+            None => self.disk(name).is_some_and(|disk| !disk.wce || disk.sends()),
+        }
+    }
+
+    /// Whether something volatile is at or below `name`.
+    fn holds(&self, name: &str) -> bool {
+        match self.stacked.get(name) {
+            Some(stacked) => stacked.below.iter().any(|below| self.holds(below)),
+            None => self.disk(name).is_some_and(|disk| disk.wce),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Back to what was: every disk that was begun is restored from the snapshot, the last first, and read back.
+//!
+//! A disk is looked for by its identity, so that a rollback works in a later boot, too. Doing it twice does no more. A disk
+//! that cannot be restored does not keep the others from it.
+//!
+//! What counts as restored: the drive's cache and what it starts with are as they were; with the cache on, the kernel sends
+//! or keeps back flushes as it did. Where the cache is off, whatever the kernel believes loses nothing, and a layer above that
+//! forwards more flushes than before is no harm: neither is forced back.
+//!
+//! Limitation: a heal is not rolled back, for that would set the trap again.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use plumb_block::Nanos;
+
+use crate::apply::{Carried, DiskReport, DiskResult, Ended, Event, Report, Session, Worker};
+use crate::device::Reader;
+use crate::error::PolicyError;
+use crate::journal::{DiskBefore, Journal, JournalError, Lock, Phase, Record};
+use crate::mechanism::{self, Disagreement, Goal, Kind, Material, Outcome, ReadBack, Step};
+use crate::plan::{Asked, PlannedChange, boot_id};
+use crate::state::State;
+use crate::view::{DeviceView, Refusal};
+
+/// As for a change: slow adapters take their time.
+const SETTLE_MAX: Nanos = Nanos::secs(2);
+const POLL: Nanos = Nanos::millis(4);
+
+/// Rolls back the journal in `directory`, while nobody else changes policies beside it.
+///
+/// # Errors
+/// As [`rollback`]; [`JournalError::Busy`] if somebody does.
+pub fn rollback_in(session: &Session<'_>, directory: &Path) -> Result<Report, PolicyError> {
+    let _lock = Lock::take(directory.parent().unwrap_or(directory))?;
+    rollback(session, Journal::open(directory)?)
+}
+
+/// Restores every disk to which something was done. The caller holds the [`Lock`].
+///
+/// # Errors
+/// With nothing changed: the journal is of a heal. Otherwise only if the journal cannot be written any more. What else goes
+/// wrong is in the report.
+pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
+    if journal.snapshot().plan.asked == Asked::Heal {
+        return Err(PolicyError::NotPossible {
+            reason: "a heal is not rolled back: flushes would be lost again".to_owned(),
+            remedy: "if a disk is protected, say so with `plumb policy claim` and plan `protected`"
+                .to_owned(),
+        });
+    }
+    let place = journal.place();
+    let snapshot = journal.snapshot();
+    let touched = touched(&journal);
+    let mut work: Vec<(PlannedChange, DiskBefore)> =
+        snapshot.plan.changes.iter().cloned().zip(snapshot.disks.iter().cloned()).collect();
+    work.retain(|(change, _)| touched.contains(&change.name));
+    work.reverse();
+    journal.record(Record::Reopened { phase: Phase::Rollback, boot_id: boot_id(session.gateway) })?;
+    session.progress.event(&Event::Begun { disks: work.len(), journal: &place });
+    let reader = session.reader();
+    let total = work.len();
+    let mut disks = Vec::with_capacity(total);
+    for (done, (change, before)) in work.iter().enumerate() {
+        let result = if session.stop.load(Ordering::Relaxed) {
+            DiskResult::Untouched
+        } else {
+            session.progress.event(&Event::DiskBegun { disk: &change.name, done, total, remaining: None });
+            one(session, &mut journal, &reader, change, before)?
+        };
+        disks.push(DiskReport { name: change.name.clone(), identity: change.identity.clone(), result });
+    }
+    let ended = ended(&disks);
+    journal.record(match ended {
+        Ended::Complete => Record::Complete { phase: Phase::Rollback },
+        _ => Record::Stopped { phase: Phase::Rollback, why: format!("{ended:?}").to_lowercase() },
+    })?;
+    let go_on = (ended != Ended::Complete)
+        .then(|| format!("`plumb policy rollback {}` tries again", place.display()));
+    Ok(Report { schema: Report::SCHEMA.to_owned(), journal: place, disks, ended, go_on })
+}
+
+/// The worst of what became of the disks.
+fn ended(disks: &[DiskReport]) -> Ended {
+    let any = |test: fn(&DiskResult) -> bool| disks.iter().any(|disk| test(&disk.result));
+    if any(|result| matches!(result, DiskResult::Failed { .. } | DiskResult::Mismatch { .. })) {
+        Ended::Failed
+    } else if any(|result| matches!(result, DiskResult::Refused { .. })) {
+        Ended::Refused
+    } else if any(|result| matches!(result, DiskResult::Interrupted | DiskResult::Untouched)) {
+        Ended::Interrupted
+    } else {
+        Ended::Complete
+    }
+}
+
+/// The disks for which a step was about to be carried out.
+fn touched(journal: &Journal) -> HashSet<String> {
+    let names = journal.entries().iter().filter_map(|entry| match &entry.record {
+        Record::Intent { phase: Phase::Apply, disk, .. } => Some(disk.clone()),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn one(
+    session: &Session<'_>,
+    journal: &mut Journal,
+    reader: &Reader<'_>,
+    change: &PlannedChange,
+    before: &DiskBefore,
+) -> Result<DiskResult, JournalError> {
+    let found = read(session, reader, change, before).and_then(|material| {
+        let steps = steps_back(&material, before)?;
+        Ok((material, steps))
+    });
+    let (material, steps) = match found {
+        Ok(found) => found,
+        Err(Refusal { reason, remedy }) => return Ok(DiskResult::Refused { reason, remedy }),
+    };
+    let mut worker = Worker { session, journal, phase: Phase::Rollback, disk: &change.name };
+    match worker.carry_out(&steps)? {
+        Carried::Interrupted => Ok(DiskResult::Interrupted),
+        Carried::Failed(error) => {
+            Ok(worker.give_up(&error, &mechanism::read_back(session.gateway, &material)))
+        }
+        Carried::All => worker.conclude(&settle(session, &material, before)),
+    }
+}
+
+/// The disk as it is now, under whatever name.
+fn read(
+    session: &Session<'_>,
+    reader: &Reader<'_>,
+    change: &PlannedChange,
+    before: &DiskBefore,
+) -> Result<Material, Refusal> {
+    let gone = || Refusal {
+        reason: format!("the disk {} is not there", change.identity),
+        remedy: "attach it and roll back again".to_owned(),
+    };
+    let same = |disk: &crate::gateway::Disk| disk.identity == change.identity;
+    let disk =
+        reader.disk(&change.name).filter(same).or_else(|| reader.find(&change.identity)).ok_or_else(gone)?;
+    let mut view = reader.one(&disk.name).map_err(|_| gone())?;
+    // What the apply itself has forced by SCT is no reason to leave it so.
+    if forced(&view) && !forced(&before.view) {
+        view.refusal = None;
+    }
+    Material::read(session.gateway, reader, &view)
+}
+
+fn forced(view: &DeviceView) -> bool {
+    matches!(view.device.sct.as_deref(), Some("forced-on" | "forced-off"))
+}
+
+fn steps_back(now: &Material, before: &DiskBefore) -> Result<Vec<Step>, Refusal> {
+    let was = &before.found;
+    let state = match (was.wce, was.write_cache.as_deref()) {
+        (Some(false), _) => State::Off,
+        (_, Some("write through")) => State::Protected,
+        _ => State::On,
+    };
+    let mut steps = Vec::new();
+    let released = now.kind == Kind::Ata && now.saveable && was.saved.is_none();
+    if released && now.saved.is_some() {
+        steps.push(mechanism::release_sct(&now.disk));
+    }
+    let saved = if now.saveable && now.saved != was.saved { was.saved } else { None };
+    steps.extend(mechanism::steps(now, Goal { state, saved })?);
+    Ok(steps)
+}
+
+/// Reads back until all is as it was, at most two seconds.
+fn settle(session: &Session<'_>, material: &Material, before: &DiskBefore) -> Outcome {
+    let start = session.gateway.now();
+    loop {
+        let found = mechanism::read_back(session.gateway, material);
+        let disagreements = differences(&before.found, &found);
+        let waited = session.gateway.now().since(start);
+        if disagreements.is_empty() || waited >= SETTLE_MAX {
+            return Outcome { found, disagreements, waited };
+        }
+        session.gateway.sleep(POLL);
+    }
+}
+
+/// What is not as it was, as far as it counts.
+fn differences(was: &ReadBack, now: &ReadBack) -> Vec<Disagreement> {
+    let word = |value: Option<bool>| value.map_or("unknown", |on| if on { "on" } else { "off" }).to_owned();
+    let says = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
+    let mut list = Vec::new();
+    let mut expect = |what: &str, holds: bool, found: String, expected: String| {
+        if !holds {
+            list.push(Disagreement { what: what.to_owned(), found, expected });
+        }
+    };
+    expect("the write cache of the device", now.wce == was.wce, word(now.wce), word(was.wce));
+    expect("what the device starts with", now.saved == was.saved, word(now.saved), word(was.saved));
+    let off = now.wce == Some(false);
+    let queue = off || now.write_cache == was.write_cache;
+    expect("queue/write_cache", queue, says(&now.write_cache), says(&was.write_cache));
+    // The truth is as good as what was there: an override that hid it is not put back.
+    let true_now = now.cache_type.as_deref().map(|says| says.starts_with("write back")) == now.wce;
+    let cache_type = off || now.cache_type == was.cache_type || true_now;
+    expect("cache_type", cache_type, says(&now.cache_type), says(&was.cache_type));
+    for name in now.dropping_above.iter().filter(|name| !off && !was.dropping_above.contains(name)) {
+        expect(
+            &format!("queue/write_cache of {name}"),
+            false,
+            "write through".to_owned(),
+            "write back".to_owned(),
+        );
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_back(wce: bool, queue: &str) -> ReadBack {
+        ReadBack {
+            wce: Some(wce),
+            saved: Some(true),
+            write_cache: Some(queue.into()),
+            cache_type: Some(if wce { "write back" } else { "write through" }.into()),
+            dropping_above: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_loses_no_flush_counts_as_restored_and_nothing_else() {
+        let on = read_back(true, "write back");
+        let off = read_back(false, "write through");
+        assert!(differences(&on, &on).is_empty());
+        assert!(differences(&read_back(false, "write back"), &off).is_empty(), "an off cache needs no flush");
+        assert_eq!(differences(&on, &read_back(true, "write through")).len(), 1);
+        assert_eq!(differences(&on, &off).len(), 1);
+        assert_eq!(differences(&on, &ReadBack { saved: Some(false), ..on.clone() }).len(), 1);
+        let stale = ReadBack { dropping_above: vec!["dm-0".into()], ..on.clone() };
+        assert_eq!(differences(&on, &stale).len(), 1);
+        assert!(differences(&stale, &on).is_empty(), "a layer that forwards again is no harm");
+        assert_eq!(
+            differences(&on, &ReadBack { wce: None, ..on.clone() }).len(),
+            2,
+            "no answer is no agreement"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether disks are still as they were planned to be: read again, compared, and said in words.
+
+use serde::{Deserialize, Serialize};
+
+use crate::apply::Session;
+use crate::device::Reader;
+use crate::mechanism::{self, Goal, Material};
+use crate::plan::{Asked, Plan};
+use crate::view::DeviceView;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Always [`Verification::SCHEMA`].
+    pub schema: String,
+    /// The hash of the plan.
+    pub plan: String,
+    /// Every disk that the plan changed or found as it should be.
+    pub disks: Vec<DiskDrift>,
+}
+
+/// One disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskDrift {
+    /// The name that it had in the plan.
+    pub name: String,
+    /// The name that it has now; null if it is not there.
+    pub name_now: Option<String>,
+    /// WWN, EUI-64, NGUID or serial.
+    pub identity: String,
+    /// What it was to be.
+    pub asked: Asked,
+    /// How it differs, one line each; empty if it does not.
+    pub drift: Vec<String>,
+}
+
+impl Verification {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/policy-verify/1";
+
+    /// Whether anything differs: a finding.
+    pub fn has_drift(&self) -> bool {
+        self.disks.iter().any(|disk| !disk.drift.is_empty())
+    }
+}
+
+/// Reads every disk of a plan again. Nothing is changed. Disks are found by their identity, in any boot.
+pub fn verify(session: &Session<'_>, plan: &Plan) -> Verification {
+    let reader = session.reader();
+    let changed = plan.changes.iter().map(|change| (&change.name, &change.identity, change.goal()));
+    let state = plan.asked.state();
+    let unchanged = plan.unchanged.iter().filter_map(|disk| {
+        let goal = Goal { state: state.unwrap_or(crate::state::State::On), saved: None };
+        // A disk without a trap may have its cache off: nothing is wrong with it then.
+        state?;
+        Some((&disk.name, disk.identity.as_ref()?, goal))
+    });
+    let disks = changed
+        .chain(unchanged)
+        .map(|(name, identity, goal)| {
+            let (name_now, drift) = drift(session, &reader, name, identity, goal);
+            DiskDrift { name: name.clone(), name_now, identity: identity.clone(), asked: plan.asked, drift }
+        })
+        .collect();
+    Verification { schema: Verification::SCHEMA.to_owned(), plan: plan.hash.clone(), disks }
+}
+
+fn drift(
+    session: &Session<'_>,
+    reader: &Reader<'_>,
+    name: &str,
+    identity: &str,
+    goal: Goal,
+) -> (Option<String>, Vec<String>) {
+    let same = |disk: &crate::gateway::Disk| disk.identity == identity;
+    let Some(disk) = reader.disk(name).filter(same).or_else(|| reader.find(identity)) else {
+        return (None, vec!["the disk is not there".to_owned()]);
+    };
+    let lines = match reader.one(&disk.name) {
+        Err(error) => vec![error.to_string()],
+        Ok(mut view) => {
+            // Reading is not refused; a disk that must not be changed now can still have drifted.
+            view.refusal = None;
+            read(session, reader, &view, goal)
+        }
+    };
+    (Some(disk.name), lines)
+}
+
+fn read(session: &Session<'_>, reader: &Reader<'_>, view: &DeviceView, goal: Goal) -> Vec<String> {
+    match Material::read(session.gateway, reader, view) {
+        Err(refusal) => vec![refusal.reason],
+        Ok(material) => {
+            let found = mechanism::read_back(session.gateway, &material);
+            let differs = mechanism::disagreements(material.kind, goal, &found);
+            differs
+                .iter()
+                .map(|one| format!("{} is {}, expected {}", one.what, one.found, one.expected))
+                .collect()
+        }
+    }
+}

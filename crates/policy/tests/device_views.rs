@@ -1,0 +1,210 @@
+//! Guards what is said of disks that no emulator has, why each kind of disk is refused, and which claim of protection
+//! counts.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use jiff::Timestamp;
+use plumb_policy::device::{Claim, Claims, Reader, refusal_for};
+use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
+use plumb_policy::state::{Found, State};
+use plumb_policy::view::{DeviceView, ProtectionRank};
+use plumb_policy::wire::ocp_log::PowerLoss;
+use plumb_policy::wire::sct::WriteCache;
+
+fn now() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn view(gateway: &MockGateway, name: &str) -> DeviceView {
+    Reader::new(gateway, &Claims::default(), now()).one(name).unwrap()
+}
+
+fn one(disk: MockDisk) -> DeviceView {
+    let gateway = MockGateway::new([disk]);
+    let claims = Claims::default();
+    Reader::new(&gateway, &claims, now()).all().devices.remove(0)
+}
+
+fn reason(view: &DeviceView) -> &str {
+    view.refusal.as_ref().map_or("", |refusal| refusal.reason.as_str())
+}
+
+#[test]
+fn honest_disks_are_read_in_full() {
+    for (kind, transport, mechanism, port) in [
+        (MockKind::Sas, "sas", "mode-page", "host0/port-0:0"),
+        (MockKind::Sata, "ata", "ata-identify", "ata1000"),
+        (MockKind::Nvme, "nvme", "nvme-feature", "nvme0"),
+        (MockKind::Virtio, "virtio", "virtio-config", "virtio0"),
+        (MockKind::Usb, "usb", "mode-page", "usb 1-1000"),
+    ] {
+        let view = one(MockDisk::new(kind));
+        assert_eq!((view.transport.as_str(), view.device.mechanism.as_str()), (transport, mechanism));
+        assert_eq!(view.port, port);
+        assert_eq!(
+            (view.state, view.device.wce, view.device.changeable),
+            (Found::On, Some(true), Some(true))
+        );
+        assert_eq!(view.kernel.write_cache.as_deref(), Some("write back"));
+        assert_eq!(view.refusal, None, "{kind:?}");
+        assert_eq!(view.changeable_by, "plumb as root");
+        assert!(view.identity.is_some() && view.size == Some(1 << 40), "{view:?}");
+        assert_eq!(one(MockDisk::new(kind).off()).state, Found::Off);
+    }
+}
+
+#[test]
+fn drives_that_no_emulator_has_are_read() {
+    let saving = one(MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(false)));
+    assert_eq!((saving.device.saveable, saving.device.saved), (Some(true), Some(false)));
+    let without = one(MockDisk::new(MockKind::Nvme).with(|disk| disk.vwc = false));
+    assert_eq!((without.state, without.device.changeable), (Found::Off, Some(false)));
+    assert_eq!(without.protection.as_ref().map(|claim| claim.rank), Some(ProtectionRank::Declared));
+    assert!(reason(&without).contains("no volatile write cache"), "{}", reason(&without));
+    let declared = one(MockDisk::new(MockKind::Sas).with(|disk| disk.nonvolatile = true));
+    assert_eq!(declared.protection.map(|claim| claim.rank), Some(ProtectionRank::Declared));
+    let page = PowerLoss { incomplete_shutdowns: 2, capacitor_health: Some(97), starts: 40 };
+    let ocp = one(MockDisk::new(MockKind::Nvme).with(|disk| {
+        disk.ocp = Some(page);
+        disk.unsafe_shutdowns = 5;
+    }));
+    assert_eq!(ocp.protection.map(|claim| claim.rank), Some(ProtectionRank::HealthConfirmed));
+    let counter = |name: &str| ocp.health.iter().find(|counter| counter.name == name).unwrap().value;
+    assert_eq!((counter("unsafe_shutdowns"), counter("incomplete_shutdowns")), (5, 2));
+    assert_eq!(counter("capacitor_health_percent"), 97);
+}
+
+#[test]
+fn a_failed_protection_outweighs_all_claims() {
+    let view = one(MockDisk::new(MockKind::Nvme).with(|disk| {
+        disk.ocp = Some(PowerLoss { incomplete_shutdowns: 0, capacitor_health: Some(100), starts: 0 });
+        disk.backup_failed = true;
+    }));
+    assert_eq!(view.protection, None);
+    assert!(view.findings.iter().any(|finding| finding.id == "protection-failed"));
+    assert!(refusal_for(&view, State::Protected).is_some());
+}
+
+#[test]
+fn each_refusal_says_why_and_what_to_do() {
+    let sas = |change: fn(&mut MockDisk)| one(MockDisk::new(MockKind::Sas).with(change));
+    let sata = |change: fn(&mut MockDisk)| one(MockDisk::new(MockKind::Sata).with(change));
+    let usb = one(MockDisk::new(MockKind::Usb).with(|disk| disk.has_page = false));
+    let raid = one(MockDisk::new(MockKind::Raid));
+    for (view, why, what) in [
+        (sas(|disk| disk.has_page = false), "no caching page", "temporary write back"),
+        (sas(|disk| disk.write_protected = true), "H8", "rescan"),
+        (sas(|disk| disk.changeable = false), "does not let", "firmware"),
+        (sas(|disk| disk.registrations = 4), "shared", "storage system"),
+        (sas(|disk| disk.denied = true), "only root", "as root"),
+        (sata(|disk| disk.sct = Some(WriteCache::ForcedOn)), "forced-on", "smartctl"),
+        (usb, "no caching page", "another bridge"),
+        (
+            one(MockDisk::new(MockKind::Virtio).with(|disk| disk.changeable = false)),
+            "hypervisor",
+            "config-wce",
+        ),
+        (raid, "RAID", "storcli"),
+    ] {
+        let refusal = view.refusal.as_ref().unwrap();
+        assert!(refusal.reason.contains(why), "{why}: {refusal:?}");
+        assert!(refusal.remedy.contains(what), "{what}: {refusal:?}");
+        assert!(refusal_for(&view, State::Off).is_some() && view.changeable_by != "plumb as root");
+    }
+}
+
+#[test]
+fn what_is_no_disk_has_no_state() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sas)]);
+    gateway.partition("sda", "sda1", "data");
+    gateway.device_mapper("dm-0", "LVM-x", &["sda1"]);
+    gateway.mount("dm-0", "/srv", "ext4", "rw");
+    for (name, remedy) in [("sda1", "sda"), ("dm-0", "sda1"), ("/srv", "the disk below dm-0")] {
+        let view = view(&gateway, name);
+        assert_eq!(view.state, Found::None, "{name}");
+        assert!(view.refusal.as_ref().unwrap().remedy.contains(remedy), "{:?}", view.refusal);
+    }
+    let claims = Claims::default();
+    let reader = Reader::new(&gateway, &claims, now());
+    assert_eq!(reader.one("/dev/none").unwrap_err().target, "/dev/none");
+    assert_eq!(reader.all().devices.len(), 1, "only disks are listed");
+}
+
+#[test]
+fn company_is_told_and_refused_where_it_must_be() {
+    let disks = (0..4).map(|_| MockDisk::new(MockKind::Sas));
+    let gateway = MockGateway::new(disks);
+    gateway.md("md0", "raid1", &["sda", "sdb"]);
+    gateway.mount("md0", "/srv", "ext4", "rw");
+    gateway.device_mapper("dm-0", "mpath-3600", &["sdc"]);
+    gateway.partition("sdd", "sdd1", "zfs-0123");
+    let first = view(&gateway, "sda");
+    assert_eq!((first.redundancy_groups.as_slice(), &first.refusal), (&["md0".to_owned()][..], &None));
+    let holders: Vec<&str> = first.holders.iter().map(|holder| holder.name.as_str()).collect();
+    assert_eq!(holders, ["md0", "/srv"]);
+    gateway.md_action("md0", "resync");
+    assert!(reason(&view(&gateway, "sda")).contains("resync"));
+    assert!(reason(&view(&gateway, "sdc")).contains("multipath device dm-0"));
+    let pool = view(&gateway, "sdd");
+    assert_eq!(pool.redundancy_groups, ["zfs"]);
+    assert!(pool.findings.iter().any(|finding| finding.id == "h10-zfs-remembers"));
+}
+
+#[test]
+fn two_paths_to_one_disk_are_seen_by_their_identity() {
+    let twin = || MockDisk::new(MockKind::Sas).with(|disk| disk.serial = "SAME".to_owned());
+    let gateway = MockGateway::new([twin(), twin(), MockDisk::new(MockKind::Sas)]);
+    assert!(reason(&view(&gateway, "sda")).contains("sdb"));
+    assert!(reason(&view(&gateway, "sdb")).contains("sda"));
+    assert_eq!(view(&gateway, "sdc").refusal, None);
+}
+
+#[test]
+fn enabling_below_a_layer_that_drops_flushes_is_refused() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sas).off()]);
+    gateway.mount("sda", "/srv", "ext4", "rw,nobarrier");
+    let view = view(&gateway, "sda");
+    assert!(refusal_for(&view, State::On).unwrap().reason.contains("lost on the way"), "{:?}", view.findings);
+    assert_eq!(refusal_for(&view, State::Off), None);
+}
+
+#[test]
+fn a_word_counts_until_its_end_and_for_its_disk_alone() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
+    let identity = view(&gateway, "sda").identity.unwrap();
+    let claim = |until: &str| Claims {
+        claims: vec![Claim {
+            identity: identity.clone(),
+            who: "J. Doe".to_owned(),
+            until: until.parse().unwrap(),
+            reason: "UPS".to_owned(),
+        }],
+    };
+    let read = |claims: &Claims, name: &str| Reader::new(&gateway, claims, now()).one(name).unwrap();
+    let valid = claim("2026-06-01T00:00:00Z");
+    let first = read(&valid, "sda");
+    let protection = first.protection.as_ref().unwrap();
+    assert_eq!(protection.rank, ProtectionRank::AdministratorsWord);
+    assert!(protection.claim.contains("J. Doe") && protection.until.is_some());
+    assert_eq!(refusal_for(&first, State::Protected), None);
+    assert!(refusal_for(&read(&valid, "sdb"), State::Protected).unwrap().reason.contains("nobody says"));
+    let expired = read(&claim("2025-06-01T00:00:00Z"), "sda");
+    assert_eq!(expired.protection, None);
+    assert!(expired.findings.iter().any(|finding| finding.id == "claim-expired"));
+}
+
+#[test]
+fn a_known_model_counts() {
+    let view = one(MockDisk::new(MockKind::Sata).with(|disk| disk.model = "INTEL SSDSC2KB480G7".to_owned()));
+    assert_eq!(view.protection.map(|claim| claim.rank), Some(ProtectionRank::ModelList));
+}
+
+#[test]
+fn a_thousand_disks_are_read_at_once() {
+    let gateway = MockGateway::new((0..1000).map(|_| MockDisk::new(MockKind::Sas)));
+    let claims = Claims::default();
+    let document = Reader::new(&gateway, &claims, now()).all();
+    assert_eq!(document.devices.len(), 1000);
+    assert!(document.devices.iter().all(|view| view.refusal.is_none() && view.state == Found::On));
+    assert_eq!(document.kernel.as_deref(), Some("6.12.0-mock"));
+    assert!(document.devices.iter().any(|view| view.name == "sdall"), "names go on after sdzz");
+}

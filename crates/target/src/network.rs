@@ -1,0 +1,140 @@
+//! `nbd+unix:///name?socket=...`, `nbd://`, `nbds://`: what an NBD server exports, opened as a device.
+//!
+//! What uses an export on the server's side cannot be seen from here, so the rules for a block device hold with what can:
+//! the signatures on it, and its URI in place of a serial. Connecting and looking write nothing.
+
+use std::io;
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Clock, Device, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Wait,
+};
+use plumb_export::nbd::client::{NbdDevice, Options};
+use plumb_export::nbd::uri::Uri;
+
+use crate::error::{Error, Result};
+use crate::facts::{BlockFacts, Contents, Found};
+use crate::guard::{Allowed, judge};
+use crate::name::{Name, Scheme};
+use crate::open::Wanted;
+use crate::opened::{Opened, Route, TargetKind};
+use crate::permission::Permission;
+use crate::signature::{Source, find};
+
+/// Whether `name` is that of an export.
+pub(crate) fn is_meant(name: &Name) -> bool {
+    use Scheme::{Nbd, NbdUnix, Nbds, NbdsUnix};
+    matches!(name, Name::Scheme { scheme: Nbd | NbdUnix | Nbds | NbdsUnix, .. })
+}
+
+/// Connects to the exports that are wanted, each with its place in the list, and judges what is to be written.
+///
+/// # Errors
+/// If a URI makes no sense, a server does not answer, or the rules refuse.
+pub(crate) fn open_all(
+    wanted: &[(usize, Wanted)],
+    permission: &Permission,
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<(usize, Opened)>> {
+    let mut known: Vec<(&Name, Arc<dyn Device>)> = Vec::new();
+    let mut opened = Vec::new();
+    for (place, want) in wanted {
+        let shared = known.iter().find(|(name, _)| **name == want.name).map(|(_, device)| Arc::clone(device));
+        let device = match shared {
+            Some(device) => device,
+            None => {
+                let device = connect(&want.name, clock)?;
+                known.push((&want.name, Arc::clone(&device)));
+                device
+            }
+        };
+        opened.push((*place, describe(want, device, permission)?));
+    }
+    Ok(opened)
+}
+
+fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
+    let shown = name.to_string();
+    let remedy = "name it as in nbd+unix:///?socket=/path or nbd://host/name";
+    let uri: Uri = shown.parse().map_err(|error| Error::usage(&shown, format!("{error}"), remedy))?;
+    let options = Options { clock: Arc::clone(clock), ..Options::default() };
+    let device = NbdDevice::connect(&uri, options).map_err(|error| {
+        let remedy = "see that the server runs and exports that name";
+        Error::unreachable(&shown, plumb_block::in_one_line(&error), remedy)
+    })?;
+    Ok(Arc::new(device))
+}
+
+fn describe(want: &Wanted, device: Arc<dyn Device>, permission: &Permission) -> Result<Opened> {
+    let shown = want.name.to_string();
+    let info = device.info();
+    let contents = match find(&Export(&*device)) {
+        Ok(found) => Contents::Read(found),
+        Err(error) => Contents::Unreadable(error.to_string()),
+    };
+    let found = Found::Block(BlockFacts {
+        kernel_name: shown.clone(),
+        partition_of: None,
+        size: info.size,
+        identities: vec![shown.clone()],
+        read_only: false,
+        contents,
+        uses: Vec::new(),
+        unseen: None,
+    });
+    let allowed = judge(&shown, &found, want.intent, permission)?;
+    let mut notes = Vec::new();
+    if allowed != Allowed::Read {
+        notes.push(format!("who else uses {shown} is known to its server alone"));
+    }
+    Ok(Opened {
+        route: Route::Network,
+        kind: TargetKind::Network,
+        made: false,
+        size: info.size,
+        identity: Some(shown.clone()),
+        shown,
+        notes,
+        needs_layout: None,
+        counters: None,
+        node: None,
+        making: None,
+        device,
+    })
+}
+
+/// The bytes of an export, a few at a time.
+struct Export<'a>(&'a dyn Device);
+
+impl Source for Export<'_> {
+    fn size(&self) -> u64 {
+        self.0.info().size.0
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let other = |error: plumb_block::Error| io::Error::other(error.to_string());
+        let block = self.0.info().logical_block.0;
+        let first = at / block;
+        let end = (at + into.len() as u64).min(self.size()).div_ceil(block);
+        let length = Bytes((end - first) * block);
+        let shape = PoolShape { buffer: length, count: 1, alignment: Bytes(4096) };
+        let pool = Pool::new(shape).map_err(other)?;
+        let Some(buffer) = pool.take(length) else { return Err(io::ErrorKind::OutOfMemory.into()) };
+        let mut queue = self.0.open_queue(QueueOptions { depth: 1, pool }).map_err(other)?;
+        let range = LbaRange::new(Lba(first), end - first);
+        if queue.submit(Request::read_into(Tag(0), range, buffer)).is_err() {
+            return Err(io::Error::other("the queue is full"));
+        }
+        let mut completions = Vec::new();
+        queue.poll(Wait::ONE, &mut completions).map_err(other)?;
+        match completions.pop().map(|completion| (completion.outcome.is_done(), completion.payload)) {
+            Some((true, Payload::Into(bytes))) => {
+                let skip = (at - first * block) as usize;
+                let count = into.len().min(bytes.len() - skip);
+                into[..count].copy_from_slice(&bytes[skip..skip + count]);
+                Ok(count)
+            }
+            _ => Err(io::Error::other("it could not be read")),
+        }
+    }
+}
