@@ -2,4 +2,5 @@
 //! as one.
 
 pub mod attach;
+mod latch;
 pub mod nbd;

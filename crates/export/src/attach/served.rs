@@ -1,6 +1,5 @@
 //! What all workers of an attachment share: the device, its geometry, and what has become of it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, Outcome, PoolShape};
@@ -8,6 +7,7 @@ use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, Lb
 use super::error::AttachError;
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
+use crate::latch::FlushLatch;
 
 /// The most that FUSE carries in a request.
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
@@ -28,8 +28,8 @@ pub(super) struct Served {
     pub(super) geometry: Geometry,
     transfer_max: Bytes,
     alignment: Bytes,
-    /// Set by the first flush that failed: from then on none succeeds.
-    flush_failed: AtomicBool,
+    /// Closed by the first flush that failed: from then on none succeeds, until the device lives anew.
+    flush_failed: FlushLatch,
     /// What the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
 }
@@ -56,7 +56,7 @@ impl Served {
             transfer_max,
             alignment: info.dma_alignment.max(PAGE),
             device,
-            flush_failed: AtomicBool::new(false),
+            flush_failed: FlushLatch::open(),
             refusal: OnceLock::new(),
         })
     }
@@ -110,14 +110,14 @@ impl Served {
     }
 
     pub(super) fn has_failed_flush(&self) -> bool {
-        self.flush_failed.load(Ordering::Acquire)
+        self.flush_failed.is_closed(&*self.device)
     }
 
     /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a flush may
     /// succeed in that one is the device's to say.
     pub(super) fn note_failed_flush(&self, outcome: Outcome) {
         if outcome != Outcome::PowerLost {
-            self.flush_failed.store(true, Ordering::Release);
+            self.flush_failed.close(&*self.device);
         }
     }
 

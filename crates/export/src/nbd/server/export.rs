@@ -1,10 +1,10 @@
 //! An export: a device under a name.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Bytes, Device, DeviceInfo};
 
+use crate::latch::FlushLatch;
 use crate::nbd::wire::{Info, PAYLOAD_MAX_BYTES, TransmissionFlags};
 
 /// A device under a name, to be served.
@@ -28,22 +28,22 @@ const PREFERRED_MIN: Bytes = Bytes::kib(4);
 pub(super) struct Served {
     pub(super) export: Export,
     /// A flush failed, on whichever connection: no later one can be trusted.
-    latch: AtomicBool,
+    latch: FlushLatch,
 }
 
 impl Served {
     pub(super) fn new(export: Export) -> Self {
-        Self { export, latch: AtomicBool::new(false) }
+        Self { export, latch: FlushLatch::open() }
     }
 
     /// Whether a flush failed, here or on another way to the device.
     pub(super) fn is_latched(&self) -> bool {
-        self.latch.load(Ordering::Acquire) || self.export.device.latched().is_some()
+        self.latch.is_closed(&*self.export.device)
     }
 
     /// A flush has failed.
     pub(super) fn latch(&self) {
-        self.latch.store(true, Ordering::Release);
+        self.latch.close(&*self.export.device);
     }
 
     /// What is said of the export: only what the device really does.
