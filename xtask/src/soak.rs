@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as long as
-//! one likes.
+//! one likes; and a thousand power cuts under mounted file systems.
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,26 @@ use anyhow::{Context, Result};
 
 use crate::lint;
 
-/// How long, and from which seed.
+/// What is to be soaked.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The seeded and property tests of the workspace
+    Tests,
+    /// Power cuts in the middle of workloads on mounted file systems
+    Cuts,
+}
+
+/// What, how long, and from which seed.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// Only this part; both, the cuts first, if none is named
+    #[arg(value_enum)]
+    part: Option<Part>,
+
+    /// How many power cuts
+    #[arg(long, default_value_t = 1_000)]
+    cuts: u64,
+
     /// Begin no new round after this many seconds
     #[arg(long, default_value_t = 600)]
     seconds: u64,
@@ -24,9 +42,34 @@ pub(crate) struct Arguments {
     cases: u64,
 }
 
-/// Stops at the first round that fails, and says its seed.
+/// Stops at the first failure, and says its seed.
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = lint::workspace_root()?;
+    let wants = |part| arguments.part.is_none_or(|only| only == part);
+    let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?) && (!wants(Part::Tests) || tests(arguments, &root)?);
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The tests with power cuts, with many of them.
+fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
+    let (cuts, seed) = (arguments.cuts, arguments.seed);
+    let status = Command::new("cargo")
+        .args(["test", "--release", "--quiet", "--package", "plumb", "--test", "drive_cuts", "--", "--nocapture"])
+        .env("PLUMB_CUTS", cuts.to_string())
+        .env("PLUMB_SEED", seed.to_string())
+        .current_dir(root)
+        .status()
+        .context("starting cargo test")?;
+    if status.success() {
+        println!("soak: {cuts} power cuts from seed {seed} passed");
+    } else {
+        println!("soak: a power cut failed; repeat with the seed above: `cargo xtask soak cuts --cuts 5 --seed SEED`");
+    }
+    Ok(status.success())
+}
+
+/// Rounds of all seeded tests.
+fn tests(arguments: &Arguments, root: &Path) -> Result<bool> {
     let began = Instant::now();
     let mut seed = arguments.seed;
     while began.elapsed() < Duration::from_secs(arguments.seconds) {
@@ -36,17 +79,17 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             .env("PROPTEST_CASES", arguments.cases.to_string())
             .env("PROPTEST_RNG_SEED", seed.to_string())
             .env("PLUMB_SEED", seed.to_string())
-            .current_dir(&root)
+            .current_dir(root)
             .status()
             .context("starting cargo test")?;
         if !status.success() {
             println!(
-                "soak: failed with seed {seed}: repeat with `cargo xtask soak --seconds 1 --seed {seed}`"
+                "soak: failed with seed {seed}: repeat with `cargo xtask soak tests --seconds 1 --seed {seed}`"
             );
-            return Ok(ExitCode::FAILURE);
+            return Ok(false);
         }
         seed += 1;
     }
     println!("soak: {} round(s) passed", seed - arguments.seed);
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }

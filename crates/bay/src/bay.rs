@@ -1,9 +1,7 @@
 //! The bay: a drive, its exports, and the socket on which it takes orders.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +18,7 @@ use plumb_sim::{Handle, drive};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::control::{self, Answer, Order, Status};
-use crate::place;
+use crate::socket::ControlSocket;
 
 /// How often the flag to stop is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -64,9 +62,15 @@ pub enum BayError {
     /// It cannot be served over NBD.
     #[error("cannot serve the drive over NBD")]
     Nbd(#[from] ServeError),
-    /// It cannot be attached, or not be detached.
-    #[error("cannot attach the drive, or take it away")]
-    Attach(#[from] AttachError),
+    /// It cannot be attached.
+    #[error("cannot attach the drive")]
+    Attach(#[source] AttachError),
+    /// It cannot be detached.
+    #[error("cannot take the drive away")]
+    Detach(#[source] AttachError),
+    /// It was taken away all the same, since the bay closed.
+    #[error("the drive was taken from those who used it, who get I/O errors now")]
+    CutOff(#[source] AttachError),
     /// The system refused a thread or a wait.
     #[error("cannot {operation}")]
     System {
@@ -88,8 +92,9 @@ struct Serving {
 pub struct Bay {
     name: String,
     handle: Handle,
-    socket: PathBuf,
-    listener: UnixListener,
+    control: ControlSocket,
+    /// The cut that was asked for last if it was for later, and how many there had been then.
+    armed: Option<(String, u64)>,
     serving: Option<Serving>,
     attachment: Option<Attachment>,
 }
@@ -101,25 +106,19 @@ impl Bay {
     /// See [`BayError`]; nothing is left behind.
     pub fn open(options: BayOptions) -> Result<Self, BayError> {
         let BayOptions { directory, name, model, drive, nbd, attach } = options;
-        let control = |source| BayError::Control { place: directory.clone(), source };
-        let name = match name {
-            Some(name) if place::is_name(&name) => name,
-            Some(name) => return Err(BayError::Name(name)),
-            None => place::free_name(&directory, &model.name).map_err(control)?,
-        };
-        let socket = place::socket(&directory, &name);
-        let listener = listen(&socket, &name)?;
+        let (control, name) = ControlSocket::listen(&directory, name, &model.name)?;
         let mut drive = Drive::new(&model, drive)?;
         drive.rename(&*name);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let handle = Handle::in_real_time(drive, clock);
-        let mut bay = Self { name, handle, socket, listener, serving: None, attachment: None };
+        let mut bay = Self { name, handle, control, armed: None, serving: None, attachment: None };
         if let Some(path) = nbd {
             bay.serving = Some(serve(&bay.name, bay.handle.device(), path)?);
         }
         if attach {
             let options = AttachOptions::default();
-            bay.attachment = Some(Attachment::new(bay.handle.device(), &bay.name, &options)?);
+            let attachment = Attachment::new(bay.handle.device(), &bay.name, &options);
+            bay.attachment = Some(attachment.map_err(BayError::Attach)?);
         }
         Ok(bay)
     }
@@ -147,12 +146,13 @@ impl Bay {
             fua_writes,
             discards: storage.discards,
             cuts,
+            cut_armed: self.armed.as_ref().filter(|(_, before)| *before == cuts).map(|(when, _)| when.clone()),
             lost_at_last_cut_blocks: drive.last_cut().map(|report| report.lost_blocks),
             latched: drive.latched().is_some(),
             faults: drive.faults().iter().map(ToString::to_string).collect(),
             nbd: self.serving.as_ref().map(|serving| uri(&serving.socket)),
             device: self.attachment.as_ref().map(|attached| attached.path().display().to_string()),
-            control: self.socket.display().to_string(),
+            control: self.control.path().display().to_string(),
             pid: std::process::id(),
         }
     }
@@ -163,13 +163,12 @@ impl Bay {
     /// If an export ended by itself.
     pub fn serve(mut self, stop: &AtomicBool) -> Result<(), BayError> {
         let system = |source| BayError::System { operation: "wait for orders", source };
-        self.listener.set_nonblocking(true).map_err(system)?;
         while !stop.load(Ordering::Relaxed) && !self.has_ended() {
-            match poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&LOOK_EVERY)) {
+            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(system(errno.into())),
             }
-            if let Ok((stream, _)) = self.listener.accept()
+            if let Some(stream) = self.control.accept()
                 && self.converse(stream)
             {
                 break;
@@ -186,12 +185,10 @@ impl Bay {
     /// Takes one order; whether the drive was detached by it.
     fn converse(&mut self, mut stream: UnixStream) -> bool {
         let mut is_detached = false;
-        let conversed = stream.set_nonblocking(false).and_then(|()| {
-            control::serve(&mut stream, |order| {
-                let answer = self.carry_out(order);
-                is_detached = *order == Order::Detach && matches!(answer, Answer::Done(_));
-                answer
-            })
+        let conversed = control::serve(&mut stream, |order| {
+            let answer = self.carry_out(order);
+            is_detached = *order == Order::Detach && matches!(answer, Answer::Done(_));
+            answer
         });
         if let Err(error) = conversed {
             // Whoever gave the order is gone; the drive goes on.
@@ -205,6 +202,10 @@ impl Bay {
             Order::Detach => self.detach().map_err(|error| in_one_line(&error)),
             order => self.handle.with(|drive, now| change(drive, now, order)),
         };
+        if let (Order::Cut { when }, Ok(())) = (order, &done) {
+            let cuts = self.handle.with(|drive, _| drive.counters().cuts);
+            self.armed = Some((when.clone(), cuts)).filter(|(when, _)| when != "now");
+        }
         match done {
             Ok(()) => Answer::Done(Box::new(self.status())),
             Err(why) => Answer::Refused(why),
@@ -214,7 +215,7 @@ impl Bay {
     /// Takes the loop device away, if it is not in use.
     fn detach(&mut self) -> Result<(), BayError> {
         if let Some(attachment) = &mut self.attachment {
-            attachment.detach()?;
+            attachment.detach().map_err(BayError::Detach)?;
             self.attachment = None;
         }
         Ok(())
@@ -222,7 +223,12 @@ impl Bay {
 
     /// Ends the exports. What the drive held at risk is durable then, as when a machine shuts down.
     fn close(mut self) -> Result<(), BayError> {
-        let detached = self.detach();
+        let detached = self.detach().map_err(|error| match error {
+            BayError::Detach(held @ AttachError::Held { .. }) => BayError::CutOff(held),
+            other => other,
+        });
+        // Before the drive ends: nobody shall be left who could still write to it.
+        self.attachment = None;
         let served = self.serving.take().map_or(Ok(()), |serving| {
             serving.stopper.stop();
             serving.thread.join().unwrap_or_else(|_| {
@@ -232,13 +238,6 @@ impl Bay {
         });
         let kept = self.handle.with(Drive::shut_down);
         detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::from))
-    }
-}
-
-impl Drop for Bay {
-    fn drop(&mut self) {
-        // Not being able to remove it leaves a name that the next bay replaces.
-        drop(fs::remove_file(&self.socket));
     }
 }
 
@@ -259,19 +258,6 @@ fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), String> {
         Order::ClearFaults => drive.clear_faults(),
     }
     Ok(())
-}
-
-/// The control socket, for its owner alone. One that nobody listens on any more is replaced.
-fn listen(socket: &Path, name: &str) -> Result<UnixListener, BayError> {
-    let failed = |source| BayError::Control { place: socket.to_path_buf(), source };
-    match UnixStream::connect(socket) {
-        Ok(_) => return Err(BayError::Taken(name.to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(socket).map_err(failed)?,
-        Err(_) => {}
-    }
-    let listener = UnixListener::bind(socket).map_err(failed)?;
-    fs::set_permissions(socket, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(listener)
 }
 
 /// Starts the NBD server on a thread of its own.

@@ -76,6 +76,8 @@ pub struct Status {
     pub discards: u64,
     /// Power cuts until now.
     pub cuts: u64,
+    /// When the power will be cut, as it was asked for; null if no cut waits for its moment.
+    pub cut_armed: Option<String>,
     /// Blocks whose acknowledged contents the last power cut took away; null before the first.
     pub lost_at_last_cut_blocks: Option<u64>,
     /// Whether a flush has failed since the power came on, so that no later one succeeds.
@@ -119,7 +121,10 @@ pub enum ControlError {
         known: Vec<String>,
     },
     /// Its process is gone: it was killed.
-    #[error("the process that served `{name}` is gone: what its drive held in memory is lost, as in a power cut")]
+    #[error(
+        "the process that served `{name}` is gone, and what its drive held in memory is lost as in a power cut; \
+         `plumb drive detach {name}` clears up after it"
+    )]
     Gone {
         /// The drive.
         name: String,
@@ -166,22 +171,22 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
     }
 }
 
-/// Takes one order from `stream`, answers it, and gives it back.
+/// Takes one order from `stream` and answers it. Somebody who says nothing only looks whether this is alive.
 ///
 /// # Errors
 /// If the other side does not keep to the protocol or goes away.
-pub(crate) fn serve(stream: &mut UnixStream, carry_out: impl FnOnce(&Order) -> Answer) -> io::Result<Order> {
+pub(crate) fn serve(stream: &mut UnixStream, carry_out: impl FnOnce(&Order) -> Answer) -> io::Result<()> {
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
     let order = match read_line(stream) {
         Ok(order) => order,
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => {
             write_line(stream, &Answer::Refused(format!("this is no order: {error}")))?;
             return Err(error);
         }
     };
-    write_line(stream, &carry_out(&order))?;
-    Ok(order)
+    write_line(stream, &carry_out(&order))
 }
 
 fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {

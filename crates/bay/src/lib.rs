@@ -13,5 +13,17 @@ pub mod control;
 pub mod place;
 
 mod bay;
+mod socket;
 
-pub use bay::{Bay, BayOptions, BayError};
+pub use bay::{Bay, BayError, BayOptions};
+pub use plumb_export::attach::AttachError;
+pub use plumb_export::nbd::server::ServeError;
+pub use socket::forget;
+
+/// Takes away what attachments of killed processes have left: dead mounts and loop devices.
+///
+/// # Errors
+/// If the directory of attachments cannot be used.
+pub fn sweep() -> Result<plumb_export::attach::Swept, AttachError> {
+    plumb_export::attach::sweep(None)
+}

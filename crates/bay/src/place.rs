@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// The longest name of a drive: socket paths are short (unix(7): 108 bytes).
@@ -58,31 +59,34 @@ pub fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Whether somebody listens on the control socket of the drive `name`.
+pub fn is_served(directory: &Path, name: &str) -> bool {
+    UnixStream::connect(socket(directory, name)).is_ok()
+}
+
 /// Whether a drive may have this name: letters, digits, `-`, `_` and `.`, not first a dot.
 pub fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with('.') && name.chars().all(allowed)
 }
 
-/// The first name after `model` that is free: `liar`, `liar-2`, ...
-///
-/// # Errors
-/// As [`names`].
-pub fn free_name(directory: &Path, model: &str) -> io::Result<String> {
-    let taken = names(directory)?;
+/// The first name after `model` that no drive has which is being served: `liar`, `liar-2`, ...
+pub fn free_name(directory: &Path, model: &str) -> String {
     let plain: String = model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();
     let plain = if plain.is_empty() { "drive".to_owned() } else { plain };
     let mut name = plain.clone();
     let mut number = 1;
-    while taken.contains(&name) {
+    while is_served(directory, &name) {
         number += 1;
         name = format!("{plain}-{number}");
     }
-    Ok(name)
+    name
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     #[test]
@@ -96,13 +100,16 @@ mod tests {
     }
 
     #[test]
-    fn a_free_name_follows_the_taken_ones() {
+    fn a_free_name_follows_those_that_are_served() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(free_name(directory.path(), "liar").unwrap(), "liar");
-        fs::write(socket(directory.path(), "liar"), "").unwrap();
-        fs::write(socket(directory.path(), "liar-2"), "").unwrap();
-        assert_eq!(free_name(directory.path(), "liar").unwrap(), "liar-3");
-        assert_eq!(names(directory.path()).unwrap(), ["liar", "liar-2"]);
-        assert_eq!(free_name(&directory.path().join("none"), "../x y").unwrap(), "xy");
+        let at = directory.path();
+        assert_eq!(free_name(at, "liar"), "liar");
+        let first = UnixListener::bind(socket(at, "liar")).unwrap();
+        let _second = UnixListener::bind(socket(at, "liar-2")).unwrap();
+        assert_eq!(free_name(at, "liar"), "liar-3");
+        assert_eq!(names(at).unwrap(), ["liar", "liar-2"]);
+        drop(first);
+        assert_eq!(free_name(at, "liar"), "liar", "its socket is there, and nobody listens");
+        assert_eq!(free_name(&at.join("none"), "../x y"), "xy");
     }
 }

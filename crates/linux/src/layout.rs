@@ -125,9 +125,8 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
 /// the page cache, if its file system has that, and then the rest.
 fn parts(path: &Path, from: Bytes, to: Bytes) -> Result<Vec<(FileDevice, Range<u64>)>> {
     let clock = || Arc::new(RealClock::start());
-    let buffered = || {
-        FileDevice::open(path, FileOptions::write_buffered().logical_block(Some(Bytes(1))), clock())
-    };
+    let buffered =
+        || FileDevice::open(path, FileOptions::write_buffered().logical_block(Some(Bytes(1))), clock());
     let direct = match FileDevice::open(path, FileOptions::write_direct(), clock()) {
         Ok(device) => Some(device).filter(|device| device.info().dma_alignment <= ALIGNMENT),
         // Unsupported: no direct I/O there. Invalid: the file is shorter than a block of it.
@@ -351,7 +350,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         // Straddling pieces and pages, beginning off every grid, longer than a piece, and shorter than a stamp.
-        let lengths: [(u64, u64, u64); 4] = [(2300, 0, 1500), (2300, 7, 1000), (1_500_001, 1, 3), (20, 3, 150_000)];
+        let lengths: [(u64, u64, u64); 4] =
+            [(2300, 0, 1500), (2300, 7, 1000), (1_500_001, 1, 3), (20, 3, 150_000)];
         for (length, first, end) in lengths {
             std::fs::write(&path, vec![9; 100]).unwrap();
             let (from, to) = (first * length, end * length);

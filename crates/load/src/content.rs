@@ -22,10 +22,15 @@ const SECTOR_MIN: u64 = 512;
 /// another on each other length. Addresses count in blocks, so a block that was stamped while they had another length
 /// would else look as if it had been written for another address.
 pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
-    if logical_block.0 >= SECTOR_MIN && logical_block.0.is_power_of_two() {
+    if is_sector(logical_block.0) {
         return seed;
     }
     seed ^ logical_block.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// Whether blocks of `length` bytes are sectors, which no run of other sectors cuts in two unseen.
+pub(crate) fn is_sector(length: u64) -> bool {
+    length >= SECTOR_MIN && length.is_power_of_two()
 }
 
 /// Makes the payload of each write.
@@ -57,9 +62,12 @@ impl Maker {
         let size = workload.block_max();
         let block = logical_block.0 as usize;
         Ok(match &workload.content {
-            Content::Pattern if logical_block < STAMP => {
-                Self::Reducible(Reducible { seed, logical_block: block, compress_percent: 0, dedup_percent: 0 })
-            }
+            Content::Pattern if logical_block < STAMP => Self::Reducible(Reducible {
+                seed,
+                logical_block: block,
+                compress_percent: 0,
+                dedup_percent: 0,
+            }),
             Content::Pattern => Self::Pattern { seed },
             Content::Reducible { compress_percent, dedup_percent } => Self::Reducible(Reducible {
                 seed,
@@ -243,6 +251,40 @@ mod tests {
         assert_eq!(zeroes, 4000 * 256, "half of each block compresses to nothing");
         let copies: i32 = seen.values().filter(|count| **count > 1).sum();
         assert!((900..1100).contains(&copies), "{copies} of 4000 are copies");
+    }
+
+    #[test]
+    fn blocks_that_hold_no_stamp_are_written_in_every_content() {
+        let contents = [
+            Content::Pattern,
+            Content::Reducible { compress_percent: 50, dedup_percent: 10 },
+            Content::Repeated,
+            Content::Zeroes,
+            Content::Counting,
+            Content::Buffer(Bytes(1001)),
+        ];
+        for block in [1, 10, 31] {
+            for content in contents.clone() {
+                let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
+                let length = Bytes(block * 7);
+                let workload = Workload { content: content.clone(), ..Workload::over(range, length) };
+                let maker = Maker::new(&workload, Bytes(block), Bytes(4096)).unwrap();
+                assert!(!maker.is_pattern(), "no device could fill it in");
+                let written = bytes_of(&maker, 3, 1, length.0 as usize);
+                assert_eq!(written.len() as u64, length.0, "{content:?}");
+                if content == Content::Pattern {
+                    assert_ne!(written, bytes_of(&maker, 4, 1, length.0 as usize), "{block}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stamps_of_each_length_of_blocks_are_told_apart_and_sectors_have_the_seed_itself() {
+        assert_eq!((stamp_seed(7, Bytes(512)), stamp_seed(7, Bytes(4096))), (7, 7));
+        let seeds = [512, 513, 2300, 1024 + 512, 256, 100].map(|block| stamp_seed(7, Bytes(block)));
+        let different: std::collections::HashSet<u64> = seeds.into_iter().collect();
+        assert_eq!(different.len(), seeds.len());
     }
 
     #[test]

@@ -16,7 +16,7 @@
 
 use plumb_block::{Bytes, Lba, LbaRange, Outcome, Stamp};
 
-use crate::content::Maker;
+use crate::content::{Maker, is_sector};
 
 /// Not written by this run.
 const UNTOUCHED: u32 = 0;
@@ -228,7 +228,8 @@ impl Ledger {
         let stamp = found.filter(|stamp| stamp.seed == self.seed)?;
         let kind = if stamp.lba != lba {
             WrongKind::Misdirected
-        } else if !self.is_whole(stamp, block) {
+        } else if is_sector(block.len() as u64) && !self.is_whole(stamp, block) {
+            // Blocks of another length may have been cut by an earlier run in yet another one.
             WrongKind::Torn
         } else {
             return None;

@@ -17,6 +17,7 @@ use plumb_block::{Completion, Device, Nanos, Outcome, Payload, Queue, QueueOptio
 use plumb_workload::{Cursor, Operation, Recorded, Share, Workload};
 
 use self::shape::Shape;
+pub use self::shape::check;
 use self::stream::{Next, Stream};
 use crate::batch::Batch;
 use crate::fault::{Error, Fault};

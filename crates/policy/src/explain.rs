@@ -12,6 +12,9 @@ const BYTES_MAX: usize = 64;
 /// One step: what and why in the first line, the bytes in those that follow, indented.
 pub fn step(step: &Step) -> String {
     let mut text = format!("{}: {}", step.disk.name, step.why);
+    if let Some(condition) = &step.after {
+        line(&mut text, &format!("once {} says `{}`", condition.path, condition.says));
+    }
     if let Some(condition) = &step.only_unless {
         line(&mut text, &format!("left out if {} says `{}`", condition.path, condition.says));
     }

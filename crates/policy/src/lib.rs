@@ -25,6 +25,8 @@ pub mod gateway;
 pub mod heal;
 pub mod journal;
 pub mod mechanism;
+#[cfg(feature = "mock")]
+pub mod mock;
 mod moment;
 pub mod observe;
 pub mod persist;

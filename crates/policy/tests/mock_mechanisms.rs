@@ -137,6 +137,14 @@ fn a_stale_dm_table_is_loaded_again_from_below() {
 }
 
 #[test]
+fn dm_over_sata_is_loaded_again_only_when_the_kernel_has_seen_the_cache() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sata).off()]);
+    gateway.device_mapper("dm-0", "CRYPT-x", &["sda"]);
+    assert_eq!(bring(&gateway, "sda", goal(State::On)).disagreements, []);
+    assert!(gateway.flush_arrives("dm-0"));
+}
+
+#[test]
 fn trap_h4_is_found_on_the_disk_below_and_healed() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas).off()]);
     gateway.device_mapper("dm-0", "LVM-y", &["sda"]);

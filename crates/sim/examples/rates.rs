@@ -43,7 +43,10 @@ fn main() -> Outcome<()> {
     let (shares, named): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|word| word.parse::<u64>().is_ok());
     let names = if named.is_empty() { MODELS.map(String::from).to_vec() } else { named };
-    println!("{:18} {:>7} {:>7} {:>8} {:>10} {:>12}", "model", "span", "writes", "payload", "ns/I/O", "I/O/s");
+    println!(
+        "{:18} {:>7} {:>7} {:>8} {:>10} {:>12}",
+        "model", "span", "writes", "payload", "ns/I/O", "I/O/s"
+    );
     for name in names {
         let model = Model::named(&name)?;
         for span in SPANS {
@@ -79,7 +82,8 @@ fn nanoseconds(model: &Model, case: Case) -> Outcome<f64> {
     let blocks = LENGTH.0 / info.logical_block.0;
     let chance = Xoshiro256PlusPlus::seed_from_u64(1);
     let pages = case.span.min(info.size).0 / LENGTH.0;
-    let mut host = Host { world, queue, pool, chance, case, blocks, pages, count: 0, completions: Vec::new() };
+    let mut host =
+        Host { world, queue, pool, chance, case, blocks, pages, count: 0, completions: Vec::new() };
     let count = if case.has_bytes || model.kind == Kind::Hdd { 300_000 } else { 2_000_000 };
     // What the first commands make stays: the rounds after them are what a long run costs.
     host.run(count)?;

@@ -98,8 +98,8 @@ impl Shared {
             let Some(next) = next else { break };
             self.clock.advance_to(next);
             has_happened = true;
-            let has_answered = drives.iter().fold(false, |any, drive| drive.catch_up() || any);
-            if has_answered {
+            // Every one of them catches up, whichever answers.
+            if drives.iter().filter(|drive| drive.catch_up()).count() > 0 {
                 break;
             }
         }

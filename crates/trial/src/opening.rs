@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn blocks_divide_the_unit_and_are_sectors_where_these_do() {
-        for (unit, expected) in [(512, None), (4096, None), (1 << 30, None), (2300, Some(2300)), (1, Some(1))] {
+        for (unit, expected) in [(512, None), (4096, None), (1 << 30, None), (2300, Some(2300)), (1, Some(1))]
+        {
             assert_eq!(logical_block(Bytes(unit)), expected.map(Bytes), "{unit}");
         }
         assert_eq!(logical_block(Bytes(100_000_000)), Some(Bytes(62_500)));

@@ -36,17 +36,12 @@ impl Use {
         stand_in.unwrap_or_else(|| job.workload.clone())
     }
 
-    /// `asked` on this target. What is left over after the last whole block of the range or the target is not touched.
+    /// As [`within`].
     ///
     /// # Errors
     /// If the range begins or ends past the target.
     pub(crate) fn within(&self, asked: &Workload) -> Result<Workload, Invalid> {
-        let ByteRange { offset, length } = asked.range;
-        let whole = length.round_down(self.opened.device.info().logical_block);
-        if asked.range.is_open_ended() || whole == Bytes(0) {
-            return asked.within(self.opened.size);
-        }
-        Workload { range: ByteRange { offset, length: whole }, ..asked.clone() }.within(self.opened.size)
+        within(&self.opened, asked)
     }
 }
 
@@ -92,7 +87,8 @@ impl Targets {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let mut opened = open_all(&wanted, permission, time)?;
-        let ready = fits(&opened, &recorded).and_then(|()| fill(&mut opened, &places, watcher, stop));
+        let ready =
+            fits(&opened, &places, &recorded).and_then(|()| fill(&mut opened, &places, watcher, stop));
         if let Err(error) = ready {
             for made in &mut opened {
                 made.remove_if_made()?;
@@ -190,10 +186,31 @@ fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<
     places.iter().map(of).collect()
 }
 
-/// Whether traces end before their targets do.
-fn fits(opened: &[Opened], recorded: &[Option<Recorded>]) -> Result<(), TrialError> {
-    for (one, recorded) in opened.iter().zip(recorded) {
-        let Some(recorded) = recorded else { continue };
+/// `asked` on a target. What is left over after the last whole block of the range or the target is not touched.
+fn within(opened: &Opened, asked: &Workload) -> Result<Workload, Invalid> {
+    let ByteRange { offset, length } = asked.range;
+    let whole = length.round_down(opened.device.info().logical_block);
+    if asked.range.is_open_ended() || whole == Bytes(0) {
+        return asked.within(opened.size);
+    }
+    Workload { range: ByteRange { offset, length: whole }, ..asked.clone() }.within(opened.size)
+}
+
+/// Whether targets can take what is asked of them, and traces end before their targets do.
+fn fits(
+    opened: &[Opened],
+    places: &[(usize, usize, &Job, &str)],
+    recorded: &[Option<Recorded>],
+) -> Result<(), TrialError> {
+    for ((one, (_, _, job, _)), recorded) in opened.iter().zip(places).zip(recorded) {
+        let Some(recorded) = recorded else {
+            let target = || one.shown.clone();
+            let workload = within(one, &job.workload)
+                .map_err(|source| TrialError::Range { target: target(), source })?;
+            plumb_load::worker::check(&workload, &one.device.info())
+                .map_err(|source| TrialError::Unfit { target: target(), source })?;
+            continue;
+        };
         let (size, end) = (one.size, recorded.end());
         if end > size {
             let larger = match one.kind {

@@ -44,12 +44,11 @@ pub(crate) fn verify(
 fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<dyn Device>> {
     let options = FileOptions::new(Access::ReadOnly, Caching::Direct).engine(EngineChoice::Auto);
     match one.opened.open_again(options, Arc::clone(clock)) {
-        Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => {
-            Ok(device)
-        }
+        Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => Ok(device),
         _ => {
             if let Some(file) = one.opened.path().and_then(|path| File::open(path).ok()) {
-                file.sync_data().map_err(|error| Error::io(&error, "write back", one.opened.shown.as_str()))?;
+                file.sync_data()
+                    .map_err(|error| Error::io(&error, "write back", one.opened.shown.as_str()))?;
                 // What stays in the page cache is compared all the same.
                 drop(pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown));
             }

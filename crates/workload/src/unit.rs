@@ -77,6 +77,9 @@ mod tests {
         assert_eq!(Workload { access, ..blocks_of(&[4096]) }.unit(), Bytes(512));
         let range = ByteRange { offset: Bytes(24), length: Bytes::mib(1) };
         assert_eq!(Workload { range, ..blocks_of(&[1000]) }.unit(), Bytes(8));
-        assert_eq!(Workload { division: Division::Offset(Bytes(50)), ..blocks_of(&[700, 1300]) }.unit(), Bytes(50));
+        assert_eq!(
+            Workload { division: Division::Offset(Bytes(50)), ..blocks_of(&[700, 1300]) }.unit(),
+            Bytes(50)
+        );
     }
 }

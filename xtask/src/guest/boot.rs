@@ -19,6 +19,7 @@ use super::lab::{Files, Lab};
 use super::oracle::Evidence;
 use super::qmp::Qmp;
 use super::scenario::Scenario;
+use super::simulated::{self, SimulatedDrive};
 use super::{disk, initramfs, nvme_trace};
 
 /// How long a guest may say nothing: longer than a scenario may take by its own clock.
@@ -112,13 +113,18 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
     }
     initramfs::write(lab, &files.initramfs)?;
     let drives = disk::attach(&lab.disks(), directory.path())?;
+    let simulated = match lab.plumb {
+        Some(plumb) => simulated::serve(plumb, &lab.disks(), directory.path())?,
+        None => Vec::new(),
+    };
     // We listen before QEMU starts, so QEMU connects and nobody polls.
     let listener = UnixListener::bind(&files.channel).context("listening for the guest")?;
     let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
     let child = lab.command(&files, &drives).stderr(complaints).spawn().context("starting QEMU")?;
     let mut machine = Machine { child };
-    let played = play(lab, &mut machine, Outside { listener, trace: &files.trace, interrupts }, runs);
+    let played = play(lab, &mut machine, Outside { listener, trace: &files.trace, simulated: &simulated, interrupts }, runs);
     machine.stop()?;
+    drop(simulated);
     if played.is_err() {
         let said = std::fs::read_to_string(&files.complaints).unwrap_or_default();
         let said = said.trim();
@@ -131,12 +137,13 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
 struct Outside<'a> {
     listener: UnixListener,
     trace: &'a Path,
+    simulated: &'a [SimulatedDrive],
     interrupts: &'a Interrupts,
 }
 
 /// Follows the guest until it says goodbye.
 fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<()> {
-    let Outside { listener, trace, interrupts } = outside;
+    let Outside { listener, trace, simulated, interrupts } = outside;
     let disks = lab.disks();
     let (commands, output) =
         machine.child.stdin.take().zip(machine.child.stdout.take()).context("QEMU has no pipes")?;
@@ -159,6 +166,7 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
             Frame::Sync { label } => {
                 let mut sample = qmp.sample().context("asking QEMU for its counters")?;
                 nvme_trace::complete(&mut sample, &disks, trace)?;
+                simulated::complete(&mut sample, simulated)?;
                 guest.current()?.evidence.samples.insert(label, sample);
                 answers.write_all(b"go\n").context("answering the guest")?;
             }

@@ -27,6 +27,8 @@ pub(crate) enum Bus {
     VirtioBlkFixed,
     /// NVMe.
     Nvme,
+    /// The guest's own NBD client: for QEMU no disk but a network.
+    NbdClient,
 }
 
 /// Where a drive's content is.
@@ -38,6 +40,8 @@ enum Medium {
     Null,
     /// The file of another drive: this one is a second path to it, with the same serial number.
     SameAs(&'static str),
+    /// A drive that `plumb drive serve` simulates.
+    Simulated,
 }
 
 /// One drive.
@@ -72,6 +76,23 @@ impl Disk {
         self
     }
 
+    /// The same drive, simulated by plumb.
+    #[must_use]
+    pub(crate) const fn simulated(mut self) -> Self {
+        self.medium = Medium::Simulated;
+        self
+    }
+
+    /// Whether plumb simulates it.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.medium == Medium::Simulated
+    }
+
+    /// Its capacity in MiB.
+    pub(crate) const fn size_mib(&self) -> u64 {
+        self.size_mib
+    }
+
     /// Another path to the drive of that name.
     #[must_use]
     pub(crate) const fn path_to(mut self, name: &'static str) -> Self {
@@ -83,7 +104,7 @@ impl Disk {
     pub(crate) fn serial(&self) -> &'static str {
         match self.medium {
             Medium::SameAs(other) => other,
-            Medium::File | Medium::Null => self.name,
+            Medium::File | Medium::Null | Medium::Simulated => self.name,
         }
     }
 
@@ -107,6 +128,10 @@ impl Disk {
                 let size = self.size_mib << 20;
                 format!("if=none,id={name},driver=null-co,size={size},read-zeroes=on,cache=unsafe")
             }
+            Medium::Simulated => {
+                let socket = super::simulated::socket(directory, self);
+                format!("if=none,id={name},format=raw,file=nbd:unix:{}", socket.display())
+            }
             Medium::File | Medium::SameAs(_) => {
                 let path = directory.join(self.serial());
                 // Two paths to one file: the lock that forbids this is for strangers.
@@ -129,6 +154,7 @@ impl Disk {
             Bus::UsbStorage => format!("usb-storage,bus=usb.0,{common}"),
             Bus::VirtioBlk => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=on"),
             Bus::VirtioBlkFixed => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=off"),
+            Bus::NbdClient => return Vec::new(),
             Bus::Nvme => {
                 let controller = format!("nvme,id={name}-controller,serial={serial}");
                 let number = namespace_number(index);
@@ -151,6 +177,7 @@ impl fmt::Display for Bus {
             Self::VirtioBlk => "virtio-blk",
             Self::VirtioBlkFixed => "virtio-blk, config-wce=off",
             Self::Nvme => "nvme",
+            Self::NbdClient => "nbd",
         })
     }
 }
@@ -163,7 +190,7 @@ impl Bus {
             Self::Megasas => &["megasas-gen2,id=raid"],
             Self::UsbStorage => &["qemu-xhci,id=usb"],
             Self::Uas => &["qemu-xhci,id=usb", "usb-uas,id=uas,bus=usb.0"],
-            Self::Ahci | Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme => &[],
+            Self::Ahci | Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme | Self::NbdClient => &[],
         }
     }
 
@@ -171,7 +198,7 @@ impl Bus {
     pub(crate) fn is_scsi(self) -> bool {
         match self {
             Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas => true,
-            Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme => false,
+            Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme | Self::NbdClient => false,
         }
     }
 
@@ -185,6 +212,7 @@ impl Bus {
             Self::Uas => &["xhci_pci", "uas"],
             Self::VirtioBlk | Self::VirtioBlkFixed => &["virtio_pci", "virtio_blk"],
             Self::Nvme => &["nvme"],
+            Self::NbdClient => &["virtio_pci"],
         }
     }
 }
@@ -206,12 +234,30 @@ pub(crate) fn attach(disks: &[Disk], directory: &Path) -> Result<Vec<String>> {
         }
     }
     for (position, disk) in disks.iter().enumerate() {
+        if disk.bus == Bus::NbdClient {
+            arguments.extend(network(disk, directory));
+            continue;
+        }
         arguments.extend(["-drive".to_owned(), disk.drive(directory)]);
         for device in disk.devices(index_on_bus(disks, position)) {
             arguments.extend(["-device".to_owned(), device]);
         }
     }
     Ok(arguments)
+}
+
+/// A network without an outside, one address of which is the socket of the drive.
+fn network(disk: &Disk, directory: &Path) -> [String; 6] {
+    let socket = super::simulated::socket(directory, disk);
+    let forward = "guestfwd=tcp:10.0.2.100:10809-chardev:drive";
+    [
+        "-chardev".to_owned(),
+        format!("socket,id=drive,path={}", socket.display()),
+        "-netdev".to_owned(),
+        format!("user,id=net,restrict=on,{forward}"),
+        "-device".to_owned(),
+        "virtio-net-pci,netdev=net,romfile=".to_owned(),
+    ]
 }
 
 /// The NVMe drives by the number of their namespace, which is unique in a boot.

@@ -19,6 +19,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::cpio::Archive;
+use super::disk::Bus;
 use super::lab::Lab;
 use super::libraries::add_program;
 use super::modules::module_name;
@@ -34,6 +35,7 @@ const TOOLS: &[Program] = &[
     Program { name: "mkfs.btrfs", package: "btrfs-progs" },
     Program { name: "mkfs.ext4", package: "e2fsprogs" },
     Program { name: "mkfs.xfs", package: "xfsprogs" },
+    Program { name: "nbd-client", package: "nbd-client" },
     Program { name: "nvme", package: "nvme-cli" },
     Program { name: "sdparm", package: "sdparm" },
 ];
@@ -123,7 +125,7 @@ fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
     add_modules(archive, lab, "lab/scsi_modules", if scsi_disks > 0 { &["sd_mod"] } else { &[] })?;
 
     let mut drives = String::new();
-    for (position, disk) in disks.iter().enumerate() {
+    for (position, disk) in disks.iter().enumerate().filter(|(_, disk)| disk.bus != Bus::NbdClient) {
         let nth = disks[..=position].iter().filter(|other| other.serial() == disk.serial()).count();
         writeln!(drives, "{} {} {nth}", disk.name, disk.serial())?;
     }

@@ -7,6 +7,7 @@
 //!
 //! - `scenario`, `scenarios/`: what is built, as data. `disk`, `lab`: what it is built on.
 //! - `kernel`, `modules`, `libraries`, `cpio`, `initramfs`, `script/`: what boots.
+//! - `simulated`: drives that plumb itself serves over NBD.
 //! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: what it proves. `run`: the command.
 //!
 //! Limitations: emulation without hardware virtualisation, so a second here means nothing; only counts do. What QEMU
@@ -36,6 +37,7 @@ mod qmp;
 mod run;
 mod scenario;
 mod scenarios;
+mod simulated;
 
 /// `cargo xtask guest …`
 #[derive(Args)]

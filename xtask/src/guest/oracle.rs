@@ -115,6 +115,10 @@ impl Oracle {
                 let wanted = match arrived {
                     0 if scenario.expected.arrived.contains(&disk.name) => "some",
                     1.. if scenario.expected.none.contains(&disk.name) => "none",
+                    0 if scenario.expected.exactly.contains(&disk.name) => "some",
+                    _ if scenario.expected.exactly.contains(&disk.name) && arrived != seen.block_layer_flushes => {
+                        "as many as the block layer counts"
+                    }
                     _ => return None,
                 };
                 Some(format!("{arrived} flushes arrived at {}, expected {wanted}", seen.name))

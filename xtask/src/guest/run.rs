@@ -16,7 +16,7 @@ use super::lab::{Files, Lab};
 use super::modules::Modules;
 use super::oracle::Oracle;
 use super::scenario::{Group, Scenario};
-use super::{Options, cache_directory, disk, initramfs, scenarios};
+use super::{Options, cache_directory, disk, initramfs, scenarios, simulated};
 use crate::packages::{Outcome, ensure_installed};
 use crate::tally::Tally;
 
@@ -36,16 +36,20 @@ pub(crate) struct Request {
 /// # Errors
 /// When the laboratory cannot be built, or after an interrupt; a failed scenario is counted instead.
 pub(crate) fn run(request: &Request) -> Result<Tally> {
-    let groups = select(&request.scenarios)?;
+    let mut groups = select(&request.scenarios)?;
+    let mut unserved = Tally::default();
+    if request.options.plumb.is_none() {
+        unserved.skipped = without_simulated(&mut groups);
+    }
     let Some(workshop) = Workshop::open(&request.options)? else {
-        let skipped = groups.iter().map(|(_, chosen)| chosen.len()).sum();
-        return Ok(Tally { skipped, ..Tally::default() });
+        let skipped: usize = groups.iter().map(|(_, chosen)| chosen.len()).sum();
+        return Ok(Tally { skipped: skipped + unserved.skipped, ..Tally::default() });
     };
     let interrupts = Interrupts::install()?;
     let began = Instant::now();
     let labs: Mutex<VecDeque<Lab>> =
         Mutex::new(groups.into_iter().map(|(group, chosen)| workshop.lab(group, chosen, false)).collect());
-    let tally = Mutex::new(Tally::default());
+    let tally = Mutex::new(unserved);
     std::thread::scope(|scope| {
         for _ in 0..request.jobs.max(1) {
             scope.spawn(|| {
@@ -77,6 +81,22 @@ pub(crate) fn run(request: &Request) -> Result<Tally> {
     Ok(tally)
 }
 
+/// Takes away what plumb would have to serve drives for; how many scenarios that are.
+fn without_simulated(groups: &mut Vec<(&'static Group, Vec<&'static Scenario>)>) -> usize {
+    let mut skipped = 0;
+    for (_, chosen) in groups.iter_mut() {
+        chosen.retain(|scenario| {
+            if scenario.needs_plumb() {
+                say(&format!("SKIP {:28} its drive is served by plumb: give --plumb", scenario.name));
+                skipped += 1;
+            }
+            !scenario.needs_plumb()
+        });
+    }
+    groups.retain(|(_, chosen)| !chosen.is_empty());
+    skipped
+}
+
 fn next<'a>(labs: &Mutex<VecDeque<Lab<'a>>>) -> Option<Lab<'a>> {
     labs.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
@@ -99,6 +119,11 @@ pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
     };
     initramfs::write(&lab, &files.initramfs)?;
     let drives = disk::attach(&lab.disks(), directory.path())?;
+    ensure!(lab.plumb.is_some() || !lab.scenarios.iter().any(|scenario| scenario.needs_plumb()), "its drive is served by plumb: give --plumb");
+    let _simulated = lab
+        .plumb
+        .map(|plumb| simulated::serve(plumb, &lab.disks(), directory.path()))
+        .transpose()?;
     let status = lab.command(&files, &drives).status().context("starting QEMU")?;
     ensure!(status.success(), "QEMU ended with {status}");
     Ok(ExitCode::SUCCESS)

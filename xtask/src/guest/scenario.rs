@@ -13,20 +13,27 @@ pub(crate) struct Expected {
     pub arrived: &'static [&'static str],
     /// No flush reached any of these drives.
     pub none: &'static [&'static str],
+    /// At least one flush reached each of these drives, and exactly as many as the guest's block layer counts for it.
+    pub exactly: &'static [&'static str],
 }
 
 impl Expected {
     /// There is no emulated drive below, so there is nothing to count.
-    pub(crate) const NO_DRIVE: Self = Self { arrived: &[], none: &[] };
+    pub(crate) const NO_DRIVE: Self = Self { arrived: &[], none: &[], exactly: &[] };
 
     /// Flushes reach all these drives.
     pub(crate) const fn arrived(names: &'static [&'static str]) -> Self {
-        Self { arrived: names, none: &[] }
+        Self { arrived: names, ..Self::NO_DRIVE }
     }
 
     /// Flushes reach none of these drives.
     pub(crate) const fn none(names: &'static [&'static str]) -> Self {
-        Self { arrived: &[], none: names }
+        Self { none: names, ..Self::NO_DRIVE }
+    }
+
+    /// As many flushes as the guest counts reach all these drives.
+    pub(crate) const fn exactly(names: &'static [&'static str]) -> Self {
+        Self { exactly: names, ..Self::NO_DRIVE }
     }
 }
 
@@ -54,6 +61,11 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// Whether plumb must serve drives for it.
+    pub(crate) fn needs_plumb(&self) -> bool {
+        self.disks.iter().any(Disk::is_simulated)
+    }
+
     /// What most scenarios have: a file system on `/mnt/t`.
     pub(crate) const PLAIN: Self = Self {
         name: "",

@@ -88,6 +88,11 @@ pub(crate) struct ShowArguments {
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     pub(crate) explain: bool,
 
+    /// Also say what a RAID controller's own program answered: a file with the JSON of `storcli /cALL show all J`,
+    /// perccli or ssacli. plumb starts none of them, and changes no logical disk
+    #[arg(long, value_name = "FILE", conflicts_with = "prometheus")]
+    pub(crate) raid_report: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) claims: ClaimsFile,
 }

@@ -179,23 +179,23 @@ mod tests {
         geometry.plan(&Frame { unique: 1, node: DISK, call: Some(call) })
     }
 
-    fn pieces(plan: Plan) -> (Op, Vec<(u64, u64)>) {
+    fn pieces(plan: &Plan) -> (Op, Vec<(u64, u64)>) {
         let Plan::Zero(zeroing) = plan else { panic!("{plan:?} zeroes nothing") };
-        (zeroing.op, zeroing.map(|piece| (piece.lba.0, piece.nlb)).collect())
+        (zeroing.op, (*zeroing).map(|piece| (piece.lba.0, piece.nlb)).collect())
     }
 
     #[test]
     fn holes_are_discards_only_where_these_read_as_zeroes() {
         let call = Call::Fallocate { span: Span { offset: 8192, length: 20480 }, mode: wire::PUNCH };
-        assert_eq!(pieces(plan(geometry(9000, true), call)), (Op::Discard, vec![(2, 2), (4, 2), (6, 1)]));
+        assert_eq!(pieces(&plan(geometry(9000, true), call)), (Op::Discard, vec![(2, 2), (4, 2), (6, 1)]));
         let zeroes = Op::WriteZeroes { fua: false, no_hole: false, fast_only: false };
-        assert_eq!(pieces(plan(geometry(9000, false), call)), (zeroes, vec![(2, 5)]));
+        assert_eq!(pieces(&plan(geometry(9000, false), call)), (zeroes, vec![(2, 5)]));
         for without in [geometry(0, true), geometry(4095, true)] {
             assert!(matches!(plan(without, call), Plan::Refuse(Errno::EOPNOTSUPP)));
         }
         let keep = Op::WriteZeroes { fua: false, no_hole: true, fast_only: false };
         let call = Call::Fallocate { span: Span { offset: 0, length: 4096 }, mode: wire::ZERO };
-        assert_eq!(pieces(plan(geometry(9000, true), call)), (keep, vec![(0, 1)]));
+        assert_eq!(pieces(&plan(geometry(9000, true), call)), (keep, vec![(0, 1)]));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn run_teams_virtual(
     world: &mut AdvanceWorld<'_>,
 ) -> Result<Vec<TeamOutcome>, TeamsFailure> {
     let mut run = Run::start(teams, conduct);
-    let fault = run.to_the_end(conduct, observer, world).err();
+    let fault = run.go_on(conduct, observer, world).err();
     run.phases.end(observer);
     observer.look(&run.progress(conduct.clock.now()));
     let mut teams: Vec<TeamOutcome> = run.teams.into_iter().map(Steps::finish).collect();
@@ -75,7 +75,7 @@ impl Run {
         Self { phases, teams, next_look: now, shown: Instant::now(), moves: 0 }
     }
 
-    fn to_the_end(
+    fn go_on(
         &mut self,
         conduct: &Conduct<'_>,
         observer: &mut dyn Observer,

@@ -26,7 +26,7 @@ const PAGE: u64 = 4096;
 impl Shape {
     /// The requests of `workload` on a device that says `info`, and the pool for their bytes.
     pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<Self, Error> {
-        fits(workload, info).map_err(|refused| Error::Unfit { device: info.name.clone(), refused })?;
+        check(workload, info)?;
         let alignment = Bytes(info.dma_alignment.0.max(PAGE));
         // One buffer for each request in flight; and where some requests bring their own, the queue keeps one for each of
         // its places beside them.
@@ -109,6 +109,15 @@ impl Shape {
 /// The largest number of logical blocks that divides all lengths and all alignments.
 fn grain_of(workload: &Workload, logical_block: u64) -> u64 {
     common_unit(workload.steps().into_iter().map(|(_, step)| step)).0 / logical_block
+}
+
+/// Checks that a device can take what `workload` asks of it. A worker does so too; this is for who wants to know before
+/// anything is made ready.
+///
+/// # Errors
+/// What the device cannot take.
+pub fn check(workload: &Workload, info: &DeviceInfo) -> Result<(), Error> {
+    fits(workload, info).map_err(|refused| Error::Unfit { device: info.name.clone(), refused })
 }
 
 fn fits(workload: &Workload, info: &DeviceInfo) -> Result<(), Refused> {

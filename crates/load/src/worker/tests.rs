@@ -51,7 +51,8 @@ fn what_does_not_fit_the_device_is_said_with_both_sizes() {
     );
     assert_eq!(
         refusal(&Workload { blocks: BlockSizes::one(Bytes(1000)), ..workload() }),
-        "the workload does not fit scripted: block is 1000 B: expected a multiple of the logical block, 512 B"
+        "the workload does not fit scripted: block is 1000 bytes: expected a multiple of the logical block, \
+         512 B; use one, or open the file or disk through the page cache, where any length goes"
     );
     assert_eq!(
         refusal(&Workload { depth: 0, ..workload() }),

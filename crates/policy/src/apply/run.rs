@@ -15,13 +15,12 @@ use crate::claims::Claims;
 use crate::device::Reader;
 use crate::error::PolicyError;
 use crate::gateway::Gateway;
-use crate::heal;
 use crate::journal::{
     DirectoryStore, DiskBefore, Journal, JournalError, JournalStore, Lock, Phase, Record, Snapshot,
 };
-use crate::mechanism::{self, Material, Step};
+use crate::mechanism::{self, Material};
 use crate::moment::{now_name, now_text};
-use crate::plan::{Asked, Plan, PlanError, PlannedChange, boot_id, judge, kernel_release};
+use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, way};
 use crate::view::Refusal;
 
 /// What an apply, a resume or a rollback works with.
@@ -182,16 +181,6 @@ fn check_disk(
     Ok(DiskBefore { view, material, found })
 }
 
-/// The steps from where a disk is to where it is to be.
-fn steps_now(session: &Session<'_>, change: &PlannedChange, now: &DiskBefore) -> Result<Vec<Step>, Refusal> {
-    match change.to {
-        Asked::Heal => {
-            Ok(heal::steps(session.gateway, &now.view, &now.material, session.claims, session.now))
-        }
-        _ => mechanism::steps(&now.material, change.goal()),
-    }
-}
-
 /// All waves, up to the first disk that is not verified.
 fn run(session: &Session<'_>, mut journal: Journal, begun: Begun) -> Result<Report, PolicyError> {
     let changes = journal.snapshot().plan.changes.clone();
@@ -299,12 +288,13 @@ impl Run<'_> {
             remaining: self.remaining(),
         });
         let extent = self.begun.extent(&change.name);
+        let (gateway, words) = (self.session.gateway, (self.session.claims, self.session.now));
         let refused = |Refusal { reason, remedy }| (DiskResult::Refused { reason, remedy }, None);
         let now = match check_disk(self.session, reader, change, extent) {
             Ok(now) => now,
             Err(refusal) => return Ok(refused(refusal)),
         };
-        let steps = match steps_now(self.session, change, &now) {
+        let steps = match way(gateway, (&now.view, &now.material), change.to, change.goal(), words) {
             Ok(steps) => steps,
             Err(refusal) => return Ok(refused(refusal)),
         };

@@ -16,12 +16,13 @@ use crate::gateway::{Disk, Gateway};
 use crate::state::Found;
 use crate::view::{DeviceView, Holder, PolicyDocument};
 
-/// Reads views; the inventory is that of the moment when it was made.
+/// Reads views; the inventory, with the names of the disks, is that of the moment when it was made.
 pub struct Reader<'a> {
     gateway: &'a dyn Gateway,
     inventory: Inventory,
     claims: &'a Claims,
     now: Timestamp,
+    names: HashMap<String, Names>,
     twins: HashMap<String, Vec<String>>,
 }
 
@@ -29,14 +30,21 @@ impl<'a> Reader<'a> {
     /// A reader of the machine behind `gateway`; `now` decides which claims have expired.
     pub fn new(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> Self {
         let inventory = Inventory::read(gateway.tree());
+        let mut names = HashMap::new();
         let mut twins: HashMap<String, Vec<String>> = HashMap::new();
         for block in inventory.disks(gateway.tree()) {
-            if let Some(identity) = identity::read(gateway, block).identity {
-                twins.entry(identity).or_default().push(block.name.clone());
+            let read = identity::read(gateway, block);
+            if let Some(identity) = &read.identity {
+                twins.entry(identity.clone()).or_default().push(block.name.clone());
             }
+            names.insert(block.name.clone(), read);
         }
         twins.retain(|_, names| names.len() > 1);
-        Self { gateway, inventory, claims, now, twins }
+        Self { gateway, inventory, claims, now, names, twins }
+    }
+
+    fn names(&self, block: &Block) -> Names {
+        self.names.get(&block.name).cloned().unwrap_or_else(|| identity::read(self.gateway, block))
     }
 
     /// What stands on what.
@@ -48,7 +56,7 @@ impl<'a> Reader<'a> {
     /// identity.
     pub fn disk(&self, name: &str) -> Option<Disk> {
         let block = self.inventory.get(name)?;
-        let identity = identity::read(self.gateway, block).identity?;
+        let identity = self.names(block).identity?;
         Some(Disk { name: block.name.clone(), number: block.number, identity })
     }
 
@@ -94,7 +102,7 @@ impl<'a> Reader<'a> {
 
     fn view(&self, block: &Block, paths: &Paths) -> DeviceView {
         let tree = self.gateway.tree();
-        let names = identity::read(self.gateway, block);
+        let names = self.names(block);
         // /sys before the drive: opening some devices makes the kernel look again.
         let kernel = kernel::read(tree, block);
         let size = tree.text(&format!("{}/size", block.sysfs)).ok().and_then(|text| text.parse::<u64>().ok());

@@ -50,11 +50,18 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, Damage> {
                 let what = format!("record {} stands where record {index} was expected", entry.n);
                 return Err(Damage { line: index + 1, offset, what });
             }
-            Err(_) if last => break,
+            Err(_) if last && !holds_a_record(line) => break,
             Err(what) => return Err(Damage { line: index + 1, offset, what: what.to_owned() }),
         }
     }
     Ok(decoded)
+}
+
+/// Whether a whole record stands behind the start of `torn`: then the end of the record before it was damaged, for a
+/// record is begun only when the one before it is whole.
+fn holds_a_record(torn: &[u8]) -> bool {
+    let begins = |at: usize| torn[at..].get(SUM_DIGITS..SUM_DIGITS + 2) == Some(b" {");
+    (1..torn.len()).any(|at| begins(at) && decode_line(&torn[at..]).is_ok())
 }
 
 fn decode_line(line: &[u8]) -> Result<Entry, &'static str> {

@@ -39,6 +39,9 @@ pub struct Step {
     pub change: Change,
     /// What for, in a few words.
     pub why: String,
+    /// Waited for, at most two seconds, before it is carried out: libata takes notice of a change only later.
+    #[serde(default)]
+    pub after: Option<Condition>,
     /// Left out if, when its turn comes, this holds already.
     pub only_unless: Option<Condition>,
     /// EINVAL is taken for an answer: what was achieved is seen when reading back.

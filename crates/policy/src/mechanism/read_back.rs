@@ -12,8 +12,8 @@ use crate::state::State;
 use crate::wire::{ata, sct, sense};
 
 /// libata reads a drive again within 32 ms of a change; this is for slow adapters.
-const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
-const POLL: Nanos = Nanos(4_000_000);
+pub(super) const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
+pub(super) const POLL: Nanos = Nanos(4_000_000);
 
 /// What the device and the kernel say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -72,7 +72,14 @@ fn is_there(material: &Material, goal: Goal) -> bool {
 }
 
 fn step(disk: &Disk, change: Change, why: &str) -> Step {
-    Step { disk: disk.clone(), change, why: why.to_owned(), only_unless: None, may_be_refused: false }
+    Step {
+        disk: disk.clone(),
+        change,
+        why: why.to_owned(),
+        after: None,
+        only_unless: None,
+        may_be_refused: false,
+    }
 }
 
 struct Plan<'a> {
@@ -137,8 +144,9 @@ impl Plan<'_> {
         self.flush("what was written before the kernel knew of the cache is made durable");
         if protected {
             let change = self.queue(WRITE_THROUGH);
-            let unless = self.unless(&self.material.write_cache.clone(), WRITE_THROUGH);
-            self.add(change, "flushes are kept from the drive, as was asked for").only_unless = Some(unless);
+            // Whatever the queue says: before the kernel has seen the cache it says the same for another reason.
+            let after = self.seen();
+            self.add(change, "flushes are kept from the drive, as was asked for").after = after;
         }
         Ok(())
     }
@@ -243,6 +251,12 @@ impl Plan<'_> {
         Change::Attribute { path: self.material.write_cache.clone(), text: text.to_owned() }
     }
 
+    /// The kernel has read that the cache is on; its flag on the queue is another matter.
+    fn seen(&self) -> Option<Condition> {
+        let path = self.material.cache_type.clone()?;
+        Some(Condition { path, says: WRITE_BACK.to_owned() })
+    }
+
     fn unless(&self, path: &str, says: &str) -> Condition {
         Condition { path: path.to_owned(), says: says.to_owned() }
     }
@@ -260,6 +274,7 @@ impl Plan<'_> {
     fn reload(&mut self) {
         for Above { disk, write_cache } in &self.material.above {
             let mut reload = step(disk, Change::ReloadTable, "the dm device sees the cache below it");
+            reload.after = self.seen();
             reload.only_unless = Some(Condition { path: write_cache.clone(), says: WRITE_BACK.to_owned() });
             self.steps.push(reload);
         }

@@ -150,7 +150,10 @@ impl MockDisk {
         match file {
             "write_cache" if path == format!("{}/queue/write_cache", self.sysfs) => self.queue(text),
             "rescan" if self.is_scsi() => {
-                self.read_again();
+                // libata answers from its copy of IDENTIFY, which is the old one until it has read it again.
+                if self.pending_read.is_none() {
+                    self.read_again();
+                }
                 Ok(())
             }
             "cache_type" if layout::cache_type(self).as_deref() == Some(path) => match self.kind {

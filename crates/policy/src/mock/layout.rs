@@ -1,8 +1,7 @@
 //! The tree of /sys: where a disk of each kind is, and what its files say.
 
-use plumb_linux::tree::RecordedTree;
-
 use super::disk::{MockDisk, MockKind};
+use super::machine::Files;
 use crate::wire::designator;
 
 /// How many SAS disks hang on one adapter.
@@ -30,7 +29,7 @@ fn letters(number: usize) -> String {
 }
 
 /// Puts the disk with this index into the tree, but for what changes; gives its directory.
-pub(super) fn build(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
+pub(super) fn build(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     let sysfs = match disk.kind {
         MockKind::Nvme => nvme(tree, disk, index),
         MockKind::Virtio => virtio(tree, disk, index),
@@ -73,7 +72,7 @@ fn scsi_device(disk: &MockDisk, index: usize) -> (String, String, String) {
     (format!("{way}/{target}/{address}"), host_dir, format!("host{host}"))
 }
 
-fn scsi(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
+fn scsi(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     let (device, host_dir, host) = scsi_device(disk, index);
     let sysfs = format!("{device}/block/{}", disk.name);
     tree.put_text(&format!("{host_dir}/scsi_host/{host}/proc_name"), &format!("{}\n", disk.driver));
@@ -84,7 +83,7 @@ fn scsi(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
     sysfs
 }
 
-fn nvme(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
+fn nvme(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     let controller = disk.name.strip_suffix("n1").unwrap_or(&disk.name);
     let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{controller}", index % 256);
     tree.put_text(&format!("{dir}/model"), &format!("{}\n", disk.model));
@@ -92,7 +91,7 @@ fn nvme(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
     format!("{dir}/{}", disk.name)
 }
 
-fn virtio(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
+fn virtio(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     let device = format!("/sys/devices/pci0000:00/0000:{:02x}:02.0/virtio{index}", index % 256);
     let sysfs = format!("{device}/block/{}", disk.name);
     tree.put_link(&format!("{sysfs}/device"), "../..");
@@ -103,7 +102,7 @@ fn virtio(tree: &mut RecordedTree, disk: &MockDisk, index: usize) -> String {
 }
 
 /// The files that tell who the disk is.
-pub(super) fn identify(tree: &mut RecordedTree, disk: &MockDisk) {
+pub(super) fn identify(tree: &mut Files, disk: &MockDisk) {
     let sysfs = &disk.sysfs;
     match disk.kind {
         MockKind::Virtio => tree.put_text(&format!("{sysfs}/serial"), &format!("{}\n", disk.serial)),
@@ -135,7 +134,7 @@ pub(super) fn cache_type(disk: &MockDisk) -> Option<String> {
 }
 
 /// What the kernel says of the disk now.
-pub(super) fn show(tree: &mut RecordedTree, disk: &MockDisk) {
+pub(super) fn show(tree: &mut Files, disk: &MockDisk) {
     let word = |back: bool| if back { "write back\n" } else { "write through\n" };
     tree.put_text(&format!("{}/queue/write_cache", disk.sysfs), word(disk.sends()));
     if let Some(path) = cache_type(disk) {

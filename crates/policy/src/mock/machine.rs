@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use plumb_block::Nanos;
-use plumb_linux::tree::{DeviceNumber, RecordedTree};
+use plumb_linux::tree::{Answer, DeviceNumber, RecordedTree, Stat, Tree};
 
 use super::disk::{Kernel, MockDisk, MockKind, Trap};
 use super::layout;
@@ -13,12 +13,12 @@ pub(super) struct Machine {
     pub(super) disks: Vec<MockDisk>,
     pub(super) by_name: HashMap<String, usize>,
     pub(super) stacked: BTreeMap<String, Stacked>,
-    pub(super) tree: RecordedTree,
+    pub(super) tree: Files,
     pub(super) mounts: String,
     pub(super) minors: u32,
     time: Nanos,
-    /// Disks for which something will happen.
-    due: BTreeSet<usize>,
+    /// When something will happen to which disk.
+    due: BTreeSet<(Nanos, usize)>,
 }
 
 impl Machine {
@@ -27,7 +27,7 @@ impl Machine {
             disks: Vec::new(),
             by_name: HashMap::new(),
             stacked: BTreeMap::new(),
-            tree: RecordedTree::new(),
+            tree: Files::default(),
             mounts: String::new(),
             minors: 0,
             time: Nanos::ZERO,
@@ -83,7 +83,7 @@ impl Machine {
         self.by_name.get(name).copied().filter(|index| !self.disks[*index].gone)
     }
 
-    pub(super) fn tree(&self) -> &RecordedTree {
+    pub(super) fn tree(&self) -> &Files {
         &self.tree
     }
 
@@ -98,7 +98,10 @@ impl Machine {
 
     /// What is due by now happens.
     pub(super) fn settle(&mut self) {
-        for index in std::mem::take(&mut self.due) {
+        while let Some((at, index)) = self.due.first().copied()
+            && at <= self.time
+        {
+            self.due.pop_first();
             self.refresh(index);
         }
     }
@@ -107,9 +110,8 @@ impl Machine {
     pub(super) fn refresh(&mut self, index: usize) {
         let disk = &mut self.disks[index];
         disk.settle(self.time);
-        if disk.pending_set.is_some() || disk.pending_read.is_some() {
-            self.due.insert(index);
-        }
+        let pending = [disk.pending_set.map(|(at, _)| at), disk.pending_read];
+        self.due.extend(pending.into_iter().flatten().map(|at| (at, index)));
         if !disk.gone {
             layout::show(&mut self.tree, disk);
         }
@@ -146,6 +148,59 @@ impl Machine {
         for name in names {
             self.load(&name);
         }
+    }
+}
+
+/// The tree, with the files that are put without a link on the way also by their path: a thousand disks are read often.
+#[derive(Default)]
+pub(super) struct Files {
+    tree: RecordedTree,
+    flat: HashMap<String, Vec<u8>>,
+}
+
+impl Files {
+    pub(super) fn put_text(&mut self, path: &str, text: &str) {
+        self.put_bytes(path, text.as_bytes());
+    }
+
+    pub(super) fn put_bytes(&mut self, path: &str, bytes: &[u8]) {
+        self.tree.put_bytes(path, bytes);
+        self.flat.insert(path.to_owned(), bytes.to_vec());
+    }
+
+    pub(super) fn put_link(&mut self, path: &str, target: &str) {
+        self.tree.put_link(path, target);
+    }
+
+    pub(super) fn put_stat(&mut self, path: &str, stat: Stat) {
+        self.tree.put_stat(path, stat);
+    }
+
+    pub(super) fn remove(&mut self, path: &str) {
+        self.tree.remove(path);
+        self.flat.retain(|file, _| !file.starts_with(path));
+    }
+}
+
+impl Tree for Files {
+    fn read(&self, path: &str) -> Answer<Vec<u8>> {
+        self.flat.get(path).map_or_else(|| self.tree.read(path), |bytes| Ok(bytes.clone()))
+    }
+
+    fn list(&self, path: &str) -> Answer<Vec<String>> {
+        self.tree.list(path)
+    }
+
+    fn link(&self, path: &str) -> Answer<String> {
+        self.tree.link(path)
+    }
+
+    fn stat(&self, path: &str) -> Answer<Stat> {
+        self.tree.stat(path)
+    }
+
+    fn canonical(&self, path: &str) -> Answer<String> {
+        self.tree.canonical(path)
     }
 }
 

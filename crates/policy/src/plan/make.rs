@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use super::document::{Asked, Plan, PlannedChange, RefusedDisk, UnchangedDisk};
 use super::obstacle::judge;
 use super::step::planned;
+use super::way::way;
 use crate::claims::Claims;
 use crate::device::Reader;
 use crate::gateway::Gateway;
-use crate::heal;
-use crate::mechanism::{self, Goal, Material, Step};
+use crate::mechanism::{Goal, Material, Step};
 use crate::moment::now_text;
 use crate::select::Selection;
 use crate::state::{Found, State};
@@ -138,10 +138,7 @@ fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask
         let state = ask.asked.state().unwrap_or(State::On);
         let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
-        let steps = match ask.asked {
-            Asked::Heal => heal::steps(gateway, view, &material, ask.claims, ask.now),
-            _ => mechanism::steps(&material, goal)?,
-        };
+        let steps = way(gateway, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
         Ok(Accepted { goal, steps, protection })
     });
     match accepted {

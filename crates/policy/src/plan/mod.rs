@@ -11,6 +11,7 @@ mod hash;
 mod make;
 mod obstacle;
 mod step;
+mod way;
 
 pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, UnchangedDisk};
 pub use error::PlanError;
@@ -20,3 +21,4 @@ pub use make::{Ask, Wanted, make};
 pub(crate) use make::{boot_id, kernel_release};
 pub(crate) use obstacle::judge;
 pub(crate) use step::planned;
+pub(crate) use way::{to_goal, way};

@@ -11,19 +11,25 @@ pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// The number of letters to insert, remove or replace (Levenshtein).
+/// The number of letters to insert, remove, replace or swap with their neighbour (Damerau, optimal string alignment).
 fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (row, letter) in left.chars().enumerate() {
+    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
+    for (row, letter) in left.iter().enumerate() {
+        let above = &rows[row];
         let mut here = vec![row + 1];
         for (column, other) in right.iter().enumerate() {
-            let replaced = above[column] + usize::from(letter != *other);
-            here.push(replaced.min(above[column + 1] + 1).min(here[column] + 1));
+            let replaced = above[column] + usize::from(letter != other);
+            let mut best = replaced.min(above[column + 1] + 1).min(here[column] + 1);
+            if row > 0 && column > 0 && *letter == right[column - 1] && left[row - 1] == *other {
+                best = best.min(rows[row - 1][column - 1] + 1);
+            }
+            here.push(best);
         }
-        above = here;
+        rows.push(here);
     }
-    above[right.len()]
+    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]
@@ -43,5 +49,6 @@ mod tests {
         }
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("ab", "ba"), 1);
     }
 }

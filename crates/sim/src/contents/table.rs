@@ -86,7 +86,8 @@ impl Table {
         while self.places[next].1 != 0 {
             let home = self.home(self.places[next].0);
             let mask = self.places.len() - 1;
-            let is_reached_through_hole = (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask);
+            let is_reached_through_hole =
+                (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask);
             if is_reached_through_hole {
                 self.places[hole] = self.places[next];
                 hole = next;
@@ -149,7 +150,8 @@ mod tests {
             let keys = 40 << (seed % 8);
             for _ in 0..20_000 {
                 let key = (chance.next_u64() % keys) * (1 + (seed % 3) * 0x1_0000);
-                let number = if chance.next_u64().is_multiple_of(2) { 0 } else { chance.next_u64() as u32 | 1 };
+                let number =
+                    if chance.next_u64().is_multiple_of(2) { 0 } else { chance.next_u64() as u32 | 1 };
                 let before = if number == 0 { map.remove(&key) } else { map.insert(key, number) };
                 assert_eq!(table.set(key, number), before.unwrap_or(0), "seed {seed}");
                 let asked = chance.next_u64() % keys;

@@ -8,6 +8,7 @@ use super::Drive;
 use super::in_flight::{Fate, Pending, Stage};
 use crate::command::CommandId;
 use crate::cut::Edge;
+use crate::model::IgnoresFlush;
 use crate::timing::Event;
 
 /// How many moments of its own doing a drive passes at most before whoever moves the clock hears of it.
@@ -63,7 +64,8 @@ impl Drive {
         for event in events.drain(..) {
             match event {
                 Event::Completed { id, at } => self.finish(id, at),
-                Event::Persisted { id, .. } => self.contents.persist(id),
+                Event::Persisted { id, .. } if self.destages() => self.contents.persist(id),
+                Event::Persisted { .. } => {}
             }
             if !self.is_powered {
                 break;
@@ -71,6 +73,12 @@ impl Drive {
         }
         events.clear();
         self.events = events;
+    }
+
+    /// Whether what the timing has destaged is durable. A drive whose last flushes turn out to be lies keeps nothing but
+    /// what an earlier flush covered: otherwise the destaging that a flush waits for would make the lie true.
+    const fn destages(&self) -> bool {
+        !matches!(self.behaviour.ignores_flush, IgnoresFlush::Last(_))
     }
 
     /// Flushes that are not done, and commands that a fault makes slow.

@@ -7,6 +7,7 @@ use super::scenario::{Group, Scenario};
 
 mod buses;
 mod filesystems;
+mod simulated;
 mod stacks;
 mod traps;
 
@@ -16,6 +17,7 @@ pub(crate) const GROUPS: &[Group] = &[
     Group { name: "traps", scenarios: traps::ALL },
     Group { name: "buses", scenarios: buses::ALL },
     Group { name: "filesystems", scenarios: filesystems::ALL },
+    Group { name: "simulated", scenarios: simulated::ALL },
 ];
 
 /// All of them for people, a line each under the name of their boot.
@@ -53,7 +55,7 @@ mod tests {
     #[test]
     fn expectations_name_drives_of_the_scenario() {
         for Scenario { name, disks, expected, .. } in all() {
-            let named: Vec<_> = expected.arrived.iter().chain(expected.none).collect();
+            let named: Vec<_> = expected.arrived.iter().chain(expected.none).chain(expected.exactly).collect();
             assert_eq!(named.is_empty(), disks.is_empty(), "{name}");
             for drive in named {
                 assert!(disks.iter().any(|disk| disk.name == *drive), "{name}: {drive}");

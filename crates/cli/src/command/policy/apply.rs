@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::RealClock;
-use plumb_policy::apply::{Report, apply_in, resume_in};
+use plumb_policy::apply::{Progress, Report, apply_in, resume_in};
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal::JournalError;
 use plumb_policy::observe::{LightLoad as _, Observation, SwitchRecorder};
@@ -27,12 +27,13 @@ pub(super) enum Job<'a> {
     Resumed { journal: &'a Path, plan: &'a Plan },
 }
 
-/// What became of it, for programs.
-#[derive(Serialize)]
-struct Document {
+/// What became of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
     #[serde(flatten)]
-    report: Report,
-    observation: Option<Observation>,
+    pub(super) report: Report,
+    /// What a light load felt meanwhile; null if there was none.
+    pub(super) observation: Option<Observation>,
 }
 
 pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
@@ -42,14 +43,14 @@ pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
     match (&arguments.resume, &arguments.plan) {
         (Some(journal), _) => {
             let plan = journal_snapshot(journal)?.plan;
-            carry_out(&here, &Job::Resumed { journal, plan: &plan }, &arguments.carrying, &stop)
+            told(&here, &Job::Resumed { journal, plan: &plan }, &arguments.carrying, &stop)
         }
         (None, Some(path)) => {
             let plan = plan::load(path).map_err(|error| refusal(error.into()))?;
             if plan.changes.is_empty() && !plan.refused.is_empty() {
                 return Err(all_refused(&plan));
             }
-            carry_out(&here, &Job::New(&plan), &arguments.carrying, &stop)
+            told(&here, &Job::New(&plan), &arguments.carrying, &stop)
         }
         (None, None) => Err(Refusal::new(Exit::Usage, "neither a plan nor a journal is named").into()),
     }
@@ -57,17 +58,32 @@ pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
 
 fn all_refused(plan: &Plan) -> anyhow::Error {
     let each = plan.refused.iter().map(|disk| format!("\n  {}: {}; {}", disk.name, disk.reason, disk.remedy));
-    let message = format!("the plan changes nothing: every disk of it was refused{}", each.collect::<String>());
+    let message =
+        format!("the plan changes nothing: every disk of it was refused{}", each.collect::<String>());
     Refusal::new(Exit::Refused, message).into()
 }
 
 /// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing else.
-pub(super) fn carry_out(
+pub(super) fn told(
     here: &Here,
     job: &Job<'_>,
     carrying: &Carrying,
     stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
+    let narrator = Narrator::on_stderr();
+    let outcome = carry_out(here, job, carrying, stop, &narrator);
+    narrator.end();
+    tell(&outcome?, carrying.json)
+}
+
+/// Carries a job out, with a load beside it if that was asked for.
+pub(super) fn carry_out(
+    here: &Here,
+    job: &Job<'_>,
+    carrying: &Carrying,
+    stop: &AtomicBool,
+    progress: &dyn Progress,
+) -> anyhow::Result<Outcome> {
     let plan = match job {
         Job::New(plan) | Job::Resumed { plan, .. } => *plan,
     };
@@ -81,34 +97,31 @@ pub(super) fn carry_out(
         Some(file) => Some(FsyncWriter::start(here, plan, file, clock)?),
         None => None,
     };
-    let narrator = Narrator::on_stderr();
-    let switches = SwitchRecorder::new(&clock, &narrator);
+    let switches = SwitchRecorder::new(&clock, progress);
     let session = here.session(stop, &switches);
     let ended = match job {
         Job::New(plan) => apply_in(&session, plan, &carrying.journal),
         Job::Resumed { journal, .. } => resume_in(&session, journal),
     };
-    narrator.end();
     let samples = load.map(|load| Box::new(load).stop());
     let switches = switches.into_switches();
     let observation = samples.map(|samples| Observation::of(&samples, &switches));
     let report = ended.map_err(|error| refused_or_failed(error, carrying))?;
-    tell(report, observation, carrying.json)
+    Ok(Outcome { report, observation })
 }
 
-fn tell(report: Report, observation: Option<Observation>, json: bool) -> anyhow::Result<Exit> {
-    let exit = report.error_kind().map_or(Exit::Done, of_kind);
+fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<Exit> {
+    let exit = outcome.report.error_kind().map_or(Exit::Done, of_kind);
     if json {
-        let go_on = report.go_on.clone();
-        print_json(&Document { report, observation })?;
-        if let Some(go_on) = go_on {
+        print_json(outcome)?;
+        if let Some(go_on) = &outcome.report.go_on {
             terminal::say(&format!("plumb: {go_on}"));
         }
         return Ok(exit);
     }
     let style = terminal::style();
-    let mut page = text::report::of(&report, style);
-    if let Some(observation) = &observation {
+    let mut page = text::report::of(&outcome.report, style);
+    if let Some(observation) = &outcome.observation {
         page += &text::report::observation(observation, style);
     }
     terminal::print(&page)?;
@@ -120,7 +133,10 @@ fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
     match error {
         PolicyError::Journal(JournalError::Io { operation: "make", .. }) => {
             let place = carrying.journal.display();
-            let message = format!("{:#}; nothing was changed: name another place than {place} with --journal", anyhow::Error::new(error));
+            let message = format!(
+                "{:#}; nothing was changed: name another place than {place} with --journal",
+                anyhow::Error::new(error)
+            );
             Refusal::new(Exit::Failed, message).into()
         }
         error => refusal(error),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use plumb_policy::claims::{self, Claim, Claims, RecordError};
 use plumb_policy::device::claims::PLACE;
+use plumb_report::printable::printable;
 use serde::Serialize;
 
 use super::here::{Here, refusal, refused_disk};
@@ -33,30 +34,48 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     if arguments.withdraw {
         return withdraw(&here, arguments, file);
     }
+    let given = give(&mut here, arguments)?;
+    let claim = &given.claim;
+    if arguments.json {
+        let identity = &claim.identity;
+        print_json(&Document { schema: SCHEMA, file, identity, claim: Some(claim), withdrawn: 0 })?;
+    } else {
+        let (file, name) = (file.display(), &given.name);
+        terminal::print(&format!(
+            "{name}: by the word of {} its cache survives a power cut, until {} ({file})\n\
+             `plumb policy plan protected {name}` shows what would be changed by it.\n",
+            printable(&claim.who),
+            claim.until
+        ))?;
+    }
+    if let Some(doubt) = given.doubt {
+        terminal::say(&format!("plumb: it is recorded, but {doubt}"));
+        return Ok(Exit::Finding);
+    }
+    Ok(Exit::Done)
+}
+
+/// A word that was recorded.
+pub(super) struct Given {
+    name: String,
+    pub(super) claim: Claim,
+    /// Why it does not count although it was recorded.
+    pub(super) doubt: Option<String>,
+}
+
+/// Records the word, and reads the disk again with it.
+pub(super) fn give(here: &mut Here, arguments: &ClaimArguments) -> anyhow::Result<Given> {
+    let file = arguments.claims.path.as_path();
     let view = here.disk(&arguments.device)?;
     if let Some(refused) = view.refusal.as_ref().filter(|_| here.is_root) {
         return Err(refused_disk(&view.name, refused));
     }
     let claim = claim(arguments, view.identity.clone().unwrap_or_default())?;
     claims::record(file, &claim, here.now).map_err(|error| refusal(error.into()))?;
-    if arguments.json {
-        let identity = &claim.identity;
-        print_json(&Document { schema: SCHEMA, file, identity, claim: Some(&claim), withdrawn: 0 })?;
-    } else {
-        let file = file.display();
-        terminal::print(&format!(
-            "{}: by the word of {} its cache survives a power cut, until {} ({file})\n\
-             `plumb policy plan protected {}` shows what would be changed by it.\n",
-            view.name, claim.who, claim.until, view.name
-        ))?;
-    }
     here.claims = Claims::load(file).map_err(|error| refusal(RecordError::from(error).into()))?;
     let view = here.disk(&arguments.device)?;
-    if let Err(reason) = claims::protection(&view, &here.claims, here.now) {
-        terminal::say(&format!("plumb: it is recorded, but {reason}"));
-        return Ok(Exit::Finding);
-    }
-    Ok(Exit::Done)
+    let doubt = claims::protection(&view, &here.claims, here.now).err();
+    Ok(Given { name: view.name, claim, doubt })
 }
 
 fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> {
@@ -65,7 +84,9 @@ fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> 
     };
     for (option, text) in [("--by", who), ("--reason", reason)] {
         if text.trim().is_empty() {
-            return Err(Refusal::new(Exit::Usage, format!("{option} is empty: a claim says who and why")).into());
+            return Err(
+                Refusal::new(Exit::Usage, format!("{option} is empty: a claim says who and why")).into()
+            );
         }
     }
     Ok(Claim { identity, who: who.clone(), until, reason: reason.clone() })

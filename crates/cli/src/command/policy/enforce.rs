@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumb_policy::apply::{Report, apply_in};
+use plumb_policy::apply::{Progress, Report, Session, apply_in};
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal::JournalError;
 use plumb_policy::persist::{Ledger, Means, Wish, load_wishes};
@@ -27,50 +27,78 @@ use crate::{stop, terminal};
 /// Disks that appear together are mended one after the other; udev waits for three minutes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What was found and done.
 #[derive(Serialize, Default)]
-struct Document {
+pub(super) struct Document {
     schema: &'static str,
     /// Those for which something is wished.
-    disks: usize,
+    pub(super) disks: usize,
     /// Identities for which something is wished, and which are not here.
-    absent: Vec<String>,
-    plans: Vec<Plan>,
-    reports: Vec<Report>,
+    pub(super) absent: Vec<String>,
+    pub(super) plans: Vec<Plan>,
+    pub(super) reports: Vec<Report>,
 }
 
 pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
     let here = Here::new(&arguments.claims)?;
     here.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
-    let wishes = load_wishes(&arguments.from).map_err(|error| refusal(PolicyError::Persist(error)))?;
+    let narrator = Narrator::on_stderr();
+    let enforced = enforce(&here, arguments, &stop, &narrator);
+    narrator.end();
+    let (done, exit) = enforced?;
+    tell(&done, arguments.json)?;
+    Ok(exit)
+}
+
+/// Brings every disk that is here to what is wished for it.
+pub(super) fn enforce(
+    here: &Here,
+    arguments: &EnforceArguments,
+    stop: &AtomicBool,
+    progress: &dyn Progress,
+) -> anyhow::Result<(Document, Exit)> {
+    let failed = |error| refusal(PolicyError::Persist(error));
+    let wishes = load_wishes(&arguments.from).map_err(failed)?;
     let mut done = Document { schema: "plumb/policy-enforce/1", ..Document::default() };
-    let present = present(&here, wishes, arguments, &mut done);
+    let present = present(here, wishes, arguments, &mut done);
     let mut ledger = match arguments.udev {
-        None => Some(Ledger::load(&arguments.ledger).map_err(|error| refusal(PolicyError::Persist(error)))?),
+        None => Some(Ledger::load(&arguments.ledger).map_err(failed)?),
         Some(_) => None,
     };
-    let mut news = ledger.as_mut().is_some_and(|ledger| note(&here, ledger, &present, Means::InTheDrive));
+    let mut news = ledger.as_mut().is_some_and(|ledger| note(here, ledger, &present, Means::InTheDrive));
     let mut exit = Exit::Done;
     for state in [State::Off, State::On, State::Protected] {
         for means in [Means::InTheDrive, Means::AtEveryStart] {
             let named = present.iter().filter(|(wish, _)| wish.state == state && wish.means == means);
             let names: Vec<String> = named.map(|(_, name)| name.clone()).collect();
-            if !names.is_empty() {
-                let save = means == Means::InTheDrive;
-                exit = exit.and(bring(&here, names, (state, save), arguments, &stop, &mut done)?);
+            if names.is_empty() {
+                continue;
             }
+            let plan = plan(here, names, state, means)?;
+            exit = exit.and(super::plan::exit_of(&plan));
+            if !plan.changes.is_empty() {
+                let report = apply(&here.session(stop, progress), &plan, arguments)?;
+                exit = exit.and(report.error_kind().map_or(Exit::Done, of_kind));
+                done.reports.push(report);
+            }
+            done.plans.push(plan);
         }
     }
-    news |= ledger.as_mut().is_some_and(|ledger| note(&here, ledger, &present, Means::AtEveryStart));
+    news |= ledger.as_mut().is_some_and(|ledger| note(here, ledger, &present, Means::AtEveryStart));
     if let Some(ledger) = ledger.filter(|_| news) {
-        ledger.save(&arguments.ledger).map_err(|error| refusal(PolicyError::Persist(error)))?;
+        ledger.save(&arguments.ledger).map_err(failed)?;
     }
-    tell(&done, arguments.json)?;
-    Ok(exit)
+    Ok((done, exit))
 }
 
 /// The wishes for disks that are here, with the names that these have now.
-fn present(here: &Here, wishes: Vec<Wish>, arguments: &EnforceArguments, done: &mut Document) -> Vec<(Wish, String)> {
+fn present(
+    here: &Here,
+    wishes: Vec<Wish>,
+    arguments: &EnforceArguments,
+    done: &mut Document,
+) -> Vec<(Wish, String)> {
     let reader = here.reader();
     let mut present = Vec::new();
     for wish in wishes {
@@ -97,50 +125,30 @@ fn note(here: &Here, ledger: &mut Ledger, present: &[(Wish, String)], means: Mea
     news
 }
 
-/// Brings these disks to a state, and says how it ended.
-fn bring(
-    here: &Here,
-    names: Vec<String>,
-    (state, save): (State, bool),
-    arguments: &EnforceArguments,
-    stop: &AtomicBool,
-    done: &mut Document,
-) -> anyhow::Result<Exit> {
+fn plan(here: &Here, names: Vec<String>, state: State, means: Means) -> anyhow::Result<Plan> {
     let ask = Ask {
         asked: Asked::from(state),
-        save,
+        save: means == Means::InTheDrive,
         wanted: Wanted::Named(names),
         filter: None,
         wave_size: WAVE_SIZE,
         claims: &here.claims,
         now: here.now,
     };
-    let plan = plan::make(&*here.gateway, &ask)?;
-    let mut exit = super::plan::exit_of(&plan);
-    if !plan.changes.is_empty() {
-        let report = apply(here, &plan, arguments, stop)?;
-        exit = exit.and(report.error_kind().map_or(Exit::Done, of_kind));
-        done.reports.push(report);
-    }
-    done.plans.push(plan);
-    Ok(exit)
+    Ok(plan::make(&*here.gateway, &ask)?)
 }
 
 /// Applies, and waits for others that do.
-fn apply(here: &Here, plan: &Plan, arguments: &EnforceArguments, stop: &AtomicBool) -> anyhow::Result<Report> {
-    let narrator = Narrator::on_stderr();
+fn apply(session: &Session<'_>, plan: &Plan, arguments: &EnforceArguments) -> anyhow::Result<Report> {
     let begun = Instant::now();
     loop {
-        match apply_in(&here.session(stop, &narrator), plan, &arguments.journal) {
+        match apply_in(session, plan, &arguments.journal) {
             Err(PolicyError::Journal(JournalError::Busy { .. }))
-                if begun.elapsed() < PATIENCE && !stop.load(Ordering::Relaxed) =>
+                if begun.elapsed() < PATIENCE && !session.stop.load(Ordering::Relaxed) =>
             {
                 std::thread::sleep(Duration::from_millis(100));
             }
-            ended => {
-                narrator.end();
-                return ended.map_err(refusal);
-            }
+            ended => return ended.map_err(refusal),
         }
     }
 }

@@ -4,7 +4,7 @@ use plumb_policy::mechanism::needs_healing;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 use plumb_policy::waves::WAVE_SIZE;
 
-use super::apply::{Job, carry_out};
+use super::apply::{Job, told};
 use super::here::{Here, filter};
 use super::plan::{exit_of, wanted};
 use super::{print_json, text};
@@ -30,11 +30,11 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
         terminal::say(text::plan::of(&plan, terminal::style_of_stderr(), false).trim_end());
     }
     let stop = stop::on_signals()?;
-    let exit = carry_out(&here, &Job::New(&plan), &arguments.carrying, &stop)?;
+    let exit = told(&here, &Job::New(&plan), &arguments.carrying, &stop)?;
     Ok(exit_of(&plan).and(exit))
 }
 
-fn make(here: &Here, arguments: &HealArguments) -> anyhow::Result<Plan> {
+pub(super) fn make(here: &Here, arguments: &HealArguments) -> anyhow::Result<Plan> {
     let mut chosen = wanted(&arguments.chosen)?;
     if chosen == Wanted::All {
         // Of all disks those in which something is wrong: the others need not be refused.

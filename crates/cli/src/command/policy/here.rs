@@ -75,7 +75,8 @@ impl Here {
         match (&view.identity, &view.refusal) {
             (None, Some(refused)) => Err(refused_disk(name, refused)),
             (None, None) => {
-                let reason = format!("{name} has no WWN and no serial number by which it could be known again");
+                let reason =
+                    format!("{name} has no WWN and no serial number by which it could be known again");
                 Err(Refusal::new(Exit::Refused, reason).into())
             }
             (Some(_), _) => Ok(view),

@@ -104,7 +104,12 @@ fn in_words(query: &Query) -> String {
         Query::ScsiSense { cdb, .. } => format!("SG_IO {} (sense)", hex(cdb)),
         Query::NvmeAdmin { command, .. } => {
             let words: Vec<String> = command.cdw.iter().map(|word| format!("{word:08x}")).collect();
-            format!("NVMe admin {:02x} nsid {:08x} cdw10-15 {}", command.opcode, command.nsid, words.join(" "))
+            format!(
+                "NVMe admin {:02x} nsid {:08x} cdw10-15 {}",
+                command.opcode,
+                command.nsid,
+                words.join(" ")
+            )
         }
     }
 }

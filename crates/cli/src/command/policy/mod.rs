@@ -14,6 +14,8 @@ mod plan;
 mod progress;
 mod rollback;
 mod show;
+#[cfg(test)]
+mod tests;
 mod text;
 mod verify;
 mod watch;

@@ -72,7 +72,11 @@ fn write(file: &File, clock: RealClock, stop: &AtomicBool, ready: &mpsc::Sender<
         let submitted_at = clock.now();
         let written = file.write_all_at(&block, 0).and_then(|()| file.sync_data());
         let latency = clock.now().since(submitted_at);
-        samples.push(LoadSample { submitted_at, latency, error: written.err().map(|error| error.to_string()) });
+        samples.push(LoadSample {
+            submitted_at,
+            latency,
+            error: written.err().map(|error| error.to_string()),
+        });
         if samples.len() == BEFORE {
             // Nobody waits any more where the disk was too slow.
             ready.send(()).ok();
@@ -85,7 +89,8 @@ fn write(file: &File, clock: RealClock, stop: &AtomicBool, ready: &mpsc::Sender<
 fn make(path: &Path) -> anyhow::Result<File> {
     let shown = path.display();
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(|error| {
-        let what = format!("--observe {shown}: cannot be made: {error}; name a new file on a disk of the plan");
+        let what =
+            format!("--observe {shown}: cannot be made: {error}; name a new file on a disk of the plan");
         Refusal::new(Exit::Usage, what)
     })?;
     fs::remove_file(path).with_context(|| format!("--observe {shown}: cannot be removed again"))?;
@@ -127,10 +132,42 @@ pub(super) fn journal_snapshot(directory: &Path) -> anyhow::Result<Snapshot> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
-    let corrupt = |what: String| refusal(JournalError::Corrupt { path: path.clone(), line: 1, offset: 0, what }.into());
+    let corrupt =
+        |what: String| refusal(JournalError::Corrupt { path: path.clone(), line: 1, offset: 0, what }.into());
     let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
     if snapshot.plan.hash_now().unwrap_or_default() != snapshot.plan.hash {
         return Err(corrupt("the plan in it was altered".to_owned()));
     }
     Ok(snapshot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_leaves_no_file_and_keeps_every_operation() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("load");
+        let file = make(&path).unwrap();
+        assert!(!path.exists());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ready, is_ready) = mpsc::channel();
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || write(&file, RealClock::start(), &told, &ready));
+        is_ready.recv().unwrap();
+        let samples = Box::new(FsyncWriter { stop, thread }).stop();
+        assert!(samples.len() >= BEFORE, "{}", samples.len());
+        assert!(samples.iter().all(|sample| sample.error.is_none()), "{samples:?}");
+        assert!(samples.windows(2).all(|pair| pair[0].submitted_at < pair[1].submitted_at));
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("precious");
+        fs::write(&path, "mine").unwrap();
+        assert!(make(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    }
 }

@@ -58,12 +58,13 @@ fn program(arguments: &PersistArguments) -> anyhow::Result<String> {
     if program.starts_with('/') && program.chars().all(plain) {
         return Ok(program);
     }
-    let message = format!("`{program}` is no path that a udev rule can call: give a plain absolute one with --program");
+    let message =
+        format!("`{program}` is no path that a udev rule can call: give a plain absolute one with --program");
     Err(Refusal::new(Exit::Usage, message).into())
 }
 
 /// All disks are looked at before anything is written for one.
-fn keep(
+pub(super) fn keep(
     here: &Here,
     arguments: &PersistArguments,
     places: &Places,
@@ -93,7 +94,8 @@ fn state(here: &Here, view: &DeviceView) -> Result<State, Refused> {
             Ok(_) => Ok(State::Protected),
             Err(reason) => Err(Refused {
                 reason: format!("its flushes are suppressed, and {reason}"),
-                remedy: "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`".to_owned(),
+                remedy: "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`"
+                    .to_owned(),
             }),
         },
         Found::None | Found::Unknown => Err(Refused {
@@ -103,7 +105,7 @@ fn state(here: &Here, view: &DeviceView) -> Result<State, Refused> {
     }
 }
 
-fn remove(
+pub(super) fn remove(
     here: &Here,
     arguments: &PersistArguments,
     places: &Places,
@@ -139,9 +141,16 @@ fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Re
     let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
     let exit = if lost { Exit::Finding } else { Exit::Done };
     if json {
-        print_json(&Document { schema: SCHEMA, kept: ledger.kept.clone(), files: Vec::new(), then_run: Vec::new() })?;
+        print_json(&Document {
+            schema: SCHEMA,
+            kept: ledger.kept.clone(),
+            files: Vec::new(),
+            then_run: Vec::new(),
+        })?;
     } else if ledger.kept.is_empty() {
-        terminal::print("No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n")?;
+        terminal::print(
+            "No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n",
+        )?;
     } else {
         terminal::print(&ledger.kept.iter().map(line).collect::<String>())?;
     }
@@ -177,7 +186,12 @@ fn line(kept: &Kept) -> String {
 
 fn tell(done: persist::Installed, ledger: Ledger, arguments: &PersistArguments) -> anyhow::Result<Exit> {
     if arguments.json {
-        print_json(&Document { schema: SCHEMA, kept: ledger.kept, files: done.files, then_run: done.then_run })?;
+        print_json(&Document {
+            schema: SCHEMA,
+            kept: ledger.kept,
+            files: done.files,
+            then_run: done.then_run,
+        })?;
         return Ok(Exit::Done);
     }
     let mut page: String = ledger.kept.iter().map(line).collect();

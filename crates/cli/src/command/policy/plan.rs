@@ -19,16 +19,20 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     } else {
         let mut page = text::plan::of(&plan, terminal::style(), arguments.explain);
         page += &match &arguments.out {
-            Some(path) => format!("\nWritten to {0}; `plumb policy apply {0}` carries it out.\n", path.display()),
+            Some(path) => {
+                format!("\nWritten to {0}; `plumb policy apply {0}` carries it out.\n", path.display())
+            }
             None if plan.changes.is_empty() => String::new(),
-            None => "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n".to_owned(),
+            None => {
+                "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n".to_owned()
+            }
         };
         terminal::print(&page)?;
     }
     Ok(exit_of(&plan))
 }
 
-fn make(here: &Here, arguments: &PlanArguments) -> anyhow::Result<Plan> {
+pub(super) fn make(here: &Here, arguments: &PlanArguments) -> anyhow::Result<Plan> {
     let ask = Ask {
         asked: Asked::from(arguments.state),
         save: arguments.save,

@@ -41,6 +41,7 @@ impl Narrator {
 impl Progress for Narrator {
     fn event(&self, event: &Event<'_>) {
         match event {
+            Event::Begun { disks: 0, .. } => self.say("nothing to change"),
             Event::Begun { disks, journal } => {
                 self.bar.set_length(*disks as u64);
                 let journal = journal.display();
@@ -59,7 +60,9 @@ impl Progress for Narrator {
             Event::DiskEnded { disk, verified: true, settled_in } => {
                 self.say(&format!("{disk} was read back and is as it should be (settled in {settled_in})"));
             }
-            Event::DiskEnded { disk, verified: false, .. } => self.say(&format!("{disk} is NOT as it should be")),
+            Event::DiskEnded { disk, verified: false, .. } => {
+                self.say(&format!("{disk} is NOT as it should be"))
+            }
             Event::WaveEnded { wave } => self.say(&format!("wave {wave} was read back again")),
         }
     }

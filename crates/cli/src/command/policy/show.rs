@@ -1,17 +1,28 @@
 //! `plumb policy show`: how write caches are.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use plumb_path::Severity;
+use plumb_policy::device::raid_tool::{self, RaidReport};
 use plumb_policy::view::PolicyDocument;
+use serde::Serialize;
 
 use super::here::Here;
 use super::listening::Listening;
 use super::{print_json, text};
 use crate::arguments::policy::ShowArguments;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::{Exit, Refusal};
+use crate::{terminal, text_file};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    document: &'a PolicyDocument,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raid: Option<&'a RaidReport>,
+}
 
 pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let mut here = Here::new(&arguments.claims)?;
@@ -19,9 +30,10 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     if arguments.explain {
         here.gateway = listening.clone();
     }
+    let raid = arguments.raid_report.as_deref().map(raid).transpose()?;
     let document = here.document(&arguments.chosen)?;
     if arguments.json {
-        print_json(&document)?;
+        print_json(&Document { document: &document, raid: raid.as_ref() })?;
     } else if arguments.prometheus {
         terminal::print(&text::prometheus::of(&document))?;
     } else {
@@ -31,11 +43,25 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
                 page += &text::wire::answers(&view.name, &listening.heard(&view.name));
             }
         }
+        if let Some(raid) = &raid {
+            page += &text::raid::of(raid, terminal::style());
+        }
         terminal::print(&page)?;
     }
+    let is_at_risk =
+        raid.is_some_and(|raid| raid.volumes.iter().any(|volume| text::raid::is_at_risk(&raid, volume)));
     let found = document.devices.iter().flat_map(|view| &view.findings);
     let is_found = found.into_iter().any(|finding| finding.severity >= Severity::Warning);
-    Ok(if is_found { Exit::Finding } else { Exit::Done })
+    Ok(if is_found || is_at_risk { Exit::Finding } else { Exit::Done })
+}
+
+/// What a controller's own program said, in a file.
+fn raid(path: &Path) -> anyhow::Result<RaidReport> {
+    let shown = path.display();
+    let text = text_file::read(&path.to_string_lossy())
+        .map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?;
+    let parsed = raid_tool::parse(&text);
+    Ok(parsed.map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?)
 }
 
 /// One disk in full if one was named, otherwise a table.

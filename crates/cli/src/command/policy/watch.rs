@@ -55,9 +55,14 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
 fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
     let found = document.devices.iter().flat_map(|view| &view.findings);
     let serious = found.filter(|finding| finding.severity > Severity::Info).count();
-    let disks = document.devices.len();
+    let disks = match document.devices.len() {
+        1 => "1 disk is".to_owned(),
+        count => format!("{count} disks are"),
+    };
     let often = arguments.interval.as_secs_f64();
-    terminal::say(&format!("plumb: {disks} disks are read every {often} s; {serious} warnings or dangers now (`plumb policy show`)"));
+    terminal::say(&format!(
+        "plumb: {disks} read every {often} s; {serious} warnings or dangers now (`plumb policy show`)"
+    ));
 }
 
 /// The disks that are still there.

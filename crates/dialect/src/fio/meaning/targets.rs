@@ -138,7 +138,10 @@ pub(super) fn extent(
             length.or(left).map(|length| (length as f64 * percent / 100.0) as u64)
         }
         // What is left over after the last whole block is not touched.
-        None => size.or(left).map(|bytes| block.map_or(bytes, |block| Bytes(bytes).round_down(block).0)),
+        None => size.or(left).map(|bytes| match block {
+            Some(block) if block > Bytes(0) && bytes >= block.0 => Bytes(bytes).round_down(block).0,
+            _ => bytes,
+        }),
     };
     let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
     let end = length.map(|length| offset.saturating_add(length));

@@ -156,6 +156,9 @@ fn sizes_and_places() {
     assert_eq!(range("filename=/dev/vdb|size=100%").length, Bytes::gib(1));
     assert_eq!(range("filename=/dev/vdb|size=25%|offset=50%").offset, Bytes::mib(512));
     assert_eq!(range("filename=/dev/vdb|size=1m|offset=10%|offset_align=1m").offset, Bytes::mib(103));
+    assert_eq!(workload("bs=2300").stop.bytes, Some((64 << 20) / 2300 * 2300), "whole blocks");
+    assert_eq!(workload("bs=2300|loops=2").stop.bytes, Some((64 << 20) / 2300 * 2300 * 2));
+    assert_eq!(workload("bs=2300|io_size=10000").stop.bytes, Some(10_000), "the last reaches it");
     assert_eq!(workload("io_size=128m").stop.bytes, Some(128 << 20));
     assert_eq!(workload("io_size=50%").stop.bytes, Some(32 << 20));
     assert_eq!(workload("loops=3").stop.bytes, Some(192 << 20));

@@ -70,12 +70,21 @@ impl Ftl {
         }
     }
 
-    /// Writes every page once, in order.
+    /// Writes every page of an erased drive once, in order: each is in the slot of its number.
     pub(super) fn fill(&mut self) {
-        for page in 0..self.slot_of.len() {
-            self.rewrite(page);
+        let pages = self.slot_of.len() as u32;
+        let blocks = pages.div_ceil(self.slots);
+        self.slot_of = (0..pages).collect();
+        let slots = self.page_in.len() as u32;
+        self.page_in = (0..slots).map(|slot| if slot < pages { slot } else { NONE }).collect();
+        for block in 0..blocks {
+            self.valid[block as usize] = self.slots.min(pages - block * self.slots);
+            self.is_erased[block as usize] = false;
         }
-        self.moved = 0;
+        // The lowest are the last of the list, which is where blocks are taken from.
+        self.erased.truncate(self.erased.len() - blocks as usize);
+        (self.open, self.open_end) = (pages, blocks * self.slots);
+        self.unmapped = 0;
     }
 
     /// Overwrites the whole drive `times` in random order.

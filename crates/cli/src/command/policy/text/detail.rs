@@ -10,7 +10,8 @@ use super::{table, words};
 
 /// Everything that is known of a disk.
 pub(in super::super) fn of(view: &DeviceView, style: Style) -> String {
-    let mut out = format!("{}: {}\n", ink(style, Ink::Bold, &printable(&view.name)), words::state(view.state));
+    let mut out =
+        format!("{}: {}\n", ink(style, Ink::Bold, &printable(&view.name)), words::state(view.state));
     let mut line = |what: &str, text: &str| out.push_str(&hang(&format!("  {what:<13}"), text, style));
     line("identity", view.identity.as_deref().unwrap_or("none: it could not be known again"));
     let model = model(view);
@@ -72,19 +73,25 @@ fn device(view: &DeviceView) -> String {
     format!(
         "write cache {} (changeable {}, default {}, saved {}, can be saved {}{sct}), read by {}",
         words::on_off(Some(wce)),
-        words::yes_no(device.changeable),
-        words::on_off(device.default),
-        words::on_off(device.saved),
-        words::yes_no(device.saveable),
+        said(words::yes_no(device.changeable)),
+        said(words::on_off(device.default)),
+        said(words::on_off(device.saved)),
+        said(words::yes_no(device.saveable)),
         device.mechanism
     )
+}
+
+/// In a sentence.
+fn said(word: &'static str) -> &'static str {
+    if word == "?" { "not said" } else { word }
 }
 
 fn kernel(view: &DeviceView) -> String {
     let kernel = &view.kernel;
     let Some(write_cache) = &kernel.write_cache else { return "it has no queue of its own".to_owned() };
     let sent = if write_cache == "write back" { "flushes are sent" } else { "flushes are NOT sent" };
-    let cache_type = kernel.cache_type.as_deref().map_or_else(String::new, |text| format!(", cache_type {text}"));
+    let cache_type =
+        kernel.cache_type.as_deref().map_or_else(String::new, |text| format!(", cache_type {text}"));
     format!("{write_cache}: {sent}{cache_type}, FUA {}", words::yes_no(kernel.fua))
 }
 

@@ -10,14 +10,16 @@ use super::words;
 /// The plan; with the bytes of each step if asked.
 pub(in super::super) fn of(plan: &Plan, style: Style, with_bytes: bool) -> String {
     let mut out = format!(
-        "{}: {} change in {}, {} as asked for already, {} refused\n{}\n",
+        "{}: {}, {} as asked for already, {} refused\n{}\n",
         ink(style, Ink::Bold, &format!("plan `{}`", plan.asked)),
-        disks(plan.changes.len()),
-        if plan.waves() == 1 { "1 wave".to_owned() } else { format!("{} waves", plan.waves()) },
+        extent(plan),
         plan.unchanged.len(),
         plan.refused.len(),
         ink(style, Ink::Dim, &plan.hash),
     );
+    if plan.changes.is_empty() && plan.unchanged.is_empty() && plan.refused.is_empty() {
+        out.push_str("No disk is chosen.\n");
+    }
     let mut wave = None;
     for change in &plan.changes {
         if wave != Some(change.wave) {
@@ -37,8 +39,13 @@ pub(in super::super) fn of(plan: &Plan, style: Style, with_bytes: bool) -> Strin
     out
 }
 
-fn disks(count: usize) -> String {
-    if count == 1 { "1 disk to".to_owned() } else { format!("{count} disks to") }
+fn extent(plan: &Plan) -> String {
+    let waves = if plan.waves() == 1 { "1 wave".to_owned() } else { format!("{} waves", plan.waves()) };
+    match plan.changes.len() {
+        0 => "nothing to change".to_owned(),
+        1 => format!("1 disk to change in {waves}"),
+        count => format!("{count} disks to change in {waves}"),
+    }
 }
 
 fn one(change: &PlannedChange, style: Style, with_bytes: bool) -> String {
@@ -60,8 +67,8 @@ fn one(change: &PlannedChange, style: Style, with_bytes: bool) -> String {
     for (number, step) in change.steps.iter().enumerate() {
         let on = if step.on == change.name { String::new() } else { format!("{}: ", step.on) };
         out.push_str(&hang(&format!("    {:>2}. ", number + 1), &format!("{on}{}", step.words), style));
-        if with_bytes {
-            out.push_str(&hang("        ", &step.bytes, style));
+        for line in step.bytes.iter().filter(|_| with_bytes) {
+            out.push_str(&hang("        ", line, style));
         }
     }
     out

@@ -26,7 +26,12 @@ pub(in super::super) fn beside_the_watch(document: &PolicyDocument) -> String {
     metrics.family("plumb_policy_disk_info", "What the disk is; always 1.");
     for view in views {
         let model = view.model.as_deref().unwrap_or_default();
-        metrics.sample("plumb_policy_disk_info", view, &[("model", model), ("transport", &view.transport)], 1.0);
+        metrics.sample(
+            "plumb_policy_disk_info",
+            view,
+            &[("model", model), ("transport", &view.transport)],
+            1.0,
+        );
     }
     metrics.family("plumb_policy_state", "The state of the write cache: 1 for the one that it is in.");
     for view in views {
@@ -43,12 +48,16 @@ pub(in super::super) fn beside_the_watch(document: &PolicyDocument) -> String {
     for view in views {
         metrics.sample("plumb_policy_changeable", view, &[], f64::from(view.refusal.is_none()));
     }
-    metrics.family("plumb_policy_protection_rung", "How good the claim of protection is: 1 is best of 5, 0 is none.");
+    metrics.family(
+        "plumb_policy_protection_rung",
+        "How good the claim of protection is: 1 is best of 5, 0 is none.",
+    );
     for view in views {
         let rung = view.protection.as_ref().map_or(0, |protection| words::rung(protection.rank));
         metrics.sample("plumb_policy_protection_rung", view, &[], f64::from(rung));
     }
-    metrics.family("plumb_policy_health", "Counters of the drive: unsafe shutdowns, what protects the cache.");
+    metrics
+        .family("plumb_policy_health", "Counters of the drive: unsafe shutdowns, what protects the cache.");
     for view in views {
         for counter in &view.health {
             metrics.sample("plumb_policy_health", view, &[("counter", &counter.name)], counter.value as f64);

@@ -53,7 +53,9 @@ pub(in super::super) fn verification(verification: &Verification, style: Style) 
     if verification.disks.is_empty() {
         out.push_str("The plan changes no disk: there is nothing to verify.\n");
     } else if verification.has_drift() {
-        out.push_str("> `plumb policy plan` plans the state anew, `plumb policy watch` says when it drifts\n");
+        out.push_str(
+            "> `plumb policy plan` plans the state anew, `plumb policy watch` says when it drifts\n",
+        );
     }
     out
 }
@@ -61,7 +63,8 @@ pub(in super::super) fn verification(verification: &Verification, style: Style) 
 /// What the light load felt while disks were switched.
 pub(in super::super) fn observation(observation: &Observation, style: Style) -> String {
     let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
-    let mut out = format!("\n{}\n", ink(style, Ink::Bold, "Under a light load (4 KiB and fdatasync, every 10 ms)"));
+    let mut out =
+        format!("\n{}\n", ink(style, Ink::Bold, "Under a light load (4 KiB and fdatasync, every 10 ms)"));
     for switch in &observation.switches {
         let stall = switch.longest_stall.map_or_else(
             || "no operation was under way: nothing is known".to_owned(),

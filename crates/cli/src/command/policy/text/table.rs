@@ -9,8 +9,18 @@ use super::layout::{Cell, Ink, columns, hang, ink, model};
 use super::words;
 
 const HEAD: [&str; 12] = [
-    "disk", "state", "cache", "changeable", "default", "saved", "kernel", "protection", "worst finding", "transport",
-    "model", "identity",
+    "disk",
+    "state",
+    "cache",
+    "changeable",
+    "default",
+    "saved",
+    "kernel",
+    "protection",
+    "worst finding",
+    "transport",
+    "model",
+    "identity",
 ];
 
 /// The disks as a table; where a terminal is too narrow for it, as a paragraph each.
@@ -27,9 +37,10 @@ pub(in super::super) fn of(document: &PolicyDocument, style: Style, is_terminal:
 fn row(view: &DeviceView) -> Vec<Cell> {
     let device = &view.device;
     let protection = view.protection.as_ref().map_or("", |protection| words::rank(protection.rank));
-    let worst = worst(view).map_or_else(|| Cell::plain(""), |finding| {
-        Cell::new(words::severity_ink(finding.severity), &finding.id)
-    });
+    let worst = worst(view).map_or_else(
+        || Cell::plain(""),
+        |finding| Cell::new(words::severity_ink(finding.severity), &finding.id),
+    );
     vec![
         Cell::new(Ink::Bold, &view.name),
         state(view),
@@ -58,7 +69,10 @@ fn state(view: &DeviceView) -> Cell {
 }
 
 fn worst(view: &DeviceView) -> Option<&Finding> {
-    view.findings.iter().filter(|finding| finding.severity > Severity::Info).max_by_key(|finding| finding.severity)
+    view.findings
+        .iter()
+        .filter(|finding| finding.severity > Severity::Info)
+        .max_by_key(|finding| finding.severity)
 }
 
 fn stacked(document: &PolicyDocument, style: Style) -> String {
@@ -94,7 +108,8 @@ fn wrong(document: &PolicyDocument, style: Style) -> String {
         }
     }
     said.sort_by_key(|(finding, _)| std::cmp::Reverse(finding.severity));
-    let each = said.iter().map(|(finding, disks)| format!("\n{}", self::finding(finding, Some(disks), style)));
+    let each =
+        said.iter().map(|(finding, disks)| format!("\n{}", self::finding(finding, Some(disks), style)));
     each.collect()
 }
 

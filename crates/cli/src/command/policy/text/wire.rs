@@ -42,8 +42,10 @@ fn dump(out: &mut String, bytes: &[u8]) {
         }
         is_gap = false;
         let digits: Vec<String> = row.iter().map(|byte| format!("{byte:02x}")).collect();
-        let text: String =
-            row.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' }).collect();
+        let text: String = row
+            .iter()
+            .map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' })
+            .collect();
         writeln!(out, "    {:04x}  {:<47}  {text}", number * ROW, digits.join(" ")).ok();
     }
 }

@@ -1,0 +1,306 @@
+//! Whole commands on disks that are not there: what is changed, what is said, and with which code it ends.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser as _;
+use jiff::Timestamp;
+use plumb_policy::apply::{DiskResult, Ended, Event, Progress, Silent};
+use plumb_policy::claims::Claims;
+use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
+use plumb_policy::persist::{Ledger, Places};
+use plumb_policy::plan::Plan;
+use plumb_policy::state::Found;
+use plumb_report::Style;
+
+use super::apply::{Job, Outcome, carry_out};
+use super::here::Here;
+use super::listening::Listening;
+use super::{claim, enforce, heal, persist, plan, text};
+use crate::arguments::policy::{Carrying, PolicyCommand};
+use crate::arguments::{Arguments, Command};
+use crate::exit::{Exit, Refusal};
+
+fn parsed(typed: &[&str]) -> PolicyCommand {
+    let words = ["plumb", "policy"].iter().chain(typed);
+    match Arguments::try_parse_from(words).unwrap().command {
+        Command::Policy(policy) => policy.command,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn here(disks: impl IntoIterator<Item = MockDisk>) -> (Here, Arc<MockGateway>) {
+    let mock = Arc::new(MockGateway::new(disks));
+    let now = Timestamp::now();
+    (Here { gateway: mock.clone(), claims: Claims::default(), now, is_root: true }, mock)
+}
+
+fn planned(here: &Here, typed: &[&str]) -> Plan {
+    let PolicyCommand::Plan(arguments) = parsed(typed) else { panic!("{typed:?}") };
+    plan::make(here, &arguments).unwrap()
+}
+
+fn carrying(journal: &Path) -> Carrying {
+    Carrying { journal: journal.to_owned(), observe: None, json: false }
+}
+
+fn applied(here: &Here, plan: &Plan, journal: &Path, stop: &AtomicBool) -> Outcome {
+    carry_out(here, &Job::New(plan), &carrying(journal), stop, &Silent).unwrap()
+}
+
+fn exit_of(error: &anyhow::Error) -> Exit {
+    error.downcast_ref::<Refusal>().unwrap_or_else(|| panic!("{error:#}")).exit
+}
+
+#[test]
+fn a_plan_is_shown_applied_and_verified() {
+    let (here, mock) =
+        here([MockKind::Sas, MockKind::Sata, MockKind::Nvme, MockKind::Raid].map(MockDisk::new));
+    let plan = planned(&here, &["plan", "quick-removal", "--all"]);
+    let names: Vec<&str> = plan.changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!((names.len(), plan.refused.len()), (3, 1), "{plan:#?}");
+    let page = text::plan::of(&plan, Style::PLAIN, true);
+    for name in &names {
+        assert!(page.contains(&format!("  {name}  on -> off")), "{page}");
+    }
+    assert!(
+        page.contains("the canary, alone") && page.contains("refused  ") && page.contains("       > "),
+        "{page}"
+    );
+    assert_eq!(plan::exit_of(&plan), Exit::Refused);
+    assert_eq!(mock.changes(), 0, "a plan changes nothing");
+
+    let root = tempfile::tempdir().unwrap();
+    let outcome = applied(&here, &plan, root.path(), &AtomicBool::new(false));
+    assert_eq!(outcome.report.ended, Ended::Complete);
+    let page = text::report::of(&outcome.report, Style::PLAIN);
+    for name in names {
+        assert!(!mock.disk(name).unwrap().wce, "{name}");
+        assert!(page.contains(&format!("{name:<10}  verified")), "{page}");
+    }
+    let document = serde_json::to_value(&outcome).unwrap();
+    assert_eq!(document["schema"], "plumb/policy-apply/1");
+    assert_eq!(document["disks"][0]["result"], "verified");
+    assert!(document["observation"].is_null());
+}
+
+#[test]
+fn a_drive_that_ignores_the_command_is_a_failure_by_its_own_word() {
+    let (here, _) = here([MockDisk::new(MockKind::Sas).with(|disk| disk.ignores_set = true)]);
+    let plan = planned(&here, &["plan", "off", "--all"]);
+    let root = tempfile::tempdir().unwrap();
+    let outcome = applied(&here, &plan, root.path(), &AtomicBool::new(false));
+    assert_eq!(outcome.report.ended, Ended::Failed);
+    assert!(matches!(outcome.report.disks[0].result, DiskResult::Mismatch { .. }), "{outcome:?}");
+    let page = text::report::of(&outcome.report, Style::PLAIN);
+    assert!(page.contains("MISMATCH") && page.contains("plumb policy rollback"), "{page}");
+}
+
+/// Ctrl-C while the first disk is being changed.
+struct StopsAtTheFirst<'a>(&'a AtomicBool);
+
+impl Progress for StopsAtTheFirst<'_> {
+    fn event(&self, event: &Event<'_>) {
+        if matches!(event, Event::DiskEnded { .. }) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
+    let (here, mock) = here((0..3).map(|_| MockDisk::new(MockKind::Sas)));
+    let plan = planned(&here, &["plan", "off", "--all"]);
+    let root = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let carrying = carrying(root.path());
+    let outcome = carry_out(&here, &Job::New(&plan), &carrying, &stop, &StopsAtTheFirst(&stop)).unwrap();
+    assert_eq!(outcome.report.ended, Ended::Interrupted);
+    let place = &outcome.report.journal;
+    let go_on = outcome.report.go_on.clone().unwrap();
+    assert!(go_on.contains(&format!("apply --resume {}", place.display())), "{go_on}");
+    let off = || plan.changes.iter().filter(|change| !mock.disk(&change.name).unwrap().wce).count();
+    assert_eq!(off(), 1);
+
+    let job = Job::Resumed { journal: place, plan: &plan };
+    let resumed = carry_out(&here, &job, &carrying, &AtomicBool::new(false), &Silent).unwrap();
+    assert_eq!(resumed.report.ended, Ended::Complete);
+    assert_eq!(off(), 3);
+}
+
+#[test]
+fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
+    for vanish in [false, true] {
+        let (here, mock) = here([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
+        let plan = planned(&here, &["plan", "off", "--all"]);
+        let last = plan.changes.last().unwrap().name.clone();
+        if vanish {
+            mock.vanish(&last);
+        } else {
+            mock.meddle(&last, |disk| "another".clone_into(&mut disk.serial));
+        }
+        let root = tempfile::tempdir().unwrap();
+        let ended =
+            carry_out(&here, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
+        let error = ended.unwrap_err();
+        assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
+        assert_eq!(mock.changes(), 0, "{error:#}");
+    }
+}
+
+#[test]
+fn a_load_that_would_feel_nothing_is_not_started() {
+    let (here, mock) = here([MockDisk::new(MockKind::Sas)]);
+    let plan = planned(&here, &["plan", "off", "--all"]);
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("load");
+    let carrying = Carrying { observe: Some(file.clone()), ..carrying(root.path()) };
+    let error = carry_out(&here, &Job::New(&plan), &carrying, &AtomicBool::new(false), &Silent).unwrap_err();
+    assert_eq!(exit_of(&error), Exit::Usage, "{error:#}");
+    assert!(!file.exists() && mock.changes() == 0);
+}
+
+#[test]
+fn an_altered_plan_is_refused() {
+    let (here, mock) = here([MockDisk::new(MockKind::Sas)]);
+    let mut plan = planned(&here, &["plan", "off", "--all"]);
+    plan.changes[0].name = "sdz".to_owned();
+    let root = tempfile::tempdir().unwrap();
+    let ended = carry_out(&here, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
+    let error = ended.unwrap_err();
+    assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
+    assert_eq!(mock.changes(), 0);
+}
+
+#[test]
+fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
+    let trapped =
+        MockDisk::new(MockKind::Sas).trapped(Trap::Queue).with(|disk| "sdq".clone_into(&mut disk.name));
+    let (here, mock) = here([trapped, MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Raid)]);
+    let document = here.reader().all();
+    let page = text::table::of(&document, Style::PLAIN, false);
+    let row = page.lines().find(|line| line.starts_with("sdq")).unwrap_or_else(|| panic!("{page}"));
+    assert!(row.contains("protected") && row.contains("write through"), "{page}");
+    assert!(page.lines().any(|line| line.starts_with("danger")), "{page}");
+    assert!(!mock.flush_arrives("sdq"));
+
+    let PolicyCommand::Heal(arguments) = parsed(&["heal", "--all"]) else { panic!() };
+    let plan = heal::make(&here, &arguments).unwrap();
+    assert_eq!((plan.changes.len(), plan.refused.len()), (1, 0), "{plan:#?}");
+    let root = tempfile::tempdir().unwrap();
+    let outcome = applied(&here, &plan, root.path(), &AtomicBool::new(false));
+    assert_eq!(outcome.report.ended, Ended::Complete, "{outcome:?}");
+    assert!(mock.flush_arrives("sdq"));
+    assert!(heal::make(&here, &arguments).unwrap().changes.is_empty());
+}
+
+#[test]
+fn the_detail_view_and_the_bytes_say_what_was_asked() {
+    let (mut here, mock) = here([MockDisk::new(MockKind::Nvme).with(|disk| disk.unsafe_shutdowns = 7)]);
+    let listening = Arc::new(Listening::new(mock));
+    here.gateway = listening.clone();
+    let document = here.reader().all();
+    let name = document.devices[0].name.clone();
+    let page = text::detail::of(&document.devices[0], Style::PLAIN);
+    assert!(page.contains("read by nvme-feature") && page.contains("flushes are sent"), "{page}");
+    assert!(page.contains("unsafe_shutdowns = 7"), "{page}");
+    let bytes = text::wire::answers(&name, &listening.heard(&name));
+    assert!(bytes.contains("nvme-identify-controller: 4096 bytes"), "{bytes}");
+    assert!(bytes.contains("NVMe admin 02"), "Get Log Page: {bytes}");
+}
+
+#[test]
+fn every_metric_has_a_family_and_no_label_breaks_a_line() {
+    let odd = MockDisk::new(MockKind::Sas).with(|disk| "a\"b\\".clone_into(&mut disk.model));
+    let (here, _) = here([odd, MockDisk::new(MockKind::Nvme)]);
+    let metrics = text::prometheus::of(&here.reader().all());
+    let mut families: Vec<&str> = Vec::new();
+    for line in metrics.lines() {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            let name = family.split(' ').next().unwrap();
+            assert!(!families.contains(&name), "{name} stands twice");
+            families.push(name);
+        } else if !line.starts_with('#') {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            assert!(families.last().is_some_and(|family| sample.starts_with(family)), "{line}");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+    }
+    assert!(metrics.contains(r#"model="a\"b\\""#), "{metrics}");
+    assert!(metrics.contains(r#"state="on"} 1"#), "{metrics}");
+}
+
+#[test]
+fn a_word_is_recorded_and_opens_the_way_to_protected() {
+    let (mut here, _) = here([MockDisk::new(MockKind::Sas)]);
+    let name = here.reader().all().devices[0].name.clone();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("claims.toml");
+    let refused = planned(&here, &["plan", "protected", &name]);
+    assert!(
+        refused.changes.is_empty() && refused.refused[0].remedy.contains("plumb policy claim"),
+        "{refused:?}"
+    );
+    let typed = |until: &str| {
+        let file = file.to_str().unwrap();
+        parsed(&["claim", &name, "--by", "R", "--until", until, "--reason", "UPS", "--claims", file])
+    };
+    let PolicyCommand::Claim(ended) = typed("2020-01-01") else { panic!() };
+    assert_eq!(exit_of(&claim::give(&mut here, &ended).err().unwrap()), Exit::Usage);
+    let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
+    let given = claim::give(&mut here, &arguments).unwrap();
+    assert_eq!((given.doubt, given.claim.who.as_str()), (None, "R"));
+    let plan = planned(&here, &["plan", "power-protected", &name]);
+    assert_eq!(plan.changes.len(), 1, "{plan:#?}");
+    assert!(text::plan::of(&plan, Style::PLAIN, false).contains("because: R says so"));
+}
+
+#[test]
+fn what_is_kept_is_brought_back_and_can_be_let_go() {
+    let (here, mock) = here([MockDisk::new(MockKind::Sas).off()]);
+    let view = here.reader().all().devices[0].clone();
+    let (name, identity) = (view.name.as_str(), view.identity.clone().unwrap());
+    let root = tempfile::tempdir().unwrap();
+    let typed = root.path().to_str().unwrap();
+    let PolicyCommand::Persist(arguments) = parsed(&["persist", name, "--root", typed]) else { panic!() };
+    let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
+    let mut ledger = Ledger::default();
+    persist::keep(&here, &arguments, &places, &mut ledger).unwrap();
+    assert!(std::fs::read_to_string(places.rules()).unwrap().contains(&identity));
+    assert_eq!(ledger.kept.len(), 1);
+
+    mock.power_cycle();
+    assert_eq!(here.reader().one(name).unwrap().state, Found::On, "the maker's default");
+    let wishes = places.wishes();
+    let kept = root.path().join("ledger.json");
+    let journal = root.path().join("journals");
+    let typed = [&wishes, &kept, &journal].map(|path| path.to_str().unwrap());
+    let words = ["enforce", "--from", typed[0], "--ledger", typed[1], "--journal", typed[2]];
+    let PolicyCommand::Enforce(enforcing) = parsed(&words) else { panic!() };
+    let (done, exit) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
+    assert_eq!((exit, done.disks, done.reports.len()), (Exit::Done, 1, 1));
+    assert_eq!(here.reader().one(name).unwrap().state, Found::Off);
+    let (again, _) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
+    assert!(again.reports.is_empty(), "nothing is left to do");
+
+    persist::remove(&here, &arguments, &places, &mut ledger).unwrap();
+    assert!(!places.rules().exists() && ledger.kept.is_empty());
+    assert_eq!(
+        exit_of(&persist::remove(&here, &arguments, &places, &mut ledger).err().unwrap()),
+        Exit::Usage
+    );
+}
+
+#[test]
+fn a_trap_is_not_made_to_last() {
+    let (here, _) = here([MockDisk::new(MockKind::Sas).trapped(Trap::Temporary)]);
+    let name = here.reader().all().devices[0].name.clone();
+    let root = tempfile::tempdir().unwrap();
+    let typed = root.path().to_str().unwrap();
+    let PolicyCommand::Persist(arguments) = parsed(&["persist", &name, "--root", typed]) else { panic!() };
+    let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
+    let error = persist::keep(&here, &arguments, &places, &mut Ledger::default()).err().unwrap();
+    assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
+    assert!(!places.rules().exists());
+}

@@ -1,0 +1,158 @@
+//! What `plumb drive` refuses, with the exit code and a word about what to do; and that nothing stays of what was refused.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod drive_support;
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Output;
+
+use common::{plumb, said};
+use drive_support::{Kind, Mounted, Server, cannot_attach};
+
+fn drive(arguments: &[&str]) -> Output {
+    // What would be served by mistake must not hang the test: the limit ends it with 124.
+    let mut command = std::process::Command::new("timeout");
+    command.args(["20", env!("CARGO_BIN_EXE_plumb"), "drive"]).args(arguments).output().unwrap()
+}
+
+fn refused(arguments: &[&str], code: i32, word: &str) {
+    let output = drive(arguments);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains(word), "{arguments:?}: {text}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {}", said(&output));
+}
+
+#[test]
+fn nonsense_is_a_matter_of_the_command_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd");
+    let socket = socket.to_str().unwrap();
+    refused(&["show", "nosuch"], 2, "plumb drive list");
+    refused(&["serve", "lair", "--nbd", socket], 2, "plumb drive list");
+    refused(&["serve", "liar"], 2, "--nbd");
+    for size in ["0", "100", "1000", "1.5P", "abc", "-1"] {
+        refused(&["serve", "liar", "--nbd", socket, &format!("--size={size}")], 2, "--size");
+    }
+    refused(&["serve", "liar", "--nbd", socket, "--fault", "bogus"], 2, "bogus");
+    refused(&["serve", "liar", "--nbd", socket, "--name", "a/b"], 2, "a/b");
+    refused(&["serve", "null", "--nbd", socket, "--backing", socket], 2, "--backing");
+    refused(&["serve", "liar", "--nbd", socket, "--backing", "/dev/null/x"], 2, "--backing");
+    refused(&["cut", "nosuch", "--between", "foo..bar"], 2, "foo..bar");
+    refused(&["cut", "nosuch", "--at-write", "0"], 2, "--at-write");
+    refused(&["fault", "nosuch", "bogus"], 2, "bogus");
+    refused(&["status", "no-such-drive"], 2, "no-such-drive");
+    assert_eq!(common::entries(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_in_the_way_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("plain"), "mine").unwrap();
+    let name = drive_support::name();
+    refused(&["serve", "liar", "--name", &name, "--nbd", &at("plain")], 4, "not a socket");
+    assert_eq!(fs::read(at("plain")).unwrap(), b"mine");
+    let _held = UnixListener::bind(at("held")).unwrap();
+    refused(&["serve", "liar", "--name", &name, "--nbd", &at("held")], 4, "another server");
+    refused(&["serve", "liar", "--name", &name, "--nbd", &at("none/nbd")], 5, "none/nbd");
+    // The name of a drive that came to nothing is free.
+    refused(&["status", &name], 2, "there is no drive");
+    fs::write(at("medium"), [0; 4096]).unwrap();
+    let size = ["serve", "liar", "--nbd", &at("nbd"), "--size", "1M", "--backing", &at("medium")];
+    refused(&size, 4, "4 KiB");
+    assert_eq!(fs::read(at("medium")).unwrap().len(), 4096);
+}
+
+#[test]
+fn a_name_and_a_backing_file_are_one_drives() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let arguments = ["memory", "--size", "1M", "--nbd", &at("nbd"), "--backing", &at("medium")];
+    let server = Server::start(&arguments);
+    let second = ["serve", "memory", "--size", "1M", "--nbd", &at("nbd2"), "--backing", &at("medium")];
+    refused(&second, 4, "another drive has it");
+    refused(&["serve", "memory", "--name", &server.name, "--nbd", &at("nbd2")], 4, "already");
+    refused(&["cut", &server.name, "--between", "foo..bar"], 2, "foo..bar");
+    refused(&["fault", &server.name, "bogus"], 2, "bogus");
+    server.order("cut", &[]);
+    let again = server.try_order("cut", &[]);
+    assert_eq!(again.status.code(), Some(4), "{}", said(&again));
+    assert_eq!(server.order("power-on", &[])["power"], true);
+    assert_eq!(server.order("fault", &["write:eio:nth=3"])["faults"][0], "write:eio:nth=3");
+    server.detach();
+}
+
+#[test]
+fn a_signal_ends_a_server_well_and_its_sockets_go() {
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("nbd");
+        let server = Server::start(&["memory", "--size", "1M", "--nbd", socket.to_str().unwrap()]);
+        let name = server.name.clone();
+        let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        assert_eq!(server.wait(), (Some(0), String::new()), "{signal:?}");
+        assert!(!socket.exists());
+        refused(&["status", &name], 2, "there is no drive");
+    }
+}
+
+#[test]
+fn a_mounted_drive_is_not_detached_and_the_mount_is_named() {
+    if let Some(reason) = cannot_attach(&["mkfs.ext4", "mount"]) {
+        return plumb_testkit::skip(&reason);
+    }
+    let server = Server::start(&["plp-nvme-ssd", "--size", "32M", "--attach"]);
+    Kind::Ext4.make(server.device());
+    let place = tempfile::tempdir().unwrap();
+    let mounted = Mounted::new(Kind::Ext4, server.device(), place.path()).unwrap();
+    let refused = server.try_order("detach", &[]);
+    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    assert!(said(&refused).contains(place.path().to_str().unwrap()), "{}", said(&refused));
+    fs::write(place.path().join("still"), "here").unwrap();
+    drop(mounted);
+    let device = server.device().to_owned();
+    server.detach();
+    assert!(!is_bound(&device), "{device} stayed bound");
+}
+
+#[test]
+fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
+    use rustix::process::{Signal, kill_process};
+    if let Some(reason) = cannot_attach(&["mkfs.ext4", "mount"]) {
+        return plumb_testkit::skip(&reason);
+    }
+    for (signal, code) in [(Signal::TERM, Some(5)), (Signal::KILL, None)] {
+        let server = Server::start(&["plp-nvme-ssd", "--size", "32M", "--attach"]);
+        let (name, device) = (server.name.clone(), server.device().to_owned());
+        Kind::Ext4.make(&device);
+        let place = tempfile::tempdir().unwrap();
+        let mounted = Mounted::new(Kind::Ext4, &device, place.path()).unwrap();
+        let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+        let (ended, text) = server.wait();
+        assert_eq!(ended, code, "{signal:?}: {text}");
+        if code.is_some() {
+            assert!(text.contains(place.path().to_str().unwrap()), "{signal:?}: {text}");
+        }
+        let output = std::fs::File::create(place.path().join("new")).and_then(|file| file.sync_all());
+        assert!(output.is_err(), "{signal:?}: a sync on a drive that is gone succeeded");
+        drop(mounted);
+        let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
+        let expected = if code.is_some() { 2 } else { 0 };
+        assert_eq!(cleared.status.code(), Some(expected), "{signal:?}: {}", said(&cleared));
+        assert!(!is_bound(&device), "{signal:?}: {device} stayed bound");
+        assert!(!Path::new("/run/plumb/attach").join(&name).exists(), "{signal:?}");
+    }
+}
+
+fn is_bound(device: &str) -> bool {
+    let number = device.trim_start_matches("/dev/");
+    let file = fs::read_to_string(format!("/sys/block/{number}/loop/backing_file"));
+    file.is_ok_and(|file| file.contains("plumb"))
+}

@@ -1,0 +1,193 @@
+//! What the tests of served drives share: a server that does not outlive its test, orders to it, file systems on it.
+
+#![expect(dead_code, reason = "each test program uses its own part of this")]
+
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+use crate::common::{plumb, said};
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// A name that no other test and no user has.
+pub(crate) fn name() -> String {
+    format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A `plumb drive serve`. Dropping it ends it, if it has not ended.
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) document: Value,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// Serves and waits until it is ready.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let name = name();
+        let mut child = plumb()
+            .args(["drive", "serve", "--json", "--name", &name])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let document = serde_json::Deserializer::from_reader(&mut stdout).into_iter().next();
+        let Some(Ok(document)) = document else {
+            let output = child.wait_with_output().unwrap();
+            panic!("plumb drive serve {arguments:?} did not get ready: {}", said(&output));
+        };
+        Self { name, document, child: Some(child) }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// The loop device.
+    pub(crate) fn device(&self) -> &str {
+        self.document["device"].as_str().unwrap()
+    }
+
+    /// `plumb drive ORDER NAME ARGUMENTS --json`, as it comes.
+    pub(crate) fn try_order(&self, order: &str, arguments: &[&str]) -> Output {
+        plumb().args(["drive", order, &self.name, "--json"]).args(arguments).output().unwrap()
+    }
+
+    /// The same, which must be done; the state afterwards.
+    pub(crate) fn order(&self, order: &str, arguments: &[&str]) -> Value {
+        let output = self.try_order(order, arguments);
+        assert!(output.status.success(), "{order} {arguments:?}: {}", said(&output));
+        crate::common::document(&output)
+    }
+
+    /// Waits for the end: the exit code, and what was said on stderr.
+    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
+        let mut child = self.child.take().unwrap();
+        let status = child.wait().unwrap();
+        let mut text = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (status.code(), text)
+    }
+
+    /// Kills it as a crash would.
+    pub(crate) fn kill(mut self) -> String {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.name.clone()
+    }
+
+    /// Takes the drive away; the process must end well.
+    pub(crate) fn detach(self) {
+        self.order("detach", &[]);
+        let (code, said) = self.wait();
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // The test has failed already; what the process left is swept away by the next one.
+            child.kill().unwrap_or_default();
+            drop(child.wait());
+        }
+    }
+}
+
+/// Why drives cannot be attached and mounted here, if so.
+pub(crate) fn cannot_attach(programs: &[&str]) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("attaching takes root".to_owned());
+    }
+    if let Some(missing) = ["/dev/fuse", "/dev/loop-control"].iter().find(|path| !Path::new(path).exists()) {
+        return Some(format!("there is no {missing}"));
+    }
+    let is_missing = |name: &&&str| Command::new(name).arg("--version").output().is_err();
+    programs.iter().find(is_missing).map(|name| format!("there is no {name}"))
+}
+
+/// A file system that can be made on a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+impl Kind {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+
+    /// A small drive that it fits on: xfsprogs refuses less than 300 MiB.
+    pub(crate) const fn size(self) -> &'static str {
+        match self {
+            Self::Ext4 => "64M",
+            Self::Xfs => "320M",
+            Self::Btrfs => "128M",
+        }
+    }
+
+    pub(crate) fn make(self, device: &str) {
+        let options: &[&str] = match self {
+            Self::Ext4 => &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+            Self::Xfs | Self::Btrfs => &["-q", "-f"],
+        };
+        run(Command::new(format!("mkfs.{}", self.word())).args(options).arg(device));
+    }
+
+    /// Whether a check finds nothing wrong, and what it says.
+    pub(crate) fn check(self, device: &str) -> (bool, String) {
+        let (program, options): (_, &[&str]) = match self {
+            Self::Ext4 => ("e2fsck", &["-f", "-n"]),
+            Self::Xfs => ("xfs_repair", &["-n"]),
+            Self::Btrfs => ("btrfs", &["check", "--readonly"]),
+        };
+        let output = Command::new(program).args(options).arg(device).output().unwrap();
+        (output.status.success(), said(&output))
+    }
+}
+
+/// A file system that is mounted. Dropping it unmounts it, lazily if it must be.
+pub(crate) struct Mounted {
+    pub(crate) at: PathBuf,
+}
+
+impl Mounted {
+    /// # Errors
+    /// If it cannot be mounted, with what mount said.
+    pub(crate) fn new(kind: Kind, device: &str, at: &Path) -> Result<Self, String> {
+        let output = Command::new("mount").args(["-t", kind.word(), device]).arg(at).output().unwrap();
+        if output.status.success() { Ok(Self { at: at.to_owned() }) } else { Err(said(&output)) }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let umount = |options: &[&str]| {
+            let output = Command::new("umount").args(options).arg(&self.at).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        if !umount(&[]) && !umount(&["-l"]) {
+            eprintln!("{} stays mounted", self.at.display());
+        }
+    }
+}
+
+/// Runs a command that must succeed.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", said(&output));
+    output
+}

@@ -1,0 +1,89 @@
+//! Simulated drives and NBD exports as targets of every command that runs a load.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod load_support;
+
+use common::said;
+use load_support::{Place, stderr};
+use serde_json::Value;
+
+/// The document of a load, which must end well.
+fn document(typed: &str) -> Value {
+    Place::new().json(typed, 0)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let typed = "load sim:ata-40gb?seed=7 --random --write 30 --depth 8 --duration 20s --seed 5";
+    let (one, other) = (document(typed), document(typed));
+    for pointer in ["/total/read/latency", "/total/write/latency", "/total/read/ios", "/targets/0/storage"] {
+        assert!(one.pointer(pointer).is_some(), "{pointer}");
+        assert_eq!(one.pointer(pointer), other.pointer(pointer), "{pointer}");
+    }
+}
+
+#[test]
+fn virtual_time_is_not_real_time() {
+    let began = std::time::Instant::now();
+    let run = document("load sim:sas-15k --random --duration 600s");
+    assert!(began.elapsed().as_secs() < 300, "ten minutes of a disk took as long");
+    let iops = run.pointer("/total/read/iops").unwrap().as_f64().unwrap();
+    assert!((100.0..250.0).contains(&iops), "a 15k disk reads about 180 blocks a second at depth 1: {iops}");
+}
+
+#[test]
+fn what_was_written_is_read_back_and_flushes_are_counted_at_the_drive() {
+    let typed =
+        "load sim:consumer-nvme-ssd?size=64MiB --random --write 100 --sync-every 4 --count 400 --verify";
+    let run = document(typed);
+    assert_eq!(run.pointer("/total/verified/lost"), Some(&Value::from(0)));
+    assert!(run.pointer("/total/verified/blocks").unwrap().as_u64().unwrap() > 0);
+    assert_eq!(run.pointer("/targets/0/storage/flushes"), run.pointer("/total/sync/ios"));
+}
+
+#[test]
+fn a_driver_that_drops_flushes_shows_at_the_storage() {
+    let place = Place::new();
+    std::fs::write(
+        place.path("vendor.toml"),
+        include_str!("../../sim/models/ata-40gb.toml")
+            .replace("[behaviour]", "[behaviour]\ndriver_drops_flush = true"),
+    )
+    .unwrap();
+    let run = place.json("load sim:./vendor.toml --write 100 --sync-every 1 --count 50", 0);
+    assert_eq!(run.pointer("/total/sync/ios"), Some(&Value::from(50)));
+    assert_eq!(run.pointer("/targets/0/storage/flushes"), Some(&Value::from(0)));
+}
+
+#[test]
+fn the_dialects_run_on_simulated_drives() {
+    for typed in [
+        "diskspd -b8K -r -o32 -w30 -d2 -W0 sim:plp-nvme-ssd?size=1GiB",
+        "sqlio -kW -frandom -b64 -o8 -s2 sim:he8-media-cache",
+        "fio --name=x --filename=sim:consumer-sata-ssd --rw=randwrite --size=64m --direct=1",
+    ] {
+        let output = Place::new().run(typed);
+        assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
+    }
+}
+
+#[test]
+fn names_that_mean_nothing_are_refused_with_what_there_is() {
+    let place = Place::new();
+    for (typed, expected) in [
+        ("load sim:none-such", "none-such"),
+        ("load sim:", "sim:"),
+        ("load sim:null?wce=perhaps", "wce=perhaps"),
+        ("load sim:null?seat=3", "seat"),
+        ("load sim:null?fault=write:eoi", "eoi"),
+        ("load nbd+unix:///?socket=none-such", "none-such"),
+        ("load nbd+unix:///", "nbd+unix"),
+    ] {
+        let output = place.run(typed);
+        let code = output.status.code().unwrap();
+        assert!(code == 2 || code == 5, "{typed} ended with {code}: {}", said(&output));
+        assert!(stderr(&output).contains(expected), "{typed}: {}", said(&output));
+    }
+}

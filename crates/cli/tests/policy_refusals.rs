@@ -1,0 +1,261 @@
+//! What `plumb policy` must not touch: everything that is no disk with a write cache of its own is refused with exit code 4,
+//! a reason and a remedy; what makes no sense ends with 2; and without root nothing is changed.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::{document, plumb, said, scratch};
+use serde_json::Value;
+
+/// A loop device that is taken away at the end.
+struct Loop {
+    node: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Loop {
+    /// One over a file of 8 MiB with one partition; none where this machine does not let us.
+    fn with_a_partition() -> Option<Self> {
+        let directory = scratch();
+        let file = directory.path().join("image");
+        let mut image = vec![0_u8; 8 << 20];
+        // A DOS partition table: one entry of type 83h from sector 2048, 4096 sectors long.
+        image[450] = 0x83;
+        image[454..458].copy_from_slice(&2048_u32.to_le_bytes());
+        image[458..462].copy_from_slice(&4096_u32.to_le_bytes());
+        image[510..512].copy_from_slice(&[0x55, 0xaa]);
+        fs::write(&file, image).unwrap();
+        let made =
+            Command::new("losetup").args(["--find", "--show", "--partscan"]).arg(&file).output().ok()?;
+        let node = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        made.status.success().then_some(Self { node, _directory: directory })
+    }
+
+    fn name(&self) -> &str {
+        self.node.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup").args(["--detach", &self.node]).status();
+        assert!(detached.is_ok_and(|status| status.success()), "{} stays", self.node);
+    }
+}
+
+fn policy(arguments: &[&str]) -> Output {
+    plumb().arg("policy").args(arguments).output().unwrap()
+}
+
+/// The one refusal of a plan that is about `name`.
+fn refusal<'a>(plan: &'a Value, name: &str) -> &'a Value {
+    let refused = plan["refused"].as_array().unwrap();
+    refused
+        .iter()
+        .find(|disk| disk["name"] == name)
+        .unwrap_or_else(|| panic!("{name} is not refused: {plan}"))
+}
+
+/// A plan for `targets` that must refuse each of them.
+fn all_refused(targets: &[&str]) -> Value {
+    for state in ["on", "protected", "off"] {
+        let output = policy(&[&["plan", state, "--json"], targets].concat());
+        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        let plan = document(&output);
+        assert_eq!(plan["changes"].as_array().unwrap().len(), 0, "{plan}");
+        for disk in plan["refused"].as_array().unwrap() {
+            for key in ["reason", "remedy"] {
+                assert!(disk[key].as_str().is_some_and(|text| text.len() > 10), "{disk}");
+            }
+        }
+        if state == "off" {
+            return plan;
+        }
+    }
+    Value::Null
+}
+
+#[test]
+fn what_is_no_disk_is_refused_with_a_reason_and_a_remedy() {
+    let directory = scratch();
+    let path = directory.path().to_str().unwrap();
+    let plan = all_refused(&[path, "none-such"]);
+    assert!(refusal(&plan, path)["reason"].as_str().unwrap().contains("not a disk"));
+    assert!(refusal(&plan, "none-such")["reason"].as_str().unwrap().contains("no block device"));
+    for command in ["heal", "persist"] {
+        let output = policy(&[command, path]);
+        assert_eq!(output.status.code(), Some(4), "{command}: {}", said(&output));
+    }
+}
+
+#[test]
+fn loop_devices_and_partitions_are_refused() {
+    let Some(device) = Loop::with_a_partition() else {
+        return plumb_testkit::skip("no loop device can be made here");
+    };
+    let name = device.name();
+    let before = write_cache(name);
+    let plan = all_refused(&[&device.node]);
+    assert!(refusal(&plan, name)["remedy"].as_str().unwrap().contains("file system"), "{plan}");
+    let claimed = policy(&[
+        "claim",
+        name,
+        "--by",
+        "a",
+        "--until",
+        "2099-01-01",
+        "--reason",
+        "b",
+        "--claims",
+        "/nonexistent/c",
+    ]);
+    assert_eq!(claimed.status.code(), Some(4), "{}", said(&claimed));
+    let partition = format!("{name}p1");
+    if Path::new("/sys/class/block").join(&partition).exists() {
+        let plan = all_refused(&[&partition]);
+        assert_eq!(refusal(&plan, &partition)["remedy"], format!("name the disk: {name}"));
+    } else {
+        plumb_testkit::skip("this kernel reads no partitions of loop devices");
+    }
+    assert_eq!(write_cache(name), before);
+}
+
+fn write_cache(name: &str) -> String {
+    fs::read_to_string(format!("/sys/class/block/{name}/queue/write_cache")).unwrap_or_default()
+}
+
+#[test]
+fn memory_is_refused() {
+    let zram = fs::read_dir("/sys/class/block")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .find(|name| name.starts_with("zram"));
+    let Some(zram) = zram else { return plumb_testkit::skip("there is no zram device here") };
+    let plan = all_refused(&[&zram]);
+    assert!(refusal(&plan, &zram)["reason"].as_str().unwrap().contains("memory"), "{plan}");
+}
+
+#[test]
+fn nonsense_is_told_from_refusals() {
+    for (typed, expected) in [
+        (&["plan", "write-back", "--all"][..], "is no state of a write cache"),
+        (&["plan", "off"], "no disk is named"),
+        (&["plan", "off", "--where", "sise > 4TB"], "Did you mean `size`?"),
+        (&["plan", "off", "--where", "size >"], "^"),
+        (&["plan", "off", "--where", ""], ""),
+        (&["plan", "off", "sda", "--all"], "--all"),
+        (&["plan", "off", "--all", "--wave-size", "0"], "from 1 to 1000"),
+        (&["show", "none-such"], "no block device"),
+        (&["show", "--where", "model ~"], "^"),
+        (&["show", "--json", "--prometheus"], "--prometheus"),
+        (&["apply"], "PLAN"),
+        (&["apply", "/nonexistent/plan.json"], "/nonexistent/plan.json"),
+        (&["apply", "--resume", "/nonexistent"], "nothing was changed"),
+        (&["rollback", "/nonexistent"], "nothing was changed"),
+        (&["verify", "/nonexistent/plan.json"], "/nonexistent/plan.json"),
+        (&["watch", "--interval", "soon"], "10s"),
+        (&["claim", "sda", "--by", "x", "--until", "soon", "--reason", "y"], "2027-06-30"),
+        (&["claim", "sda", "--by", "x"], "--until"),
+    ] {
+        if !is_root() && matches!(typed[0], "apply" | "rollback") {
+            continue;
+        }
+        let output = policy(typed);
+        assert_eq!(output.status.code(), Some(2), "{typed:?}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{typed:?}: {}", said(&output));
+        assert!(output.stdout.is_empty(), "{typed:?}: {}", said(&output));
+    }
+}
+
+/// A plan that changes nothing here, written to a file.
+fn plan_file(directory: &Path) -> PathBuf {
+    let path = directory.join("plan.json");
+    let output = policy(&["plan", "off", "--where", "name = none-such", "--out", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    path
+}
+
+#[test]
+fn a_plan_that_was_altered_is_refused_and_one_that_is_none_is_nonsense() {
+    if !is_root() {
+        return plumb_testkit::skip("only root may apply");
+    }
+    let directory = scratch();
+    let path = plan_file(directory.path());
+    let journals = directory.path().join("journals");
+    let apply =
+        || plumb().args(["policy", "apply"]).arg(&path).arg("--journal").arg(&journals).output().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    for (from, to) in [("\"off\"", "\"on\""), ("\"boot_id\": \"", "\"boot_id\": \"0")] {
+        fs::write(&path, text.replace(from, to)).unwrap();
+        let output = apply();
+        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("altered"), "{}", said(&output));
+    }
+    for nonsense in ["", "{}", "[1]", "\u{0}", "{\"schema\":\"plumb/policy-plan/1\""] {
+        fs::write(&path, nonsense).unwrap();
+        let output = apply();
+        assert_eq!(output.status.code(), Some(2), "{nonsense:?}: {}", said(&output));
+    }
+    assert!(!journals.exists(), "a plan that is refused leaves nothing");
+    fs::write(&path, &text).unwrap();
+    let output = apply();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+fn is_root() -> bool {
+    effective_user() == Some(0)
+}
+
+/// The effective user of this process, as the kernel says it.
+fn effective_user() -> Option<u32> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("Uid:"))?;
+    line.split_whitespace().nth(2)?.parse().ok()
+}
+
+#[test]
+fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
+    if !is_root() {
+        return plumb_testkit::skip("only root can become somebody else");
+    }
+    // A place that everybody can reach: the build directory may be root's alone.
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("plumb");
+    fs::copy(env!("CARGO_BIN_EXE_plumb"), &program).unwrap();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(directory.path(), everybody).unwrap();
+    let plan = plan_file(directory.path());
+    let as_nobody = |arguments: &[&str]| {
+        Command::new("setpriv")
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            .arg(&program)
+            .arg("policy")
+            .args(arguments)
+            .output()
+    };
+    let Ok(shown) = as_nobody(&["show"]) else { return plumb_testkit::skip("there is no setpriv here") };
+    assert!(matches!(shown.status.code(), Some(0 | 1)), "{}", said(&shown));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("Seen without root"), "{}", said(&shown));
+    let plan = plan.to_str().unwrap();
+    for arguments in [
+        &["apply", plan][..],
+        &["apply", "--resume", "/nonexistent"],
+        &["rollback", "/nonexistent"],
+        &["enforce"],
+        &["claim", "none-such", "--by", "a", "--until", "2099-01-01", "--reason", "b"],
+        &["persist", "none-such"],
+    ] {
+        let output = as_nobody(arguments).unwrap();
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("only root"), "{}", said(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}: {}", said(&output));
+    }
+    let verified = as_nobody(&["verify", plan]).unwrap();
+    assert_eq!(verified.status.code(), Some(3), "{}", said(&verified));
+}

@@ -1,0 +1,174 @@
+//! What has changed between plan and apply is found before anything is done, and a disk that does not do what it is told
+//! is a mismatch, never a success.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use jiff::Timestamp;
+use plumb_block::Errno;
+use plumb_policy::apply::{DiskResult, Ended, Report, Session, Silent, apply_in, resume_in};
+use plumb_policy::claims::Claims;
+use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::gateway::GatewayError;
+use plumb_policy::journal::{Lock, list};
+use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
+use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::rollback::rollback_in;
+use plumb_policy::waves::WAVE_SIZE;
+
+fn plan(gateway: &MockGateway, asked: Asked) -> Plan {
+    let claims = Claims::default();
+    let now = Timestamp::UNIX_EPOCH;
+    let ask = Ask {
+        asked,
+        save: false,
+        wanted: Wanted::All,
+        filter: None,
+        wave_size: WAVE_SIZE,
+        claims: &claims,
+        now,
+    };
+    make(gateway, &ask).unwrap()
+}
+
+fn with_session<T>(gateway: &MockGateway, body: impl FnOnce(&Session<'_>) -> T) -> T {
+    let claims = Claims::default();
+    let stop = AtomicBool::new(false);
+    body(&Session { gateway, claims: &claims, now: Timestamp::UNIX_EPOCH, stop: &stop, progress: &Silent })
+}
+
+fn apply(gateway: &MockGateway, plan: &Plan, root: &Path) -> Result<Report, PolicyError> {
+    with_session(gateway, |session| apply_in(session, plan, root))
+}
+
+fn two_disks() -> MockGateway {
+    MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)])
+}
+
+/// What is done to `sdb` after the plan was made, and a part of what is said then.
+fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
+    let root = tempfile::tempdir().unwrap();
+    let gateway = two_disks();
+    let plan = plan(&gateway, Asked::Off);
+    meddle(&gateway);
+    let error = apply(&gateway, &plan, root.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+    assert_eq!(gateway.changes(), 0, "{error}");
+    assert!(list(root.path()).unwrap().is_empty(), "nothing was begun, so nothing is left");
+}
+
+#[test]
+fn what_has_changed_since_the_plan_is_refused_before_anything_is_done() {
+    drifted(|gateway| gateway.meddle("sdb", |disk| disk.serial = "ANOTHER".into()), "was planned, and naa.");
+    drifted(|gateway| gateway.vanish("sdb"), "no sdb any more");
+    drifted(|gateway| gateway.meddle("sdb", |disk| disk.wce = false), "settings have changed");
+    drifted(|gateway| gateway.meddle("sdb", |disk| disk.kernel.disabled = true), "the kernel's view");
+    drifted(|gateway| gateway.mount("sdb", "/srv", "ext4", "rw"), "what stands on it");
+    drifted(|gateway| gateway.meddle("sdb", |disk| disk.registrations = 2), "may be shared");
+    drifted(|gateway| gateway.meddle("sdb", |disk| disk.write_protected = true), "write-protected");
+}
+
+#[test]
+fn an_altered_plan_and_one_of_another_boot_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let gateway = two_disks();
+    let plan = plan(&gateway, Asked::Off);
+    let mut altered = plan.clone();
+    altered.changes.truncate(1);
+    let error = apply(&gateway, &altered, root.path()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("altered"), "{error}");
+    let mut other = plan;
+    other.boot_id = "another".into();
+    other.hash = other.hash_now().unwrap();
+    let error = apply(&gateway, &other, root.path()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("another boot"), "{error}");
+    assert_eq!(gateway.changes(), 0);
+}
+
+#[test]
+fn two_applies_do_not_run_at_once() {
+    let root = tempfile::tempdir().unwrap();
+    let gateway = two_disks();
+    let plan = plan(&gateway, Asked::Off);
+    let lock = Lock::take(root.path()).unwrap();
+    let error = apply(&gateway, &plan, root.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    drop(lock);
+    assert_eq!(apply(&gateway, &plan, root.path()).unwrap().ended, Ended::Complete);
+}
+
+#[test]
+fn a_drive_that_ignores_the_command_is_a_mismatch_and_stops_everything() {
+    let root = tempfile::tempdir().unwrap();
+    let disks = (0..6).map(|index| MockDisk::new(MockKind::Sata).with(|disk| disk.ignores_set = index == 1));
+    let gateway = MockGateway::new(disks);
+    let report = apply(&gateway, &plan(&gateway, Asked::Off), root.path()).unwrap();
+    assert_eq!(report.ended, Ended::Failed);
+    assert_eq!(report.error_kind(), Some(ErrorKind::Failed));
+    assert_eq!(report.disk("sda"), Some(&DiskResult::Verified));
+    let Some(DiskResult::Mismatch { found }) = report.disk("sdb") else { panic!("{report:#?}") };
+    assert!(found.contains("the write cache of the device is on, expected off"), "{found}");
+    for name in ["sdc", "sdd", "sde", "sdf"] {
+        assert_eq!(report.disk(name), Some(&DiskResult::Untouched));
+        assert!(gateway.disk(name).unwrap().wce);
+    }
+    assert!(report.go_on.as_ref().unwrap().contains("rollback"), "{report:#?}");
+    let back = with_session(&gateway, |session| rollback_in(session, &report.journal)).unwrap();
+    assert_eq!(back.ended, Ended::Complete, "{back:#?}");
+    assert_eq!(back.disks.len(), 2, "only what was begun");
+    assert!(gateway.disk("sda").unwrap().wce);
+}
+
+#[test]
+fn slow_drives_unit_attentions_and_controllers_that_refuse_the_same_value_are_no_failures() {
+    let root = tempfile::tempdir().unwrap();
+    let gateway = MockGateway::new([
+        MockDisk::new(MockKind::Sas).with(|disk| disk.attention_after_change = true),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.refuses_same_value = true),
+        MockDisk::new(MockKind::Sata).with(|disk| disk.revalidate_delay = plumb_block::Nanos::millis(1500)),
+        MockDisk::new(MockKind::Nvme),
+    ]);
+    for asked in [Asked::Off, Asked::On] {
+        let report = apply(&gateway, &plan(&gateway, asked), root.path()).unwrap();
+        assert_eq!(report.ended, Ended::Complete, "{asked}: {report:#?}");
+    }
+}
+
+#[test]
+fn a_step_that_fails_stops_and_says_what_is_now() {
+    let root = tempfile::tempdir().unwrap();
+    let gateway = two_disks();
+    let plan = plan(&gateway, Asked::Off);
+    gateway.fail_at(0, GatewayError::Os { step: "fsync".into(), errno: Errno::EIO });
+    let report = apply(&gateway, &plan, root.path()).unwrap();
+    let Some(DiskResult::Failed { error }) = report.disk("sda") else { panic!("{report:#?}") };
+    assert!(error.contains("fsync") && error.contains("write cache is on"), "{error}");
+    assert_eq!(gateway.changes(), 0, "a flush that failed is followed by nothing");
+    let report = with_session(&gateway, |session| resume_in(session, &report.journal)).unwrap();
+    assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+}
+
+#[test]
+fn a_disk_that_vanishes_in_the_middle_is_no_success() {
+    let root = tempfile::tempdir().unwrap();
+    let gateway = std::sync::Arc::new(two_disks());
+    let plan = plan(&gateway, Asked::Off);
+    let weak = std::sync::Arc::downgrade(&gateway);
+    gateway.before_change(move |number, disk, _| {
+        if number == 1
+            && let Some(gateway) = weak.upgrade()
+        {
+            gateway.vanish(&disk.name);
+        }
+    });
+    let report = apply(&gateway, &plan, root.path()).unwrap();
+    assert_eq!(report.ended, Ended::Failed, "{report:#?}");
+    assert!(matches!(report.disk("sda"), Some(DiskResult::Failed { .. })), "{report:#?}");
+    assert_eq!(report.disk("sdb"), Some(&DiskResult::Untouched));
+    let back = with_session(&gateway, |session| rollback_in(session, &report.journal)).unwrap();
+    assert!(matches!(back.disk("sda"), Some(DiskResult::Refused { .. })), "{back:#?}");
+    assert_eq!(back.error_kind(), Some(ErrorKind::Refused));
+}

@@ -1,0 +1,155 @@
+//! Every disk that must not be changed is refused with a reason and a remedy, and everything else is planned: guards
+//! against a refusal that is lost on the way from the view to the plan, and against plans that depend on the day.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use jiff::Timestamp;
+use plumb_policy::claims::{Claim, Claims};
+use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
+use plumb_policy::plan::{Ask, Asked, Plan, Wanted, load, make, save};
+use plumb_policy::select::Selection;
+use plumb_policy::state::Found;
+use plumb_policy::waves::WAVE_SIZE;
+
+fn now() -> Timestamp {
+    "2026-11-22T00:00:00Z".parse().unwrap()
+}
+
+fn plan(gateway: &MockGateway, asked: Asked, names: &[&str], claims: &Claims) -> Plan {
+    let wanted = match names {
+        [] => Wanted::All,
+        names => Wanted::Named(names.iter().map(ToString::to_string).collect()),
+    };
+    make(gateway, &Ask { asked, save: false, wanted, filter: None, wave_size: WAVE_SIZE, claims, now: now() })
+        .unwrap()
+}
+
+fn assert_refused(plan: &Plan, name: &str, words: &str) {
+    let found = plan.refused.iter().find(|refused| refused.name == name);
+    let refused = found.unwrap_or_else(|| panic!("{name} was not refused: {plan:#?}"));
+    assert!(refused.reason.contains(words), "{name}: {}", refused.reason);
+    assert!(!refused.remedy.is_empty(), "{name}: {}", refused.reason);
+    assert!(plan.changes.iter().all(|change| change.name != name), "{name} is planned too");
+}
+
+#[test]
+fn what_must_not_be_changed_is_refused_with_a_reason() {
+    let gateway = MockGateway::new([
+        MockDisk::new(MockKind::Sata),
+        MockDisk::new(MockKind::Raid),
+        MockDisk::new(MockKind::Usb).with(|disk| disk.has_page = false),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.changeable = false),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.write_protected = true),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.serial = "TWIN".into()),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.serial = "TWIN".into()),
+        MockDisk::new(MockKind::Sas),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.denied = true),
+    ]);
+    gateway.partition("sda", "sda1", "root");
+    gateway.md("md0", "raid1", &["sdh"]);
+    gateway.md_action("md0", "resync");
+    let claims = Claims::default();
+    let names = ["sda", "sda1", "sdb", "sdc", "sdd", "sde", "sdf", "sdg", "sdh", "sdi", "sdz", "md0"];
+    let plan = plan(&gateway, Asked::Off, &names, &claims);
+    for (name, words) in [
+        ("sda1", "a part of sda"),
+        ("sdb", "RAID controller"),
+        ("sdc", "no caching page"),
+        ("sdd", "does not let"),
+        ("sde", "write-protected"),
+        ("sdf", "same identity"),
+        ("sdg", "same identity"),
+        ("sdh", "resync"),
+        ("sdi", "only root"),
+        ("sdz", "no block device"),
+        ("md0", "no write cache of its own"),
+    ] {
+        assert_refused(&plan, name, words);
+    }
+    let changed: Vec<&str> = plan.changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(changed, ["sda"]);
+    assert!(plan.changes[0].canary);
+}
+
+#[test]
+fn enabling_is_refused_where_flushes_would_be_dropped_above() {
+    let gateway = MockGateway::new([
+        MockDisk::new(MockKind::Sas).off(),
+        MockDisk::new(MockKind::Sas).off(),
+        MockDisk::new(MockKind::Sas).off(),
+    ]);
+    gateway.mount("sda", "/srv", "ext4", "rw,nobarrier");
+    gateway.partition("sdc", "sdc1", "zfs-1234");
+    let plan = plan(&gateway, Asked::On, &[], &Claims::default());
+    assert_refused(&plan, "sda", "flushes would be lost");
+    assert_refused(&plan, "sdc", "ZFS");
+    assert_eq!(plan.changes.len(), 1);
+}
+
+#[test]
+fn protected_needs_a_claim_that_has_not_ended() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
+    let word = |name: &str, until: &str| Claim {
+        identity: gateway.disk(name).unwrap().identity(),
+        who: "R. Miller".into(),
+        until: until.parse().unwrap(),
+        reason: "data sheet".into(),
+    };
+    let claims =
+        Claims { claims: vec![word("sda", "2027-01-01T00:00:00Z"), word("sdb", "2026-11-21T00:00:00Z")] };
+    let with_words = plan(&gateway, Asked::Protected, &[], &claims);
+    assert_refused(&with_words, "sdb", "R. Miller that its cache survives a power cut ended at 2026-11-21");
+    assert_eq!(with_words.changes[0].name, "sda");
+    assert!(with_words.changes[0].protection.as_ref().unwrap().claim.contains("R. Miller"));
+    let without = plan(&gateway, Asked::Protected, &[], &Claims::default());
+    assert_refused(&without, "sda", "nothing says");
+}
+
+#[test]
+fn disks_are_chosen_by_expression_and_left_alone_where_nothing_is_to_do() {
+    let gateway = MockGateway::new([
+        MockDisk::new(MockKind::Sata),
+        MockDisk::new(MockKind::Sas).off(),
+        MockDisk::new(MockKind::Sas),
+        MockDisk::new(MockKind::Nvme),
+        MockDisk::new(MockKind::Sas).trapped(Trap::Queue),
+    ]);
+    let claims = Claims::default();
+    let ask = |asked, expression: &str| {
+        let filter = Some(Selection::parse(expression).unwrap());
+        let ask = Ask {
+            asked,
+            save: false,
+            wanted: Wanted::All,
+            filter,
+            wave_size: WAVE_SIZE,
+            claims: &claims,
+            now: now(),
+        };
+        make(&gateway, &ask).unwrap()
+    };
+    let plan = ask(Asked::Off, "transport = sas and size > 1TB");
+    let names =
+        |plan: &Plan| -> Vec<String> { plan.changes.iter().map(|change| change.name.clone()).collect() };
+    assert_eq!(names(&plan), ["sdc", "sdd"]);
+    assert_eq!((plan.unchanged[0].name.as_str(), plan.unchanged[0].state), ("sdb", Found::Off));
+    let healed = ask(Asked::Heal, "transport != none");
+    assert_eq!(names(&healed), ["sdd"]);
+    assert_eq!(healed.unchanged.len(), 4, "{healed:#?}");
+}
+
+#[test]
+fn a_plan_is_the_same_whenever_it_is_made_and_survives_its_file() {
+    let kinds = [MockKind::Sas, MockKind::Sata, MockKind::Nvme];
+    let gateway = MockGateway::new((0..40).map(|index| MockDisk::new(kinds[index % 3])));
+    let first = plan(&gateway, Asked::Off, &[], &Claims::default());
+    let mut second = plan(&gateway, Asked::Off, &[], &Claims::default());
+    second.made_at.clone_from(&first.made_at);
+    second.hash = second.hash_now().unwrap();
+    assert_eq!(first, second);
+    assert_eq!(gateway.changes(), 0, "planning changes nothing");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plan.json");
+    save(&first, &path).unwrap();
+    assert_eq!(load(&path).unwrap(), first);
+}

@@ -1,0 +1,96 @@
+//! Simulated drives for guests: `plumb drive serve` outside the guest, over NBD, whose own counters are the oracle.
+//!
+//! The drive is reached in one of two ways: QEMU's NBD client makes it a virtio disk, or the guest's own nbd-client does,
+//! through QEMU's user network, of which one address leads to the drive's unix socket and nothing else anywhere.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::disk::Disk;
+use super::qmp::{DriveCounters, Sample};
+
+/// The model: it has a volatile cache and native FUA.
+const MODEL: &str = "consumer-nvme-ssd";
+
+/// A drive that is served. Dropping it ends its process.
+pub(crate) struct SimulatedDrive {
+    disk: &'static str,
+    name: String,
+    plumb: PathBuf,
+    child: Child,
+}
+
+/// Where the socket of a disk is.
+pub(crate) fn socket(directory: &Path, disk: &Disk) -> PathBuf {
+    directory.join(format!("{}.nbd", disk.name))
+}
+
+/// Serves those of `disks` that are simulated, in `directory`.
+///
+/// # Errors
+/// When one cannot be served.
+pub(crate) fn serve(plumb: &Path, disks: &[Disk], directory: &Path) -> Result<Vec<SimulatedDrive>> {
+    let simulated = disks.iter().filter(|disk| disk.is_simulated());
+    simulated.map(|disk| SimulatedDrive::serve(plumb, disk, &socket(directory, disk))).collect()
+}
+
+impl SimulatedDrive {
+    fn serve(plumb: &Path, disk: &Disk, socket: &Path) -> Result<Self> {
+        let name = format!("guest-{}-{}", std::process::id(), disk.name);
+        let mut child = Command::new(plumb)
+            .args(["drive", "serve", MODEL, "--json", "--name", &name, "--nbd"])
+            .arg(socket)
+            .arg(format!("--size={}M", disk.size_mib()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", plumb.display()))?;
+        let output = child.stdout.take().context("plumb has no output")?;
+        let drive = Self { disk: disk.name, name, plumb: plumb.to_owned(), child };
+        let ready = serde_json::Deserializer::from_reader(BufReader::new(output)).into_iter::<Value>().next();
+        match ready {
+            Some(Ok(_)) => Ok(drive),
+            _ => bail!("plumb drive serve did not get ready"),
+        }
+    }
+
+    fn counters(&self) -> Result<DriveCounters> {
+        let output = Command::new(&self.plumb)
+            .args(["drive", "status", "--json", &self.name])
+            .output()
+            .context("asking a simulated drive for its counters")?;
+        ensure!(output.status.success(), "plumb drive status: {}", String::from_utf8_lossy(&output.stderr));
+        let status: Value = serde_json::from_slice(&output.stdout).context("reading the state of a drive")?;
+        let count = |field: &str| status[field].as_u64().with_context(|| format!("a drive states no {field}"));
+        Ok(DriveCounters {
+            flushes: count("flushes")?,
+            writes: count("writes")?,
+            write_cache: status["wce"].as_bool().unwrap_or(false),
+        })
+    }
+}
+
+/// Adds what the simulated drives count; for a drive that QEMU has too, in place of what QEMU counts.
+///
+/// # Errors
+/// When a drive does not answer.
+pub(crate) fn complete(sample: &mut Sample, drives: &[SimulatedDrive]) -> Result<()> {
+    for drive in drives {
+        sample.insert(drive.disk.to_owned(), drive.counters()?);
+    }
+    Ok(())
+}
+
+impl Drop for SimulatedDrive {
+    fn drop(&mut self) {
+        // SIGTERM, so that it takes its sockets away; nothing that matters is in it any more.
+        let ended = Command::new("kill").arg(self.child.id().to_string()).status();
+        if !ended.is_ok_and(|status| status.success()) {
+            drop(self.child.kill());
+        }
+        drop(self.child.wait());
+    }
+}
