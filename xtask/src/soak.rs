@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = lint::workspace_root()?;
     let wants = |part| arguments.part.is_none_or(|only| only == part);
-    let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?) && (!wants(Part::Tests) || tests(arguments, &root)?);
+    let passed =
+        (!wants(Part::Cuts) || cuts(arguments, &root)?) && (!wants(Part::Tests) || tests(arguments, &root)?);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -54,7 +55,17 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
     let status = Command::new("cargo")
-        .args(["test", "--release", "--quiet", "--package", "plumb", "--test", "drive_cuts", "--", "--nocapture"])
+        .args([
+            "test",
+            "--release",
+            "--quiet",
+            "--package",
+            "plumb",
+            "--test",
+            "drive_cuts",
+            "--",
+            "--nocapture",
+        ])
         .env("PLUMB_CUTS", cuts.to_string())
         .env("PLUMB_SEED", seed.to_string())
         .current_dir(root)
@@ -63,7 +74,9 @@ fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     if status.success() {
         println!("soak: {cuts} power cuts from seed {seed} passed");
     } else {
-        println!("soak: a power cut failed; repeat with the seed above: `cargo xtask soak cuts --cuts 5 --seed SEED`");
+        println!(
+            "soak: a power cut failed; repeat with the seed above: `cargo xtask soak cuts --cuts 5 --seed SEED`"
+        );
     }
     Ok(status.success())
 }

@@ -46,7 +46,9 @@ pub enum BayError {
     #[error("`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`")]
     Name(String),
     /// There is a drive of this name.
-    #[error("there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {0}`")]
+    #[error(
+        "there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {0}`"
+    )]
     Taken(String),
     /// The control socket cannot be had.
     #[error("cannot make the control socket {place}")]
@@ -146,7 +148,11 @@ impl Bay {
             fua_writes,
             discards: storage.discards,
             cuts,
-            cut_armed: self.armed.as_ref().filter(|(_, before)| *before == cuts).map(|(when, _)| when.clone()),
+            cut_armed: self
+                .armed
+                .as_ref()
+                .filter(|(_, before)| *before == cuts)
+                .map(|(when, _)| when.clone()),
             lost_at_last_cut_blocks: drive.last_cut().map(|report| report.lost_blocks),
             latched: drive.latched().is_some(),
             faults: drive.faults().iter().map(ToString::to_string).collect(),
@@ -254,7 +260,9 @@ fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), String> {
         }
         Order::PowerOn => drive.power_on(now),
         Order::Set { wce } => drive.set_wce(now, *wce).map_err(|error| error.to_string())?,
-        Order::Fault { fault } => drive.set_fault(fault.parse::<Fault>().map_err(|error| format!("{error}"))?),
+        Order::Fault { fault } => {
+            drive.set_fault(fault.parse::<Fault>().map_err(|error| format!("{error}"))?)
+        }
         Order::ClearFaults => drive.clear_faults(),
     }
     Ok(())

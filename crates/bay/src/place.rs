@@ -72,7 +72,8 @@ pub fn is_name(name: &str) -> bool {
 
 /// The first name after `model` that no drive has which is being served: `liar`, `liar-2`, ...
 pub fn free_name(directory: &Path, model: &str) -> String {
-    let plain: String = model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();
+    let plain: String =
+        model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();
     let plain = if plain.is_empty() { "drive".to_owned() } else { plain };
     let mut name = plain.clone();
     let mut number = 1;

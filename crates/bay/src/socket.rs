@@ -28,7 +28,11 @@ impl ControlSocket {
     ///
     /// # Errors
     /// [`Name`](BayError::Name), [`Taken`](BayError::Taken), or [`Control`](BayError::Control).
-    pub(crate) fn listen(directory: &Path, name: Option<String>, model: &str) -> Result<(Self, String), BayError> {
+    pub(crate) fn listen(
+        directory: &Path,
+        name: Option<String>,
+        model: &str,
+    ) -> Result<(Self, String), BayError> {
         let failed = |place: &Path| {
             let place = place.to_owned();
             move |source: io::Error| BayError::Control { place, source }
@@ -77,7 +81,8 @@ impl AsFd for ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let is_ours = fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
+        let is_ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
         if is_ours {
             // Not being able to remove it leaves a name that the next bay replaces.
             remove_if_there(&self.path).unwrap_or_default();

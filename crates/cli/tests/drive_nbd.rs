@@ -66,7 +66,8 @@ fn flushed_and_fua_writes_survive_a_cut_and_the_rest_is_old_or_new() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nbd");
     for seed in ["1", "2", "3"] {
-        let arguments = ["consumer-nvme-ssd", "--size", "16M", "--seed", seed, "--nbd", socket.to_str().unwrap()];
+        let arguments =
+            ["consumer-nvme-ssd", "--size", "16M", "--seed", seed, "--nbd", socket.to_str().unwrap()];
         let server = Server::start(&arguments);
         let script = "
 old, new = b'o' * 4096, b'n' * 4096
@@ -137,15 +138,30 @@ fn a_killed_server_is_a_power_cut_and_its_backing_file_has_what_was_flushed() {
     }
     let directory = tempfile::tempdir().unwrap();
     let (socket, file) = (directory.path().join("nbd"), directory.path().join("medium"));
-    let arguments =
-        ["consumer-nvme-ssd", "--size", "16M", "--backing", file.to_str().unwrap(), "--nbd", socket.to_str().unwrap()];
+    let arguments = [
+        "consumer-nvme-ssd",
+        "--size",
+        "16M",
+        "--backing",
+        file.to_str().unwrap(),
+        "--nbd",
+        socket.to_str().unwrap(),
+    ];
     let server = Server::start(&arguments);
-    nbd(&socket, &server, "h.pwrite(b'f' * 65536, 0)\nh.flush()\nh.pwrite(b'u' * 65536, 1 << 20)\nh.pwrite(b'u' * 4096, 0)\n");
+    nbd(
+        &socket,
+        &server,
+        "h.pwrite(b'f' * 65536, 0)\nh.flush()\nh.pwrite(b'u' * 65536, 1 << 20)\nh.pwrite(b'u' * 4096, 0)\n",
+    );
     let name = server.kill();
     let medium = fs::read(&file).unwrap();
     assert_eq!(medium.len(), 16 << 20);
     assert!(medium[4096..65536].iter().all(|byte| *byte == b'f'), "what was flushed is not in the file");
-    assert!(medium[..4096].chunks(512).all(|block| block.iter().all(|byte| b"fu".contains(byte) && *byte == block[0])));
+    assert!(
+        medium[..4096]
+            .chunks(512)
+            .all(|block| block.iter().all(|byte| b"fu".contains(byte) && *byte == block[0]))
+    );
     // Its name and its socket are free for the next, which finds what was durable.
     let gone = common::plumb().args(["drive", "status", &name]).output().unwrap();
     assert_eq!(gone.status.code(), Some(5), "{}", said(&gone));

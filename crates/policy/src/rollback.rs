@@ -164,12 +164,12 @@ fn steps_back(session: &Session<'_>, now: &Material, before: &DiskBefore) -> Res
         (_, Some("write through")) => State::Protected,
         _ => State::On,
     };
+    let found = mechanism::read_back(session.gateway, now);
     let mut steps = Vec::new();
-    let released = now.kind == Kind::Ata && now.saveable && was.saved.is_none();
-    if released && now.saved.is_some() {
+    if now.kind == Kind::Ata && was.saved.is_none() && found.saved.is_some() {
         steps.push(mechanism::release_sct(&now.disk));
     }
-    let saved = if now.saveable && now.saved != was.saved { was.saved } else { None };
+    let saved = if now.saveable && found.saved != was.saved { was.saved } else { None };
     steps.extend(to_goal(session.gateway, now, Goal { state, saved })?);
     Ok(steps)
 }

@@ -222,7 +222,7 @@ fn deaths_of_apply(asked: Asked) -> Vec<Death> {
     assert_eq!(report.ended, Ended::Complete, "{report:#?}");
     scene.assert_goal("nothing died");
     let (writes, changes) = (*scene.writes.lock().unwrap(), scene.gateway.changes());
-    assert!(writes > 2 * changes && changes > 10, "{writes} writes, {changes} changes");
+    assert!(writes > changes && changes > 10, "{writes} writes, {changes} changes");
     deaths(writes, 0, changes)
 }
 
@@ -241,7 +241,7 @@ fn after_a_kill_anywhere_a_rollback_restores_the_original_state() {
                 Err(error) => panic!("{place}: {error}"),
             }
             scene.assert_original(&place);
-            if let Some(again) = scene.roll_back(None).unwrap().ok() {
+            if let Ok(again) = scene.roll_back(None).unwrap() {
                 let changes = scene.gateway.changes();
                 assert_eq!(again.ended, Ended::Complete, "{place}");
                 assert_eq!(

@@ -86,7 +86,7 @@ fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     let wish = |name: &str| Wish::of(&view(&gateway, name), State::Off, Means::AtEveryStart).unwrap();
     let (first, later) = (wish("sda"), wish("sdad"));
     install(&places, &[first.clone(), later.clone()]).unwrap();
-    install(&places, &[first.clone()]).unwrap();
+    install(&places, std::slice::from_ref(&first)).unwrap();
     let rules = std::fs::read_to_string(places.rules()).unwrap();
     check_rules(&rules).unwrap();
     for wish in [&first, &later] {
@@ -137,7 +137,7 @@ fn a_malformed_wish_stops_all_and_a_stranger_is_left_alone() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
     let wish = Wish::of(&view(&gateway, "sdb"), State::Off, Means::AtEveryStart).unwrap();
     let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
-    install(&places, &[wish.clone()]).unwrap();
+    install(&places, std::slice::from_ref(&wish)).unwrap();
     let wishes = load_wishes(&places.wishes()).unwrap();
     let claims = Claims::default();
     let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH);

@@ -1,7 +1,5 @@
 //! What somebody else does to a disk is seen by the next look and by `verify`, with the layer named.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;

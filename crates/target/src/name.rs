@@ -44,8 +44,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    const ALL: [Self; 6] =
-        [Self::Sim, Self::Nbd, Self::NbdUnix, Self::Nbds, Self::NbdsUnix, Self::Cache];
+    const ALL: [Self; 6] = [Self::Sim, Self::Nbd, Self::NbdUnix, Self::Nbds, Self::NbdsUnix, Self::Cache];
 
     /// As it is typed, without the colon.
     pub const fn name(self) -> &'static str {

@@ -72,8 +72,7 @@ pub fn open(
 /// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
 pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Result<Vec<Opened>> {
     let places = || wanted.iter().cloned().enumerate();
-    let (simulated, rest): (Vec<_>, Vec<_>) =
-        places().partition(|(_, want)| simulated::is_meant(&want.name));
+    let (simulated, rest): (Vec<_>, Vec<_>) = places().partition(|(_, want)| simulated::is_meant(&want.name));
     let (remote, known): (Vec<_>, Vec<_>) =
         rest.into_iter().partition(|(_, want)| network::is_meant(&want.name));
     let clock = time.clock();
@@ -227,7 +226,8 @@ impl Opening<'_> {
     /// Makes the file of `plan`, unless an earlier one has.
     fn make(&self, plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
         let Located { path, shown, .. } = &plan.located;
-        let Some(size) = size.filter(|_| !self.opened.iter().any(|opened| opened.path() == Some(path))) else {
+        let Some(size) = size.filter(|_| !self.opened.iter().any(|opened| opened.path() == Some(path)))
+        else {
             return Ok(None);
         };
         match (&plan.sight.found, plan.key()) {

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use plumb_block::StorageCounters;
-use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::Handle;
+use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::Typed;
 
 use crate::error::{Error, Result};

@@ -238,8 +238,9 @@ fn a_disk_by_number_is_opened_past_the_page_cache_and_its_mount_is_seen() {
     assert!(opened.shown.starts_with("#0 (/dev/"), "{}", opened.shown);
     assert!(opened.notes.iter().any(|note| note.contains("past the page cache")), "{:?}", opened.notes);
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let number =
-        fs::read_to_string(Path::new("/sys/class/block").join(opened.path().unwrap().file_name().unwrap()).join("dev"));
+    let number = fs::read_to_string(
+        Path::new("/sys/class/block").join(opened.path().unwrap().file_name().unwrap()).join("dev"),
+    );
     if !mounts.contains(&format!(" {} ", number.unwrap().trim())) {
         return plumb_testkit::skip("the first disk is not mounted as a whole here");
     }

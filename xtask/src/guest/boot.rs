@@ -122,7 +122,12 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
     let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
     let child = lab.command(&files, &drives).stderr(complaints).spawn().context("starting QEMU")?;
     let mut machine = Machine { child };
-    let played = play(lab, &mut machine, Outside { listener, trace: &files.trace, simulated: &simulated, interrupts }, runs);
+    let played = play(
+        lab,
+        &mut machine,
+        Outside { listener, trace: &files.trace, simulated: &simulated, interrupts },
+        runs,
+    );
     machine.stop()?;
     drop(simulated);
     if played.is_err() {

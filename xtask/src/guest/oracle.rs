@@ -116,7 +116,9 @@ impl Oracle {
                     0 if scenario.expected.arrived.contains(&disk.name) => "some",
                     1.. if scenario.expected.none.contains(&disk.name) => "none",
                     0 if scenario.expected.exactly.contains(&disk.name) => "some",
-                    _ if scenario.expected.exactly.contains(&disk.name) && arrived != seen.block_layer_flushes => {
+                    _ if scenario.expected.exactly.contains(&disk.name)
+                        && arrived != seen.block_layer_flushes =>
+                    {
                         "as many as the block layer counts"
                     }
                     _ => return None,

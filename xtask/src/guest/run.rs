@@ -119,11 +119,12 @@ pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
     };
     initramfs::write(&lab, &files.initramfs)?;
     let drives = disk::attach(&lab.disks(), directory.path())?;
-    ensure!(lab.plumb.is_some() || !lab.scenarios.iter().any(|scenario| scenario.needs_plumb()), "its drive is served by plumb: give --plumb");
-    let _simulated = lab
-        .plumb
-        .map(|plumb| simulated::serve(plumb, &lab.disks(), directory.path()))
-        .transpose()?;
+    ensure!(
+        lab.plumb.is_some() || !lab.scenarios.iter().any(|scenario| scenario.needs_plumb()),
+        "its drive is served by plumb: give --plumb"
+    );
+    let _simulated =
+        lab.plumb.map(|plumb| simulated::serve(plumb, &lab.disks(), directory.path())).transpose()?;
     let status = lab.command(&files, &drives).status().context("starting QEMU")?;
     ensure!(status.success(), "QEMU ended with {status}");
     Ok(ExitCode::SUCCESS)

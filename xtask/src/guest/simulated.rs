@@ -64,7 +64,8 @@ impl SimulatedDrive {
             .context("asking a simulated drive for its counters")?;
         ensure!(output.status.success(), "plumb drive status: {}", String::from_utf8_lossy(&output.stderr));
         let status: Value = serde_json::from_slice(&output.stdout).context("reading the state of a drive")?;
-        let count = |field: &str| status[field].as_u64().with_context(|| format!("a drive states no {field}"));
+        let count =
+            |field: &str| status[field].as_u64().with_context(|| format!("a drive states no {field}"));
         Ok(DriveCounters {
             flushes: count("flushes")?,
             writes: count("writes")?,

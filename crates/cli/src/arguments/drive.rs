@@ -29,6 +29,9 @@ pub(crate) enum DriveCommand {
     /// Cut the power of a drive that is being served, now or at a chosen moment
     Cut(CutArguments),
     /// Turn the power on again: the drive serves what survived
+    ///
+    /// A machine whose power went has forgotten what it had cached of the drive. Of an attached drive the kernel has not: unmount
+    /// what is on it, and run `blockdev --flushbufs` on the device, before the power comes back.
     PowerOn(NamedArguments),
     /// How a drive is that is being served; all of them without a name
     Status {

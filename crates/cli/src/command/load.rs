@@ -37,7 +37,7 @@ fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
 
 /// A file of words is not to be taken for a target, and perhaps overwritten, because other words stand beside it.
 fn refuse_company(targets: &[String]) -> Result<(), Refusal> {
-    let Some(file) = targets.iter().find(|target| target.ends_with(".toml")) else { return Ok(()) };
+    let Some(file) = targets.iter().find(|target| native::is_file_of_words(target)) else { return Ok(()) };
     let problem = "a file of words stands alone; put the other words into it, or name the target otherwise";
     Err(Refusal::new(Exit::Usage, format!("{file}: {problem}")))
 }

@@ -25,5 +25,5 @@ mod words;
 mod write;
 
 pub use read::read;
-pub use words::{ProfileLimits, Words};
+pub use words::{ProfileLimits, Words, is_file_of_words};
 pub use write::write;

@@ -318,8 +318,13 @@ impl Words {
     pub fn file(&self) -> Option<&str> {
         let [target] = &self.targets[..] else { return None };
         let alone = *self == Self { targets: self.targets.clone(), ..Self::default() };
-        (alone && target.ends_with(".toml")).then_some(target)
+        (alone && is_file_of_words(target)).then_some(target)
     }
+}
+
+/// Whether a target is rather a file of words: it ends in `.toml`, and is no model of a simulated drive.
+pub fn is_file_of_words(target: &str) -> bool {
+    target.ends_with(".toml") && !target.starts_with("sim:")
 }
 
 /// How long and how an application profile is to run.

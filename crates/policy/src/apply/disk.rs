@@ -61,7 +61,7 @@ impl Worker<'_> {
         })?;
         match mechanism::execute(self.session.gateway, step) {
             Ok(Execution::Done | Execution::NotNeeded | Execution::Refused) => {
-                self.journal.record(Record::Done { phase, disk, step: number })?;
+                self.journal.note(Record::Done { phase, disk, step: number })?;
                 Ok(None)
             }
             Err(error) => {
@@ -82,7 +82,7 @@ impl Worker<'_> {
         let verified = outcome.disagreements.is_empty();
         let (phase, disk) = (self.phase, self.disk.to_owned());
         let result = if verified {
-            self.journal.record(Record::Verified { phase, disk })?;
+            self.journal.note(Record::Verified { phase, disk })?;
             DiskResult::Verified
         } else {
             let found = in_words(&outcome.disagreements);

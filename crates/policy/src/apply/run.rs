@@ -23,6 +23,10 @@ use crate::moment::{now_name, now_text};
 use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, way};
 use crate::view::Refusal;
 
+/// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk itself is read
+/// anew before it is changed, and its identity is checked with every step.
+const INVENTORY_LASTS: Nanos = Nanos::secs(1);
+
 /// What an apply, a resume or a rollback works with.
 pub struct Session<'a> {
     /// The machine.
@@ -188,8 +192,12 @@ fn run(session: &Session<'_>, mut journal: Journal, begun: Begun) -> Result<Repo
     session.progress.event(&Event::Begun { disks: changes.len(), journal: &place });
     let mut run = Run { session, begun, started_at: session.gateway.now(), done: 0, total: changes.len() };
     let mut results: Vec<DiskResult> = Vec::with_capacity(changes.len());
+    let (mut reader, mut read_at) = (session.reader(), session.gateway.now());
     for wave in changes.chunk_by(|left, right| left.wave == right.wave) {
-        run.wave(&mut journal, wave, &mut results)?;
+        if session.gateway.now().since(read_at) > INVENTORY_LASTS {
+            (reader, read_at) = (session.reader(), session.gateway.now());
+        }
+        run.wave(&mut journal, &reader, wave, &mut results)?;
         if results.iter().any(|result| *result != DiskResult::Verified) {
             break;
         }
@@ -239,15 +247,15 @@ impl Run<'_> {
     fn wave(
         &mut self,
         journal: &mut Journal,
+        reader: &Reader<'_>,
         wave: &[PlannedChange],
         results: &mut Vec<DiskResult>,
     ) -> Result<(), JournalError> {
         let number = wave.first().map_or(0, |change| change.wave);
         self.session.progress.event(&Event::WaveBegun { wave: number, disks: wave.len() });
-        let reader = self.session.reader();
         let mut changed = Vec::with_capacity(wave.len());
         for change in wave {
-            let (result, material) = self.disk(journal, &reader, change)?;
+            let (result, material) = self.disk(journal, reader, change)?;
             let stop = result != DiskResult::Verified;
             results.push(result);
             changed.extend(material.map(|material| (change, material)));

@@ -19,6 +19,8 @@ pub struct Journal {
     store: Box<dyn JournalStore>,
     snapshot: Snapshot,
     entries: Vec<Entry>,
+    /// Lines that are not written yet.
+    noted: Vec<u8>,
     latched: bool,
 }
 
@@ -33,7 +35,7 @@ impl Journal {
             .map_err(|source| JournalError::Encode { path: place, source })?;
         store.replace(SNAPSHOT, &bytes)?;
         let begun = Record::Begun { plan: snapshot.plan.hash.clone(), snapshot: sha256_hex(&bytes) };
-        let mut journal = Self { store, snapshot, entries: Vec::new(), latched: false };
+        let mut journal = Self { store, snapshot, entries: Vec::new(), noted: Vec::new(), latched: false };
         journal.record(begun)?;
         Ok(journal)
     }
@@ -61,7 +63,7 @@ impl Journal {
         if decoded.whole_bytes < log.len() {
             store.replace(LOG, &log[..decoded.whole_bytes])?;
         }
-        Ok(Self { store, snapshot, entries: decoded.entries, latched: false })
+        Ok(Self { store, snapshot, entries: decoded.entries, noted: Vec::new(), latched: false })
     }
 
     /// Opens the journal in `directory`.
@@ -87,21 +89,33 @@ impl Journal {
         &self.entries
     }
 
-    /// Adds a record, which is durable when this returns.
+    /// Adds a record that is durable, at the latest, when the next [`Journal::record`] returns: for what need not be known
+    /// before another thing is begun. A cut may lose it, and then what it says is looked up at the disk.
     ///
     /// # Errors
-    /// If it could not be made durable; every later call then fails, too.
-    pub fn record(&mut self, record: Record) -> Result<(), JournalError> {
+    /// If an earlier record could not be made durable.
+    pub fn note(&mut self, record: Record) -> Result<(), JournalError> {
         if self.latched {
             return Err(JournalError::Latched { path: self.place() });
         }
         let entry = Entry { n: self.entries.len() as u64, at: now_text(), record };
         let line = encode(&entry).map_err(|source| JournalError::Encode { path: self.place(), source })?;
+        self.noted.extend(line);
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Adds a record, which is durable when this returns, and so are all before it.
+    ///
+    /// # Errors
+    /// If it could not be made durable; every later call then fails, too.
+    pub fn record(&mut self, record: Record) -> Result<(), JournalError> {
+        self.note(record)?;
         // A failed sync is reported once and then forgotten by the kernel: trying again would prove nothing.
         self.latched = true;
-        self.store.append(LOG, &line)?;
+        self.store.append(LOG, &self.noted)?;
         self.latched = false;
-        self.entries.push(entry);
+        self.noted.clear();
         Ok(())
     }
 }

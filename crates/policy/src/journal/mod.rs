@@ -3,10 +3,10 @@
 //! ```text
 //!   ROOT/lock                   held (flock) while an apply, a resume or a rollback runs
 //!   ROOT/APPLY-ID/snapshot.json everything as it was, with the plan: durable before the journal begins
-//!   ROOT/APPLY-ID/journal.log   one line for each record: durable before the next thing is done
+//!   ROOT/APPLY-ID/journal.log   one line for each record: what announces a step is durable before it
 //!
 //!   before the first change: snapshot, begun(sum of the snapshot)
-//!   for each step:           intent, THE STEP, done
+//!   for each step:           intent (durable), THE STEP, done (durable with the next intent)
 //!   for each disk:           verified | mismatch           at the end: complete | stopped
 //! ```
 //! What a cut leaves, and what follows from it:

@@ -206,7 +206,10 @@ fn of_all(document: &LoadDocument) -> Vec<String> {
             0 => String::new(),
             late => format!(", but for {} that came with a stall: those by at most 4 ms", count(late)),
         };
-        lines.push(format!("Latencies are never too short, and too long by at most {}{late}.", duration(seconds)));
+        lines.push(format!(
+            "Latencies are never too short, and too long by at most {}{late}.",
+            duration(seconds)
+        ));
     }
     if let Some(verified) = &document.total.verified {
         let wrong = match verified.wrong() {

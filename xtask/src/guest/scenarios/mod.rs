@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn expectations_name_drives_of_the_scenario() {
         for Scenario { name, disks, expected, .. } in all() {
-            let named: Vec<_> = expected.arrived.iter().chain(expected.none).chain(expected.exactly).collect();
+            let named: Vec<_> =
+                expected.arrived.iter().chain(expected.none).chain(expected.exactly).collect();
             assert_eq!(named.is_empty(), disks.is_empty(), "{name}");
             for drive in named {
                 assert!(disks.iter().any(|disk| disk.name == *drive), "{name}: {drive}");

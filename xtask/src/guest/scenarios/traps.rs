@@ -85,7 +85,7 @@ pub(super) const ALL: &[Scenario] = &[
             ext4_on /dev/md0
             echo "write through" >/sys/block/${D2#/dev/}/queue/write_cache
         "#,
-        expected: Expected { arrived: &["leg-good"], none: &["leg-bad"] },
+        expected: Expected { arrived: &["leg-good"], none: &["leg-bad"], ..Expected::NO_DRIVE },
         ..Scenario::PLAIN
     },
     Scenario {

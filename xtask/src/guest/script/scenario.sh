@@ -41,8 +41,10 @@ insert_modules "$home/modules"
 number=0
 for name in $(cat "$home/drives"); do
 	number=$((number + 1))
-	eval "D$number=$(drive "$name")"
-	tell disk "$name" "$(basename "$(drive "$name")")"
+	node=$(drive "$name")
+	eval "D$number=$node"
+	# A drive that the setup has yet to connect is named by it.
+	[ -z "$node" ] || tell disk "$name" "$(basename "$node")"
 done
 
 set -x

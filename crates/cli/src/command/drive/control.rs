@@ -138,7 +138,8 @@ fn show(status: &Status, json: bool) -> anyhow::Result<()> {
         text += &format!("  {} flushes were dropped by the driver in front of it\n", status.flushes_dropped);
     }
     if let Some(lost) = status.lost_at_last_cut_blocks {
-        let cuts = if status.cuts == 1 { "1 power cut".to_owned() } else { format!("{} power cuts", status.cuts) };
+        let cuts =
+            if status.cuts == 1 { "1 power cut".to_owned() } else { format!("{} power cuts", status.cuts) };
         text += &format!("  {cuts}; the last took {lost} acknowledged blocks\n");
     }
     if let Some(when) = &status.cut_armed {

@@ -65,8 +65,9 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let Some(typed) = arguments.size else { return Ok(model.geometry.default_size.0.round_down(block)) };
     let whole = typed.round_down(block);
     if whole != typed || !(block..=SIZE_MAX).contains(&typed) {
-        let message =
-            format!("--size: {typed} is no capacity: expected a multiple of {block}, the block of this model, up to 1 PiB");
+        let message = format!(
+            "--size: {typed} is no capacity: expected a multiple of {block}, the block of this model, up to 1 PiB"
+        );
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     Ok(whole)

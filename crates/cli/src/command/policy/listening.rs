@@ -61,7 +61,7 @@ impl Probe for ListeningProbe {
         let reply = self.inner.probe().ask(device, request);
         // The kernel's log is no answer of a drive.
         if request != Request::KernelLog {
-            let answer = reply.as_ref().map(Clone::clone).map_err(ToString::to_string);
+            let answer = reply.clone().map_err(|error| error.to_string());
             self.notes.note(Heard { disk: device.name.to_owned(), question: request.to_string(), answer });
         }
         reply
@@ -79,7 +79,7 @@ impl Gateway for Listening {
 
     fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {
         let reply = self.inner.ask(disk, query);
-        let answer = reply.as_ref().map(Clone::clone).map_err(ToString::to_string);
+        let answer = reply.clone().map_err(|error| error.to_string());
         self.notes.note(Heard { disk: disk.name.clone(), question: in_words(query), answer });
         reply
     }
