@@ -61,6 +61,9 @@ pub enum BayError {
     /// The drive cannot be made.
     #[error("cannot make the drive")]
     Drive(#[from] plumb_block::Error),
+    /// It ended, and its medium is not as it should be.
+    #[error("what the drive held at risk could not be made durable as it ended")]
+    ShutDown(#[source] plumb_block::Error),
     /// It cannot be served over NBD.
     #[error("cannot serve the drive over NBD")]
     Nbd(#[from] ServeError),
@@ -88,6 +91,17 @@ struct Serving {
     socket: PathBuf,
     stopper: Stopper,
     thread: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Serving {
+    /// Stops it, and waits until no request is in flight and its socket is gone.
+    fn end(self) -> Result<(), ServeError> {
+        self.stopper.stop();
+        self.thread.join().unwrap_or_else(|_| {
+            let source = io::Error::other("its thread panicked");
+            Err(ServeError::System { operation: "serve NBD to the end", source })
+        })
+    }
 }
 
 /// A drive that is served.
@@ -235,15 +249,18 @@ impl Bay {
         });
         // Before the drive ends: nobody shall be left who could still write to it.
         self.attachment = None;
-        let served = self.serving.take().map_or(Ok(()), |serving| {
-            serving.stopper.stop();
-            serving.thread.join().unwrap_or_else(|_| {
-                let source = io::Error::other("its thread panicked");
-                Err(ServeError::System { operation: "serve NBD to the end", source })
-            })
-        });
+        let served = self.serving.take().map_or(Ok(()), Serving::end);
         let kept = self.handle.with(Drive::shut_down);
-        detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::from))
+        detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::ShutDown))
+    }
+}
+
+impl Drop for Bay {
+    fn drop(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            // It was never opened to the end, for which there is an error to tell already.
+            serving.end().unwrap_or_default();
+        }
     }
 }
 

@@ -69,6 +69,32 @@ fn what_is_in_the_way_stays() {
 }
 
 #[test]
+fn who_may_not_attach_is_told_and_nothing_stays() {
+    let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups", env!("CARGO_BIN_EXE_plumb")];
+    let as_nobody = || {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(nobody);
+        command
+    };
+    if !as_nobody().arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return plumb_testkit::skip("plumb cannot be run as another user");
+    }
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(directory.path(), everybody).unwrap();
+    let output = as_nobody()
+        .args(["drive", "serve", "memory", "--size", "1M", "--attach", "--nbd"])
+        .arg(directory.path().join("nbd"))
+        .env("XDG_RUNTIME_DIR", directory.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("--attach takes root"), "{}", said(&output));
+    assert_eq!(common::entries(directory.path()), ["plumb"]);
+    assert_eq!(common::entries(&directory.path().join("plumb")), Vec::<String>::new());
+}
+
+#[test]
 fn a_name_and_a_backing_file_are_one_drives() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();

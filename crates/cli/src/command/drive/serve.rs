@@ -1,6 +1,7 @@
 //! `plumb drive serve`: a drive in a bay, until it is detached or this is interrupted.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
@@ -125,6 +126,12 @@ fn refusal(error: BayError) -> anyhow::Error {
         BayError::Taken(_)
         | BayError::Nbd(ServeError::Taken { .. } | ServeError::NotASocket { .. })
         | BayError::Attach(AttachError::NameInUse { .. }) => Refusal::because(Exit::Refused, error).into(),
+        BayError::Attach(AttachError::Os { ref source, .. })
+            if source.kind() == ErrorKind::PermissionDenied =>
+        {
+            let error = anyhow::Error::new(error);
+            Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
+        }
         BayError::Attach(AttachError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         error => anyhow::Error::new(error),
     }

@@ -202,7 +202,7 @@ fn the_detail_view_and_the_bytes_say_what_was_asked() {
     here.gateway = listening.clone();
     let document = here.reader().all();
     let name = document.devices[0].name.clone();
-    let page = text::detail::of(&document.devices[0], Style::PLAIN);
+    let page = text::detail::of(&document.devices[0], Style { width: 200, ..Style::PLAIN });
     assert!(page.contains("read by nvme-feature") && page.contains("flushes are sent"), "{page}");
     assert!(page.contains("unsafe_shutdowns = 7"), "{page}");
     let bytes = text::wire::answers(&name, &listening.heard(&name));

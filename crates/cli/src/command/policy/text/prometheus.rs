@@ -56,8 +56,10 @@ pub(in super::super) fn beside_the_watch(document: &PolicyDocument) -> String {
         let rung = view.protection.as_ref().map_or(0, |protection| words::rung(protection.rank));
         metrics.sample("plumb_policy_protection_rung", view, &[], f64::from(rung));
     }
-    metrics
-        .family("plumb_policy_health", "Counters of the drive: unsafe shutdowns, what protects the cache.");
+    metrics.family(
+        "plumb_policy_health",
+        "Counters of the drive: shutdowns without warning, what protects the cache.",
+    );
     for view in views {
         for counter in &view.health {
             metrics.sample("plumb_policy_health", view, &[("counter", &counter.name)], counter.value as f64);
