@@ -15,7 +15,7 @@ use crate::tally::Tally;
 use crate::{guest, lint};
 
 /// What the tests use for real, beside what the guests need.
-const PROGRAMS: [Program; 18] = [
+const PROGRAMS: [Program; 24] = [
     Program { name: "fio", package: "fio" },
     Program { name: "chromium", package: "chromium" },
     Program { name: "promtool", package: "prometheus" },
@@ -34,6 +34,12 @@ const PROGRAMS: [Program; 18] = [
     Program { name: "sfdisk", package: "fdisk" },
     Program { name: "strace", package: "strace" },
     Program { name: "python3", package: "python3" },
+    Program { name: "nbdinfo", package: "libnbd-bin" },
+    Program { name: "nbdsh", package: "python3-libnbd" },
+    Program { name: "nbdkit", package: "nbdkit" },
+    Program { name: "qemu-nbd", package: "qemu-utils" },
+    Program { name: "certtool", package: "gnutls-bin" },
+    Program { name: "setpriv", package: "util-linux" },
 ];
 
 /// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.

@@ -52,7 +52,10 @@ fn a_driver_that_drops_flushes_shows_at_the_storage() {
             .replace("[behaviour]", "[behaviour]\ndriver_drops_flush = true"),
     )
     .unwrap();
-    let run = place.json("load sim:./vendor.toml --write 100 --sync-every 1 --count 50", 0);
+    let run = place.json("load sim:./vendor.toml --write 100 --sync-every 1 --count 50", 1);
+    let ids: Vec<_> =
+        run["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["id"].clone()).collect();
+    assert!(ids.contains(&Value::from("flush-dropped")), "{ids:?}");
     assert_eq!(run.pointer("/total/sync/ios"), Some(&Value::from(50)));
     assert_eq!(run.pointer("/targets/0/storage/flushes"), Some(&Value::from(0)));
 }

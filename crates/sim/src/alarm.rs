@@ -40,7 +40,10 @@ impl Alarm {
 
     /// The descriptor, which is readable when the alarm has gone off.
     pub(crate) fn watched(&self) -> BorrowedFd<'_> {
-        self.is_watched.store(true, Ordering::Relaxed);
+        // Nobody kept it set until now: it goes off once, so that whoever waits looks again.
+        if !self.is_watched.swap(true, Ordering::Relaxed) {
+            self.ring();
+        }
         self.timer.as_fd()
     }
 

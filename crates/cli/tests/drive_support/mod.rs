@@ -94,9 +94,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The test has failed already; what the process left is swept away by the next one.
+            // The test has failed already, and nobody is to be told more.
             child.kill().unwrap_or_default();
             drop(child.wait());
+            drop(plumb().args(["drive", "detach", &self.name]).output());
         }
     }
 }
