@@ -218,6 +218,9 @@ impl Bay {
     }
 
     fn carry_out(&mut self, order: &Order) -> Answer {
+        if *order == Order::PowerOn {
+            self.forget_cache();
+        }
         let done = match order {
             Order::Detach => self.detach().map_err(|error| in_one_line(&error)),
             order => self.handle.with(|drive, now| change(drive, now, order)),
@@ -229,6 +232,15 @@ impl Bay {
         match done {
             Ok(()) => Answer::Done(Box::new(self.status())),
             Err(why) => Answer::Refused(why),
+        }
+    }
+
+    /// A machine that lost power with its drive has forgotten what it had cached of it; this one has not. Nothing that is
+    /// dirty can be written while the power is off, which is why an error says nothing.
+    fn forget_cache(&self) {
+        let is_off = self.handle.with(|drive, _| !drive.is_powered());
+        if let Some(attachment) = self.attachment.as_ref().filter(|_| is_off) {
+            attachment.forget_cache().unwrap_or_default();
         }
     }
 

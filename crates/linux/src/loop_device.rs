@@ -22,6 +22,9 @@ const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 
+/// include/uapi/linux/fs.h.
+const BLKFLSBUF: libc::Ioctl = 0x1261;
+
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
@@ -142,6 +145,16 @@ impl LoopDevice {
     pub fn clear(&self) -> io::Result<()> {
         // SAFETY: LOOP_CLR_FD takes no argument.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_CLR_FD, 0) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and forgets all of it.
+    ///
+    /// # Errors
+    /// As ioctl(2).
+    pub fn drop_cache(&self) -> io::Result<()> {
+        // SAFETY: BLKFLSBUF takes no argument.
+        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), BLKFLSBUF, 0) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

@@ -30,8 +30,8 @@ pub(crate) enum DriveCommand {
     Cut(CutArguments),
     /// Turn the power on again: the drive serves what survived
     ///
-    /// A machine whose power went has forgotten what it had cached of the drive. Of an attached drive the kernel has not: unmount
-    /// what is on it, and run `blockdev --flushbufs` on the device, before the power comes back.
+    /// What the kernel has cached of an attached drive is forgotten before, as in a machine that lost power with it. What is mounted
+    /// keeps its own cache: unmount it first.
     PowerOn(NamedArguments),
     /// How a drive is that is being served; all of them without a name
     Status {

@@ -114,6 +114,15 @@ impl Attachment {
         self.served.has_failed_flush()
     }
 
+    /// Lets the kernel forget what it has cached of the block device: what its memory holds of a machine that lost power with
+    /// the drive. Call it while the power is off, so that nothing dirty reaches the drive any more.
+    ///
+    /// # Errors
+    /// As ioctl(2).
+    pub fn forget_cache(&self) -> std::io::Result<()> {
+        self.live.as_ref().map_or(Ok(()), |live| live.loop_device.drop_cache())
+    }
+
     /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it does nothing.
     ///
     /// # Errors
