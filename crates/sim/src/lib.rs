@@ -5,7 +5,7 @@
 //!                    │       └─► contents::Contents  what: visible, at risk, durable  (knows no time)
 //!                    │       └─► fault, behaviour    lies and errors
 //!                    ▼
-//!               Completion      world::World moves the clock of several drives; live::LiveDrive uses the real clock
+//!               Completion      world::World moves the clock of several drives; device::Handle also goes by the real one
 //! ```
 //!
 //! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). Nothing in it reads a clock, and
