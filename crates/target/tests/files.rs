@@ -207,7 +207,7 @@ fn things_that_are_no_targets_are_said_to_be_none() {
         (directory.join("a/b"), Kind::NotFound, "directory"),
         (PathBuf::from("/dev/none-such"), Kind::NotFound, "device"),
         (PathBuf::from("sim:none-such"), Kind::Usage, "none-such"),
-        (PathBuf::from("nbds://x"), Kind::Unsupported, "network"),
+        (PathBuf::from("nbd://127.0.0.1:1/x"), Kind::Os(None), "connect"),
         (PathBuf::from("#99999"), Kind::NotFound, "disk"),
     ] {
         let error = open_path(&path, Intent::WRITE.sized(MIB), &overwrite()).unwrap_err();
