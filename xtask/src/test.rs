@@ -102,7 +102,7 @@ fn tally_of(line: &str) -> Option<Tally> {
 /// Real kernels on emulated drives, with the plumb of this tree inside.
 fn guests(root: &Path) -> Result<Tally> {
     let built = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "plumb"])
+        .args(["build", "--release", "--quiet", "--package", "plumb", "--features", "ublk"])
         .current_dir(root)
         .status()
         .context("starting cargo build")?;

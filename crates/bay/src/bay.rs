@@ -1,15 +1,12 @@
 //! The bay: a drive, its exports, and the socket on which it takes orders.
 
-use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use plumb_block::{Clock, Device, Nanos, RealClock, in_one_line};
-use plumb_export::attach::{AttachError, AttachOptions, Attachment};
-use plumb_export::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
+use plumb_block::{Clock, ErrorKind, Nanos, RealClock, in_one_line};
 use plumb_sim::cut::CutWhen;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::fault::Fault;
@@ -17,11 +14,22 @@ use plumb_sim::model::Model;
 use plumb_sim::{Handle, drive};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::control::{self, Answer, Order, Status};
+use crate::attached::Attached;
+#[cfg(feature = "ublk")]
+use crate::attached::{Ublk, kept};
+use crate::clients;
+use crate::control::{self, Answer, LastCut, Order, Refused, Status};
+use crate::error::BayError;
+use crate::serving::{Encryption, Place, Say, Servings};
 use crate::socket::ControlSocket;
 
 /// How often the flag to stop is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How long a client that has just hung up may take to be seen as gone.
+const LEAVING: Duration = Duration::from_secs(1);
+/// A server tells nobody that a client has left.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// What goes into a bay, and how it is to be reached.
 pub struct BayOptions {
@@ -33,75 +41,17 @@ pub struct BayOptions {
     pub model: Model,
     /// How it is made.
     pub drive: DriveOptions,
-    /// The unix socket to serve NBD on.
-    pub nbd: Option<PathBuf>,
+    /// Where to serve NBD.
+    pub nbd: Vec<Place>,
+    /// How to encrypt what is served over TCP; beyond this machine nothing is served without.
+    pub encryption: Option<Encryption>,
+    /// Told what nobody asked for: orders not heard to their end, clients turned away.
+    pub say: Say,
     /// Whether to attach it as a loop device.
     pub attach: bool,
-}
-
-/// Why a bay cannot be opened or closed.
-#[derive(Debug, thiserror::Error)]
-pub enum BayError {
-    /// The name cannot be used.
-    #[error("`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`")]
-    Name(String),
-    /// There is a drive of this name.
-    #[error(
-        "there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {0}`"
-    )]
-    Taken(String),
-    /// The control socket cannot be had.
-    #[error("cannot make the control socket {place}")]
-    Control {
-        /// Its path.
-        place: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The drive cannot be made.
-    #[error("cannot make the drive")]
-    Drive(#[from] plumb_block::Error),
-    /// It ended, and its medium is not as it should be.
-    #[error("what the drive held at risk could not be made durable as it ended")]
-    ShutDown(#[source] plumb_block::Error),
-    /// It cannot be served over NBD.
-    #[error("cannot serve the drive over NBD")]
-    Nbd(#[from] ServeError),
-    /// It cannot be attached.
-    #[error("cannot attach the drive")]
-    Attach(#[source] AttachError),
-    /// It cannot be detached.
-    #[error("cannot take the drive away")]
-    Detach(#[source] AttachError),
-    /// It was taken away all the same, since the bay closed.
-    #[error("the drive was taken from those who used it, who get I/O errors now")]
-    CutOff(#[source] AttachError),
-    /// The system refused a thread or a wait.
-    #[error("cannot {operation}")]
-    System {
-        /// What was being done.
-        operation: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-/// NBD being served.
-struct Serving {
-    socket: PathBuf,
-    stopper: Stopper,
-    thread: JoinHandle<Result<(), ServeError>>,
-}
-
-impl Serving {
-    /// Stops it, and waits until no request is in flight and its socket is gone.
-    fn end(self) -> Result<(), ServeError> {
-        self.stopper.stop();
-        self.thread.join().unwrap_or_else(|_| {
-            let source = io::Error::other("its thread panicked");
-            Err(ServeError::System { operation: "serve NBD to the end", source })
-        })
-    }
+    /// Whether to export it through ublk instead.
+    #[cfg(feature = "ublk")]
+    pub ublk: Option<Ublk>,
 }
 
 /// A drive that is served.
@@ -111,8 +61,9 @@ pub struct Bay {
     control: ControlSocket,
     /// The cut that was asked for last if it was for later, and how many there had been then.
     armed: Option<(String, u64)>,
-    serving: Option<Serving>,
-    attachment: Option<Attachment>,
+    servings: Servings,
+    attached: Option<Attached>,
+    say: Say,
 }
 
 impl Bay {
@@ -121,27 +72,34 @@ impl Bay {
     /// # Errors
     /// See [`BayError`]; nothing is left behind.
     pub fn open(options: BayOptions) -> Result<Self, BayError> {
-        let BayOptions { directory, name, model, drive, nbd, attach } = options;
+        let BayOptions { directory, name, model, drive, nbd, encryption, say, attach, .. } = options;
+        #[cfg(feature = "ublk")]
+        let kept = kept(&model.name, &drive.backing);
         let (control, name) = ControlSocket::listen(&directory, name, &model.name)?;
         let mut drive = Drive::new(&model, drive)?;
         drive.rename(&*name);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let handle = Handle::in_real_time(drive, clock);
-        let mut bay = Self { name, handle, control, armed: None, serving: None, attachment: None };
-        if let Some(path) = nbd {
-            bay.serving = Some(serve(&bay.name, bay.handle.device(), path)?);
+        let servings = Servings::start(&name, &handle.device(), &nbd, encryption.as_ref(), &say)?;
+        let attached = attach.then(|| Attached::to_loop(&handle, &name)).transpose()?;
+        #[cfg(feature = "ublk")]
+        let attached = match options.ublk {
+            Some(ublk) => Some(Attached::to_ublk(&handle, &name, ublk, &kept)?),
+            None => attached,
+        };
+        if let Some(warning) = attached.as_ref().and_then(Attached::warning) {
+            say(&warning);
         }
-        if attach {
-            let options = AttachOptions::default();
-            let attachment = Attachment::new(bay.handle.device(), &bay.name, &options);
-            bay.attachment = Some(attachment.map_err(BayError::Attach)?);
-        }
-        Ok(bay)
+        Ok(Self { name, handle, control, armed: None, servings, attached, say })
     }
 
     /// How the drive is.
     pub fn status(&self) -> Status {
-        self.handle.with(|drive, now| self.status_of(drive, now))
+        // It asks the drive, so not while the drive is locked.
+        let has_failed_flush = self.attached.as_ref().is_some_and(Attached::has_failed_flush);
+        let mut status = self.handle.with(|drive, now| self.status_of(drive, now));
+        status.latched |= has_failed_flush;
+        status
     }
 
     fn status_of(&self, drive: &Drive, now: Nanos) -> Status {
@@ -168,10 +126,14 @@ impl Bay {
                 .filter(|(_, before)| *before == cuts)
                 .map(|(when, _)| when.clone()),
             lost_at_last_cut_blocks: drive.last_cut().map(|report| report.lost_blocks),
+            lost_although_durable_blocks: drive.last_cut().map(|report| report.promised_lost_blocks),
+            last_cut: drive.last_cut().map(LastCut::from),
             latched: drive.latched().is_some(),
             faults: drive.faults().iter().map(ToString::to_string).collect(),
-            nbd: self.serving.as_ref().map(|serving| uri(&serving.socket)),
-            device: self.attachment.as_ref().map(|attached| attached.path().display().to_string()),
+            nbd: self.servings.uris().first().cloned(),
+            nbd_uris: self.servings.uris().to_vec(),
+            nbd_clients: self.servings.connections() as u64,
+            device: self.attached.as_ref().map(Attached::path),
             control: self.control.path().display().to_string(),
             pid: std::process::id(),
         }
@@ -183,7 +145,9 @@ impl Bay {
     /// If an export ended by itself.
     pub fn serve(mut self, stop: &AtomicBool) -> Result<(), BayError> {
         let system = |source| BayError::System { operation: "wait for orders", source };
-        while !stop.load(Ordering::Relaxed) && !self.has_ended() {
+        let has_ended =
+            |bay: &Self| bay.servings.has_ended() || bay.attached.as_ref().is_some_and(Attached::has_ended);
+        while !stop.load(Ordering::Relaxed) && !has_ended(&self) {
             match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(system(errno.into())),
@@ -197,22 +161,17 @@ impl Bay {
         self.close()
     }
 
-    /// Whether the NBD server has ended by itself.
-    fn has_ended(&self) -> bool {
-        self.serving.as_ref().is_some_and(|serving| serving.thread.is_finished())
-    }
-
     /// Takes one order; whether the drive was detached by it.
     fn converse(&mut self, mut stream: UnixStream) -> bool {
         let mut is_detached = false;
         let conversed = control::serve(&mut stream, |order| {
             let answer = self.carry_out(order);
-            is_detached = *order == Order::Detach && matches!(answer, Answer::Done(_));
+            is_detached = matches!((order, &answer), (Order::Detach { .. }, Answer::Done(_)));
             answer
         });
         if let Err(error) = conversed {
             // Whoever gave the order is gone; the drive goes on.
-            eprintln!("{}: an order was not heard to its end: {error}", self.name);
+            (self.say)(&format!("{}: an order was not heard to its end: {error}", self.name));
         }
         is_detached
     }
@@ -222,7 +181,7 @@ impl Bay {
             self.forget_cache();
         }
         let done = match order {
-            Order::Detach => self.detach().map_err(|error| in_one_line(&error)),
+            Order::Detach { cut_off } => self.take_away(*cut_off),
             order => self.handle.with(|drive, now| change(drive, now, order)),
         };
         if let (Order::Cut { when }, Ok(())) = (order, &done) {
@@ -231,7 +190,7 @@ impl Bay {
         }
         match done {
             Ok(()) => Answer::Done(Box::new(self.status())),
-            Err(why) => Answer::Refused(why),
+            Err(refused) => Answer::Refused(refused),
         }
     }
 
@@ -239,82 +198,84 @@ impl Bay {
     /// dirty can be written while the power is off, which is why an error says nothing.
     fn forget_cache(&self) {
         let is_off = self.handle.with(|drive, _| !drive.is_powered());
-        if let Some(attachment) = self.attachment.as_ref().filter(|_| is_off) {
-            attachment.forget_cache().unwrap_or_default();
+        if let Some(attached) = self.attached.as_ref().filter(|_| is_off) {
+            attached.forget_cache().unwrap_or_default();
         }
     }
 
-    /// Takes the loop device away, if it is not in use.
+    /// Takes the exports away, if they are not in use or even if they are.
+    fn take_away(&mut self, cut_off: bool) -> Result<(), Refused> {
+        let until = Instant::now() + LEAVING;
+        while !cut_off && self.servings.connections() > 0 && Instant::now() < until {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        let connections = self.servings.connections();
+        if connections > 0 && !cut_off {
+            let mut by = clients::of_nbd(self.control.path());
+            if by.is_empty() {
+                by.push(format!("{connections} clients"));
+            }
+            return Err(in_use(&BayError::Connected { by }));
+        }
+        match self.detach() {
+            Err(_) if cut_off => {
+                // Dropped, it is cut from those who have it.
+                self.attached = None;
+                Ok(())
+            }
+            Err(held) if held.is_held() => Err(in_use(&held)),
+            outcome => outcome.map_err(|error| Refused::failed(in_one_line(&error))),
+        }
+    }
+
+    /// Takes the block device away, if it is not in use.
     fn detach(&mut self) -> Result<(), BayError> {
-        if let Some(attachment) = &mut self.attachment {
-            attachment.detach().map_err(BayError::Detach)?;
-            self.attachment = None;
+        if let Some(attached) = &mut self.attached {
+            attached.detach()?;
+            self.attached = None;
         }
         Ok(())
     }
 
     /// Ends the exports. What the drive held at risk is durable then, as when a machine shuts down.
     fn close(mut self) -> Result<(), BayError> {
-        let detached = self.detach().map_err(|error| match error {
-            BayError::Detach(held @ AttachError::Held { .. }) => BayError::CutOff(held),
-            other => other,
-        });
+        let detached = self.detach().map_err(BayError::cut_off);
         // Before the drive ends: nobody shall be left who could still write to it.
-        self.attachment = None;
-        let served = self.serving.take().map_or(Ok(()), Serving::end);
+        self.attached = None;
+        let served = self.servings.end();
         let kept = self.handle.with(Drive::shut_down);
         detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::ShutDown))
     }
 }
 
-impl Drop for Bay {
-    fn drop(&mut self) {
-        if let Some(serving) = self.serving.take() {
-            // It was never opened to the end, for which there is an error to tell already.
-            serving.end().unwrap_or_default();
-        }
-    }
+fn in_use(error: &BayError) -> Refused {
+    Refused::unsafe_now(format!("{}; end that first, or detach with --cut-off", in_one_line(error)))
 }
 
 /// Changes the drive as the order says.
-fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), String> {
+fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), Refused> {
+    let senseless = |error: &dyn std::error::Error| Refused::senseless(in_one_line(error));
     match order {
-        Order::Status | Order::Detach => {}
+        Order::Status | Order::Detach { .. } => {}
         Order::Cut { when } => {
-            let when: CutWhen = when.parse().map_err(|error| format!("{error}"))?;
+            let when: CutWhen = when.parse().map_err(|error| senseless(&error))?;
             if !drive.is_powered() {
-                return Err("its power is off already; `plumb drive power-on` turns it on".to_owned());
+                let why = "its power is off already; `plumb drive power-on` turns it on";
+                return Err(Refused::unsafe_now(why.to_owned()));
             }
             drive.cut_when(now, when);
         }
         Order::PowerOn => drive.power_on(now),
-        Order::Set { wce } => drive.set_wce(now, *wce).map_err(|error| error.to_string())?,
-        Order::Fault { fault } => {
-            drive.set_fault(fault.parse::<Fault>().map_err(|error| format!("{error}"))?)
-        }
+        Order::Set { wce } => drive.set_wce(now, *wce).map_err(|error| {
+            let why = in_one_line(&error);
+            match error.kind {
+                ErrorKind::Unsupported => Refused::senseless(why),
+                ErrorKind::PowerLost => Refused::unsafe_now(why),
+                _ => Refused::failed(why),
+            }
+        })?,
+        Order::Fault { fault } => drive.set_fault(fault.parse::<Fault>().map_err(|error| senseless(&error))?),
         Order::ClearFaults => drive.clear_faults(),
     }
     Ok(())
-}
-
-/// Starts the NBD server on a thread of its own.
-fn serve(name: &str, device: Arc<dyn Device>, socket: PathBuf) -> Result<Serving, BayError> {
-    let export = Export {
-        name: name.to_owned(),
-        description: format!("{} (simulated)", device.info().name),
-        device,
-        read_only: false,
-    };
-    let server = Server::new(vec![export], Options::default())?;
-    let stopper = server.stopper();
-    let listener = Listener::unix(&socket, OWNER_ONLY)?;
-    let thread = std::thread::Builder::new()
-        .name("nbd".to_owned())
-        .spawn(move || server.serve(vec![listener]))
-        .map_err(|source| BayError::System { operation: "start the NBD server", source })?;
-    Ok(Serving { socket, stopper, thread })
-}
-
-fn uri(socket: &Path) -> String {
-    format!("nbd+unix:///?socket={}", socket.display())
 }

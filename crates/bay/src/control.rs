@@ -5,14 +5,17 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use plumb_sim::contents::CutReport;
 use serde::{Deserialize, Serialize};
 
 use crate::place;
 
 /// The longest line that is read.
 const LINE_MAX: u64 = 1 << 16;
-/// How long the other side may take.
+/// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
+const ORDER_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a bay is told to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +43,10 @@ pub enum Order {
     /// Take all faults away.
     ClearFaults,
     /// Take the drive out of its bay: no more exports.
-    Detach,
+    Detach {
+        /// Even from those who use it.
+        cut_off: bool,
+    },
 }
 
 /// How a drive is.
@@ -80,12 +86,20 @@ pub struct Status {
     pub cut_armed: Option<String>,
     /// Blocks whose acknowledged contents the last power cut took away; null before the first.
     pub lost_at_last_cut_blocks: Option<u64>,
+    /// Of them, blocks that the drive had said were durable: zero for one that does not lie.
+    pub lost_although_durable_blocks: Option<u64>,
+    /// What else the last power cut did; null before the first.
+    pub last_cut: Option<LastCut>,
     /// Whether a flush has failed since the power came on, so that no later one succeeds.
     pub latched: bool,
     /// The faults that are set.
     pub faults: Vec<String>,
-    /// The NBD URI, if it is exported so.
+    /// The first NBD URI, if it is exported so.
     pub nbd: Option<String>,
+    /// All of them.
+    pub nbd_uris: Vec<String>,
+    /// How many NBD clients are connected.
+    pub nbd_clients: u64,
     /// The loop device, if it is attached.
     pub device: Option<String>,
     /// The control socket.
@@ -94,9 +108,47 @@ pub struct Status {
     pub pid: u32,
 }
 
+/// What a power cut did to the commands that it met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastCut {
+    /// Commands that were in flight.
+    pub in_flight: u64,
+    /// Commands that were answered and not durable.
+    pub at_risk: u64,
+    /// Of both, those of which all blocks survived.
+    pub survived: u64,
+    /// Of both, those of which some blocks survived.
+    pub torn: u64,
+    /// Blocks that cannot be read any more.
+    pub unreadable_blocks: u64,
+    /// Blocks torn inside.
+    pub torn_inside_blocks: u64,
+    /// Writes of which the ends of each 4 KiB are missing.
+    pub shorn: u64,
+    /// Writes that landed elsewhere.
+    pub misdirected: u64,
+}
+
+impl From<&CutReport> for LastCut {
+    fn from(report: &CutReport) -> Self {
+        Self {
+            in_flight: report.in_flight,
+            at_risk: report.at_risk,
+            survived: report.survived,
+            torn: report.torn,
+            unreadable_blocks: report.unreadable_blocks,
+            torn_inside_blocks: report.torn_inside_blocks,
+            shorn: report.shorn,
+            misdirected: report.misdirected,
+        }
+    }
+}
+
 impl Status {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/drive-status/1";
+    /// The same of the document that says how a drive is that has just been made.
+    pub const SCHEMA_SERVE: &str = "plumb/drive-serve/1";
 }
 
 /// What a bay answers.
@@ -105,8 +157,43 @@ impl Status {
 pub enum Answer {
     /// It is done; the drive is like this now.
     Done(Box<Status>),
-    /// It makes no sense, or cannot be done; why.
-    Refused(String),
+    /// It is not.
+    Refused(Refused),
+}
+
+/// An order that was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// What kind of reason.
+    pub kind: RefusedKind,
+    /// The reason.
+    pub why: String,
+}
+
+/// What kind of reason there is not to carry out an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusedKind {
+    /// It makes no sense for this drive, whenever it is given.
+    Senseless,
+    /// Not as the drive is now.
+    UnsafeNow,
+    /// It was tried.
+    Failed,
+}
+
+impl Refused {
+    pub(crate) fn senseless(why: String) -> Self {
+        Self { kind: RefusedKind::Senseless, why }
+    }
+
+    pub(crate) fn unsafe_now(why: String) -> Self {
+        Self { kind: RefusedKind::UnsafeNow, why }
+    }
+
+    pub(crate) fn failed(why: String) -> Self {
+        Self { kind: RefusedKind::Failed, why }
+    }
 }
 
 /// Why there is no answer.
@@ -138,8 +225,13 @@ pub enum ControlError {
         source: io::Error,
     },
     /// The bay said no.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{name}: {}", refused.why)]
+    Refused {
+        /// The drive.
+        name: String,
+        /// Why.
+        refused: Refused,
+    },
 }
 
 fn there_are(known: &[String]) -> String {
@@ -167,7 +259,7 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
     write_line(&mut stream, order).map_err(io)?;
     match read_line(&stream).map_err(io)? {
         Answer::Done(status) => Ok(*status),
-        Answer::Refused(why) => Err(ControlError::Refused(why)),
+        Answer::Refused(refused) => Err(ControlError::Refused { name: name.to_owned(), refused }),
     }
 }
 
@@ -176,13 +268,14 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
 /// # Errors
 /// If the other side does not keep to the protocol or goes away.
 pub(crate) fn serve(stream: &mut UnixStream, carry_out: impl FnOnce(&Order) -> Answer) -> io::Result<()> {
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_read_timeout(Some(ORDER_WITHIN))?;
+    stream.set_write_timeout(Some(ORDER_WITHIN))?;
     let order = match read_line(stream) {
         Ok(order) => order,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => {
-            write_line(stream, &Answer::Refused(format!("this is no order: {error}")))?;
+            let why = format!("this is no order: {error}");
+            write_line(stream, &Answer::Refused(Refused::senseless(why)))?;
             return Err(error);
         }
     };

@@ -1,7 +1,7 @@
 //! A bay holds one simulated drive in real time: it exports the drive to other programs, and has its power switch.
 //!
 //! ```text
-//!   plumb drive serve ──► Bay ──► sim::Handle ──► export: NBD socket, loop device
+//!   plumb drive serve ──► Bay ──► sim::Handle ──► export: NBD on sockets and TCP, loop device or ublk
 //!                          ▲
 //!   plumb drive cut ··· ───┘ control socket: one order and one answer, each a line of JSON
 //! ```
@@ -12,12 +12,23 @@
 pub mod control;
 pub mod place;
 
+mod attached;
 mod bay;
+mod clients;
+mod error;
+mod serving;
 mod socket;
 
-pub use bay::{Bay, BayError, BayOptions};
+#[cfg(feature = "ublk")]
+pub use attached::Ublk;
+pub use bay::{Bay, BayOptions};
+pub use error::BayError;
 pub use plumb_export::attach::AttachError;
 pub use plumb_export::nbd::server::ServeError;
+pub use plumb_export::nbd::tls::TlsError;
+#[cfg(feature = "ublk")]
+pub use plumb_export::ublk::UblkError;
+pub use serving::{Encryption, Place, Say};
 pub use socket::forget;
 
 /// Takes away what attachments of killed processes have left: dead mounts and loop devices.
@@ -26,4 +37,14 @@ pub use socket::forget;
 /// If the directory of attachments cannot be used.
 pub fn sweep() -> Result<plumb_export::attach::Swept, AttachError> {
     plumb_export::attach::sweep(None)
+}
+
+/// Takes away what killed processes have left of ublk devices that nobody uses; the numbers of those that had to stay, each with
+/// the reason.
+///
+/// # Errors
+/// If the records or the driver cannot be used.
+#[cfg(feature = "ublk")]
+pub fn sweep_ublk() -> Result<Vec<(u32, String)>, UblkError> {
+    plumb_export::ublk::sweep(None).map(|swept| swept.kept)
 }

@@ -22,7 +22,7 @@ pub fn of_this_user(runtime: Option<&Path>) -> PathBuf {
 /// Makes the directory if it is missing, for this user alone.
 ///
 /// # Errors
-/// As mkdir(2); if there is a directory of that name that belongs to somebody else.
+/// As mkdir(2); if there is a directory of that name that belongs to somebody else, or to which others may write.
 pub fn make(directory: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).recursive(true).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -31,6 +31,10 @@ pub fn make(directory: &Path) -> io::Result<()> {
     let there = fs::symlink_metadata(directory)?;
     if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
         let why = format!("{} belongs to somebody else", directory.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    if there.mode() & 0o022 != 0 {
+        let why = format!("others may write to {}: chmod go-w it", directory.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(())

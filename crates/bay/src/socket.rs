@@ -11,9 +11,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
-use crate::bay::BayError;
+use crate::error::BayError;
 use crate::place;
+
+/// How many may wait to give an order.
+const BACKLOG: i32 = 64;
 
 /// A control socket that listens. Dropping it removes it.
 pub(crate) struct ControlSocket {
@@ -47,12 +51,10 @@ impl ControlSocket {
         };
         let path = place::socket(directory, &name);
         remove_if_there(&path).map_err(failed(&path))?;
-        let listener = UnixListener::bind(&path).map_err(failed(&path))?;
-        let prepared = fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
-            .and_then(|()| listener.set_nonblocking(true))
-            .and_then(|()| fs::symlink_metadata(&path));
-        match prepared {
-            Ok(found) => Ok((Self { listener, path, identity: (found.dev(), found.ino()) }, name)),
+        match listen_at(&path) {
+            Ok((listener, found)) => {
+                Ok((Self { listener, path, identity: (found.dev(), found.ino()) }, name))
+            }
             Err(error) => {
                 // The first failure is the one to tell.
                 remove_if_there(&path).unwrap_or_default();
@@ -88,6 +90,16 @@ impl Drop for ControlSocket {
             remove_if_there(&self.path).unwrap_or_default();
         }
     }
+}
+
+/// Listens at `path`. Nobody else may connect, not even before its permissions are set: until then it does not listen.
+fn listen_at(path: &Path) -> io::Result<(UnixListener, fs::Metadata)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    listen(&socket, BACKLOG)?;
+    Ok((UnixListener::from(socket), fs::symlink_metadata(path)?))
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

@@ -80,6 +80,7 @@ impl Live {
             },
             storage: now.storage.as_ref().zip(before.storage).map(|(now, before)| since(totals(now), before)),
             name: now.name,
+            shares_devices: now.shares_devices,
         }
     }
 

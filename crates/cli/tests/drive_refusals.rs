@@ -43,7 +43,15 @@ fn nonsense_is_a_matter_of_the_command_line() {
     refused(&["serve", "null", "--nbd", socket, "--backing", socket], 2, "--backing");
     refused(&["serve", "liar", "--nbd", socket, "--backing", "/dev/null/x"], 2, "--backing");
     refused(&["cut", "nosuch", "--between", "foo..bar"], 2, "foo..bar");
+    for window in
+        ["now", "write=3", "flush:2:completed..flush:2:submitted", "flush:2:submitted..flush:1:submitted"]
+    {
+        refused(&["cut", "nosuch", "--between", window], 2, window);
+    }
     refused(&["cut", "nosuch", "--at-write", "0"], 2, "--at-write");
+    refused(&["serve", "null", "--nbd", socket, "--wce", "on"], 2, "--wce");
+    refused(&["serve", "liar", "--nbd", socket, "--nbd", socket], 2, "twice");
+    refused(&["serve", "liar", "--nbd", &format!("{socket}{}", "x".repeat(108))], 2, "107 bytes");
     refused(&["fault", "nosuch", "bogus"], 2, "bogus");
     refused(&["status", "no-such-drive"], 2, "no-such-drive");
     assert_eq!(common::entries(directory.path()), Vec::<String>::new());
@@ -66,6 +74,68 @@ fn what_is_in_the_way_stays() {
     let size = ["serve", "liar", "--nbd", &at("nbd"), "--size", "1M", "--backing", &at("medium")];
     refused(&size, 4, "4 KiB");
     assert_eq!(fs::read(at("medium")).unwrap().len(), 4096);
+}
+
+#[test]
+fn what_can_be_no_medium_is_refused_and_a_new_one_does_not_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let serve = |medium: &str| {
+        ["serve", "memory", "--size", "1M", "--nbd", &at("nbd"), "--backing", medium].map(str::to_owned)
+    };
+    let refused_medium = |medium: &str, code, word| {
+        refused(&serve(medium).each_ref().map(String::as_str), code, word);
+    };
+    refused_medium("/dev/zero", 2, "no regular file");
+    refused_medium(directory.path().to_str().unwrap(), 2, "no regular file");
+    refused_medium(&at("none/medium"), 2, "No such file");
+    let _held = UnixListener::bind(at("nbd")).unwrap();
+    refused_medium(&at("new"), 4, "another server");
+    assert!(!Path::new(&at("new")).exists(), "a medium stays of a drive that came to nothing");
+    fs::write(at("old"), vec![7; 1 << 20]).unwrap();
+    refused_medium(&at("old"), 4, "another server");
+    assert_eq!(fs::read(at("old")).unwrap(), vec![7; 1 << 20]);
+}
+
+#[test]
+fn an_order_that_makes_no_sense_is_told_from_one_that_does_not_fit_now_and_from_one_that_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let server = Server::start(&["null", "--size", "1M", "--nbd", &at("null")]);
+    refused(&["set", &server.name, "--wce", "on"], 2, "none that can be switched");
+    server.detach();
+    let server = Server::start(&["sas-15k", "--size", "1M", "--nbd", &at("disk")]);
+    assert_eq!(server.order("set", &["--wce", "on"])["wce"], true);
+    server.order("cut", &[]);
+    refused(&["set", &server.name, "--wce", "off"], 4, "no power");
+    server.order("power-on", &[]);
+    assert_eq!(server.order("set", &["--wce", "off"])["wce"], false);
+    server.detach();
+    // A drive whose firmware takes the command and changes nothing.
+    let stubborn = include_str!("../../sim/models/sas-15k.toml");
+    let stubborn = stubborn
+        .replace("[behaviour]", "[behaviour]\nignores_set_wce = { value = true, source = \"a test\" }");
+    fs::write(at("stubborn.toml"), stubborn).unwrap();
+    let server = Server::start(&[&at("stubborn.toml"), "--size", "1M", "--nbd", &at("third")]);
+    refused(&["set", &server.name, "--wce", "on"], 5, "reading back");
+    server.detach();
+}
+
+#[test]
+fn who_connects_and_says_nothing_keeps_nobody_waiting_for_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd");
+    let server = Server::start(&["memory", "--size", "1M", "--nbd", socket.to_str().unwrap()]);
+    let control = server.document["control"].as_str().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(control).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&socket).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let silent = std::os::unix::net::UnixStream::connect(control).unwrap();
+    assert_eq!(server.order("status", &[])["power"], true);
+    drop(silent);
+    server.order("detach", &[]);
+    assert_eq!(server.wait().0, Some(0));
 }
 
 #[test]

@@ -120,3 +120,23 @@ fn what_is_only_asked_runs_nothing() {
     let shown = place.run("fio job.fio --showcmd");
     assert!(String::from_utf8_lossy(&shown.stdout).contains("--rw=randwrite"), "{}", said(&shown));
 }
+
+#[test]
+fn a_steady_state_shows_its_rounds_and_whether_it_was_attained() {
+    let place = Place::new();
+    let output = place.run(
+        "fio --name=x --filename=f --size=1m --rw=randread --time_based --runtime=2 --steadystate=iops:50% --ss_dur=1 \
+         --output-format=json",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let document = common::document(&output);
+    let steady = &document["jobs"][0]["steadystate"];
+    assert_eq!((&steady["ss"], &steady["duration"]), (&Value::from("iops:50%"), &Value::from(1)));
+    let rates = |name: &str| steady["data"][name].as_array().unwrap().len();
+    assert_eq!((rates("iops"), rates("bw")), (5, 5), "{steady:#}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    let ratio = number(&steady["data"]["bw_mean"]) / number(&steady["data"]["iops_mean"]);
+    assert!((ratio - 4096.0).abs() < 41.0, "{steady:#}");
+    assert!(["0", "1"].contains(&steady["attained"].to_string().as_str()), "{steady:#}");
+    assert!(steady["criterion"].as_str().unwrap().ends_with('%'), "{steady:#}");
+}

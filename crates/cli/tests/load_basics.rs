@@ -6,7 +6,7 @@ mod common;
 mod load_support;
 
 use common::{document, entries, plumb, said};
-use load_support::{Place, assert_is_valid};
+use load_support::{Place, assert_is_valid, stderr};
 use serde_json::Value;
 
 #[test]
@@ -240,4 +240,29 @@ fn the_terminal_report_names_application_and_storage() {
     for word in ["application", "storage", "flushes", "report.html"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+}
+
+#[test]
+fn targets_on_the_same_devices_say_so_once() {
+    let shared = |document: &Value| -> Vec<String> {
+        let notes = document["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
+        notes.filter(|note| note.contains("of all of them together")).map(str::to_owned).collect()
+    };
+    let place = Place::new();
+    let document = place.json("load a --size 256k --count 4", 0);
+    assert_eq!(shared(&document), Vec::<String>::new(), "one alone shares nothing");
+    let devices = document["targets"][0]["storage"]["devices"].as_array();
+    if devices.is_none_or(Vec::is_empty) {
+        return plumb_testkit::skip("no device is counted beneath the temporary directory");
+    }
+    let place = Place::new();
+    let notes = shared(&place.json("load a b c d --size 256k --count 4", 0));
+    assert!(notes.len() == 1 && notes[0].contains(" and 1 more share "), "{notes:?}");
+    let place = Place::new();
+    let output = place.run("load a b --size 256k --count 4");
+    let told = stderr(&output).matches("of all of them together").count();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said =
+        text.split_whitespace().collect::<Vec<_>>().join(" ").matches("of all of them together").count();
+    assert_eq!((said, told), (1, 1), "{text}");
 }

@@ -186,7 +186,7 @@ fn its_json_has_no_key_that_ours_lacks() {
         let theirs = run_fio(directory.path(), text, &["--output-format=json+"]);
         let theirs: Value = serde_json::from_str(&theirs).unwrap();
         let invocation = ours(text).unwrap();
-        let ours = json(&invocation, &measured(&invocation), &machine(), true);
+        let ours = json(&invocation, &measured(&invocation), &[], &machine(), true);
         let (mine, jobs) = (ours["jobs"].as_array().unwrap(), theirs["jobs"].as_array().unwrap());
         assert_eq!(mine.len(), jobs.len(), "{text}");
         for (nth, (mine, theirs)) in mine.iter().zip(jobs).enumerate() {
@@ -209,7 +209,7 @@ fn its_reader_of_bins_takes_our_json_plus() {
     }
     let directory = tempfile::tempdir().unwrap();
     let invocation = ours(JOB_FILES[0]).unwrap();
-    let text = json_text(&invocation, &measured(&invocation), &machine(), true).unwrap();
+    let text = json_text(&invocation, &measured(&invocation), &[], &machine(), true).unwrap();
     std::fs::write(directory.path().join("plumb.json"), text).unwrap();
     for extra in [None, Some("--validate")] {
         let output = Command::new(reader)

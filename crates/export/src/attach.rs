@@ -44,7 +44,7 @@
 mod attachment;
 mod directory;
 mod error;
-mod holders;
+pub(crate) mod holders;
 mod loop_queue;
 mod plan;
 mod served;

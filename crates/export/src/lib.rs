@@ -4,3 +4,5 @@
 pub mod attach;
 mod latch;
 pub mod nbd;
+#[cfg(feature = "ublk")]
+pub mod ublk;

@@ -6,6 +6,7 @@
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
+//! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
@@ -31,6 +32,7 @@ mod sync_file_range;
 pub mod test_file;
 pub mod thread;
 pub mod tree;
+pub mod ublk;
 mod uring;
 
 pub use append_file::AppendFile;

@@ -17,7 +17,8 @@
 //!   two or three reads of 4 KiB. So it is left out after [`CALM`] batches that needed none, until one takes longer than
 //!   [`Batch::EXCESS_MAX`]. The latencies of such a batch are counted: they alone may be longer than they were by more
 //!   than that, by [`STALL_MAX`] at most. Of what was in flight at least half did wait through that stall, so none is
-//!   made up.
+//!   made up. A batch that came whole and late in spite of its timer waited for the processor, not for the device: it is
+//!   counted, but no reason for more timers.
 //! - By Little's law, a quarter of what is in flight takes a quarter of the latency: in the mean it is too long by no
 //!   more than an eighth, with halves by a quarter.
 //!
@@ -92,7 +93,8 @@ impl Batch {
         self.trial.completed(count, now);
         // If more came than were waited for, the thread did not get the processor, and no timer would have helped.
         let is_late = wanted > 1 && count <= wanted as usize && elapsed > Self::EXCESS_MAX.0;
-        self.calm = if is_late { 0 } else { self.calm.saturating_add(1) };
+        let timer_was_in_vain = self.patience() == Self::EXCESS_MAX && count == wanted as usize;
+        self.calm = if is_late && !timer_was_in_vain { 0 } else { self.calm.saturating_add(1) };
         is_late
     }
 
@@ -186,6 +188,20 @@ mod tests {
         }
         assert_eq!(batch.patience(), STALL_MAX);
         assert!(!batch.completed(1, 1, batch.last + Nanos::millis(1)), "nobody waited for another");
+    }
+
+    #[test]
+    fn a_timer_that_does_not_help_is_left_out_again_and_what_came_late_still_counts() {
+        let after = |count| {
+            let mut batch = settled(Nanos::micros(2));
+            assert!(batch.completed(8, 8, batch.last + Nanos::millis(1)));
+            for _ in 0..CALM {
+                assert!(batch.completed(count, 8, batch.last + Nanos::micros(90)), "late all the same");
+            }
+            batch.patience()
+        };
+        assert_eq!(after(8), STALL_MAX, "whole and late: the thread did not run");
+        assert_eq!(after(7), Batch::EXCESS_MAX, "the timer ended the wait");
     }
 
     #[test]

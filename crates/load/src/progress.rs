@@ -130,6 +130,9 @@ impl Board {
     /// Shows that an operation took so long. Only the worker writes, so no addition can be lost.
     #[inline]
     pub(crate) fn took(&self, latency: Nanos) {
+        if self.latency.is_empty() {
+            return;
+        }
         if let Some(cell) = self.latency.get(step_of(latency)) {
             cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }

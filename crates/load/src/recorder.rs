@@ -19,18 +19,48 @@ pub(crate) struct Recorder {
     stream_ended: bool,
     /// When the first write since the last flush was handed to the device.
     group_start: Option<Nanos>,
-    /// Latencies that are counted but not yet in a histogram.
+    /// Operations that are counted but not yet entered.
     run: Run,
     totals: [(u64, u64); Kind::COUNT],
 }
 
-/// Requests of one kind with the same latency, one after the other. What is submitted together and seen together has
-/// one latency by two readings of the clock, and a histogram is large: its bins are seldom in the processor's cache.
+/// Operations that cannot be told apart, one after the other: what is submitted together and seen together has the same
+/// times by two readings of the clock. They are entered at once, since the places of the figures are many and seldom in
+/// the processor's cache; at the end of each batch at the latest.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     kind: Kind,
-    latency: Nanos,
+    intended_at: Nanos,
+    submitted_at: Nanos,
+    completed_at: Nanos,
+    bytes: Bytes,
+    /// Whether they were meant to start in the window.
+    counts: bool,
     count: u64,
+}
+
+impl Run {
+    const EMPTY: Self = Self {
+        kind: Kind::Read,
+        intended_at: Nanos::ZERO,
+        submitted_at: Nanos::ZERO,
+        completed_at: Nanos::ZERO,
+        bytes: Bytes(0),
+        counts: false,
+        count: 0,
+    };
+
+    /// Whether this is one more of them.
+    #[inline]
+    fn takes(&self, request: &InFlight, answer: &Answer) -> bool {
+        self.count > 0
+            && answer.submitted_at == self.submitted_at
+            && answer.completed_at == self.completed_at
+            && request.intended_at == self.intended_at
+            && answer.bytes == self.bytes
+            && request.kind == self.kind
+            && answer.outcome.is_done()
+    }
 }
 
 /// What came back for a request.
@@ -52,7 +82,7 @@ impl Recorder {
             end: Nanos::ZERO,
             stream_ended: false,
             group_start: None,
-            run: Run { kind: Kind::Read, latency: Nanos::ZERO, count: 0 },
+            run: Run::EMPTY,
             totals: [(0, 0); Kind::COUNT],
         }
     }
@@ -117,46 +147,65 @@ impl Recorder {
 
     /// A request completed, well or not.
     #[inline]
-    pub(crate) fn completed(&mut self, request: &InFlight, answer: Answer) {
-        let failure = Failure::of(answer.outcome);
-        if failure.is_none() {
-            let total = &mut self.totals[request.kind as usize];
-            total.0 += 1;
-            total.1 += answer.bytes.0;
+    pub(crate) fn completed(&mut self, request: &InFlight, answer: &Answer) {
+        if self.run.takes(request, answer) {
+            self.run.count += 1;
+        } else {
+            self.completed_unlike(request, answer);
         }
-        let group_start = self.group(request.kind, &answer, failure.is_some());
-        // A flush counts with the writes that it makes durable.
-        if !self.counts(group_start.unwrap_or(request.intended_at)) {
-            return;
-        }
-        self.end = self.end.max(answer.completed_at);
-        let direction = self.outcome.direction_mut(request.kind);
-        if let Some(failure) = failure {
-            direction.count_failures(failure, 1);
-            return;
-        }
-        let latency = answer.completed_at.since(answer.submitted_at);
-        if let Some(histogram) = &mut direction.latency_from_intended_start {
-            histogram.record(answer.completed_at.since(request.intended_at));
-        }
-        direction.bytes += answer.bytes;
-        direction.series.record(SeriesEvent { at: answer.completed_at, bytes: answer.bytes.0, latency });
-        if let Some(first) = group_start {
-            self.outcome.durable.record(answer.completed_at.since(first));
-        }
-        if (request.kind, latency) != (self.run.kind, self.run.latency) {
-            self.settle();
-            self.run = Run { kind: request.kind, latency, count: 0 };
-        }
-        self.run.count += 1;
     }
 
-    /// Puts what is counted into its histogram.
+    /// One that is not like those before it.
+    fn completed_unlike(&mut self, request: &InFlight, answer: &Answer) {
+        self.settle();
+        let failure = Failure::of(answer.outcome);
+        let group_start = self.group(request.kind, answer, failure.is_some());
+        // A flush counts with the writes that it makes durable.
+        let counts = self.counts(group_start.unwrap_or(request.intended_at));
+        if let Some(failure) = failure {
+            if counts {
+                self.end = self.end.max(answer.completed_at);
+                self.outcome.direction_mut(request.kind).count_failures(failure, 1);
+            }
+            return;
+        }
+        if let (Some(first), true) = (group_start, counts) {
+            self.outcome.durable.record(answer.completed_at.since(first));
+        }
+        self.run = Run {
+            kind: request.kind,
+            intended_at: request.intended_at,
+            submitted_at: answer.submitted_at,
+            completed_at: answer.completed_at,
+            bytes: answer.bytes,
+            counts,
+            count: 1,
+        };
+    }
+
+    /// Enters what is counted. Due after each batch, so that totals are true and the window may begin.
     #[inline]
-    fn settle(&mut self) {
-        let Run { kind, latency, count } = self.run;
-        self.outcome.direction_mut(kind).latency.record_n(latency, count);
+    pub(crate) fn settle(&mut self) {
+        let Run { kind, intended_at, submitted_at, completed_at, bytes, counts, count } = self.run;
+        if count == 0 {
+            return;
+        }
         self.run.count = 0;
+        let total = &mut self.totals[kind as usize];
+        total.0 += count;
+        total.1 += bytes.0 * count;
+        if !counts {
+            return;
+        }
+        self.end = self.end.max(completed_at);
+        let direction = self.outcome.direction_mut(kind);
+        let latency = completed_at.since(submitted_at);
+        if let Some(histogram) = &mut direction.latency_from_intended_start {
+            histogram.record_n(completed_at.since(intended_at), count);
+        }
+        direction.bytes += bytes * count;
+        direction.series.record_n(SeriesEvent { at: completed_at, bytes: bytes.0, latency }, count);
+        direction.latency.record_n(latency, count);
     }
 
     /// Keeps the group of writes up to date; of a flush that succeeded, when its group began.

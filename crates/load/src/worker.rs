@@ -432,6 +432,7 @@ impl Worker {
                 fault.get_or_insert(error);
             }
         }
+        running.recorder.settle();
         completions.clear();
         self.completions = completions;
         fault.map_or(Ok(true), Err)
@@ -452,7 +453,7 @@ impl Worker {
         }
         running.recorder.completed(
             &request,
-            Answer {
+            &Answer {
                 outcome: completion.outcome,
                 submitted_at: completion.submitted_at,
                 completed_at: completion.completed_at,

@@ -50,13 +50,19 @@ impl Series {
     /// Counts an operation. One that completed before the start counts in the first bucket.
     #[inline]
     pub fn record(&mut self, event: SeriesEvent) {
+        self.record_n(event, 1);
+    }
+
+    /// Counts the same operation `count` times.
+    #[inline]
+    pub fn record_n(&mut self, event: SeriesEvent, count: u64) {
         if event.at < self.current_start || event.at.0 - self.current_start.0 >= self.width.0 {
             self.turn_to(event.at);
         }
         let point = &mut self.points[self.current];
-        point.operations += 1;
-        point.bytes += event.bytes;
-        point.latency_sum += event.latency;
+        point.operations += count;
+        point.bytes += event.bytes * count;
+        point.latency_sum += event.latency * count;
         point.latency_max = point.latency_max.max(event.latency);
     }
 

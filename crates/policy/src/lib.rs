@@ -31,6 +31,7 @@ mod moment;
 pub mod observe;
 pub mod persist;
 pub mod plan;
+pub mod raid;
 pub mod rollback;
 pub mod select;
 pub mod state;

@@ -3,8 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+use std::sync::atomic::AtomicBool;
+
 use jiff::Timestamp;
+use plumb_policy::apply::{Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
+use plumb_policy::error::ErrorKind;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, load, make, save};
 use plumb_policy::select::Selection;
@@ -72,6 +76,62 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
 }
 
 #[test]
+fn what_is_no_disk_or_one_path_of_several_is_refused_with_what_to_do() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
+    gateway.pseudo("loop0");
+    gateway.pseudo("zram0");
+    gateway.mount_elsewhere("/mnt/nfs", "nfs4", "server:/export");
+    gateway.device_mapper("dm-0", "mpath-3600", &["sda", "sdb"]);
+    gateway.partition("sda", "sda1", "data");
+    let names = ["loop0", "zram0", "/mnt/nfs", "/mnt/nfs/a-file", "/dev/sda1", "sda", "sdb", "dm-0"];
+    for asked in [Asked::Off, Asked::On, Asked::Protected] {
+        let plan = plan(&gateway, asked, &names, &Claims::default());
+        assert!(plan.changes.is_empty(), "{plan:#?}");
+        for (name, reason, remedy) in [
+            ("loop0", "is a file", "name the disk"),
+            ("zram0", "is memory", "nothing can be changed"),
+            ("/mnt/nfs", "a path on nfs4", "on the machine that has them"),
+            ("/mnt/nfs/a-file", "a path on nfs4", "on the machine that has them"),
+            ("sda1", "a part of sda", "name the disk: sda"),
+            ("dm-0", "no write cache of its own", "sda, sdb"),
+        ] {
+            assert_refused(&plan, name, reason);
+            let refused = plan.refused.iter().find(|refused| refused.name == name).unwrap();
+            assert!(refused.remedy.contains(remedy), "{name}: {}", refused.remedy);
+        }
+        if asked == Asked::Off {
+            for (name, other) in [("sda", "sdb"), ("sdb", "sda")] {
+                assert_refused(&plan, name, &format!("the other paths are {other}"));
+                let refused = plan.refused.iter().find(|refused| refused.name == name).unwrap();
+                assert!(
+                    refused.remedy.contains(&format!("/sys/block/{other}/device/rescan")),
+                    "{}",
+                    refused.remedy
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_of_another_machine_is_refused() {
+    let here = MockGateway::new([MockDisk::new(MockKind::Sas)]);
+    let there = MockGateway::new([MockDisk::new(MockKind::Sas)]);
+    there.put_text("/proc/sys/kernel/random/boot_id", "5a9d\n");
+    let plan = plan(&there, Asked::Off, &[], &Claims::default());
+    let root = tempfile::tempdir().unwrap();
+    let (claims, stop) = (Claims::default(), AtomicBool::new(false));
+    let session = Session { gateway: &here, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let error = apply_in(&session, &plan, root.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(
+        error.to_string().contains("of another machine") && error.to_string().contains("make a plan anew"),
+        "{error}"
+    );
+    assert_eq!(here.changes(), 0);
+}
+
+#[test]
 fn enabling_is_refused_where_flushes_would_be_dropped_above() {
     let gateway = MockGateway::new([
         MockDisk::new(MockKind::Sas).off(),
@@ -133,7 +193,7 @@ fn disks_are_chosen_by_expression_and_left_alone_where_nothing_is_to_do() {
         |plan: &Plan| -> Vec<String> { plan.changes.iter().map(|change| change.name.clone()).collect() };
     assert_eq!(names(&plan), ["sdc", "sdd"]);
     assert_eq!((plan.unchanged[0].name.as_str(), plan.unchanged[0].state), ("sdb", Found::Off));
-    let healed = ask(Asked::Heal, "transport != none");
+    let healed = ask(Asked::Heal, "transport != loop");
     assert_eq!(names(&healed), ["sdd"]);
     assert_eq!(healed.unchanged.len(), 4, "{healed:#?}");
 }

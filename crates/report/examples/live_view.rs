@@ -27,6 +27,7 @@ fn sample(elapsed: f64) -> LiveSample {
             bytes: operations as u64 * 65_536,
             flushes: Some(operations as u64 / 10),
         }),
+        shares_devices: false,
     };
     let cached =
         1254.0 * elapsed.min(30.0) + 220.0 * (elapsed - 30.0).max(0.0) + 300.0 * (elapsed / 2.0).sin();

@@ -1,5 +1,6 @@
-//! What a simulated command costs: `cargo run --release -p plumb-sim --example rates [MODEL | PERCENT]...`, where a
-//! number stands for the share of writes to look at alone.
+//! What a simulated command costs: `cargo run --release -p plumb-sim --example rates [MODEL | PERCENT | PAYLOAD |
+//! SPAN]...`, where a number stands for the share of writes to look at alone, `pattern` and `bytes` for the payload, and
+//! `64M` and `4096M` for the span.
 //!
 //! Every command goes the whole way: submitted to a queue, through drive, timing and contents, and polled. The loop is
 //! that of a load worker without the worker: 32 in flight, polls without waiting, the world moved when nothing is
@@ -39,9 +40,38 @@ struct Case {
     has_bytes: bool,
 }
 
+impl Case {
+    /// Whether no filter of any kind speaks against it.
+    fn is_wanted(&self, filters: &[String]) -> bool {
+        let words = [
+            self.writes.to_string(),
+            (if self.has_bytes { "bytes" } else { "pattern" }).to_owned(),
+            format!("{}M", self.span.0 >> 20),
+        ];
+        words.iter().all(|word| {
+            let mut alike = filters.iter().filter(|filter| kind(filter) == kind(word)).peekable();
+            alike.peek().is_none() || alike.any(|filter| filter == word)
+        })
+    }
+}
+
+/// What a word filters: the share of writes, the span, the payload, or nothing, as it is a model.
+fn kind(word: &str) -> Option<u8> {
+    let is_number = |word: &str| word.parse::<u64>().is_ok();
+    match word {
+        "bytes" | "pattern" => Some(2),
+        _ if is_number(word) => Some(0),
+        _ => word.strip_suffix('M').filter(|number| is_number(number)).map(|_| 1),
+    }
+}
+
+fn is_filter(word: &str) -> bool {
+    kind(word).is_some()
+}
+
 fn main() -> Outcome<()> {
-    let (shares, named): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|word| word.parse::<u64>().is_ok());
+    let (filters, named): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| is_filter(word));
     let names = if named.is_empty() { MODELS.map(String::from).to_vec() } else { named };
     println!(
         "{:18} {:>7} {:>7} {:>8} {:>10} {:>12}",
@@ -51,10 +81,10 @@ fn main() -> Outcome<()> {
         let model = Model::named(&name)?;
         for span in SPANS {
             for (writes, has_bytes) in [(0, false), (100, false), (50, false), (0, true), (100, true)] {
-                if !shares.is_empty() && !shares.contains(&writes.to_string()) {
+                let case = Case { span, writes, has_bytes };
+                if !case.is_wanted(&filters) {
                     continue;
                 }
-                let case = Case { span, writes, has_bytes };
                 let cost = nanoseconds(&model, case)?;
                 let payload = if has_bytes { "4 KiB" } else { "pattern" };
                 let (span, rate) = (span.0 >> 20, 1e9 / cost);

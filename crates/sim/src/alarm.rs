@@ -25,6 +25,8 @@ pub(crate) struct Alarm {
     timer: OwnedFd,
     /// Whether somebody waits on the descriptor rather than in [`sleep`](Self::sleep).
     is_watched: AtomicBool,
+    /// Whether its owner is awake and about to look.
+    is_attended: AtomicBool,
     /// What it is set to, by the clock of the drive.
     due: AtomicU64,
 }
@@ -35,7 +37,12 @@ impl Alarm {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|errno| Error::io(&errno.into(), "make a timer for", "a simulated drive"))?;
-        Ok(Self { timer, is_watched: AtomicBool::new(false), due: AtomicU64::new(NEVER) })
+        Ok(Self {
+            timer,
+            is_watched: AtomicBool::new(false),
+            is_attended: AtomicBool::new(false),
+            due: AtomicU64::new(NEVER),
+        })
     }
 
     /// The descriptor, which is readable when the alarm has gone off.
@@ -45,6 +52,17 @@ impl Alarm {
             self.ring();
         }
         self.timer.as_fd()
+    }
+
+    /// Its owner is awake, and looks at the drive before it sleeps: nobody need ring. Said, and asked, while the drive is
+    /// locked.
+    pub(crate) fn attend(&self, is_attended: bool) {
+        self.is_attended.store(is_attended, Ordering::Relaxed);
+    }
+
+    /// Whether ringing would tell its owner nothing.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.is_attended.load(Ordering::Relaxed)
     }
 
     /// As [`set`](Self::set); costs nothing while nobody watches the descriptor.

@@ -38,7 +38,9 @@ impl Shared {
     /// Wakes the queues, but `own`, for which something is ready.
     fn ring(&self, own: Option<PortNumber>) {
         for port in self.drive.ports_ready().filter(|port| Some(*port) != own) {
-            if let Some(Some(alarm)) = self.alarms.get(port.0 as usize) {
+            if let Some(Some(alarm)) = self.alarms.get(port.0 as usize)
+                && !alarm.is_attended()
+            {
                 alarm.ring();
             }
         }
@@ -101,6 +103,29 @@ impl Handle {
             clock.advance_to(reached);
         }
         reached.is_some()
+    }
+
+    /// Lets everything happen that is due, and what is due so soon that a sleep would take longer, if the owner of an
+    /// alarm awaits that; and the time that it is then. The drive is not locked meanwhile, so that others get on.
+    fn settle(&self, awaits: Option<&Alarm>) -> (MutexGuard<'_, Shared>, Nanos) {
+        let mut shared = self.lock();
+        let mut now = self.clock.now();
+        shared.drive.advance(now);
+        let Some(alarm) = awaits else { return (shared, now) };
+        let end = now.saturating_add(NEAR);
+        while let Some(next) = shared.drive.next_event().filter(|next| *next <= end) {
+            alarm.attend(true);
+            drop(shared);
+            while self.clock.now() < next {
+                std::hint::spin_loop();
+            }
+            shared = self.lock();
+            alarm.attend(false);
+            // Read again: another queue may have let the drive advance further meanwhile.
+            now = self.clock.now();
+            shared.drive.advance(now);
+        }
+        (shared, now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -219,27 +244,11 @@ impl SimQueue {
         !is_ready
     }
 
-    /// The time; in real time after what happens so soon that a sleep would take longer.
-    fn now_or_near(&self, drive: &Drive) -> Nanos {
-        let clock = &self.handle.clock;
-        let mut now = clock.now();
-        if let (Some(_), Some(next)) = (&self.alarm, drive.next_event())
-            && next.since(now) <= NEAR
-        {
-            while now < next {
-                std::hint::spin_loop();
-                now = clock.now();
-            }
-        }
-        now
-    }
-
     /// Takes what is ready; how much that was, and the time.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> (usize, Nanos) {
         let first = completions.len();
-        let mut shared = self.handle.lock();
-        let now = self.now_or_near(&shared.drive);
-        shared.drive.advance(now);
+        let awaits = self.alarm.as_deref().filter(|_| self.in_flight > 0);
+        let (mut shared, now) = self.handle.settle(awaits);
         let count = shared.drive.take_ready(self.port, completions);
         self.in_flight -= count;
         if let Some(alarm) = &self.alarm {
@@ -274,5 +283,59 @@ impl StorageCounters for SimCounters {
             counters.flushes.get_or_insert(0);
             StorageSnapshot { at: now, devices: vec![counters] }
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Bytes, Lba, Op, Payload, Pool, PoolShape, RealClock, Tag};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+    use crate::drive::DriveOptions;
+    use crate::model::Model;
+
+    /// Long after everything that is asked here is done.
+    const NEVER_RUNG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+
+    /// Reads one block after the other, and waits for each as a server does, for the descriptor; how many were read.
+    fn read_in_turn(mut queue: Box<dyn Queue>, count: u64) -> usize {
+        let mut completions = Vec::new();
+        for block in 0..count {
+            let range = LbaRange::new(Lba(block), 1);
+            let request =
+                Request { tag: Tag(block), op: Op::Read, range, payload: Payload::None, deadline: None };
+            queue.submit(request).unwrap();
+            while queue.poll(Wait::NONE, &mut completions).unwrap() == 0 {
+                let fd = PollFd::from_borrowed_fd(queue.wake_fd().unwrap(), PollFlags::IN);
+                assert_eq!(poll(&mut [fd], Some(&NEVER_RUNG)), Ok(1), "nobody rang for block {block}");
+            }
+        }
+        completions.iter().filter(|completion| completion.outcome.is_done()).count()
+    }
+
+    #[test]
+    fn queues_beside_each_other_are_all_rung_for() {
+        let shape = PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) };
+        // One answers while it is waited for without a sleep, the other long after.
+        for (model, count) in [("null", 2000), ("plp-nvme-ssd", 200)] {
+            let drive = Drive::new(&Model::named(model).unwrap(), DriveOptions::default()).unwrap();
+            let device = Handle::in_real_time(drive, Arc::new(RealClock::start())).device();
+            let open = || {
+                let pool = Pool::new(shape).unwrap();
+                device.open_queue(QueueOptions { depth: 1, pool }).unwrap()
+            };
+            std::thread::scope(|scope| {
+                let readers: Vec<_> = (0..4)
+                    .map(|_| {
+                        let queue = open();
+                        scope.spawn(move || read_in_turn(queue, count))
+                    })
+                    .collect();
+                for reader in readers {
+                    assert_eq!(reader.join().unwrap(), count as usize, "{model}");
+                }
+            });
+        }
     }
 }

@@ -160,6 +160,19 @@ fn every_honest_model_keeps_the_contract_in_virtual_time() {
 }
 
 #[test]
+fn a_drive_that_knows_of_its_dead_battery_keeps_the_contract() {
+    for name in ["plp-nvme-ssd", "enterprise-sata-ssd", "nearline-4tb"] {
+        let mut model = Model::named(name).unwrap();
+        let behaviour = &mut model.behaviour;
+        (behaviour.protected, behaviour.battery_dead, behaviour.battery_noticed) = (true, true, true);
+        for seed in 0..SEEDS {
+            let mut rig = Simulated::new(model.clone(), None, seed);
+            conformance::run(&mut rig, seed).assert_conforms();
+        }
+    }
+}
+
+#[test]
 fn fast_models_keep_the_contract_in_real_time() {
     for name in ["memory", "plp-nvme-ssd"] {
         let model = Model::named(name).unwrap();

@@ -32,8 +32,12 @@ fn the_figures_of_each_class_are_near_what_is_published() {
         // The real one is of 22 GiB, and takes as many times as long.
         parameters.slc.iter_mut().for_each(|slc| slc.size = Size(Bytes::gib(1)));
         let behaviour = Model::named(name).unwrap().behaviour;
-        let buffer =
-            WriteBuffer { protected: behaviour.protected, dead: false, wce: behaviour.wce == Wce::On };
+        let buffer = WriteBuffer {
+            protected: behaviour.protected,
+            dead: false,
+            through: false,
+            wce: behaviour.wce == Wce::On,
+        };
         let size = Bytes::mib(mib);
         let made = || Box::new(FlashTiming::new(&parameters, size, buffer, 1)) as Box<dyn Timing>;
         let table = FlashProbe { size, made: &made }.table(name);
@@ -65,7 +69,7 @@ fn writes_fall_off_a_cliff_behind_the_slc_buffer() {
     let slc = parameters.slc.as_mut().unwrap();
     slc.size = Size(Bytes::gib(3));
     let size = Bytes::gib(6);
-    let buffer = WriteBuffer { protected: false, dead: false, wce: true };
+    let buffer = WriteBuffer { protected: false, dead: false, through: false, wce: true };
     let made = || Box::new(FlashTiming::new(&parameters, size, buffer, 1)) as Box<dyn Timing>;
     let cliff = FlashProbe { size, made: &made }.cliff(Bytes::mib(512));
     println!("{cliff:.0?}");
@@ -81,7 +85,7 @@ fn random_writes_reach_a_steady_state_below_fresh_and_spare_flash_helps() {
         parameters.overprovisioning = overprovisioning;
         parameters.state = FillState::Fresh;
         let size = Bytes::mib(256);
-        let buffer = WriteBuffer { protected: true, dead: false, wce: false };
+        let buffer = WriteBuffer { protected: true, dead: false, through: false, wce: false };
         let made = || Box::new(FlashTiming::new(&parameters, size, buffer, 1)) as Box<dyn Timing>;
         FlashProbe { size, made: &made }.aging(20, 0.4)
     };
@@ -113,7 +117,7 @@ fn a_stick_writes_small_pieces_at_a_crawl() {
 fn a_drive_on_which_nothing_was_written_answers_reads_from_nothing() {
     let parameters = flash::Parameters { state: FillState::Fresh, ..parameters("consumer-nvme-ssd") };
     let size = Bytes::gib(1);
-    let buffer = WriteBuffer { protected: false, dead: false, wce: true };
+    let buffer = WriteBuffer { protected: false, dead: false, through: false, wce: true };
     let made = || Box::new(FlashTiming::new(&parameters, size, buffer, 1)) as Box<dyn Timing>;
     let cold = FlashProbe { size, made: &made }.measure(FlashFigure::Reads(1));
     let warm = measure("consumer-nvme-ssd", size, FlashFigure::Reads(1));

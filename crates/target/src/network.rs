@@ -9,8 +9,8 @@ use std::sync::Arc;
 use plumb_block::{
     Bytes, Clock, Device, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Wait,
 };
-use plumb_export::nbd::client::{NbdDevice, Options};
-use plumb_export::nbd::uri::Uri;
+use plumb_export::nbd::client::{ConnectError, NbdDevice, Options};
+use plumb_export::nbd::uri::{Uri, UriError};
 
 use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, Found};
@@ -56,13 +56,38 @@ pub(crate) fn open_all(
 fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
     let shown = name.to_string();
     let remedy = "name it as in nbd+unix:///?socket=/path or nbd://host/name";
-    let uri: Uri = shown.parse().map_err(|error| Error::usage(&shown, format!("{error}"), remedy))?;
-    let options = Options { clock: Arc::clone(clock), ..Options::default() };
-    let device = NbdDevice::connect(&uri, options).map_err(|error| {
-        let remedy = "see that the server runs and exports that name";
-        Error::unreachable(&shown, plumb_block::in_one_line(&error), remedy)
+    let uri: Uri = shown.parse().map_err(|error: UriError| {
+        Error::usage(&shown, format!("it is no NBD URI: {}", error.because), remedy)
     })?;
+    let options = Options { clock: Arc::clone(clock), ..Options::default() };
+    let device = NbdDevice::connect(&uri, options).map_err(|error| not_reached(&shown, &error))?;
     Ok(Arc::new(device))
+}
+
+/// What to look at when the two sides do not trust each other.
+const TLS_REMEDY: &str = "see that tls-certificates=DIR has the authority of the server (ca-cert.pem) and, if it verifies \
+                          clients, client-cert.pem and client-key.pem from an authority that it knows";
+
+/// The failure without the URI, which stands before it already.
+fn not_reached(shown: &str, error: &ConnectError) -> Error {
+    let (found, remedy) = match error {
+        // An alert of the server, or bytes that are no TLS: nothing that the system knows by a number.
+        ConnectError::Io { source, .. } if shown.starts_with("nbds") && source.raw_os_error().is_none() => {
+            (format!("TLS: {source}"), TLS_REMEDY)
+        }
+        ConnectError::Io { operation, source, .. } => {
+            (format!("cannot {operation} it: {source}"), "see that the server runs, and there")
+        }
+        ConnectError::Silent { seconds, .. } => {
+            (format!("it did not answer within {seconds} s"), "see that it is an NBD server")
+        }
+        ConnectError::Protocol { source, .. } => {
+            (format!("it does not speak NBD as expected: {source}"), "see that it is an NBD server")
+        }
+        ConnectError::Refused { because, .. } => (because.clone(), ""),
+        ConnectError::Tls { because, .. } => (format!("TLS: {because}"), TLS_REMEDY),
+    };
+    Error::unreachable(shown, found, remedy)
 }
 
 fn describe(want: &Wanted, device: Arc<dyn Device>, permission: &Permission) -> Result<Opened> {

@@ -10,6 +10,7 @@
 //!
 //! Steps 1 to 3 write nothing. If 4 or 5 fail, what 4 has made is undone.
 
+use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -215,28 +216,14 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     fn all(&mut self, plans: &[Plan]) -> Result<()> {
+        let mut sizes = sizes_wanted(plans);
         for plan in plans {
-            let making = self.make(plan, size_wanted(plans, &plan.located.path))?;
+            // Whoever comes first makes it.
+            let making = make(plan, sizes.remove(plan.located.path.as_path()))?;
             let opened = self.one(plan, making)?;
             self.opened.push(opened);
         }
         Ok(())
-    }
-
-    /// Makes the file of `plan`, unless an earlier one has.
-    fn make(&self, plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
-        let Located { path, shown, .. } = &plan.located;
-        let Some(size) = size.filter(|_| !self.opened.iter().any(|opened| opened.path() == Some(path)))
-        else {
-            return Ok(None);
-        };
-        match (&plan.sight.found, plan.key()) {
-            (Found::File(file), Some(key)) if size > file.size => {
-                Making::extend(path, shown, key, file.size, size).map(Some)
-            }
-            (Found::Missing(_), _) => Making::create(path, shown, size).map(Some),
-            _ => Ok(None),
-        }
     }
 
     /// Opens the target of `plan`; if that fails, what was made for it is undone.
@@ -257,9 +244,9 @@ impl Opening<'_> {
     fn device_of(&self, plan: &Plan, making: Option<&Making>) -> Result<Opened> {
         let Located { path, shown, .. } = &plan.located;
         let nodes = || self.opened.iter().filter_map(|opened| Some((opened, opened.node.as_ref()?)));
-        let same_path = nodes().find(|(_, node)| node.path == *path).map(|(_, node)| node.key);
+        let same_path = || nodes().find(|(_, node)| node.path == *path).map(|(_, node)| node.key);
         let made = making.map(Making::key).transpose()?;
-        let Some(key) = made.or(plan.key()).or(same_path) else {
+        let Some(key) = made.or(plan.key()).or_else(same_path) else {
             return Err(Error::usage(shown, "there is no such file any more", "find out what removed it"));
         };
         let is_block = matches!(plan.sight.found, Found::Block(_));
@@ -291,14 +278,29 @@ impl Opening<'_> {
     }
 }
 
-/// The size to which the file at `path` is to be made: the largest that is asked for.
-fn size_wanted(plans: &[Plan], path: &Path) -> Option<Bytes> {
-    let of_path = plans.iter().filter(|plan| plan.located.path == *path);
-    let sizes = of_path.filter_map(|plan| match plan.allowed {
-        Allowed::Make(size) | Allowed::Extend(size) => Some(size),
-        Allowed::Read | Allowed::Write { .. } => None,
-    });
-    sizes.max()
+/// Makes the file of `plan`, or makes it longer, if `size` is more than there is.
+fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
+    let Located { path, shown, .. } = &plan.located;
+    let Some(size) = size else { return Ok(None) };
+    match (&plan.sight.found, plan.key()) {
+        (Found::File(file), Some(key)) if size > file.size => {
+            Making::extend(path, shown, key, file.size, size).map(Some)
+        }
+        (Found::Missing(_), _) => Making::create(path, shown, size).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The sizes to which files are to be made: for each path the largest that is asked for.
+fn sizes_wanted(plans: &[Plan]) -> HashMap<&Path, Bytes> {
+    let mut sizes = HashMap::new();
+    for plan in plans {
+        if let Allowed::Make(size) | Allowed::Extend(size) = plan.allowed {
+            let largest = sizes.entry(plan.located.path.as_path()).or_insert(size);
+            *largest = size.max(*largest);
+        }
+    }
+    sizes
 }
 
 #[cfg(test)]

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use plumb_block::StorageCounters;
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
-use plumb_sim::model::Typed;
+use plumb_sim::model::{Typed, Wce};
 
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
 use crate::opened::{Opened, Route, TargetKind};
 use crate::time::Time;
+
+/// How a simulated drive is typed; for messages.
+const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";
 
 /// Whether `name` is that of a simulated drive.
 pub(crate) fn is_meant(name: &Name) -> bool {
@@ -44,17 +47,24 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], time: &Time) -> Result<Vec<(u
 
 fn make(name: &Name, time: &Time) -> Result<Handle> {
     let shown = name.to_string();
-    let wrong = |error: &dyn std::error::Error| {
-        Error::usage(&shown, plumb_block::in_one_line(error), "`plumb drive list` shows the models")
+    let wrong = |error: &dyn std::error::Error, remedy: &str| {
+        Error::usage(&shown, plumb_block::in_one_line(error), remedy)
     };
     let Name::Scheme { rest, .. } = name else {
         return Err(Error::usage(&shown, "it is no simulated drive", "type sim:MODEL"));
     };
-    let typed: Typed = rest.parse().map_err(|error| wrong(&error))?;
-    let model = typed.resolve().map_err(|error| wrong(&error))?;
+    let typed: Typed = rest.parse().map_err(|error| wrong(&error, TYPED_AS))?;
+    let model = typed.resolve().map_err(|error| wrong(&error, ""))?;
     let Typed { wce, seed, size, faults, .. } = typed;
+    if wce.is_some() && model.behaviour.wce == Wce::Absent {
+        return Err(Error::usage(
+            &shown,
+            "this model has no write cache that could be switched",
+            "leave out wce=",
+        ));
+    }
     let options = DriveOptions { size, wce, seed, faults, ..DriveOptions::default() };
-    let mut drive = Drive::new(&model, options).map_err(|error| wrong(&error))?;
+    let mut drive = Drive::new(&model, options).map_err(|error| wrong(&error, ""))?;
     drive.rename(shown.clone());
     Ok(match time {
         Time::Real(clock) => Handle::in_real_time(drive, Arc::clone(clock)),

@@ -50,6 +50,11 @@ impl Beneath {
         }
     }
 
+    /// The names of the devices whose counters are read; none if they are not known.
+    pub(crate) fn devices(&self) -> Vec<String> {
+        self.path.as_ref().map(WritePath::block_devices).unwrap_or_default()
+    }
+
     /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable.
     ///
     /// # Errors

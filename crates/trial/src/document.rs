@@ -26,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) has_one_leaf: bool,
     /// The depth that was found to keep a latency, if one was looked for.
     pub(crate) depth_found: Option<u32>,
+    /// Processor time of the threads that worked on it alone.
+    pub(crate) cpu: Option<CpuUse>,
 }
 
 /// The share of a target that was written before, where that matters: a simulated drive reads what was never written
@@ -43,7 +45,7 @@ pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, fa
     let outcome = result.of_target(index);
     let info = one.opened.device.info();
     let workload = one.within(&one.workload_of(job));
-    let mut sides = sides(&outcome, result.targets[index].storage.clone(), one_cpu(result, index));
+    let mut sides = sides(&outcome, result.targets[index].storage.clone(), facts.cpu);
     sides.depth = words::depth_on_each(job, facts.depth_found.unwrap_or(job.workload.depth));
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
@@ -107,14 +109,17 @@ pub(crate) fn sides(
     }
 }
 
-/// The processor time of the threads that worked on a target and on no other.
-fn one_cpu(result: &SpanResult, index: usize) -> Option<CpuUse> {
-    let threads: Vec<_> =
-        result.threads.iter().filter(|thread| thread.parts.iter().any(|part| part.target == index)).collect();
-    if threads.iter().any(|thread| thread.parts.len() > 1) {
-        return None;
+/// For each target the processor time of the threads that worked on it and on no other; `None` where a thread worked on
+/// others as well, or its time is not known.
+pub(crate) fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
+    let mut all = vec![Some(CpuUse::default()); result.targets.len()];
+    for thread in &result.threads {
+        for part in &thread.parts {
+            let cpu = thread.cpu.filter(|_| thread.parts.len() == 1);
+            all[part.target] = all[part.target].zip(cpu).map(|(sum, cpu)| sum.plus(cpu));
+        }
     }
-    threads.into_iter().map(|thread| thread.cpu).sum_of()
+    all
 }
 
 /// Adds processor times up; `None` if one is not known.

@@ -14,6 +14,7 @@ mod profile;
 mod record;
 mod replayed;
 mod rounds;
+mod sharing;
 mod span;
 mod spans;
 mod staff;
@@ -25,7 +26,7 @@ mod words;
 
 pub use error::{FailureKind, TrialError};
 pub use profile::{ProfileRun, run_profile};
-pub use rounds::SpanRun;
+pub use rounds::{Round, SpanRun};
 pub use span::{Ended, Ran};
 pub use trial::{Request, Trial, TrialEnded, run};
 pub use watcher::{Phase, TargetNow, Watcher};

@@ -122,6 +122,7 @@ impl Looking<'_> {
                         name: self.name.to_owned(),
                         application: progress.total.clone(),
                         storage,
+                        shares_devices: false,
                     }]
                 };
                 self.watcher.progress(progress, &now);

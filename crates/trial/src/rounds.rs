@@ -42,6 +42,8 @@ pub struct Round {
     pub window: Nanos,
     /// Reads, writes and trims per second.
     pub iops: f64,
+    /// What they moved per second.
+    pub bytes_per_second: f64,
     /// The depth, if that is what rounds differ by.
     pub depth: Option<u32>,
     /// The latency that was to be kept; `None` if there is no such target, or nothing completed.
@@ -56,8 +58,9 @@ impl SpanRun {
 
 impl Round {
     fn of(result: &SpanResult) -> Self {
-        let iops = result.total().application().iops;
-        Self { window: result.window, iops, depth: None, latency: None }
+        let application = result.total().application();
+        let (iops, bytes_per_second) = (application.iops, application.bytes_per_second);
+        Self { window: result.window, iops, bytes_per_second, depth: None, latency: None }
     }
 }
 

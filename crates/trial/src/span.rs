@@ -1,5 +1,6 @@
 //! One span: its teams run between two readings of the storage's counters.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +12,10 @@ use plumb_load::{
 use plumb_target::Time;
 use plumb_workload::{Span, Warmup};
 
-use crate::counters::Beneath;
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::staff::{Post, Staff, Variation, staff};
-use crate::targets::Targets;
+use crate::targets::{Targets, Use};
 use crate::verify::verify;
 use crate::watcher::{Phase, TargetNow, Watcher};
 
@@ -163,8 +163,20 @@ struct Sides<'a> {
 
 /// The counters at one moment.
 struct Reading {
-    storage: Vec<Result<StorageSnapshot, String>>,
+    storage: Storage,
     processors: Processors,
+}
+
+/// What was read of each that is beneath targets, by its place: once, however many targets are on it.
+type Storage = HashMap<usize, Result<StorageSnapshot, String>>;
+
+/// Reads the counters beneath the targets of a span.
+fn read_storage(targets: &Targets, span: usize) -> Storage {
+    let mut storage = Storage::new();
+    for (_, one) in targets.of_span(span) {
+        storage.entry(one.beneath).or_insert_with(|| targets.beneath(one).watch.read());
+    }
+    storage
 }
 
 impl<'a> Sides<'a> {
@@ -197,39 +209,30 @@ impl<'a> Sides<'a> {
         }
     }
 
-    fn beneath(&self) -> impl Iterator<Item = &Beneath> {
-        self.targets.of_span(self.number).map(|(_, one)| self.targets.beneath(one))
-    }
-
     fn read(&self) -> Reading {
-        Reading {
-            storage: self.beneath().map(|beneath| beneath.watch.read()).collect(),
-            processors: cpu::processors(),
-        }
+        Reading { storage: read_storage(self.targets, self.number), processors: cpu::processors() }
     }
 
     /// What is known without the teams, and whether the rate had settled.
     fn finish(self) -> (SpanResult, bool) {
-        let unread = || Err("nothing was measured".to_owned());
-        let (mut before, mut after) = (self.before, self.after);
-        let mut side = |index: usize, beneath: &Beneath| {
-            let take = |reading: &mut Option<Reading>| {
-                reading
-                    .as_mut()
-                    .map_or_else(unread, |reading| std::mem::replace(&mut reading.storage[index], unread()))
+        let (before, after) = (self.before, self.after);
+        let side = |one: &Use| {
+            let at = |reading: &Option<Reading>| {
+                let found = reading.as_ref().and_then(|reading| reading.storage.get(&one.beneath).cloned());
+                found.unwrap_or_else(|| Err("nothing was measured".to_owned()))
             };
-            let (before, after) = (take(&mut before), take(&mut after));
-            beneath.watch.between(before, after)
+            self.targets.beneath(one).watch.between(at(&before), at(&after))
         };
-        let uses = self.targets.of_span(self.number).enumerate();
-        let targets = uses
-            .map(|(index, (_, one))| TargetResult {
+        let targets = self
+            .targets
+            .of_span(self.number)
+            .map(|(_, one)| TargetResult {
                 job: one.job,
                 name: one.name.clone(),
                 opened: one.opened.shown.clone(),
                 size: one.opened.size,
                 engine: one.opened.route.name().to_owned(),
-                storage: side(index, self.targets.beneath(one)),
+                storage: side(one),
             })
             .collect();
         let processors = match (&before, &after) {
@@ -242,12 +245,13 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// What all workers on a use have done.
-fn totals_of(place: usize, posts: &[Post], progress: &Progress) -> Totals {
-    let mut totals = Totals::default();
+/// What all workers on each use have done.
+fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> {
+    let mut totals: HashMap<usize, Totals> = HashMap::new();
     for (post, workers) in posts.iter().zip(&progress.teams) {
-        let mine = post.uses.iter().zip(workers).filter(|(one, _)| **one == place);
-        mine.for_each(|(_, worker)| totals.add(worker));
+        for (one, worker) in post.uses.iter().zip(workers) {
+            totals.entry(*one).or_default().add(worker);
+        }
     }
     totals
 }
@@ -256,10 +260,13 @@ impl Observer for Sides<'_> {
     fn look(&mut self, progress: &Progress) {
         let (targets, number, posts) = (self.targets, self.number, self.posts);
         let now = || {
+            let mut totals = totals_by_use(posts, progress);
+            let storage = read_storage(targets, number);
             let uses = targets.of_span(number).map(|(place, one)| TargetNow {
                 name: one.name.clone(),
-                application: totals_of(place, posts, progress),
-                storage: targets.beneath(one).watch.read().ok(),
+                application: totals.remove(&place).unwrap_or_default(),
+                storage: storage.get(&one.beneath).and_then(|read| read.clone().ok()),
+                shares_devices: targets.shares_devices(one),
             });
             uses.collect()
         };

@@ -1,5 +1,6 @@
 //! The targets of a scenario: all judged and opened before anything is written, and those that were made filled.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,7 @@ use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Workl
 use crate::counters::Beneath;
 use crate::error::TrialError;
 use crate::opening;
+use crate::sharing;
 use crate::watcher::{Phase, Watcher};
 
 /// A target of a job, open.
@@ -49,6 +51,8 @@ impl Use {
 pub(crate) struct Targets {
     pub(crate) uses: Vec<Use>,
     pub(crate) beneath: Vec<Beneath>,
+    /// Spans and places in `beneath` whose counters are of several targets.
+    pub(crate) shared: HashSet<(usize, usize)>,
     /// What the user should be told.
     pub(crate) notes: Vec<String>,
     /// Whose clock all of them go by.
@@ -95,20 +99,23 @@ impl Targets {
             }
             return Err(error);
         }
-        let mut targets =
-            Self { uses: Vec::new(), beneath: Vec::new(), notes: Vec::new(), time: time.clone() };
-        let mut known: Vec<String> = Vec::new();
+        let mut targets = Self {
+            uses: Vec::new(),
+            beneath: Vec::new(),
+            shared: HashSet::new(),
+            notes: Vec::new(),
+            time: time.clone(),
+        };
+        let mut known = Known::default();
         let placed = opened.into_iter().zip(places).zip(recorded);
         for ((opened, (span, job, what, name)), recorded) in placed {
             targets.remember_notes(&opened, what);
-            let key = opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
-            let beneath = known.iter().position(|known| *known == key).unwrap_or_else(|| {
-                known.push(key);
-                targets.beneath.push(Beneath::of(&opened, &time.clock()));
-                known.len() - 1
-            });
+            let beneath = known.place_of(&opened, time, &mut targets.beneath);
             targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath, recorded });
         }
+        let (shared, said) = sharing::of(&targets);
+        targets.shared = shared;
+        targets.notes.extend(said);
         targets.calibrate(scenario)?;
         Ok(targets)
     }
@@ -126,6 +133,11 @@ impl Targets {
     /// What the user should be told, once each.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Whether other targets of its span are on devices of `one`, so that what these count is of all of them.
+    pub(crate) fn shares_devices(&self, one: &Use) -> bool {
+        self.shared.contains(&(one.span, one.beneath))
     }
 
     fn remember_notes(&mut self, opened: &Opened, job: &Job) {
@@ -148,9 +160,11 @@ impl Targets {
 
     /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes.
     fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
+        let mut done = HashSet::new();
         for one in &self.uses {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
-            if workload.writes() && one.opened.kind == TargetKind::RegularFile {
+            let is_file = one.opened.kind == TargetKind::RegularFile;
+            if is_file && workload.writes() && done.insert(one.beneath) {
                 let beneath = &mut self.beneath[one.beneath];
                 beneath
                     .calibrate(&*one.opened.device)
@@ -158,6 +172,33 @@ impl Targets {
             }
         }
         Ok(())
+    }
+}
+
+/// What is beneath the targets so far. Those on the same devices have it in common: their counters are read once.
+#[derive(Default)]
+struct Known {
+    by_name: HashMap<String, usize>,
+    by_devices: HashMap<Vec<String>, usize>,
+}
+
+impl Known {
+    /// The place of what is beneath `opened` in `all`, to which it is added if it is new.
+    fn place_of(&mut self, opened: &Opened, time: &Time, all: &mut Vec<Beneath>) -> usize {
+        let name = opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
+        if let Some(place) = self.by_name.get(&name) {
+            return *place;
+        }
+        let beneath = Beneath::of(opened, &time.clock());
+        let devices = beneath.devices();
+        let place = self.by_devices.get(&devices).copied().filter(|_| !devices.is_empty());
+        let place = place.unwrap_or_else(|| {
+            all.push(beneath);
+            self.by_devices.insert(devices, all.len() - 1);
+            all.len() - 1
+        });
+        self.by_name.insert(name, place);
+        place
     }
 }
 

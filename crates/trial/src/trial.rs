@@ -214,9 +214,16 @@ impl Before {
                 (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
             let leaves = match one.opened.kind {
                 TargetKind::Simulated => 1,
-                _ => targets.beneath(one).path.as_ref().map_or(0, |path| path.block_devices().len()),
+                _ => targets.beneath(one).devices().len(),
             };
-            Facts { written_share, dirty_after, steal, has_one_leaf: leaves == 1, depth_found: None }
+            Facts {
+                written_share,
+                dirty_after,
+                steal,
+                has_one_leaf: leaves == 1,
+                depth_found: None,
+                cpu: None,
+            }
         })
         .collect()
     }
@@ -247,12 +254,13 @@ fn describe(
         let asked = &request.scenario.spans[number];
         let result = &run.ran.result;
         let uses: Vec<&Use> = targets.of_span(number).map(|(_, one)| one).collect();
+        let cpu = document::cpu_by_target(result);
         let described: Vec<_> = uses
             .iter()
             .enumerate()
             .map(|(index, one)| {
-                let facts =
-                    Facts { depth_found: run.depth_found, ..facts.next().copied().unwrap_or_default() };
+                let facts = facts.next().copied().unwrap_or_default();
+                let facts = Facts { depth_found: run.depth_found, cpu: cpu[index], ..facts };
                 document::target(result, index, one, &asked.jobs[one.job], facts)
             })
             .collect();

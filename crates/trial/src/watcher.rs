@@ -34,6 +34,8 @@ pub struct TargetNow {
     pub application: Totals,
     /// The counters beneath it since the machine started; `None` where they are not known.
     pub storage: Option<StorageSnapshot>,
+    /// Whether these counters are of other targets of the span as well.
+    pub shares_devices: bool,
 }
 
 /// Watches.

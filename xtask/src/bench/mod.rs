@@ -3,8 +3,13 @@
 //! Nothing here passes or fails by time; it prints what it measured, with an interval, for a person to judge.
 
 mod agreement;
+mod attach;
+mod fio;
 mod load;
+mod nbd;
 mod paired;
+mod realtime;
+mod served;
 mod start;
 mod survey;
 
@@ -15,10 +20,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::lint;
 
+/// Every bench, in the order in which they run.
+const ALL: [&str; 7] = ["start", "survey", "agreement", "load", "nbd", "realtime", "attach"];
+
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// start, survey, agreement, load; all without a name
+    /// start, survey, agreement, load, nbd, realtime, attach; all without a name
     names: Vec<String>,
 
     /// Where to put test files: a directory on the storage that is meant
@@ -35,7 +43,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = lint::workspace_root()?;
     let plumb = release_binary(&root)?;
     let names = if arguments.names.is_empty() {
-        vec!["start", "survey", "agreement", "load"]
+        ALL.to_vec()
     } else {
         arguments.names.iter().map(String::as_str).collect()
     };
@@ -46,7 +54,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "survey" => survey::run(&root, &plumb)?,
             "agreement" => agreement::run(&plumb, &arguments.directory, arguments.pairs)?,
             "load" => load::run(&root, &plumb, &arguments.directory, arguments.pairs)?,
-            unknown => bail!("no bench is called `{unknown}`: expected start, survey, agreement or load"),
+            "nbd" => nbd::run(&plumb, arguments.pairs)?,
+            "realtime" => realtime::run(&plumb)?,
+            "attach" => attach::run(&plumb, arguments.pairs)?,
+            unknown => bail!("no bench is called `{unknown}`: expected one of {}", ALL.join(", ")),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,55 @@
 //! The statistics of pairs: machines drift, so two programs run in turn and only the ratios count.
 
+use anyhow::Result;
+
+/// Which of the two is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Ours,
+    Theirs,
+}
+
+impl Side {
+    /// Ours first.
+    pub(super) fn index(self) -> usize {
+        usize::from(self == Self::Theirs)
+    }
+}
+
+/// The rates of two programs that do the same in turn.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    ours: Vec<f64>,
+    theirs: Vec<f64>,
+}
+
+impl Pairs {
+    /// Measures one pair more. Who comes first changes from pair to pair, so that neither has the other's wake always.
+    pub(super) fn measure(&mut self, mut one: impl FnMut(Side) -> Result<f64>) -> Result<()> {
+        if self.ours.len().is_multiple_of(2) {
+            self.ours.push(one(Side::Ours)?);
+            self.theirs.push(one(Side::Theirs)?);
+        } else {
+            self.theirs.push(one(Side::Theirs)?);
+            self.ours.push(one(Side::Ours)?);
+        }
+        Ok(())
+    }
+
+    /// Prints a line: the medians, the median of the ratios with its interval, and whether `bar` is met.
+    pub(super) fn print(&self, name: &str, bar: impl Into<Option<f64>>) {
+        let ratios: Vec<f64> =
+            self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect();
+        let (ratio, (low, high)) = (median(&ratios), median_interval(&ratios));
+        let said = bar.into().map_or_else(String::new, |bar| {
+            let verdict = if ratio >= bar { "met" } else { "NOT MET" };
+            format!(" (bar {bar}): {verdict}")
+        });
+        let (ours, theirs) = (median(&self.ours), median(&self.theirs));
+        println!("{name:<26} {ours:>8.0} / {theirs:>8.0}  {ratio:.2} ({low:.2} to {high:.2}){said}");
+    }
+}
+
 /// The median of some values; not-a-number if there are none.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::channel::{Frame, read_frame};
+use super::disk::Disk;
 use super::interrupt::Interrupts;
 use super::lab::{Files, Lab};
 use super::oracle::Evidence;
-use super::qmp::Qmp;
+use super::qmp::{Qmp, Sample};
 use super::scenario::Scenario;
 use super::simulated::{self, SimulatedDrive};
 use super::{disk, initramfs, nvme_trace};
@@ -100,12 +101,13 @@ fn begun(scenario: &'static Scenario, kernel: &str) -> Run {
 fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>) -> Result<()> {
     let directory =
         tempfile::Builder::new().prefix("plumb-guest-").tempdir().context("making a directory")?;
-    let files = Files {
+    let mut files = Files {
         initramfs: directory.path().join("initramfs"),
         channel: directory.path().join("channel"),
         console: console.to_owned(),
         complaints: console.with_extension("qemu.log"),
         trace: console.with_extension("trace.log"),
+        resumed: None,
     };
     // Whatever breaks from here on, no log of an earlier boot is mistaken for this one's.
     for log in [&files.console, &files.trace] {
@@ -117,25 +119,46 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
         Some(plumb) => simulated::serve(plumb, &lab.disks(), directory.path())?,
         None => Vec::new(),
     };
+    loop {
+        match life(lab, &files, &drives, (&simulated, interrupts), runs)? {
+            Played::ToTheEnd => break,
+            Played::UntilPowerCycle { scenario, life } => {
+                files.resumed = Some((scenario, life));
+                files.channel = directory.path().join(format!("channel-{life}"));
+            }
+        }
+    }
+    drop(simulated);
+    directory.close().context("removing the boot's temporary files")
+}
+
+/// How far a guest came.
+enum Played {
+    ToTheEnd,
+    UntilPowerCycle { scenario: &'static str, life: u32 },
+}
+
+/// One QEMU from its start to its end.
+fn life(
+    lab: &Lab,
+    files: &Files,
+    drives: &[String],
+    (simulated, interrupts): (&[SimulatedDrive], &Interrupts),
+    runs: &mut Vec<Run>,
+) -> Result<Played> {
     // We listen before QEMU starts, so QEMU connects and nobody polls.
     let listener = UnixListener::bind(&files.channel).context("listening for the guest")?;
     let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
-    let child = lab.command(&files, &drives).stderr(complaints).spawn().context("starting QEMU")?;
+    let child = lab.command(files, drives).stderr(complaints).spawn().context("starting QEMU")?;
     let mut machine = Machine { child };
-    let played = play(
-        lab,
-        &mut machine,
-        Outside { listener, trace: &files.trace, simulated: &simulated, interrupts },
-        runs,
-    );
+    let outside = Outside { listener, trace: &files.trace, simulated, interrupts };
+    let played = play(lab, &mut machine, outside, runs);
     machine.stop()?;
-    drop(simulated);
-    if played.is_err() {
-        let said = std::fs::read_to_string(&files.complaints).unwrap_or_default();
-        let said = said.trim();
-        return if said.is_empty() { played } else { played.with_context(|| format!("QEMU said {said:?}")) };
+    let said = std::fs::read_to_string(&files.complaints).unwrap_or_default();
+    match said.trim() {
+        "" => played,
+        said => played.with_context(|| format!("QEMU said {said:?}")),
     }
-    directory.close().context("removing the boot's temporary files")
 }
 
 /// What a boot uses outside the guest.
@@ -147,7 +170,7 @@ struct Outside<'a> {
 }
 
 /// Follows the guest until it says goodbye.
-fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<()> {
+fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<Played> {
     let Outside { listener, trace, simulated, interrupts } = outside;
     let disks = lab.disks();
     let (commands, output) =
@@ -167,18 +190,33 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
     let mut answers = stream;
     while let Some(frame) = next_frame(&inbox)? {
         match frame {
-            Frame::Bye => return Ok(()),
+            Frame::Bye => return Ok(Played::ToTheEnd),
+            Frame::PowerCycle { life } => {
+                return Ok(Played::UntilPowerCycle { scenario: guest.pause()?, life });
+            }
             Frame::Sync { label } => {
-                let mut sample = qmp.sample().context("asking QEMU for its counters")?;
-                nvme_trace::complete(&mut sample, &disks, trace)?;
-                simulated::complete(&mut sample, simulated)?;
+                let sample = sample(&mut qmp, &disks, trace, simulated)?;
                 guest.current()?.evidence.samples.insert(label, sample);
                 answers.write_all(b"go\n").context("answering the guest")?;
+            }
+            Frame::Count { disk } => {
+                let sample = sample(&mut qmp, &disks, trace, simulated)?;
+                let counters =
+                    sample.get(&disk).with_context(|| format!("QEMU has no counters for {disk}"))?;
+                answers.write_all(counters.to_string().as_bytes()).context("answering the guest")?;
             }
             other => guest.hear(other)?,
         }
     }
     bail!("the guest went away before it had finished")
+}
+
+/// What every drive has received by now.
+fn sample(qmp: &mut Qmp, disks: &[Disk], trace: &Path, simulated: &[SimulatedDrive]) -> Result<Sample> {
+    let mut sample = qmp.sample().context("asking QEMU for its counters")?;
+    nvme_trace::complete(&mut sample, disks, trace)?;
+    simulated::complete(&mut sample, simulated)?;
+    Ok(sample)
 }
 
 /// Turns what the guest sends into events; ends with the guest.
@@ -245,16 +283,24 @@ impl Guest<'_> {
             Frame::Skip { reason } => self.current()?.end = End::Skipped(reason),
             Frame::Fail { reason } => self.current()?.end = End::Failed(reason),
             Frame::End { status } => self.end(status)?,
-            Frame::Sync { .. } | Frame::Bye => {}
+            Frame::Note { text } => self.current()?.evidence.notes.push(text),
+            Frame::Sync { .. } | Frame::Count { .. } | Frame::PowerCycle { .. } | Frame::Bye => {}
         }
         Ok(())
     }
 
-    /// The script's status decides, unless the script has said more.
-    fn end(&mut self, status: i32) -> Result<()> {
+    /// Adds up the time of the current scenario, and names it.
+    fn pause(&mut self) -> Result<&'static str> {
         let duration = self.began.elapsed();
         let run = self.current()?;
-        run.duration = duration;
+        run.duration += duration;
+        Ok(run.scenario.name)
+    }
+
+    /// The script's status decides, unless the script has said more.
+    fn end(&mut self, status: i32) -> Result<()> {
+        self.pause()?;
+        let run = self.current()?;
         if run.end == End::Failed(UNFINISHED.to_owned()) {
             run.end = match status {
                 0 => End::Completed,

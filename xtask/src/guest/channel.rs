@@ -6,6 +6,9 @@
 //! @@begin SCENARIO        what follows is about this scenario
 //! @@disk NAME NODE        the kernel calls the drive NAME by NODE
 //! @@sync LABEL            the guest waits until the host has answered "go": the host samples its counters here
+//! @@count DISK            the guest waits for the line "FLUSHES WRITES on|off": what that drive has received, its cache
+//! @@note TEXT             something was checked; TEXT begins with "ok", "FAIL" or "info"
+//! @@power-cycle LIFE      the host ends this QEMU and starts another with the same drives, which goes on with LIFE
 //! @@blob LABEL SIZE       SIZE bytes follow
 //! @@skip REASON           this scenario cannot run on this kernel
 //! @@fail REASON           this scenario broke
@@ -25,6 +28,9 @@ pub(crate) enum Frame {
     Begin { scenario: String },
     Disk { name: String, node: String },
     Sync { label: String },
+    Count { disk: String },
+    Note { text: String },
+    PowerCycle { life: u32 },
     Blob { label: String, content: Vec<u8> },
     Skip { reason: String },
     Fail { reason: String },
@@ -58,6 +64,9 @@ pub(crate) fn read_frame(from: &mut impl BufRead) -> Result<Option<Frame>> {
             Frame::Disk { name: name.to_owned(), node: node.to_owned() }
         }
         "sync" => Frame::Sync { label: rest.to_owned() },
+        "count" => Frame::Count { disk: rest.to_owned() },
+        "note" => Frame::Note { text: rest.to_owned() },
+        "power-cycle" => Frame::PowerCycle { life: rest.parse().with_context(bad)? },
         "blob" => {
             let (label, size) = rest.split_once(' ').with_context(bad)?;
             let content = read_blob(from, size.trim().parse().with_context(bad)?)?;
@@ -100,6 +109,18 @@ mod tests {
             Frame::Bye,
         ];
         assert_eq!(frames(stream).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_guest_that_checks_by_itself_asks_and_tells() {
+        let stream = b"@@count a\n@@note ok it is so\n@@power-cycle 2\n";
+        let expected = [
+            Frame::Count { disk: "a".to_owned() },
+            Frame::Note { text: "ok it is so".to_owned() },
+            Frame::PowerCycle { life: 2 },
+        ];
+        assert_eq!(frames(stream).unwrap(), expected);
+        assert!(frames(b"@@power-cycle soon\n").is_err());
     }
 
     #[test]

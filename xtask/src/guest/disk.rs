@@ -54,18 +54,26 @@ pub(crate) struct Disk {
     size_mib: u64,
     write_cache: bool,
     medium: Medium,
+    wwn: Option<u64>,
 }
 
 impl Disk {
     /// A drive of 512 MiB with its volatile write cache on.
     pub(crate) const fn new(bus: Bus, name: &'static str) -> Self {
-        Self { name, bus, size_mib: 512, write_cache: true, medium: Medium::File }
+        Self { name, bus, size_mib: 512, write_cache: true, medium: Medium::File, wwn: None }
     }
 
     /// The same drive, powered on with its write cache off.
     #[must_use]
     pub(crate) const fn cache_off(mut self) -> Self {
         self.write_cache = false;
+        self
+    }
+
+    /// The same drive with a World Wide Name beside its serial number: SCSI and SATA.
+    #[must_use]
+    pub(crate) const fn wwn(mut self, wwn: u64) -> Self {
+        self.wwn = Some(wwn);
         self
     }
 
@@ -143,7 +151,8 @@ impl Disk {
     /// The `-device`s of this disk, the `index`th on its bus.
     fn devices(&self, index: usize) -> Vec<String> {
         let (name, serial) = (self.name, self.serial());
-        let common = format!("drive={name},serial={serial},share-rw=on");
+        let wwn = self.wwn.map_or_else(String::new, |wwn| format!(",wwn={wwn:#x}"));
+        let common = format!("drive={name},serial={serial},share-rw=on{wwn}");
         let wce = if self.write_cache { "on" } else { "off" };
         let device = match self.bus {
             Bus::Ahci => format!("ide-hd,bus=ide.{index},{common},write-cache={wce}"),
@@ -151,7 +160,8 @@ impl Disk {
             Bus::Megasas => format!("scsi-hd,bus=raid.0,scsi-id={index},{common},write-cache={wce}"),
             Bus::Uas => format!("scsi-hd,bus=uas.0,scsi-id=0,lun={index},{common},write-cache={wce}"),
             // QEMU's usb-storage passes no write-cache on to its disk: it always starts with the cache on.
-            Bus::UsbStorage => format!("usb-storage,bus=usb.0,{common}"),
+            // With an id its inner bus has a name of its own: without, it is called like that of virtio-scsi.
+            Bus::UsbStorage => format!("usb-storage,bus=usb.0,id={name}-bridge,{common}"),
             Bus::VirtioBlk => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=on"),
             Bus::VirtioBlkFixed => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=off"),
             Bus::NbdClient => return Vec::new(),

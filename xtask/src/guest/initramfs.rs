@@ -8,7 +8,8 @@
 //! /lab/{library,scenario}.sh     functions; the frame of every scenario
 //! /lab/{order,modules,drives}    lists: the scenarios, the modules at boot, the drives to wait for
 //! /lab/scsi_{disks,modules}       how many SCSI disks to wait for, and their driver
-//! /lab/scenarios/NAME/*          setup, after, target, syncs, drives, modules
+//! /lab/scenarios/NAME/*          setup, after, target, syncs, drives, modules, program
+//! /lab/policy.sh /lib/udev/*     for scenarios that check by themselves: their functions, and udev
 //! ```
 
 use std::collections::BTreeSet;
@@ -23,12 +24,14 @@ use super::disk::Bus;
 use super::lab::Lab;
 use super::libraries::add_program;
 use super::modules::module_name;
+use super::policy;
 use crate::packages::{Program, find};
 
 /// What builds the stacks: name in the guest, and the Debian package that brings it here.
 const TOOLS: &[Program] = &[
     Program { name: "cryptsetup", package: "cryptsetup-bin" },
     Program { name: "dmsetup", package: "dmsetup" },
+    Program { name: "fsck.ext4", package: "e2fsprogs" },
     Program { name: "lvm", package: "lvm2" },
     Program { name: "make-bcache", package: "bcache-tools" },
     Program { name: "mdadm", package: "mdadm" },
@@ -66,7 +69,7 @@ pub(crate) fn programs() -> Vec<Program> {
         Program { name: "apt-cache", package: "apt" },
         Program { name: "dpkg-deb", package: "dpkg" },
     ];
-    machine.into_iter().chain(TOOLS.iter().copied()).collect()
+    machine.into_iter().chain(TOOLS.iter().copied()).chain(policy::TOOLS).collect()
 }
 
 /// Composes the root of a laboratory and writes it to `file`.
@@ -79,6 +82,9 @@ pub(crate) fn write(lab: &Lab, file: &Path) -> Result<()> {
     archive.file("lab/library.sh", include_str!("script/library.sh"));
     archive.file("lab/scenario.sh", include_str!("script/scenario.sh"));
     archive.file("lab/timeout", SCENARIO_SECONDS.to_string());
+    if lab.scenarios.iter().any(|scenario| scenario.has_program()) {
+        policy::add(&mut archive)?;
+    }
     archive.file("etc/lvm/lvm.conf", LVM_CONF);
     if lab.interactive {
         archive.file("lab/shell", "");
@@ -140,6 +146,9 @@ fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
         archive.file(&format!("{home}/target"), scenario.target);
         archive.file(&format!("{home}/syncs"), scenario.syncs.to_string());
         archive.file(&format!("{home}/drives"), names.join("\n") + "\n");
+        if scenario.has_program() {
+            archive.file(&format!("{home}/program"), scenario.program);
+        }
         if !scenario.after.is_empty() {
             archive.file(&format!("{home}/after"), format!(". /lab/library.sh\n{}", scenario.after));
         }

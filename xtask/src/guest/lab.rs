@@ -26,6 +26,9 @@ pub(crate) struct Lab<'a> {
     pub interactive: bool,
 }
 
+const KERNEL_ARGUMENTS: &str =
+    "console=ttyS0 panic=-1 mitigations=off nokaslr audit=0 quiet loglevel=6 scsi_mod.scan=sync rdinit=/init";
+
 /// The files of a boot outside the guest.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -39,6 +42,17 @@ pub(crate) struct Files {
     pub complaints: PathBuf,
     /// Where QEMU traces what it does not count.
     pub trace: PathBuf,
+    /// After a power cycle: the scenario that goes on, and the how-manieth start this is.
+    pub resumed: Option<(&'static str, u32)>,
+}
+
+impl Files {
+    /// What tells the guest that it goes on.
+    fn go_on(&self) -> String {
+        self.resumed.map_or_else(String::new, |(scenario, life)| {
+            format!(" plumb.scenario={scenario} plumb.life={life}")
+        })
+    }
 }
 
 impl Lab<'_> {
@@ -69,16 +83,15 @@ impl Lab<'_> {
             .arg(&self.kernel.image)
             .arg("-initrd")
             .arg(&files.initramfs)
-            .args([
-                "-append",
-                "console=ttyS0 panic=-1 mitigations=off nokaslr audit=0 quiet loglevel=6 scsi_mod.scan=sync rdinit=/init",
-            ]);
+            .args(["-append", &format!("{KERNEL_ARGUMENTS}{}", files.go_on())]);
         if self.interactive {
             command.args(["-serial", "mon:stdio"]);
         } else {
             use std::os::unix::process::CommandExt;
             command.process_group(0);
-            command.arg("-serial").arg(format!("file:{}", files.console.display()));
+            let console = files.console.display();
+            command.arg("-chardev").arg(format!("file,id=console,append=on,path={console}"));
+            command.args(["-serial", "chardev:console"]);
             command.args(["-qmp", "stdio", "-device", "virtio-serial-pci"]);
             command.arg("-chardev").arg(format!("socket,id=channel,path={}", files.channel.display()));
             command.args(["-trace", nvme_trace::EVENT, "-D"]).arg(&files.trace);

@@ -8,6 +8,7 @@
 //! - `scenario`, `scenarios/`: what is built, as data. `disk`, `lab`: what it is built on.
 //! - `kernel`, `modules`, `libraries`, `cpio`, `initramfs`, `script/`: what boots.
 //! - `simulated`: drives that plumb itself serves over NBD.
+//! - `policy`: what scenarios need that change write caches, and check by themselves.
 //! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: what it proves. `run`: the command.
 //!
 //! Limitations: emulation without hardware virtualisation, so a second here means nothing; only counts do. What QEMU
@@ -33,6 +34,7 @@ mod libraries;
 mod modules;
 mod nvme_trace;
 mod oracle;
+mod policy;
 mod qmp;
 mod run;
 mod scenario;

@@ -58,6 +58,8 @@ pub(crate) struct Evidence {
     pub samples: BTreeMap<String, Sample>,
     /// What the guest has sent, by label.
     pub blobs: BTreeMap<String, Vec<u8>>,
+    /// What the guest has checked by itself.
+    pub notes: Vec<String>,
 }
 
 impl Oracle {
@@ -186,6 +188,7 @@ mod tests {
                 ("after".to_owned(), text(line("sda", 3 + flushes) + &line("loop0", 5) + &line("sdb", 1))),
             ]
             .into(),
+            notes: Vec::new(),
         }
     }
 

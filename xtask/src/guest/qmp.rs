@@ -5,6 +5,7 @@
 //! events between them, which do not matter here.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -26,6 +27,14 @@ pub(crate) struct DriveCounters {
     pub writes: u64,
     /// Whether its volatile write cache is on now.
     pub write_cache: bool,
+}
+
+/// As the guest reads it.
+impl fmt::Display for DriveCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cache = if self.write_cache { "on" } else { "off" };
+        writeln!(f, "{} {} {cache}", self.flushes, self.writes)
+    }
 }
 
 /// The counters of all drives at one moment, by QEMU's name for the drive.

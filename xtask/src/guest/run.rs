@@ -116,6 +116,7 @@ pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
         console: workshop.console(&lab),
         complaints: workshop.console(&lab),
         trace: directory.path().join("trace"),
+        resumed: None,
     };
     initramfs::write(&lab, &files.initramfs)?;
     let drives = disk::attach(&lab.disks(), directory.path())?;
@@ -192,6 +193,10 @@ fn report(run: &Run, record: Option<&Path>, console: &Path, tally: &mut Tally) {
             tally.passed += 1;
             say(&format!("ok   {name:28} {:4.1} s  {}", seconds, counts(&oracle)));
         }
+        Ok(Verdict::Checked(checks)) => {
+            tally.passed += 1;
+            say(&format!("ok   {name:28} {seconds:4.1} s  {checks} checks in the guest"));
+        }
         Ok(Verdict::Skipped(reason)) => {
             tally.skipped += 1;
             say(&format!("SKIP {name:28} {seconds:4.1} s  {reason}"));
@@ -212,6 +217,7 @@ pub(crate) fn say(line: &str) {
 
 enum Verdict {
     Passed(Oracle),
+    Checked(usize),
     Skipped(String),
 }
 
@@ -220,6 +226,9 @@ fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
         // Beside the console, not in the recording: verdicts change with the rules, what was seen does not.
         let path = console.with_file_name(format!("{}.survey.json", run.scenario.name));
         std::fs::write(&path, survey).with_context(|| format!("writing {}", path.display()))?;
+    }
+    if run.scenario.has_program() {
+        return judge_program(run, console);
     }
     match &run.end {
         End::Completed => {}
@@ -234,6 +243,22 @@ fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
         write_recording(&directory.join(run.scenario.name), run, &oracle)?;
     }
     Ok(Verdict::Passed(oracle))
+}
+
+/// What the guest has checked by itself; the whole list is kept beside the console.
+fn judge_program(run: &Run, console: &Path) -> Result<Verdict> {
+    let notes = &run.evidence.notes;
+    let path = console.with_file_name(format!("{}.checks.log", run.scenario.name));
+    std::fs::write(&path, notes.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))?;
+    let failed = || notes.iter().filter(|note| note.starts_with("FAIL")).map(|note| format!("\n    {note}"));
+    match &run.end {
+        End::Completed if failed().next().is_none() => {
+            Ok(Verdict::Checked(notes.iter().filter(|note| note.starts_with("ok")).count()))
+        }
+        End::Completed => bail!("checks failed:{}", failed().collect::<String>()),
+        End::Skipped(reason) => Ok(Verdict::Skipped(reason.clone())),
+        End::Failed(reason) => bail!("{reason}{}", failed().collect::<String>()),
+    }
 }
 
 /// The counts of a scenario in one line: for each drive what arrived, and what its block layer handed over.

@@ -58,12 +58,20 @@ pub(crate) struct Scenario {
     pub syncs: u32,
     /// What must have arrived.
     pub expected: Expected,
+    /// Instead of a setup and synced writes: what the guest runs and checks by itself, see `script/policy.sh`. It needs
+    /// plumb. Empty for most.
+    pub program: &'static str,
 }
 
 impl Scenario {
     /// Whether plumb must serve drives for it.
     pub(crate) fn needs_plumb(&self) -> bool {
-        self.disks.iter().any(Disk::is_simulated)
+        self.has_program() || self.disks.iter().any(Disk::is_simulated)
+    }
+
+    /// Whether the guest checks by itself.
+    pub(crate) const fn has_program(&self) -> bool {
+        !self.program.is_empty()
     }
 
     /// What most scenarios have: a file system on `/mnt/t`.
@@ -77,6 +85,7 @@ impl Scenario {
         target: "/mnt/t",
         syncs: SYNCS,
         expected: Expected::NO_DRIVE,
+        program: "",
     };
 }
 

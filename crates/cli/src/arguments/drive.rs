@@ -1,5 +1,6 @@
 //! What can be typed after `plumb drive`.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,6 +10,7 @@ use plumb_block::Bytes;
 ///
 /// In any command that takes a device, `sim:MODEL?wce=off&seed=7` is such a drive too, in virtual time.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
 pub(crate) struct DriveArguments {
     #[command(subcommand)]
     pub(crate) command: DriveCommand,
@@ -58,7 +60,47 @@ pub(crate) enum DriveCommand {
     /// Let commands of a drive fail, hang or be slow: WHAT:EFFECT[:WHEN], such as write:eio:nth=100
     Fault(FaultArguments),
     /// Take a drive away: no more exports, and its process ends
-    Detach(NamedArguments),
+    ///
+    /// A drive that is in use stays, and who uses it is named. What a killed process has left of its drive is taken away.
+    Detach(DetachArguments),
+}
+
+const EXAMPLE: &str = "\
+Does a file system keep what was synced on a drive that ignores flushes?
+  plumb drive serve liar --size 1G --attach          # prints /dev/loopN; runs until it is detached
+  mkfs.ext4 /dev/loopN && mount /dev/loopN /mnt      # in another terminal
+  plumb drive cut liar --at-flush 100                # the power will go with the 100th flush from now
+  ...                                                # write and sync, until I/O errors come
+  umount /mnt && plumb drive power-on liar && mount /dev/loopN /mnt
+  ...                                                # what is missing?
+  umount /mnt && plumb drive detach liar";
+
+const EVENTS: &str = "\
+An EVENT is KIND:N:submitted or KIND:N:completed: the Nth command of a kind from now arrives, or is about to be answered.
+KIND is read, write, flush, discard or any. In flush:3:submitted..flush:3:completed the power goes while the third flush is done.";
+
+const FAULTS: &str = "\
+A fault is WHAT:EFFECT[:WHEN]..., such as write:eio:nth=100 or flush:slow=50ms:p=0.1.
+  WHAT    read, write, flush, discard, any
+  EFFECT  eio, enospc, timeout (never answered), slow=TIME (takes so much longer)
+  WHEN    nth=N, every=N, p=0..1, lba=FIRST-LAST, times=N; all of them must hold; counted from when the fault is set";
+
+/// The port that is assigned to NBD.
+const NBD_PORT: u16 = 10809;
+
+/// `ADDRESS[:PORT]`, where a name is only `localhost`: whether TLS is needed must not depend on a name server.
+fn tcp_address(typed: &str) -> Result<SocketAddr, String> {
+    let bare = typed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(typed);
+    let numeric = || bare.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, NBD_PORT));
+    let named = || {
+        let port = typed.strip_prefix("localhost")?;
+        let port = if port.is_empty() { NBD_PORT } else { port.strip_prefix(':')?.parse().ok()? };
+        Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))
+    };
+    typed.parse().ok().or_else(numeric).or_else(named).ok_or_else(|| {
+        "expected a numeric address or localhost, and a port, such as 127.0.0.1:10809 or [::1]:10809"
+            .to_owned()
+    })
 }
 
 /// On or off.
@@ -89,6 +131,7 @@ pub(crate) struct ShowArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = FAULTS)]
 pub(crate) struct ServeArguments {
     /// The name of a shipped model, or the path of a model file
     pub(crate) model: String,
@@ -109,13 +152,37 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Serve it over NBD on this unix socket
+    /// Serve it over NBD on this unix socket, made for this user alone; may be given several times
     #[arg(long, value_name = "SOCKET")]
-    pub(crate) nbd: Option<PathBuf>,
+    pub(crate) nbd: Vec<PathBuf>,
+
+    /// Serve it over NBD on this TCP address, such as 127.0.0.1:10809; port 0 is any that is free. Beyond this machine only with
+    /// --tls-certificates. May be given several times
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = tcp_address)]
+    pub(crate) nbd_tcp: Vec<SocketAddr>,
+
+    /// Encrypt TCP with server-cert.pem and server-key.pem in DIR; clients must have a certificate from the authorities in its
+    /// ca-cert.pem
+    #[arg(long, value_name = "DIR", requires = "nbd_tcp")]
+    pub(crate) tls_certificates: Option<PathBuf>,
+
+    /// Whether clients need a certificate; without, whoever gets to the port reads and writes the drive
+    #[arg(long, value_enum, requires = "tls_certificates", default_value = "on")]
+    pub(crate) tls_verify_peer: Switch,
 
     /// Attach it to the kernel as a loop device (needs root)
     #[arg(long)]
     pub(crate) attach: bool,
+
+    /// Export it through the kernel's ublk driver (needs root, `modprobe ublk_drv`, Linux 6.0)
+    #[cfg(feature = "ublk")]
+    #[arg(long, conflicts_with = "attach")]
+    pub(crate) ublk: bool,
+
+    /// Take over /dev/ublkbN of a server that was killed; what waits there is served. The medium must be the same --backing FILE
+    #[cfg(feature = "ublk")]
+    #[arg(long, value_name = "N", requires = "ublk")]
+    pub(crate) recover: Option<u32>,
 
     /// The volatile write cache when the power comes on; default the model's
     #[arg(long, value_enum)]
@@ -131,6 +198,7 @@ pub(crate) struct ServeArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = EVENTS)]
 pub(crate) struct CutArguments {
     /// The name of the drive
     pub(crate) name: String,
@@ -153,6 +221,7 @@ pub(crate) struct CutArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = FAULTS)]
 pub(crate) struct FaultArguments {
     /// The name of the drive
     pub(crate) name: String,
@@ -171,6 +240,20 @@ pub(crate) struct FaultArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DetachArguments {
+    /// The name of the drive
+    pub(crate) name: String,
+
+    /// Even if it is in use: those who use it get I/O errors
+    #[arg(long, visible_alias = "force")]
+    pub(crate) cut_off: bool,
+
+    /// One JSON document on stdout: the last state
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct NamedArguments {
     /// The name of the drive
     pub(crate) name: String,
@@ -178,4 +261,29 @@ pub(crate) struct NamedArguments {
     /// One JSON document on stdout: the state afterwards
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tcp_address;
+
+    #[test]
+    fn tcp_addresses_are_numeric_or_localhost() {
+        for (typed, meant) in [
+            ("127.0.0.1", "127.0.0.1:10809"),
+            ("0.0.0.0:7", "0.0.0.0:7"),
+            ("::1", "[::1]:10809"),
+            ("[::]", "[::]:10809"),
+            ("[::1]:0", "[::1]:0"),
+            ("localhost", "127.0.0.1:10809"),
+            ("localhost:9", "127.0.0.1:9"),
+        ] {
+            assert_eq!(tcp_address(typed).unwrap().to_string(), meant, "{typed}");
+        }
+        for typed in
+            ["", "host:1", "127.0.0.1:x", "127.0.0.1:70000", "localhosts", "10809", ":10809", "/tmp/s"]
+        {
+            assert!(tcp_address(typed).is_err(), "{typed}");
+        }
+    }
 }

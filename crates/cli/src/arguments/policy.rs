@@ -26,8 +26,15 @@ pub(crate) enum PolicyCommand {
     /// How each write cache is: the device's view, the kernel's, what protects it, what is wrong
     Show(ShowArguments),
     /// What would be changed, in which order, and why not where it is refused; changes nothing
+    ///
+    /// Disks are changed in waves, the least critical one first and alone (the canary), and never two of a port or of an array
+    /// at once. Namespaces of one NVMe controller have one write cache, and are one change.
     Plan(PlanArguments),
     /// Carry out a plan: everything checked again, journalled, in waves, read back
+    ///
+    /// The plan file is the consent: nothing is asked again, and nothing else is done. It is refused if it was altered, is of
+    /// another boot or another machine, or a disk is no longer what it was. The exit code says what was read back afterwards,
+    /// never what was asked for.
     Apply(ApplyArguments),
     /// Whether disks still are as they were planned to be
     Verify(VerifyArguments),
@@ -65,8 +72,13 @@ pub(crate) struct Chosen {
     pub(crate) all: bool,
 
     /// Of these only the disks of which this is known to be true, such as "rotational = yes and size >= 4TB and not
-    /// role = root"; properties are name, identity, serial, model, vendor, transport, port (or host, path), size,
-    /// rotational, role and state
+    /// role = root"
+    ///
+    /// Properties are name, identity, serial, model, vendor, transport, port (or host, path), size, rotational (yes, no), role
+    /// (unused, data, swap, boot, root) and state (off, on, protected, none, unknown; the words of Windows are understood).
+    /// `=` and `!=` compare without regard to case, `~` with a pattern of * (any letters) and ? (one letter), and sizes also
+    /// with < <= > >=. `and` binds tighter than `or`, `not` tightest; parentheses group; a value with spaces needs quotes.
+    /// What a disk does not say is neither true nor false, and chooses it never.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 }
@@ -98,6 +110,13 @@ pub(crate) struct ShowArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "EXAMPLES
+  plumb policy plan off --where 'transport = sas and role = data' --out plan.json
+  plumb policy apply plan.json
+  plumb policy verify plan.json
+
+EXIT CODES
+  0  planned, or nothing to do    2  not understood    4  a disk is refused    5  failed")]
 pub(crate) struct PlanArguments {
     /// off, on or protected; or as Windows calls them: quick-removal, better-performance, power-protected
     #[arg(value_name = "STATE")]
@@ -147,9 +166,6 @@ pub(crate) struct Carrying {
     pub(crate) json: bool,
 }
 
-/// Carries out a plan. The plan file is the consent: nothing is asked again, and nothing else is done. It is refused if it
-/// was altered, is of another boot, or a disk is no longer what it was. The exit code says what was read back
-/// afterwards, never what was asked for.
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArguments {
     /// The file that `plan --out` wrote

@@ -5,10 +5,10 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use plumb_block::Bytes;
-use plumb_dialect::fio::{self, Format, Invocation, Surroundings};
+use plumb_dialect::fio::{self, Format, Invocation, SteadyRound, Surroundings};
 use plumb_linux::pagecache;
 use plumb_load::SpanResult;
-use plumb_trial::Trial;
+use plumb_trial::{Round, Trial};
 use plumb_workload::Scenario;
 
 use crate::command::running::{Running, usage};
@@ -56,13 +56,14 @@ fn asked(arguments: &[String]) -> Option<&'static str> {
 
 fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machine) -> anyhow::Result<()> {
     let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
+    let rounds: Vec<Vec<SteadyRound>> = trial.spans.iter().map(|span| steady_rounds(&span.rounds)).collect();
     let mut text = String::new();
     for format in &invocation.output.formats {
         text += &match format {
             Format::Normal => fio::normal(invocation, &results, machine),
             Format::Terse => fio::terse(invocation, &results, machine, invocation.output.terse_version),
-            Format::Json => fio::json_text(invocation, &results, machine, false)?,
-            Format::JsonPlus => fio::json_text(invocation, &results, machine, true)?,
+            Format::Json => fio::json_text(invocation, &results, &rounds, machine, false)?,
+            Format::JsonPlus => fio::json_text(invocation, &results, &rounds, machine, true)?,
         };
     }
     for log in fio::logs(invocation, &results, machine) {
@@ -72,6 +73,12 @@ fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machin
         Some(path) => output_file::write(path.as_ref(), text.as_bytes()),
         None => terminal::print(&text),
     }
+}
+
+/// Rounds of a trial in the terms of fio.
+fn steady_rounds(rounds: &[Round]) -> Vec<SteadyRound> {
+    let of = |round: &Round| SteadyRound { iops: round.iops, bytes_per_second: round.bytes_per_second };
+    rounds.iter().map(of).collect()
 }
 
 /// Refuses an output file that cannot be made before anything runs for it.

@@ -10,6 +10,9 @@ use crate::exit::{Exit, Refusal};
 use crate::surroundings::seed_from_clock;
 use crate::terminal;
 
+/// What to do about a file of words that cannot be read.
+const UNREAD: &str = "check the name: what ends in .toml is a file of words, not a target";
+
 /// Runs what was typed, as words or as a file of them.
 pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     if arguments.explain {
@@ -30,7 +33,7 @@ fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
         return arguments.words.meaning(seed_from_clock()).map_err(usage);
     };
     let text = crate::text_file::read(file)
-        .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}")))?;
+        .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;
     let scenario = native::read(&text, file, seed_from_clock()).map_err(usage)?;
     Ok(Meaning { scenario, notes: Vec::new() })
 }

@@ -1,6 +1,6 @@
 //! `plumb load --profile`: workloads that are named after an application.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plumb_application::{self as application, Limits, Profile, Variant};
 use plumb_dialect::{Meaning, native::Words};
@@ -49,11 +49,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
                 );
             }
         };
-        if !directory.is_dir() {
-            let place = directory.display();
-            let problem = format!("{place}: profile {} works on files: expected a directory", profile.name);
-            return Err(Refusal::new(Exit::Usage, problem).into());
-        }
+        check_directory(profile.name, &directory)?;
         return running.run_profile(&ProfileRun { profile, variant, directory, limits }, &print);
     }
     let [target] = &words.targets[..] else {
@@ -64,6 +60,21 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
     let scenario = application::scenario(profile, variant, target, &limits)
         .map_err(|error| Refusal::because(Exit::Usage, error))?;
     running.of_profile(profile).run(Meaning { scenario, notes: Vec::new() }, &print)
+}
+
+/// Refuses a place that is no directory, and says what would make it one.
+fn check_directory(profile: &str, directory: &Path) -> Result<(), Refusal> {
+    let place = directory.display();
+    let problem = match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "is no directory; name the directory that it is in, or another one".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("there is no such directory; make it with `mkdir -p {place}`, or name one that exists")
+        }
+        Err(error) => format!("cannot be looked at: {error}; name a directory that you may enter"),
+    };
+    let problem = format!("{place}: {problem} (profile {profile} makes its files in a directory)");
+    Err(Refusal::new(Exit::Usage, problem))
 }
 
 fn find(name: &str) -> Result<(&'static Profile, &'static Variant), Refusal> {

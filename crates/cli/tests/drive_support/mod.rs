@@ -186,6 +186,12 @@ impl Drop for Mounted {
     }
 }
 
+/// Whether `program` is installed.
+pub(crate) fn has(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|path| path.join(program).exists())
+}
+
 /// Runs a command that must succeed.
 pub(crate) fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap();

@@ -99,8 +99,18 @@ impl Reader<'_, '_> {
             ("$mb_memory", self.machine.memory_bytes >> 20),
             ("$ncpus", self.machine.processors.len() as u64),
         ];
-        Ok(own.iter().fold(filled, |filled, (name, value)| filled.replace(name, &value.to_string())))
+        let whole =
+            own.iter().fold(filled.clone(), |filled, (name, value)| filled.replace(name, &value.to_string()));
+        // fio calculates with its own variables: `$ncpus*2`.
+        let calculates = whole != filled && !whole.starts_with('(') && is_arithmetic(&whole);
+        Ok(if calculates { format!("({whole})") } else { whole })
     }
+}
+
+/// Whether `text` is numbers with something between them to calculate.
+fn is_arithmetic(text: &str) -> bool {
+    let of_numbers = |sign: char| sign.is_ascii_digit() || "+-*/^() kKmMgGtT".contains(sign);
+    text.chars().all(of_numbers) && text.contains(['+', '-', '*', '/', '^'])
 }
 
 /// The setting of `name`.

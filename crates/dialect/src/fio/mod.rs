@@ -11,6 +11,7 @@
 //! from it; writes carry stamped noise.
 
 mod command_line;
+mod expression;
 mod invocation;
 mod job_file;
 mod meaning;
@@ -27,7 +28,7 @@ mod value;
 mod vocabulary;
 
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
-pub use output::{LogFile, command, json, json_text, logs, normal, terse};
+pub use output::{LogFile, SteadyRound, command, json, json_text, logs, normal, terse};
 pub use surroundings::Surroundings;
 pub use usage::{USAGE, VERSION};
 

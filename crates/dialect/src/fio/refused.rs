@@ -26,7 +26,7 @@ const ZERO: &[&str] = &["0"];
 const NEVER: &[&str] = &[];
 
 /// All of them.
-const REFUSED: [Refused; 75] = [
+const REFUSED: [Refused; 73] = [
     refused(
         "atomic",
         ZERO,
@@ -39,7 +39,6 @@ const REFUSED: [Refused; 75] = [
         "an operation that would wait fails with RWF_NOWAIT, and is no measurement of a device",
         LEAVE,
     ),
-    refused("hipri", ZERO, "completions are not polled for", LEAVE),
     refused("sqthread_poll", ZERO, "submission is not handed to a kernel thread", LEAVE),
     refused("sqthread_poll_cpu", NEVER, "submission is not handed to a kernel thread", LEAVE),
     refused("force_async", ZERO, "requests are not forced onto the kernel's worker threads", LEAVE),
@@ -68,18 +67,6 @@ const REFUSED: [Refused; 75] = [
         NEVER,
         "the depth is kept full, not let down to a low mark first",
         "use thinktime for bursts",
-    ),
-    refused(
-        "rate_min",
-        NEVER,
-        "a job that is too slow is measured, not stopped",
-        "look at the rate in the result",
-    ),
-    refused(
-        "rate_iops_min",
-        NEVER,
-        "a job that is too slow is measured, not stopped",
-        "look at the rate in the result",
     ),
     refused(
         "max_latency",
@@ -147,6 +134,12 @@ const REFUSED: [Refused; 75] = [
     refused("exec_postrun", NEVER, "commands are not run", "run it after"),
     refused("ioscheduler", NEVER, "the device's scheduler is not changed", "set it before"),
     refused("zonemode", &["none", "0"], "zones are not written in turn", "use random_distribution=zoned"),
+    refused(
+        "zonesize",
+        ZERO,
+        "zones are not read or written in turn, which it means unless zonemode=none is given",
+        "use offset and size, or random_distribution=zoned",
+    ),
     refused("read_beyond_wp", ZERO, "zoned devices are not supported", LEAVE),
     refused("job_max_open_zones", ZERO, "zoned devices are not supported", LEAVE),
     refused("ignore_zone_limits", ZERO, "zoned devices are not supported", LEAVE),

@@ -1,7 +1,7 @@
 //! Options that have no meaning here, and why: said once, so that nobody relies on them.
 
 /// Each option and the reason.
-const SAID: [(&str, &str); 79] = [
+const SAID: [(&str, &str); 81] = [
     ("thread", "workers are always threads"),
     ("threads", "fio itself does not know what it means; workers are always threads"),
     ("invalidate", "targets begin outside the page cache whatever it says"),
@@ -65,7 +65,16 @@ const SAID: [(&str, &str); 79] = [
     ("steadystate_check_interval", "rounds are judged as they end"),
     ("dedupe_global", "each job has copies of its own"),
     ("allow_file_create", "missing files are made"),
+    (
+        "hipri",
+        "completions are waited for, not polled for: with it, fio's latencies are lower where the device polls",
+    ),
     ("hipri_percentage", "no operation is polled for"),
+    ("rate_min", "a job that is too slow is measured to its end, not stopped: the rate is in the result"),
+    (
+        "rate_iops_min",
+        "a job that is too slow is measured to its end, not stopped: the rate is in the result",
+    ),
     ("cmdprio", "all operations of a job have one priority"),
     ("cgroup_nodelete", "no control group is made"),
     ("flow_id", "no flow is given"),
@@ -73,7 +82,6 @@ const SAID: [(&str, &str); 79] = [
     ("merge_blktrace_scalars", "one trace is replayed"),
     ("merge_blktrace_iters", "one trace is replayed"),
     ("read_iolog_chunked", "the trace is read whole"),
-    ("zonesize", "no zonemode is given"),
     ("zonecapacity", "no zonemode is given"),
     ("zonerange", "no zonemode is given"),
     ("zoneskip", "no zonemode is given"),

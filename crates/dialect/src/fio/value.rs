@@ -2,6 +2,8 @@
 
 use plumb_block::Nanos;
 
+use super::expression;
+
 /// What k, m, g mean (`kb_base`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
@@ -26,6 +28,9 @@ pub(super) enum Size {
 /// # Errors
 /// What was expected. fio itself reads as far as it understands and drops the rest.
 pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
+    if expression::is_meant(text) {
+        return expression::evaluate(text, &|atom| bytes(atom, base));
+    }
     let (number, unit) = number_and_unit(text)?;
     let unit = unit.to_ascii_lowercase();
     let prefix = unit.strip_suffix('b').unwrap_or(&unit);
@@ -37,6 +42,9 @@ pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
         "g" => 3,
         "t" => 4,
         "p" => 5,
+        _ if unit.contains(['*', '/', '+', '^']) => {
+            return Err(format!("`{text}` is not a size: arithmetic stands in parentheses, ({text})"));
+        }
         _ => return Err(format!("`{text}` is not a size: expected a whole number and k, m, g, t or p")),
     };
     let factor: u64 = if (base == KbBase::Compatible) == iec { 1000 } else { 1024 };
@@ -60,6 +68,10 @@ pub(super) fn size(text: &str, base: KbBase) -> Result<Size, String> {
 /// # Errors
 /// What was expected. fio itself reads `7sec` as 7 us and `1.5s` as 1 s.
 pub(super) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
+    if expression::is_meant(text) {
+        let number = expression::evaluate(text, &plain)?;
+        return number.checked_mul(unit.0).map(Nanos).ok_or_else(|| longer(text));
+    }
     let (number, typed) = number_and_unit(text)?;
     let unit = match typed.to_ascii_lowercase().as_str() {
         "" => unit.0,
@@ -73,7 +85,16 @@ pub(super) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
             return Err(format!("`{text}` is not a time: expected a whole number and us, ms, s, m, h or d"));
         }
     };
-    number.checked_mul(unit).map(Nanos).ok_or_else(|| format!("`{text}` is longer than 584 years"))
+    number.checked_mul(unit).map(Nanos).ok_or_else(|| longer(text))
+}
+
+fn longer(text: &str) -> String {
+    format!("`{text}` is longer than 584 years")
+}
+
+/// A number in the arithmetic of a time: the unit is that of the option.
+fn plain(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number; arithmetic of times takes no units"))
 }
 
 /// A whole number. As with fio, k, m and g multiply it like bytes.
@@ -81,7 +102,10 @@ pub(super) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
 /// # Errors
 /// What was expected.
 pub(super) fn whole(text: &str, base: KbBase) -> Result<u64, String> {
-    bytes(text, base).map_err(|_| format!("`{text}` is not a whole number"))
+    bytes(text, base).map_err(|problem| match expression::is_meant(text) {
+        true => problem,
+        false => format!("`{text}` is not a whole number"),
+    })
 }
 
 /// A number with or without a fraction, not negative.
@@ -204,6 +228,8 @@ mod tests {
         for text in ["1.5k", "k", "-1", "4kk", "1e3", "", "4i", "99999999999999999999", "16777216t"] {
             assert!(bytes(text, KbBase::Compatible).is_err(), "{text}");
         }
+        assert_eq!(bytes("(4*1k)", KbBase::Standard), Ok(4000));
+        assert!(bytes("4*1024", KbBase::Compatible).unwrap_err().contains("(4*1024)"));
         assert_eq!(size("50%", KbBase::Compatible), Ok(Size::Percent(50.0)));
         assert!(size("101%", KbBase::Compatible).is_err());
     }
@@ -220,6 +246,8 @@ mod tests {
             assert_eq!(time(text, Nanos::secs(1)), Ok(expected), "{text}");
         }
         assert_eq!(time("10", Nanos::micros(1)), Ok(Nanos::micros(10)));
+        assert_eq!(time("(2*60)", Nanos::secs(1)), Ok(Nanos::secs(120)));
+        assert!(time("(2m)", Nanos::secs(1)).unwrap_err().contains("no units"));
         for text in ["7min", "7sec", "1.5s", "", "10x", "99999999999d"] {
             assert!(time(text, Nanos::secs(1)).is_err(), "{text}");
         }

@@ -312,7 +312,8 @@ fn target() -> impl Strategy<Value = Target> {
         let drive = name.starts_with('#');
         let (cache, mapped, flush) = if drive { (caches.0, false, None) } else { caches };
         let max_size = if length % 2 == 0 { 0 } else { base + u64::from(block) + u64::from(length) };
-        let file_size = file_size.filter(|_| !drive).map(|size| size.max(max_size).max(base + u64::from(block)));
+        let file_size =
+            file_size.filter(|_| !drive).map(|size| size.max(max_size).max(base + u64::from(block)));
         access(Target {
             path: name,
             block,

@@ -1,13 +1,10 @@
-//! Who uses a loop device, in words: what is mounted from it, what is built on it, who has it open.
+//! Who uses a block device of ours, in words: what is mounted from it, what is built on it, who has it open.
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use plumb_linux::tree::mountinfo;
-
-/// The major number of loop devices (Documentation/admin-guide/devices.txt).
-const LOOP_MAJOR: u32 = 7;
 
 /// The file that a loop device is bound to, as the kernel names it; `None` if it is free.
 pub(super) fn backing_file(number: u32) -> Option<PathBuf> {
@@ -26,19 +23,30 @@ pub(super) fn bound_to(file: &Path) -> Vec<u32> {
 
 /// Everybody who uses `/dev/loopN`, but for the descriptors `own` of this process.
 pub(super) fn users(number: u32, own: &[BorrowedFd<'_>]) -> Vec<String> {
-    let device = format!("/dev/loop{number}");
-    let mut found = mounts(number, &device);
+    users_of(&format!("loop{number}"), own)
+}
+
+/// Everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this process.
+pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
+    let device = format!("/dev/{disk}");
+    let mut found = mounts(disk, &device);
     found.extend(swap(&device));
-    found.extend(stacked(number));
+    found.extend(stacked(disk));
     found.extend(openers(&device, own));
     found
 }
 
 /// In this mount namespace. A file system of several devices has a device number of its own, but names one as its source.
-fn mounts(number: u32, device: &str) -> Vec<String> {
+fn mounts(disk: &str, device: &str) -> Vec<String> {
     let Ok(text) = fs::read("/proc/self/mountinfo") else { return Vec::new() };
+    // "7:3\n"
+    let number = fs::read_to_string(format!("/sys/block/{disk}/dev")).unwrap_or_default();
+    let number: Option<(u32, u32)> = number
+        .trim()
+        .split_once(':')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let is_of_device = |mount: &mountinfo::Mount| {
-        (mount.device.major == LOOP_MAJOR && mount.device.minor == number) || mount.source == device
+        number == Some((mount.device.major, mount.device.minor)) || mount.source == device
     };
     let mounts = mountinfo::parse(&text).into_iter().filter(is_of_device);
     mounts.map(|mount| format!("mounted at {}", mount.point)).collect()
@@ -49,8 +57,8 @@ fn swap(device: &str) -> Option<String> {
     text.lines().any(|line| line.split_whitespace().next() == Some(device)).then(|| "used as swap".to_owned())
 }
 
-fn stacked(number: u32) -> Vec<String> {
-    let Ok(holders) = fs::read_dir(format!("/sys/block/loop{number}/holders")) else { return Vec::new() };
+fn stacked(disk: &str) -> Vec<String> {
+    let Ok(holders) = fs::read_dir(format!("/sys/block/{disk}/holders")) else { return Vec::new() };
     holders.flatten().map(|entry| format!("a part of {}", entry.file_name().display())).collect()
 }
 

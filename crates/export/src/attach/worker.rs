@@ -2,7 +2,8 @@
 //! complete, so that as many are in flight as the kernel sends, and a flush overlaps writes.
 //!
 //! While nothing is in flight the thread waits in a blocking read: two system calls a request. Otherwise it reads without
-//! waiting, from a second file of the same connection, and waits for requests and completions together.
+//! waiting, from a second file of the same connection, and waits for requests and completions together. Where requests
+//! come several at a time some are taken before the device is asked for completions.
 //!
 //! Invariants: every job has exactly one request at the device, whose tag is the job's slot; a slot is free until a
 //! job is in it; every request of the kernel that wants an answer gets one, or its file is closed, which makes the kernel
@@ -27,6 +28,10 @@ use super::wire::{self, Answer, HEAD_BYTES};
 
 /// How long requests may wait unseen while a queue without a descriptor has something in flight.
 const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// While requests come one by one, only every so many turns look for a second one: the call would find nothing.
+const LOOK_EVERY: u32 = 16;
+/// How many requests are taken at once: the other threads get some, too, and answers are not held up.
+const TOGETHER_MAX: u32 = 4;
 
 /// The two files of a worker to one connection.
 pub(super) struct Files {
@@ -103,6 +108,9 @@ pub(super) struct Worker {
     /// What the queue had no room for.
     backlog: VecDeque<Request>,
     completions: Vec<Completion>,
+    turns: u32,
+    /// Whether more than one request was there the last time that was looked at.
+    is_crowded: bool,
 }
 
 impl Worker {
@@ -131,6 +139,8 @@ impl Worker {
             free: (0..slots).rev().collect(),
             backlog: VecDeque::new(),
             completions: Vec::with_capacity(slots),
+            turns: 0,
+            is_crowded: false,
         })
     }
 
@@ -144,26 +154,34 @@ impl Worker {
 
     /// Takes requests, collects completions, and waits if there was neither. The error says that the connection is gone.
     fn turn(&mut self) -> Result<(), Os> {
-        let is_idle = self.in_flight() == 0;
-        let mut is_active = false;
-        if is_idle {
-            if let Next::End = self.receive(Side::Waiting)? {
-                return Err(Os::NODEV);
-            }
-        } else {
-            while self.has_room() {
-                match self.receive(Side::Returning)? {
-                    Next::Request => is_active = true,
-                    Next::Nothing => break,
-                    Next::End => return Err(Os::NODEV),
-                }
-            }
+        let was_idle = self.in_flight() == 0;
+        if was_idle && let Next::End = self.receive(Side::Waiting)? {
+            return Err(Os::NODEV);
         }
+        self.turns = self.turns.wrapping_add(1);
+        let looks = !was_idle || self.is_crowded || self.turns.is_multiple_of(LOOK_EVERY);
+        let is_drained = looks && self.take_waiting()?;
         let wait = if self.in_flight() > 0 && !self.has_room() { Wait::ONE } else { Wait::NONE };
-        if self.collect(wait)? == 0 && !is_idle && !is_active {
+        if self.collect(wait)? == 0 && is_drained && self.in_flight() > 0 {
             self.wait()?;
         }
         Ok(())
+    }
+
+    /// Takes some of the requests that wait, so that they go to the device together; whether none is left.
+    fn take_waiting(&mut self) -> Result<bool, Os> {
+        self.is_crowded = false;
+        for _ in 0..TOGETHER_MAX {
+            if !self.has_room() {
+                break;
+            }
+            match self.receive(Side::Returning)? {
+                Next::Request => self.is_crowded = true,
+                Next::Nothing => return Ok(true),
+                Next::End => return Err(Os::NODEV),
+            }
+        }
+        Ok(false)
     }
 
     fn in_flight(&self) -> usize {

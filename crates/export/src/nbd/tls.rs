@@ -1,18 +1,22 @@
 //! TLS for the server: certificates, and a socket that is encrypted.
 //!
-//! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3.
+//! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. [`ServerPapers`] are the files, laid
+//! out as QEMU and nbdkit have them.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use rustls::{CertificateError, RootCertStore, ServerConfig, ServerConnection};
 
 use super::server::transport::{Patience, Transport, Wants, wait_for};
 
@@ -33,11 +37,27 @@ pub enum TlsError {
         /// Which of the files.
         what: &'static str,
     },
+    /// A file that is needed cannot be read.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No client could take the server's certificate.
+    #[error("no client takes the certificate {}", path.display())]
+    Outdated {
+        /// Its file.
+        path: PathBuf,
+        /// Why not.
+        source: rustls::Error,
+    },
     /// They do not fit together, or are of a kind that is not supported.
     #[error("the certificates cannot be used")]
     Rejected(#[from] rustls::Error),
     /// The authority for clients cannot be used.
-    #[error("the authority for client certificates cannot be used")]
+    #[error("the authorities cannot be used")]
     Authority(#[from] rustls::server::VerifierBuilderError),
 }
 
@@ -84,6 +104,82 @@ impl ServerTls {
         let chain = certificates("the server's certificates", pem.chain)?;
         Ok(Self { config: Arc::new(builder.with_single_cert(chain, key)?) })
     }
+}
+
+/// What a server is known by, in a directory:
+///
+/// ```text
+/// DIR/server-cert.pem   its certificate, then those between it and its authority
+/// DIR/server-key.pem    the key
+/// DIR/ca-cert.pem       the authorities that clients' certificates must come from
+/// ```
+#[derive(Debug, Clone)]
+pub struct ServerPapers {
+    chain: Vec<u8>,
+    key: Vec<u8>,
+    authorities: Option<Vec<u8>>,
+}
+
+impl ServerPapers {
+    /// Reads them. The authorities are needed only where clients are verified.
+    ///
+    /// # Errors
+    /// If one that is needed cannot be read, or no client could take the certificate because its time is over.
+    pub fn read(directory: &Path, verifies_clients: bool) -> Result<Self, TlsError> {
+        let file = |name: &str| {
+            let path = directory.join(name);
+            std::fs::read(&path).map_err(|source| TlsError::File { path, source })
+        };
+        let authorities = match file("ca-cert.pem") {
+            Err(TlsError::File { source, .. })
+                if !verifies_clients && source.kind() == io::ErrorKind::NotFound =>
+            {
+                None
+            }
+            read => Some(read?),
+        };
+        let papers = Self { chain: file("server-cert.pem")?, key: file("server-key.pem")?, authorities };
+        match papers.speak_for("localhost") {
+            Err(TlsError::Rejected(source)) if is_about_time(&source) => {
+                Err(TlsError::Outdated { path: directory.join("server-cert.pem"), source })
+            }
+            _ => Ok(papers),
+        }
+    }
+
+    /// How a server with them encrypts.
+    ///
+    /// # Errors
+    /// If they are not PEM, or do not fit together.
+    pub fn tls(&self, verifies_clients: bool) -> Result<ServerTls, TlsError> {
+        let client_authorities = self.authorities.as_deref().filter(|_| verifies_clients);
+        ServerTls::from_pem(&ServerPem { chain: &self.chain, key: &self.key, client_authorities })
+    }
+
+    /// Whether a client that trusts the authorities here takes the server for the host `name`.
+    ///
+    /// # Errors
+    /// Why it does not; also if there are no authorities here to ask.
+    pub fn speak_for(&self, name: &str) -> Result<(), TlsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates("the authorities", self.authorities.as_deref().unwrap_or_default())? {
+            roots.add(certificate)?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        let chain = certificates("the server's certificates", &self.chain)?;
+        let (first, between) = chain.split_first().ok_or(TlsError::Empty { what: "the server's chain" })?;
+        let name = ServerName::try_from(name)
+            .map_err(|_| rustls::Error::InvalidCertificate(CertificateError::NotValidForName))?;
+        verifier.verify_server_cert(first, between, &name, &[], UnixTime::now())?;
+        Ok(())
+    }
+}
+
+fn is_about_time(error: &rustls::Error) -> bool {
+    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    let rustls::Error::InvalidCertificate(error) = error else { return false };
+    matches!(error, Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. })
 }
 
 fn certificates(what: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -73,19 +73,52 @@ impl FromStr for Uri {
     }
 }
 
+/// A URI that is understood again, whatever is in its names.
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls.is_some() { "nbds" } else { "nbd" };
+        let export = encode(self.export.as_bytes());
+        let mut parameters = Vec::new();
         match &self.address {
             Address::Unix(path) => {
-                write!(f, "{scheme}+unix:///{}?socket={}", self.export, path.display())
+                write!(f, "{scheme}+unix:///{export}")?;
+                parameters.push(format!("socket={}", encode(path.as_os_str().as_bytes())));
             }
             Address::Tcp { host, port } if host.contains(':') => {
-                write!(f, "{scheme}://[{host}]:{port}/{}", self.export)
+                write!(f, "{scheme}://[{host}]:{port}/{export}")?;
             }
-            Address::Tcp { host, port } => write!(f, "{scheme}://{host}:{port}/{}", self.export),
+            Address::Tcp { host, port } => {
+                write!(f, "{scheme}://{}:{port}/{export}", encode(host.as_bytes()))?;
+            }
+        }
+        parameters.extend(self.tls.iter().flat_map(TlsUri::parameters));
+        if parameters.is_empty() { Ok(()) } else { write!(f, "?{}", parameters.join("&")) }
+    }
+}
+
+impl TlsUri {
+    fn parameters(&self) -> Vec<String> {
+        let certificates =
+            self.certificates.as_ref().map(|path| ("tls-certificates", encode(path.as_os_str().as_bytes())));
+        let hostname = self.hostname.as_ref().map(|name| ("tls-hostname", encode(name.as_bytes())));
+        let verify = (!self.is_verified).then(|| ("tls-verify", "false".to_owned()));
+        let all = [certificates, hostname, verify].into_iter().flatten();
+        all.map(|(name, value)| format!("{name}={value}")).collect()
+    }
+}
+
+/// With everything as `%41` that has a meaning in a URI or in a shell, or is not ASCII.
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' | b':' | b',' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02x}")),
         }
     }
+    text
 }
 
 /// The parameters after the question mark.
@@ -286,7 +319,13 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_understood_again() {
-        for uri in ["nbd://[::1]:7/x", "nbds://h:10809/x", "nbd+unix:///x?socket=/s"] {
+        for uri in [
+            "nbd://[::1]:7/x",
+            "nbds://h:10809/x",
+            "nbd+unix:///x?socket=/s",
+            "nbd+unix:///a%20b%25?socket=/a%20b%26c%3fd%c3%bc%ff",
+            "nbds://h:1/?tls-certificates=/a%26b&tls-hostname=x.y&tls-verify=false",
+        ] {
             let parsed: Uri = uri.parse().unwrap();
             assert_eq!(parsed.to_string(), uri);
         }

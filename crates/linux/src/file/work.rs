@@ -192,13 +192,20 @@ impl Work {
     #[inline]
     pub(crate) fn answered(&mut self, answer: Result<u64, Errno>) -> Progress {
         match answer {
+            // Nearly every answer: all of it, at once.
+            Ok(moved) if moved == self.length && self.is_plain() => Progress::Ended(Outcome::Done),
             Ok(moved) => self.succeeded(moved),
             Err(Errno(libc::EINTR)) => Progress::Again,
             Err(errno) => self.failed(errno),
         }
     }
 
+    /// Whether it is over when all bytes were moved.
     #[inline]
+    fn is_plain(&self) -> bool {
+        matches!(self.stage, Stage::Read | Stage::Write { mapped: false, .. })
+    }
+
     fn succeeded(&mut self, moved: u64) -> Progress {
         match self.stage {
             Stage::Write { durable: true, mapped: true } => {
@@ -224,7 +231,6 @@ impl Work {
         }
     }
 
-    #[inline]
     fn moved(&mut self, moved: u64, when_all: Progress) -> Progress {
         let moved = if self.done + moved >= self.length { moved } else { moved - moved % self.grain };
         if moved == 0 {

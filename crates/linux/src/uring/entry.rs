@@ -80,7 +80,7 @@ macro_rules! push_through {
 
 macro_rules! push_entry {
     ($ring:expr, $operation:expr, $user_data:expr) => {{
-        let mut entry = $operation.build();
+        let mut entry = $operation.build().flags($ring.entry_flags());
         entry.set_user_data($user_data);
         // SAFETY: what the caller of `push` promises, or memory that lives for ever.
         if unsafe { $ring.push(&entry) } { Pushed::Yes } else { Pushed::Full }

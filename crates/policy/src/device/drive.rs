@@ -237,6 +237,9 @@ impl Asked<'_> {
         };
         let smart = self.log(nvme_log::PAGE, nvme_log::BYTES).and_then(|bytes| nvme_log::parse(&bytes));
         if let Some(smart) = smart {
+            if let Some(cycles) = smart.power_cycles {
+                count("power_cycles", cycles, "NVMe log 02h bytes 112-127");
+            }
             count("unsafe_shutdowns", smart.unsafe_shutdowns, "NVMe log 02h bytes 144-159");
             let failed = u64::from(smart.backup_failed);
             count("volatile_memory_backup_failed", failed, "NVMe log 02h byte 0 bit 4");

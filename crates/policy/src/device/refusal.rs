@@ -159,12 +159,28 @@ fn company(case: &Case<'_>) -> Option<Refusal> {
         let multipath =
             case.tree.text(&format!("{}/dm/uuid", above.sysfs)).is_ok_and(|uuid| uuid.starts_with("mpath-"));
         if multipath {
+            let others: Vec<&str> =
+                above.below.iter().map(String::as_str).filter(|other| *other != name).collect();
+            let (paths, rescan) = match others.as_slice() {
+                [] => {
+                    ("no other path is there now".to_owned(), "rescan every path that comes back".to_owned())
+                }
+                others => {
+                    let rescan = |other: &&str| format!("`echo 1 > /sys/block/{other}/device/rescan`");
+                    let rescan: Vec<String> = others.iter().map(rescan).collect();
+                    (format!("the other paths are {}", others.join(", ")), rescan.join(", "))
+                }
+            };
             return refuse(
                 format!(
-                    "{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale",
+                    "{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale ({paths})",
                     above.name
                 ),
-                "flush the map (`multipath -f`), change the disk over one path, rescan every other path, and set the map up again",
+                format!(
+                    "flush the map (`multipath -f {}`), change the disk over {name} alone, let the kernel read every other \
+                     path again ({rescan}), and set the map up again (`multipath -r`)",
+                    above.name
+                ),
             );
         }
         let action = case.tree.text(&format!("{}/md/sync_action", above.sysfs)).unwrap_or_default();
@@ -174,6 +190,28 @@ fn company(case: &Case<'_>) -> Option<Refusal> {
                 format!("wait until /sys/block/{}/md/sync_action says idle, and plan again", above.name),
             );
         }
+    }
+    let controllers = match case.view.transport.as_str() {
+        "nvme" => super::place::nvme_controllers(case.tree, case.block),
+        _ => Vec::new(),
+    };
+    if controllers.len() > 1 {
+        let names: Vec<&str> = controllers.iter().filter_map(|dir| dir.rsplit('/').next()).collect();
+        return refuse(
+            format!(
+                "{name} is reached over several controllers ({}), each with a setting of its own: a change over one of them would \
+                 leave the others as they are",
+                names.join(", ")
+            ),
+            format!(
+                "change it over each of them: {}",
+                names
+                    .iter()
+                    .map(|name| format!("`nvme set-feature /dev/{name} -f 6 -V 0` (1 for on)"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+        );
     }
     if let [twin, ..] = case.twins {
         return refuse(

@@ -41,7 +41,22 @@ impl Machine {
             Change::ReloadTable | Change::RescanNamespaces => Ok(()),
         };
         self.refresh(index);
+        if matches!(change, Change::NvmeAdmin(_)) {
+            self.share(index);
+        }
         outcome.map_err(|refusal| refused(&meant.name, refusal))
+    }
+
+    /// Namespaces of one controller have one cache.
+    fn share(&mut self, index: usize) {
+        let (controller, wce, saved) = {
+            let disk = &self.disks[index];
+            (layout::controller(disk).to_owned(), disk.wce, disk.saved)
+        };
+        let others = self.disks.iter_mut().filter(|disk| disk.kind == MockKind::Nvme);
+        for disk in others.filter(|disk| layout::controller(disk) == controller) {
+            (disk.wce, disk.saved) = (wce, saved);
+        }
     }
 
     /// The disk that is meant, if it is the one of that name.

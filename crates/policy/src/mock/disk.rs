@@ -52,6 +52,8 @@ pub struct MockDisk {
     pub kind: MockKind,
     /// The kernel's name; empty: the next one of its kind.
     pub name: String,
+    /// NVMe: the controller whose namespace it is; empty: one of its own. Namespaces of one controller have one cache.
+    pub controller: String,
     /// The serial number; empty: one of its own.
     pub serial: String,
     /// The vendor and the model.
@@ -136,6 +138,7 @@ impl MockDisk {
         Self {
             kind,
             name: String::new(),
+            controller: String::new(),
             serial: String::new(),
             vendor: vendor.to_owned(),
             model: model.to_owned(),

@@ -31,7 +31,7 @@ fn letters(number: usize) -> String {
 /// Puts the disk with this index into the tree, but for what changes; gives its directory.
 pub(super) fn build(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     let sysfs = match disk.kind {
-        MockKind::Nvme => nvme(tree, disk, index),
+        MockKind::Nvme => nvme(tree, disk),
         MockKind::Virtio => virtio(tree, disk, index),
         _ => scsi(tree, disk, index),
     };
@@ -83,9 +83,18 @@ fn scsi(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     sysfs
 }
 
-fn nvme(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
-    let controller = disk.name.strip_suffix("n1").unwrap_or(&disk.name);
-    let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{controller}", index % 256);
+/// The controller of an NVMe namespace: `nvme0` of `nvme0n1`.
+pub(super) fn controller(disk: &MockDisk) -> &str {
+    match disk.controller.as_str() {
+        "" => disk.name.rsplit_once('n').map_or(disk.name.as_str(), |(controller, _)| controller),
+        named => named,
+    }
+}
+
+fn nvme(tree: &mut Files, disk: &MockDisk) -> String {
+    let controller = controller(disk);
+    let number: usize = controller.trim_start_matches("nvme").parse().unwrap_or(0);
+    let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{controller}", number % 256);
     tree.put_text(&format!("{dir}/model"), &format!("{}\n", disk.model));
     tree.put_text(&format!("{dir}/transport"), "pcie\n");
     format!("{dir}/{}", disk.name)

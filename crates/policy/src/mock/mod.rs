@@ -140,6 +140,21 @@ impl MockGateway {
         locked(&self.machine).partition(disk, name, label);
     }
 
+    /// A block device that is no disk: `loop0`, `zram0`.
+    pub fn pseudo(&self, name: &str) {
+        locked(&self.machine).pseudo(name);
+    }
+
+    /// A file system that is on no block device of this machine: `nfs4` of `server:/export`.
+    pub fn mount_elsewhere(&self, point: &str, kind: &str, source: &str) {
+        locked(&self.machine).mount_elsewhere(point, kind, source);
+    }
+
+    /// A file of /sys or /proc says this.
+    pub fn put_text(&self, path: &str, text: &str) {
+        locked(&self.machine).tree.put_text(path, text);
+    }
+
     /// A file system of this type on the device called `name`, with these options.
     pub fn mount(&self, name: &str, point: &str, kind: &str, options: &str) {
         locked(&self.machine).mount(name, point, kind, options);

@@ -20,6 +20,7 @@ enum StackedKind {
     DeviceMapper,
     Md,
     Partition,
+    Pseudo,
 }
 
 impl Machine {
@@ -42,6 +43,17 @@ impl Machine {
         self.tree.put_text(&path, &format!("{action}\n"));
     }
 
+    /// A block device that is no disk; its name says what it is.
+    pub(super) fn pseudo(&mut self, name: &str) {
+        self.stack(name, "", &[], StackedKind::Pseudo);
+    }
+
+    /// A file system that is on no block device of this machine.
+    pub(super) fn mount_elsewhere(&mut self, point: &str, kind: &str, source: &str) {
+        let number = DeviceNumber { major: 0, minor: 50 };
+        self.put_mount(number, point, &format!("{kind} {source} rw"));
+    }
+
     pub(super) fn partition(&mut self, disk: &str, name: &str, label: &str) {
         let Some(parent) = self.disk(disk).map(|disk| disk.sysfs.clone()) else { return };
         let number = self.next_number();
@@ -60,10 +72,15 @@ impl Machine {
     pub(super) fn mount(&mut self, name: &str, point: &str, kind: &str, options: &str) {
         let stacked = self.stacked.get(name).map(|stacked| stacked.number);
         let Some(number) = stacked.or_else(|| self.disk(name).map(|disk| disk.number)) else { return };
+        self.put_mount(number, point, &format!("{kind} /dev/{name} {options}"));
+    }
+
+    fn put_mount(&mut self, number: DeviceNumber, point: &str, what: &str) {
         let id = self.mounts.lines().count() + 1;
-        self.mounts += &format!("{id} 1 {number} / {point} rw,relatime - {kind} /dev/{name} {options}\n");
+        self.mounts += &format!("{id} 1 {number} / {point} rw,relatime - {what}\n");
         self.tree.put_text("/proc/self/mountinfo", &self.mounts);
         let stat = Stat { kind: FileKind::Directory, device: number, node: None, mount: None };
+        self.tree.put_text(&format!("{}/a-file", point.trim_end_matches('/')), "");
         self.tree.put_stat(point, stat);
     }
 
@@ -97,6 +114,7 @@ impl Machine {
         let cache = match stacked.kind {
             StackedKind::Partition => return,
             StackedKind::Md => true,
+            StackedKind::Pseudo => false,
             StackedKind::DeviceMapper => stacked.below.iter().any(|below| self.feature(below)),
         };
         if let Some(stacked) = self.stacked.get_mut(name) {

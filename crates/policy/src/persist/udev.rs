@@ -74,19 +74,36 @@ fn one(text: &mut String, wish: &Wish) {
     let about: Vec<String> = about.into_iter().flatten().map(plain).collect();
     // Writing to a String cannot fail.
     writeln!(text, "# {}: {}", about.join(" "), wish.state).ok();
-    writeln!(text, "{}, ENV{{PLUMB_POLICY}}=\"{}\"", matcher(wish), action(wish)).ok();
+    for matcher in matchers(wish) {
+        writeln!(text, "{matcher}, ENV{{PLUMB_POLICY}}=\"{}\"", action(wish)).ok();
+    }
+    if wish.identity.starts_with("serial.") && wish.transport == "usb" {
+        // What udev calls the serial number is that of the bridge, which need not be that of the disk: plumb looks itself.
+        push(text, r#"SUBSYSTEMS=="usb", ENV{PLUMB_POLICY}=="", ENV{PLUMB_POLICY}="enforce""#);
+    }
 }
 
-/// What the disk is known by.
-fn matcher(wish: &Wish) -> String {
-    match wish.identity.strip_prefix("serial.") {
-        None => format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&wish.identity)),
-        Some(serial) if wish.transport == "virtio" => format!(r#"ATTR{{serial}}=="{}""#, pattern(serial)),
-        Some(serial) if wish.transport.starts_with("nvme") => {
-            format!(r#"ATTRS{{serial}}=="{}""#, pattern(serial))
-        }
-        Some(serial) => format!(r#"ENV{{ID_SERIAL_SHORT}}=="{}""#, pattern(serial)),
+/// What the disk is known by; any of them is enough.
+fn matchers(wish: &Wish) -> Vec<String> {
+    let Some(serial) = wish.identity.strip_prefix("serial.") else {
+        return vec![format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&wish.identity))];
+    };
+    let exact = pattern(serial);
+    if wish.transport == "virtio" {
+        return vec![format!(r#"ATTR{{serial}}=="{exact}""#)];
     }
+    if wish.transport.starts_with("nvme") {
+        return vec![format!(r#"ATTRS{{serial}}=="{exact}""#)];
+    }
+    // scsi_id takes the first from the identification page, where it may be cut off, and the second from the page of the
+    // serial number. White space is written as one underscore.
+    let words: Vec<String> = serial.split_whitespace().map(pattern).collect();
+    if words.is_empty() {
+        // An empty value would mean every disk that has none.
+        return Vec::new();
+    }
+    let loose = words.join("?");
+    ["ID_SERIAL_SHORT", "ID_SCSI_SERIAL"].map(|key| format!(r#"ENV{{{key}}}=="{loose}""#)).to_vec()
 }
 
 fn action(wish: &Wish) -> &'static str {
@@ -148,8 +165,8 @@ struct Pair<'a> {
     value: &'a str,
 }
 
-const KEYS: [&str; 10] =
-    ["ACTION", "SUBSYSTEM", "ENV", "ATTR", "ATTRS", "TEST", "RUN", "GOTO", "LABEL", "KERNEL"];
+const KEYS: [&str; 11] =
+    ["ACTION", "SUBSYSTEM", "SUBSYSTEMS", "ENV", "ATTR", "ATTRS", "TEST", "RUN", "GOTO", "LABEL", "KERNEL"];
 
 /// The pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
 fn pairs(line: &str) -> Result<Vec<Pair<'_>>, &'static str> {
@@ -210,6 +227,7 @@ mod tests {
                 wish("eui.2", "nvme", State::Off, CacheType::Nowhere),
                 wish("naa.3", "sas", State::Protected, CacheType::Scsi),
                 wish("serial.usb9", "usb", State::On, CacheType::Scsi),
+                wish("serial.WD  12", "scsi", State::Off, CacheType::Scsi),
                 kept,
             ],
             "/usr/bin/plumb",
@@ -223,6 +241,8 @@ mod tests {
             r#"ATTRS{wwid}=="eui.2", ENV{PLUMB_POLICY}="enforce""#,
             r#"ATTRS{wwid}=="naa.3", ENV{PLUMB_POLICY}="enforce""#,
             r#"ENV{ID_SERIAL_SHORT}=="usb9", ENV{PLUMB_POLICY}="scsi-on""#,
+            r#"SUBSYSTEMS=="usb", ENV{PLUMB_POLICY}=="", ENV{PLUMB_POLICY}="enforce""#,
+            r#"ENV{ID_SCSI_SERIAL}=="WD?12", ENV{PLUMB_POLICY}="scsi-off""#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
         }

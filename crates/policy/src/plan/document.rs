@@ -77,10 +77,24 @@ pub struct PlannedChange {
     pub kernel: KernelSide,
     /// What stood on it.
     pub holders: Vec<Holder>,
+    /// Other disks with the same write cache, which change with it: the further namespaces of an NVMe controller.
+    pub shares_cache_with: Vec<SharedCache>,
     /// The claim that `protected` rests on.
     pub protection: Option<Protection>,
     /// What is done, in order. A step whose purpose holds already when its turn comes is left out.
     pub steps: Vec<PlannedStep>,
+}
+
+/// A disk that changes with another one, because both have one write cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedCache {
+    /// The kernel's name.
+    pub name: String,
+    /// WWN, EUI-64, NGUID or serial.
+    pub identity: Option<String>,
+    /// What stood on it.
+    pub holders: Vec<Holder>,
 }
 
 /// One step in words and bytes.
@@ -92,6 +106,8 @@ pub struct PlannedStep {
     pub words: String,
     /// What is sent or written, as `--explain` prints it.
     pub bytes: Vec<String>,
+    /// What is waited for before it is done, for two seconds at most; null if nothing is.
+    pub waits_for: Option<String>,
     /// What makes it needless when its turn comes; null if nothing does.
     pub left_out_if: Option<String>,
 }

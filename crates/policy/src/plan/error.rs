@@ -34,9 +34,10 @@ pub enum PlanError {
         /// The hash that is written in it.
         written: String,
     },
-    /// It was made in another boot.
+    /// It was made in another boot, or on another machine.
     #[error(
-        "the plan is of another boot of this machine, when names may have meant other disks: make a plan anew"
+        "the plan is of another boot of this machine or of another machine, where names may mean other disks: make a plan \
+         anew, here"
     )]
     OtherBoot,
 }

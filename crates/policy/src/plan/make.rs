@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::document::{Asked, Plan, PlannedChange, RefusedDisk, UnchangedDisk};
+use super::document::{Asked, Plan, PlannedChange, RefusedDisk, SharedCache, UnchangedDisk};
 use super::obstacle::judge;
+use super::once::Once;
+use super::siblings;
 use super::step::planned;
 use super::way::way;
 use crate::claims::Claims;
@@ -57,6 +59,8 @@ struct Accepted {
     goal: Goal,
     steps: Vec<Step>,
     protection: Option<Protection>,
+    /// What has the same cache, and so changes with it.
+    siblings: Vec<DeviceView>,
 }
 
 /// Plans. Nothing is changed. Where nothing is found that can be changed, the plan has no changes.
@@ -64,20 +68,27 @@ struct Accepted {
 /// # Errors
 /// If the plan cannot be put into JSON, which is not known to happen.
 pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, serde_json::Error> {
+    let gateway: &dyn Gateway = &Once::new(gateway);
     let reader = Reader::new(gateway, ask.claims, ask.now);
     let (views, mut refused) = read(&reader, ask);
     let mut unchanged = Vec::new();
     let mut accepted: Vec<(&DeviceView, Accepted)> = Vec::new();
+    let mut with_another: HashSet<String> = HashSet::new();
     for view in &views {
         let (name, identity) = (view.name.clone(), view.identity.clone());
+        if with_another.contains(&name) {
+            continue;
+        }
         match fate(gateway, &reader, view, ask) {
-            Fate::Changed(change) => accepted.push((view, *change)),
+            Fate::Changed(change) => {
+                with_another.extend(change.siblings.iter().map(|sibling| sibling.name.clone()));
+                accepted.push((view, *change));
+            }
             Fate::Unchanged => unchanged.push(UnchangedDisk { name, identity, state: view.state }),
             Fate::Refused(Refusal { reason, remedy }) => refused.push(RefusedDisk { name, reason, remedy }),
         }
     }
-    let disks: Vec<&DeviceView> = accepted.iter().map(|(view, _)| *view).collect();
-    let places = waves::arrange(&disks, ask.wave_size);
+    let places = places(&accepted, ask.wave_size);
     let mut changes: Vec<(Place, PlannedChange)> = accepted
         .into_iter()
         .zip(places)
@@ -138,14 +149,47 @@ fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask
         let state = ask.asked.state().unwrap_or(State::On);
         let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
+        let siblings = siblings(gateway, reader, (view, goal), ask)?;
         let steps = way(gateway, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
-        Ok(Accepted { goal, steps, protection })
+        Ok(Accepted { goal, steps, protection, siblings })
     });
     match accepted {
         Ok(accepted) if accepted.steps.is_empty() => Fate::Unchanged,
         Ok(accepted) => Fate::Changed(Box::new(accepted)),
         Err(refusal) => Fate::Refused(refusal),
     }
+}
+
+/// What changes with a disk because both have one cache; nothing where only the kernel's view is changed.
+fn siblings(
+    gateway: &dyn Gateway,
+    reader: &Reader<'_>,
+    change: (&DeviceView, Goal),
+    ask: &Ask<'_>,
+) -> Result<Vec<DeviceView>, Refusal> {
+    let (view, goal) = change;
+    if ask.asked == Asked::Heal || !siblings::switches_the_drive(view, goal) {
+        return Ok(Vec::new());
+    }
+    let names = siblings::names(gateway.tree(), &view.name);
+    let siblings: Vec<DeviceView> = names.iter().filter_map(|name| reader.one(name).ok()).collect();
+    let left_out =
+        siblings.iter().find(|sibling| ask.filter.as_ref().is_some_and(|filter| !filter.chooses(sibling)));
+    left_out.map_or(Ok(siblings.clone()), |sibling| Err(siblings::left_out(view, &sibling.name)))
+}
+
+/// The order of all that is changed. Disks with one cache are as critical as the most critical of them.
+fn places(accepted: &[(&DeviceView, Accepted)], wave_size: usize) -> Vec<Place> {
+    let whole = |(view, accepted): &(&DeviceView, Accepted)| {
+        let mut whole = (*view).clone();
+        for sibling in &accepted.siblings {
+            whole.holders.extend(sibling.holders.iter().cloned());
+            whole.redundancy_groups.extend(sibling.redundancy_groups.iter().cloned());
+        }
+        whole
+    };
+    let disks: Vec<DeviceView> = accepted.iter().map(whole).collect();
+    waves::arrange(&disks.iter().collect::<Vec<_>>(), wave_size)
 }
 
 /// A disk that cannot be changed, and need not be. What a RAID controller says of itself does not count.
@@ -170,9 +214,14 @@ fn change(view: &DeviceView, asked: Asked, accepted: Accepted, place: Place) -> 
         device: view.device.clone(),
         kernel: view.kernel.clone(),
         holders: view.holders.clone(),
+        shares_cache_with: accepted.siblings.into_iter().map(shared).collect(),
         protection: accepted.protection,
         steps: accepted.steps.iter().map(planned).collect(),
     }
+}
+
+fn shared(view: DeviceView) -> SharedCache {
+    SharedCache { name: view.name, identity: view.identity, holders: view.holders }
 }
 
 /// The boot that runs; empty where the kernel does not say.

@@ -10,10 +10,12 @@ mod file;
 mod hash;
 mod make;
 mod obstacle;
+mod once;
+mod siblings;
 mod step;
 mod way;
 
-pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, UnchangedDisk};
+pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
 pub use error::PlanError;
 pub use file::{load, save};
 pub use make::{Ask, Wanted, make};

@@ -2,17 +2,16 @@
 
 use super::document::PlannedStep;
 use crate::explain;
-use crate::mechanism::Step;
+use crate::mechanism::{Condition, Step};
 
 /// The step in words and bytes.
 pub(crate) fn planned(step: &Step) -> PlannedStep {
+    let says = |condition: &Condition| format!("{} says {}", condition.path, condition.says);
     PlannedStep {
         on: step.disk.name.clone(),
         words: step.why.clone(),
         bytes: explain::change(&step.change),
-        left_out_if: step
-            .only_unless
-            .as_ref()
-            .map(|condition| format!("{} says {}", condition.path, condition.says)),
+        waits_for: step.after.as_ref().map(says),
+        left_out_if: step.only_unless.as_ref().map(says),
     }
 }

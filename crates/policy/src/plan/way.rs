@@ -3,14 +3,17 @@
 use jiff::Timestamp;
 
 use super::document::Asked;
+use super::siblings;
 use crate::claims::Claims;
+use crate::device::Reader;
 use crate::gateway::Gateway;
 use crate::heal;
 use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::{DeviceView, Refusal};
 
-/// The steps for what is asked; none if the disk and all above it are there.
+/// The steps for what is asked; none if the disk and all above it are there. What shares the drive's cache is judged, too,
+/// as it is now.
 pub(crate) fn way(
     gateway: &dyn Gateway,
     read: (&DeviceView, &Material),
@@ -19,10 +22,21 @@ pub(crate) fn way(
     words: (&Claims, Timestamp),
 ) -> Result<Vec<Step>, Refusal> {
     let (view, material) = read;
-    match asked {
-        Asked::Heal => Ok(heal::steps(gateway, view, material, words.0, words.1)),
-        _ => to_goal(gateway, material, goal),
+    if asked == Asked::Heal {
+        return Ok(heal::steps(gateway, view, material, words.0, words.1));
     }
+    let others = siblings::names(gateway.tree(), &view.name);
+    if !others.is_empty() && siblings::switches_the_drive(view, goal) {
+        let reader = Reader::new(gateway, words.0, words.1);
+        for other in &others {
+            let gone = |_| Refusal {
+                reason: format!("{other}, which has the same write cache as {}, cannot be read", view.name),
+                remedy: "look with `plumb policy show --all`, and plan again".to_owned(),
+            };
+            siblings::allow(view, &reader.one(other).map_err(gone)?, asked, words)?;
+        }
+    }
+    to_goal(gateway, material, goal)
 }
 
 /// As [`mechanism::steps`], and where the disk itself is there, but a layer above still drops flushes, what heals that.
@@ -35,5 +49,11 @@ pub(crate) fn to_goal(gateway: &dyn Gateway, material: &Material, goal: Goal) ->
     if steps.is_empty() && goal.state == State::On && stale_above() {
         return Ok(mechanism::heal(material));
     }
-    Ok(steps)
+    let others = siblings::names(gateway.tree(), &material.disk.name);
+    if others.is_empty() {
+        return Ok(steps);
+    }
+    let claims = Claims::default();
+    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
+    Ok(siblings::flushed(&reader, &others, steps))
 }

@@ -49,6 +49,32 @@ const NAMES: [(&str, Field); 13] = [
     ("state", Field::State),
 ];
 
+/// How disks are reached, and what else has a view.
+const TRANSPORTS: [&str; 22] = [
+    "ata",
+    "sas",
+    "scsi",
+    "nvme",
+    "nvme-fabrics",
+    "usb",
+    "virtio",
+    "raid",
+    "fc",
+    "iscsi",
+    "mmc",
+    "xen",
+    "pmem",
+    "nbd",
+    "rbd",
+    "drbd",
+    "loop",
+    "zram",
+    "md",
+    "device-mapper",
+    "bcache",
+    "partition",
+];
+
 impl Field {
     /// The field of this name, or what was probably meant.
     pub(super) fn named(word: &str) -> Result<Self, String> {
@@ -66,9 +92,27 @@ impl Field {
         match self {
             Self::Size => Shape::Size,
             Self::Rotational => Shape::Words(&["yes", "no"]),
+            Self::Transport => Shape::Words(&TRANSPORTS),
             Self::Role => Shape::Words(&Role::WORDS),
             Self::State => Shape::Words(&["off", "on", "protected", "none", "unknown"]),
             _ => Shape::Text,
+        }
+    }
+
+    /// A value as it would be typed.
+    pub(super) const fn example(self) -> &'static str {
+        match self {
+            Self::Name => "sda",
+            Self::Identity => "naa.5000c500a1b2c3d4",
+            Self::Serial => "ZL2ABCDE",
+            Self::Model => "ST4000NM0035 or, after ~, ST*",
+            Self::Vendor => "seagate",
+            Self::Transport => "sas",
+            Self::Port => "host0/port-0:0 or, after ~, host0/*",
+            Self::Size => "4TB",
+            Self::Rotational => "yes",
+            Self::Role => "root",
+            Self::State => "off",
         }
     }
 

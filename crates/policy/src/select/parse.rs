@@ -11,6 +11,7 @@ use super::field::{Field, Shape};
 use super::nearest::nearest;
 use super::size;
 use super::token::{Kind, Token, cut};
+use crate::state::State;
 
 /// Nobody types more levels, and each takes stack.
 const DEPTH_MAX: usize = 64;
@@ -21,7 +22,8 @@ pub(super) fn parse(typed: &str) -> Result<Expression, SelectError> {
     match parser.peek() {
         Kind::End => Ok(expression),
         Kind::Close => Err(parser.wrong("this parenthesis was never opened")),
-        _ => Err(parser.wrong("expected `and`, `or` or the end here; a value with spaces needs quotes")),
+        Kind::Word(word) => Err(parser.wrong(joining(word))),
+        _ => Err(parser.wrong(joining(""))),
     }
 }
 
@@ -114,13 +116,25 @@ impl Parser<'_> {
             _ => return Err(self.wrong_at(field_at, "expected a property of a disk here, such as `model`")),
         };
         let operator_at = self.at;
-        let Kind::Operator(operator) = self.take() else {
-            return Err(self.wrong_at(operator_at, "expected = != ~ < <= > or >= here"));
+        let operator = match self.take() {
+            Kind::Operator(operator) => operator,
+            Kind::Word(word) => return Err(self.wrong_at(operator_at, comparing(field, &word))),
+            _ => return Err(self.wrong_at(operator_at, comparing(field, ""))),
         };
         let value_at = self.at;
         let value = match self.take() {
             Kind::Word(value) | Kind::Quoted(value) => value,
-            _ => return Err(self.wrong_at(value_at, "expected a value here")),
+            Kind::Operator(second) => {
+                let both = format!("{operator}{second}");
+                let meant = if both == "<>" { "!=" } else { "~" };
+                let message = format!("expected a value here, for `{both}` is no comparison: use `{meant}`");
+                return Err(self.wrong_at(value_at, message));
+            }
+            _ => {
+                return Err(
+                    self.wrong_at(value_at, format!("expected a value here, such as {}", field.example()))
+                );
+            }
         };
         match field.shape() {
             Shape::Size => {
@@ -134,20 +148,52 @@ impl Parser<'_> {
                 let operator = text_operator(operator).ok_or_else(|| {
                     self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here")
                 })?;
-                let value = one_of(shape, value).map_err(|message| self.wrong_at(value_at, message))?;
+                let value =
+                    one_of(field, shape, value).map_err(|message| self.wrong_at(value_at, message))?;
                 Ok(Expression::Text { field, operator, value })
             }
         }
     }
 }
 
+/// What stands where two comparisons are joined, or nothing is left to say.
+fn joining(word: &str) -> String {
+    let meant = match word {
+        "&&" | "&" | "+" | "," => " Did you mean `and`?",
+        "||" | "|" => " Did you mean `or`?",
+        _ => match nearest(&word.to_lowercase(), &["and", "or"]) {
+            Some("and") => " Did you mean `and`?",
+            Some(_) => " Did you mean `or`?",
+            None => "",
+        },
+    };
+    format!("expected `and`, `or` or the end here; a value with spaces needs quotes.{meant}")
+}
+
+/// What stands where a comparison is expected.
+fn comparing(field: Field, word: &str) -> String {
+    let operators = match field.shape() {
+        Shape::Size => "= != < <= > or >=",
+        _ => "= != or ~",
+    };
+    let meant = match word.to_lowercase().as_str() {
+        "is" | "eq" | "equals" | "-eq" | ":" => " Did you mean `=`?",
+        "like" | "matches" | "contains" => " Did you mean `~`, with * for any letters?",
+        "isnot" | "ne" | "not" | "-ne" => " Did you mean `!=`?",
+        _ => "",
+    };
+    format!("expected {operators} here.{meant}")
+}
+
 /// A value of a field that knows only some words must be one of them, unless it is a pattern.
-fn one_of(shape: Shape, value: String) -> Result<String, String> {
+fn one_of(field: Field, shape: Shape, value: String) -> Result<String, String> {
     let Shape::Words(words) = shape else { return Ok(value) };
     let plain = value.to_lowercase();
-    let plain = match plain.as_str() {
-        "true" | "1" => "yes".to_owned(),
-        "false" | "0" => "no".to_owned(),
+    let plain = match (field, plain.as_str()) {
+        (Field::Rotational, "true" | "1") => "yes".to_owned(),
+        (Field::Rotational, "false" | "0") => "no".to_owned(),
+        // As Windows calls them.
+        (Field::State, _) => plain.parse::<State>().map_or(plain, |state| state.word().to_owned()),
         _ => plain,
     };
     if words.contains(&plain.as_str()) || plain.contains(['*', '?']) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::view::DeviceView;
+use crate::view::{DeviceView, Holder};
 
 /// A use of a disk. One disk can have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,8 +43,13 @@ impl fmt::Display for Role {
 
 /// What a disk is used for, the least critical first; never empty.
 pub fn roles(view: &DeviceView) -> Vec<Role> {
+    roles_of(&view.holders)
+}
+
+/// The same from what stands on it.
+pub fn roles_of(holders: &[Holder]) -> Vec<Role> {
     let mut roles = Vec::new();
-    for holder in &view.holders {
+    for holder in holders {
         let role = match (holder.name.as_str(), holder.kind.as_str()) {
             ("/", _) => Role::Root,
             ("/boot" | "/boot/efi" | "/boot/firmware" | "/efi", _) => Role::Boot,

@@ -14,6 +14,8 @@ pub struct Health {
     pub backup_failed: bool,
     /// Byte 0 bit 3: the medium is read-only.
     pub read_only: bool,
+    /// Bytes 112-127: how often it was powered on; `None` for a drive that does not count.
+    pub power_cycles: Option<u64>,
     /// Bytes 144-159: shutdowns without a notice before the power went.
     pub unsafe_shutdowns: u64,
 }
@@ -24,6 +26,8 @@ pub fn parse(bytes: &[u8]) -> Option<Health> {
     Some(Health {
         backup_failed: warning & 1 << 4 != 0,
         read_only: warning & 1 << 3 != 0,
+        // A drive that answers has been powered on at least once.
+        power_cycles: counter(bytes, 112).filter(|count| *count > 0),
         unsafe_shutdowns: counter(bytes, 144)?,
     })
 }
@@ -36,11 +40,14 @@ mod tests {
     fn the_fields_that_tell_of_power_loss_are_read() {
         let mut bytes = vec![0_u8; 512];
         bytes[0] = 0x10;
+        assert_eq!(parse(&bytes).unwrap().power_cycles, None);
+        bytes[112] = 9;
         bytes[144] = 7;
         bytes[145] = 1;
         let health = parse(&bytes).unwrap();
         assert!(health.backup_failed && !health.read_only);
         assert_eq!(health.unsafe_shutdowns, 263);
+        assert_eq!(health.power_cycles, Some(9));
         bytes[159] = 1;
         assert_eq!(parse(&bytes).unwrap().unsafe_shutdowns, u64::MAX);
         assert_eq!(parse(&bytes[..159]), None);

@@ -74,10 +74,11 @@ pub(super) fn series_words(document: &LoadDocument) -> String {
 pub(super) fn series(recording: &LoadRecording) -> (Vec<SeriesView>, Vec<Phase>) {
     let document = &recording.document;
     let mut charts = Vec::new();
+    let labels = document.labels();
     for (index, target) in document.targets.iter().enumerate().take(TARGETS_MAX) {
         let points = whole(recording.series_of(index), Some(target.sides.application.seconds));
         if !points.is_empty() {
-            let label = printable(&document.label_of(index));
+            let label = printable(&labels[index]);
             charts.extend([
                 rate(index, &label, points),
                 throughput(index, &label, points),

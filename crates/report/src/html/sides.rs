@@ -76,20 +76,22 @@ fn load(io: &IoResult) -> Load {
 
 /// The targets of a load, and those of each span together.
 pub(super) fn targets(document: &LoadDocument) -> Vec<Load> {
+    let sharing = document.sharing();
+    let labels = document.labels();
     let mut loads: Vec<Load> = document
         .targets
         .iter()
         .enumerate()
         .map(|(index, target)| Load {
-            title: printable(&document.label_of(index)),
+            title: printable(&labels[index]),
             how: printable(&sentences::description(document, target)),
             failed: String::new(),
             rows: load_rows(&target.sides),
-            balances: if document.shares_devices(index) { Vec::new() } else { balances(&target.sides) },
+            balances: if sharing[index] { Vec::new() } else { balances(&target.sides) },
         })
         .collect();
     // What targets on the same devices moved can only be told of all of them.
-    let shared = (0..document.targets.len()).any(|index| document.shares_devices(index));
+    let shared = sharing.contains(&true);
     loads.extend(document.sums().into_iter().map(|(title, sides)| Load {
         title: capital(&title),
         how: String::new(),

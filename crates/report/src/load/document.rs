@@ -1,5 +1,7 @@
 //! The document behind `plumb load --json`, and all that a report of a load is made from.
 
+use std::collections::HashMap;
+
 use plumb_measure::Latency;
 use plumb_path::Finding;
 use serde::{Deserialize, Serialize};
@@ -170,39 +172,64 @@ impl LoadDocument {
             .collect()
     }
 
-    /// Whether another target of the same span is on devices of this one, so that what these moved is of both.
-    pub fn shares_devices(&self, index: usize) -> bool {
-        let devices = |target: &LoadTarget| -> Vec<String> {
-            let sides = target.sides.storage.iter();
-            sides.flat_map(|side| side.devices.iter().map(|device| device.name.clone())).collect()
+    /// For each target whether another one of its span is on devices of it, so that what these moved is of both.
+    pub fn sharing(&self) -> Vec<bool> {
+        let mut on: HashMap<(usize, &str), usize> = HashMap::new();
+        for target in &self.targets {
+            for device in devices_of(target) {
+                *on.entry((target.span, device)).or_default() += 1;
+            }
+        }
+        let shares = |target: &LoadTarget| {
+            devices_of(target).any(|device| on.get(&(target.span, device)).is_some_and(|count| *count > 1))
         };
-        let Some(target) = self.targets.get(index) else { return false };
-        let mine = devices(target);
-        let others = self.targets.iter().enumerate();
-        others
-            .filter(|(other, found)| *other != index && found.span == target.span)
-            .any(|(_, other)| devices(other).iter().any(|device| mine.contains(device)))
+        self.targets.iter().map(shares).collect()
     }
 
-    /// What to call the target at `index`, so that no two are called the same: its name, with its job and its span
-    /// where the name alone is not enough.
-    pub fn label_of(&self, index: usize) -> String {
-        let Some(target) = self.targets.get(index) else { return format!("target {index}") };
-        let alike = |other: &&LoadTarget| other.name == target.name;
-        if self.targets.iter().filter(alike).count() < 2 {
-            return target.name.clone();
+    /// What to call each target, so that no two are called the same: its name, with its job and its span where the name
+    /// alone is not enough.
+    pub fn labels(&self) -> Vec<String> {
+        let mut alike: HashMap<&str, usize> = HashMap::new();
+        for target in &self.targets {
+            *alike.entry(&target.name).or_default() += 1;
         }
-        let mut label = target.name.clone();
-        if let Some(job) = self.job_of(target).filter(|job| job.name != target.name && !job.name.is_empty()) {
-            label = format!("{label}, {}", job.name);
+        let mut twins: HashMap<(&str, usize, usize), usize> = HashMap::new();
+        let mut labels = Vec::new();
+        for target in &self.targets {
+            let name = target.name.as_str();
+            let mut label = name.to_owned();
+            if alike.get(name) != Some(&1) {
+                label.push_str(&self.place_of(target));
+                let twin = twins.entry((name, target.span, target.job)).or_default();
+                *twin += 1;
+                if *twin > 1 {
+                    label.push_str(&format!(" ({twin})"));
+                }
+            }
+            labels.push(label);
         }
-        if self.spans.len() > 1 {
-            label = format!("{label}, span {}", target.span + 1);
-        }
-        let same_job = |other: &LoadTarget| other.span == target.span && other.job == target.job;
-        let twin = self.targets[..index].iter().filter(|other| alike(other) && same_job(other)).count();
-        if twin > 0 { format!("{label} ({})", twin + 1) } else { label }
+        labels
     }
+
+    /// What tells a target from others of its name: its job, and its span if there are several.
+    fn place_of(&self, target: &LoadTarget) -> String {
+        let job = self.job_of(target).filter(|job| job.name != target.name && !job.name.is_empty());
+        let job = job.map_or_else(String::new, |job| format!(", {}", job.name));
+        match self.spans.len() {
+            0 | 1 => job,
+            _ => format!("{job}, span {}", target.span + 1),
+        }
+    }
+
+    /// What to call the target at `index`: one of the [`labels`](Self::labels).
+    pub fn label_of(&self, index: usize) -> String {
+        self.labels().into_iter().nth(index).unwrap_or_else(|| format!("target {index}"))
+    }
+}
+
+/// The names of the devices beneath a target.
+fn devices_of(target: &LoadTarget) -> impl Iterator<Item = &str> {
+    target.sides.storage.iter().flat_map(|side| side.devices.iter().map(|device| device.name.as_str()))
 }
 
 #[cfg(test)]
@@ -217,6 +244,15 @@ mod tests {
         let labels: Vec<String> = (0..4).map(|index| document.label_of(index)).collect();
         assert_eq!(labels[1], "/srv/io.dat, read-cached, span 1 (2)");
         assert_eq!(fixture::load("side-by-side").label_of(1), "/mnt/plain/io.dat");
+    }
+
+    #[test]
+    fn targets_of_one_span_on_one_device_share_it() {
+        let mut document = fixture::load("cache-or-disk");
+        assert_eq!(document.sharing(), [true; 4]);
+        document.targets.remove(0);
+        assert_eq!(document.sharing(), [false, true, true], "the first is alone in its span now");
+        assert!(!fixture::load("side-by-side").sharing().contains(&true));
     }
 
     #[test]

@@ -15,8 +15,7 @@ const BEYOND_TOLD_FROM: f64 = 0.1;
 /// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet printable.
 pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
     let mut lines = Vec::new();
-    for (index, target) in document.targets.iter().enumerate() {
-        let label = document.label_of(index);
+    for (label, target) in document.labels().into_iter().zip(&document.targets) {
         lines.push(format!("{label}: {}", of_target(document, target)));
     }
     for (index, span) in document.spans.iter().enumerate() {
@@ -29,12 +28,13 @@ pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
 
 /// The balances that tell something: of what did not wholly reach the devices, or made them move much more.
 pub(crate) fn balances(document: &LoadDocument) -> Vec<String> {
-    let targets = document.targets.iter().enumerate();
-    let alone = targets.filter(|(index, _)| !document.shares_devices(*index));
+    let sharing = document.sharing();
+    let labelled = document.labels().into_iter().zip(&document.targets).zip(&sharing);
+    let alone = labelled.filter(|(_, shares)| !**shares);
     let mut lines: Vec<String> =
-        alone.flat_map(|(index, target)| balances_of(&document.label_of(index), &target.sides)).collect();
+        alone.flat_map(|((label, target), _)| balances_of(&label, &target.sides)).collect();
     // What targets on the same devices moved can only be told of all of them.
-    if (0..document.targets.len()).any(|index| document.shares_devices(index)) {
+    if sharing.contains(&true) {
         lines.extend(document.sums().iter().flat_map(|(title, sides)| balances_of(title, sides)));
     }
     lines
@@ -68,11 +68,10 @@ pub(crate) fn unknown_storage(document: &LoadDocument) -> Vec<String> {
         [Some(first), rest @ ..] if rest.iter().all(|why| *why == Some(*first)) => {
             vec![capital(&words(first))]
         }
-        each => each
-            .iter()
-            .enumerate()
-            .filter_map(|(index, why)| Some(format!("{}: {}", document.label_of(index), words((*why)?))))
-            .collect(),
+        each => {
+            let labelled = document.labels().into_iter().zip(each);
+            labelled.filter_map(|(label, why)| Some(format!("{label}: {}", words((*why)?)))).collect()
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The report of a load for a terminal.
 
+use std::collections::HashSet;
+
 use super::Style;
 use super::head::head;
 use super::pen::Ink;
@@ -50,13 +52,9 @@ pub fn load(document: &LoadDocument, style: Style) -> String {
 
 /// The targets' names, if they are few.
 fn names(document: &LoadDocument) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for target in &document.targets {
-        let name = printable(&target.name);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut seen = HashSet::new();
+    let distinct = document.targets.iter().filter(|target| seen.insert(target.name.as_str()));
+    let names: Vec<String> = distinct.map(|target| printable(&target.name)).collect();
     match names.as_slice() {
         [] => "without a target".to_owned(),
         few if few.len() <= 3 => few.join(", "),
@@ -66,8 +64,7 @@ fn names(document: &LoadDocument) -> String {
 
 /// One group for each target, and one for the targets of each span together.
 fn groups(document: &LoadDocument, width: usize) -> Vec<Group> {
-    let labels: Vec<String> =
-        (0..document.targets.len()).map(|index| printable(&document.label_of(index))).collect();
+    let labels: Vec<String> = document.labels().iter().map(|label| printable(label)).collect();
     let mut groups: Vec<Group> = short(&labels, NAME_MAX.min(width / 3))
         .into_iter()
         .zip(&document.targets)
@@ -80,8 +77,8 @@ fn groups(document: &LoadDocument, width: usize) -> Vec<Group> {
 /// The labels in at most `most` columns; numbered if they cannot be told apart any more.
 fn short(labels: &[String], most: usize) -> Vec<String> {
     let mut cut_labels: Vec<String> = labels.iter().map(|label| cut(label, most)).collect();
-    let alike = |name: &String| cut_labels.iter().filter(|other| *other == name).count() > 1;
-    if cut_labels.iter().any(alike) {
+    let distinct: HashSet<&String> = cut_labels.iter().collect();
+    if distinct.len() < cut_labels.len() {
         let number = |(index, label): (usize, &String)| {
             let number = format!("{}: ", index + 1);
             format!("{number}{}", cut(label, most.saturating_sub(columns(&number))))

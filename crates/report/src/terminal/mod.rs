@@ -16,7 +16,10 @@ mod wrap;
 
 pub use check::check;
 pub use load::load;
+pub use pen::Ink;
 pub use survey::{survey, survey_list};
+pub use table::{Cell, Side, Table};
+pub use wrap::hang;
 
 /// How to write for one terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

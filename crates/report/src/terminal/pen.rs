@@ -6,7 +6,7 @@ use super::Style;
 
 /// How a piece of text is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ink {
+pub enum Ink {
     /// As the terminal has it.
     Plain,
     /// For headings.
@@ -25,7 +25,7 @@ pub(super) enum Ink {
 
 impl Style {
     /// `text` in `ink`, if there are colours.
-    pub(super) fn ink(self, ink: Ink, text: &str) -> String {
+    pub fn ink(self, ink: Ink, text: &str) -> String {
         let code = match ink {
             Ink::Plain => return text.to_owned(),
             Ink::Bold => "1",
@@ -43,7 +43,7 @@ impl Style {
     }
 
     /// The finished text: as it is, or in ASCII.
-    pub(super) fn finish(self, text: String) -> String {
+    pub fn finish(self, text: String) -> String {
         if self.unicode { text } else { to_ascii(&text) }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::Style;
 use super::pen::Ink;
-use super::wrap::columns;
+use super::wrap::{columns, wrap};
 
 /// Which side a column's text is set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
     /// Words.
     Left,
     /// Figures.
@@ -15,55 +15,57 @@ pub(super) enum Side {
 
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cell {
+pub struct Cell {
     /// What it says.
-    pub(super) text: String,
+    pub text: String,
     /// How it is set.
-    pub(super) ink: Ink,
+    pub ink: Ink,
 }
 
 impl Cell {
     /// A plain cell.
-    pub(super) fn plain(text: impl Into<String>) -> Self {
+    pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), ink: Ink::Plain }
     }
 
     /// A cell in `ink`.
-    pub(super) fn inked(ink: Ink, text: impl Into<String>) -> Self {
+    pub fn inked(ink: Ink, text: impl Into<String>) -> Self {
         Self { text: text.into(), ink }
     }
 }
 
 /// A table. Rows may be shorter than the widest.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table {
+pub struct Table {
     sides: Vec<Side>,
     rows: Vec<Vec<Cell>>,
 }
 
 const INDENT: usize = 2;
 const APART: usize = 2;
+/// Narrower than this a last column is not set, however narrow the terminal.
+const LAST_MIN: usize = 20;
 
 impl Table {
     /// A table with a dim head.
-    pub(super) fn new(head: &[(&str, Side)]) -> Self {
+    pub fn new(head: &[(&str, Side)]) -> Self {
         let cells = head.iter().map(|(name, _)| Cell::inked(Ink::Dim, *name)).collect();
         Self { sides: head.iter().map(|(_, side)| *side).collect(), rows: vec![cells] }
     }
 
     /// Adds a row.
-    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+    pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
     /// The columns that the widest line takes.
-    pub(super) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         let widths = self.widths();
         INDENT + widths.iter().sum::<usize>() + APART * widths.len().saturating_sub(1)
     }
 
     /// The table as text.
-    pub(super) fn show(&self, style: Style) -> String {
+    pub fn show(&self, style: Style) -> String {
         let widths = self.widths();
         let mut out = String::new();
         for row in &self.rows {
@@ -86,6 +88,28 @@ impl Table {
             out.push('\n');
         }
         out
+    }
+
+    /// The same; where it is too wide, the last column is set in lines that hang below each other.
+    pub fn show_wrapped(&self, style: Style) -> String {
+        let before: usize = self.widths().iter().rev().skip(1).map(|width| width + APART).sum();
+        let room = style.columns().saturating_sub(INDENT + before).max(LAST_MIN);
+        let last = self.sides.len().saturating_sub(1);
+        let mut wrapped = Self { sides: self.sides.clone(), rows: Vec::new() };
+        for row in &self.rows {
+            let long = row.get(last).filter(|cell| columns(&cell.text) > room);
+            let Some(Cell { text, ink }) = long else {
+                wrapped.row(row.clone());
+                continue;
+            };
+            for (index, line) in wrap(text, room).into_iter().enumerate() {
+                let blank = || vec![Cell::plain(""); last];
+                let mut cells = if index == 0 { row[..last].to_vec() } else { blank() };
+                cells.push(Cell::inked(*ink, line));
+                wrapped.row(cells);
+            }
+        }
+        wrapped.show(style)
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -114,5 +138,22 @@ mod tests {
             "           IOPS\n  read  215,000  x\n  w          39\n  w              y\n"
         );
         assert_eq!(table.width(), 18);
+    }
+
+    #[test]
+    fn a_last_column_that_is_too_wide_hangs() {
+        let mut table = Table::new(&[("", Side::Left), ("IOPS", Side::Right), ("source", Side::Left)]);
+        table.row(vec![
+            Cell::plain("r"),
+            Cell::plain("9"),
+            Cell::plain("a data sheet of the vendor of 2012, page 3"),
+        ]);
+        table.row(vec![Cell::plain("w"), Cell::plain("8"), Cell::plain("the same")]);
+        let style = Style { width: 40, ..Style::PLAIN };
+        assert_eq!(
+            table.show_wrapped(style),
+            "     IOPS  source\n  r     9  a data sheet of the vendor of\n           2012, page 3\n  w     8  the same\n"
+        );
+        assert_eq!(table.show_wrapped(Style::PLAIN), table.show(Style::PLAIN));
     }
 }

@@ -38,6 +38,8 @@ pub struct LiveTarget {
     pub application: LiveApplication,
     /// What the devices beneath were handed; `None` where that cannot be counted.
     pub storage: Option<LiveStorage>,
+    /// Whether those are handed the requests of other targets as well, so that its figures are of all of them.
+    pub shares_devices: bool,
 }
 
 /// The application's side: totals, and the latencies since the last look.

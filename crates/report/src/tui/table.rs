@@ -98,7 +98,7 @@ fn rows(view: &LiveView) -> Vec<Figures> {
             let none = || NONE.to_owned();
             rows.push(Figures {
                 target: index,
-                name: "  storage".to_owned(),
+                name: if target.shares_devices { "  storage, shared" } else { "  storage" }.to_owned(),
                 cells: [
                     or_dash(storage, |rates| rate(rates.iops)),
                     or_dash(storage, |rates| mebibytes(rates.bytes)),

@@ -31,6 +31,7 @@ fn sample(tenths: u64) -> LiveSample {
                 bytes: operations * 65_536,
                 flushes: Some(operations / 10),
             }),
+            shares_devices: false,
         }
     };
     LiveSample {

@@ -96,8 +96,7 @@ impl<'a> Evidence<'a> {
     /// Of a load: its targets, each with its directions.
     pub(super) fn of_load(document: &'a LoadDocument) -> Self {
         let mut evidence = Self { phases: Vec::new(), flows: Vec::new() };
-        for (index, target) in document.targets.iter().enumerate() {
-            let name = document.label_of(index);
+        for (name, target) in document.labels().into_iter().zip(&document.targets) {
             let cached = document.job_of(target).is_some_and(|job| job.caching.is_cached());
             evidence.flows.extend(flows(target, &name, cached));
             let sides = &target.sides;

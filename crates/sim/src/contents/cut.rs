@@ -1,6 +1,6 @@
 //! The power cut: what survives is chosen, laid over the medium in a legal order, and accounted for.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -13,7 +13,7 @@ use crate::rules::planted::{Bug, planted};
 use crate::rules::{Contender, Keep, Moment, below, draw, happens, is_atomic};
 
 /// Of each block of a page: the command of which it is; 0 for what was durable before.
-pub(super) type Owners = HashMap<u64, [u32; 8]>;
+pub(super) type Owners = BTreeMap<u64, [u32; 8]>;
 /// The owner of a block that is not what any command made of it.
 pub(super) const NOBODY: u32 = u32::MAX;
 
@@ -129,7 +129,7 @@ impl Contents {
 
     /// Counts what is not as it was.
     fn account(&self, owners: &Owners, left: &Owners, lays: &[Lay], report: &mut CutReport) {
-        let known: HashMap<u32, &Pending> = lays.iter().map(|lay| (lay.number, &lay.pending)).collect();
+        let known: BTreeMap<u32, &Pending> = lays.iter().map(|lay| (lay.number, &lay.pending)).collect();
         for (page, before) in owners {
             let after = left.get(page).copied().unwrap_or_default();
             for block in bits(self.geometry.full()).filter(|block| before[*block] != after[*block]) {

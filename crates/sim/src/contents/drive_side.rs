@@ -16,6 +16,8 @@ use crate::rules::{Atomicity, Moment, Span, flush_covers};
 
 /// Discards and zeroes over more pages than this are kept by their range.
 pub(super) const NARROW_PAGES_MAX: u64 = 16;
+/// So many commands are made durable together: what a processor can ask of memory at a time.
+const TOGETHER: usize = 16;
 
 /// The contents of one drive.
 #[derive(Debug)]
@@ -137,11 +139,15 @@ impl Contents {
     fn add_nodes(&mut self, number: u32, range: LbaRange, data: Data<'_>) {
         let geometry = self.geometry;
         let pages = geometry.pages(range);
+        // What waits for its destaging is approached then: until then other things are nearer to the processor.
+        let is_soon = !self.promise.volatile;
         self.window.pendings[number].live = (pages.end - pages.start) as u32;
         for page in pages {
             let mask = geometry.mask(page, range);
             let slot = if let Data::Bytes(bytes) = data { self.slot_of(bytes, page, range) } else { 0 };
-            self.medium.map.approach(page);
+            if is_soon {
+                self.medium.map.approach(page);
+            }
             self.window.link(page, Node { next: 0, pending: number, slot, mask });
         }
     }
@@ -256,14 +262,43 @@ impl Contents {
     ///
     /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
     pub fn persist(&mut self, id: CommandId) {
-        let number = self.window.ids.get(id.0);
+        self.persist_all(&[id]);
+    }
+
+    /// The same for several commands, one after the other.
+    pub fn persist_all(&mut self, ids: &[CommandId]) {
+        for ids in ids.chunks(TOGETHER) {
+            let mut numbers = [0; TOGETHER];
+            for (number, id) in numbers.iter_mut().zip(ids) {
+                *number = self.window.ids.get(id.0);
+            }
+            self.approach(&numbers[..ids.len()]);
+            for number in &numbers[..ids.len()] {
+                self.persist_one(*number);
+            }
+        }
+        self.medium.drain();
+    }
+
+    /// Asks for all that several commands need at once, as none of it depends on another: memory answers together.
+    #[inline]
+    fn approach(&self, numbers: &[u32]) {
+        let geometry = self.geometry;
+        for number in numbers {
+            if let Some(page) = self.window.approach(*number, |lba| geometry.page_of(lba)) {
+                self.medium.map.approach(page);
+            }
+        }
+    }
+
+    #[inline]
+    fn persist_one(&mut self, number: u32) {
         let Some(pending) = self.window.pendings.get_mut(number) else { return };
         if !pending.span.is_completed() {
             pending.state.was_destaged = true;
         } else if pending.is_at_risk() {
             self.make_durable(number);
         }
-        self.medium.drain();
     }
 
     /// Changes what is kept from now on. What is at risk stays so until it is persisted or flushed: a drive that turns

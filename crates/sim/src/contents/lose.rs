@@ -40,7 +40,7 @@ impl Contents {
         if self.window.late.is_empty() || !self.chance.next_u64().is_multiple_of(LATE_ODDS) {
             return;
         }
-        let place = self.chance.next_u64() as usize % self.window.late.len();
+        let place = (self.chance.next_u64() % self.window.late.len() as u64) as usize;
         let number = self.window.late.swap_remove(place);
         // An event of its own, between the others.
         self.land(number);

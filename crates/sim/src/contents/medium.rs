@@ -3,7 +3,7 @@
 //! Most pages are one pattern and fit into the entry of the page. A page of which the blocks differ has a [`Spill`].
 //! With a file behind, the file has the bytes, and a spill only says which blocks are unreadable.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use plumb_block::{Lba, LbaRange, Pattern};
 
@@ -13,6 +13,7 @@ use super::page_map::{NUMBER_MAX, PageMap, Tag};
 use super::promise::{Backing, BackingError};
 use super::slab::Slab;
 use super::slots::Slots;
+use super::spill::Spill;
 use crate::rules::planted::{Bug, planted};
 
 /// What a command makes of blocks. The address of a pattern is that of the first block in question.
@@ -54,25 +55,17 @@ pub(super) struct Part {
     pub(super) gives_slot: bool,
 }
 
-/// A page of which the blocks differ.
-#[derive(Debug, Clone, Copy)]
-struct Spill {
-    blocks: [What; 8],
-    /// The bytes of those that are bytes; 0 if none is.
-    slot: u32,
-}
-
 /// The medium.
 #[derive(Debug)]
 pub(super) struct Medium {
     pub(super) map: PageMap,
     pub(super) slots: Slots,
     pub(super) file: Option<BackingFile>,
-    geometry: Geometry,
-    spills: Slab<Spill>,
-    seeds: Vec<u64>,
-    seed_numbers: HashMap<u64, u32>,
-    scratch: Vec<u8>,
+    pub(super) geometry: Geometry,
+    pub(super) spills: Slab<Spill>,
+    pub(super) seeds: Vec<u64>,
+    pub(super) seed_numbers: BTreeMap<u64, u32>,
+    pub(super) scratch: Vec<u8>,
 }
 
 impl Medium {
@@ -88,7 +81,7 @@ impl Medium {
             geometry,
             spills: Slab::new(),
             seeds: Vec::new(),
-            seed_numbers: HashMap::new(),
+            seed_numbers: BTreeMap::new(),
             scratch: vec![0; geometry.page_bytes],
         }
     }
@@ -117,7 +110,7 @@ impl Medium {
 
     /// A pattern over a whole page; `None` if it is one that the map cannot say.
     #[inline]
-    fn in_brief(&mut self, pattern: Pattern) -> Option<Tag> {
+    pub(super) fn in_brief(&mut self, pattern: Pattern) -> Option<Tag> {
         let generation = u32::try_from(pattern.generation).ok()?;
         Some(Tag::Pattern { seed: self.number_of(pattern.seed)?, generation })
     }
@@ -155,80 +148,6 @@ impl Medium {
         self.seeds.push(seed);
         self.seed_numbers.insert(seed, number);
         Some(number)
-    }
-
-    fn store_in_spill(&mut self, page: u64, part: Part) {
-        let mut spill = self.spill_of(page);
-        for block in bits(part.mask) {
-            spill.blocks[block] = part.what.shifted(block as u64);
-        }
-        if part.what == What::Bytes {
-            if spill.slot == 0 && part.gives_slot {
-                spill.slot = part.slot;
-            } else {
-                if spill.slot == 0 {
-                    spill.slot = self.slots.take();
-                }
-                for block in bits(part.mask) {
-                    self.slots.copy(part.slot, spill.slot, self.geometry.bytes_of(block));
-                }
-                if part.gives_slot {
-                    self.slots.give_back(part.slot);
-                }
-            }
-        }
-        self.put_spill(page, spill);
-    }
-
-    /// The page as a spill, taken out of its place.
-    fn spill_of(&mut self, page: u64) -> Spill {
-        match self.map.look(page) {
-            Tag::Spill(number) => {
-                self.spills.remove(number).unwrap_or(Spill { blocks: [What::Hole; 8], slot: 0 })
-            }
-            tag => {
-                let slot = if let Tag::Bytes(slot) = tag { slot } else { 0 };
-                let what = self.page_is(page, tag);
-                Spill { blocks: std::array::from_fn(|block| what.shifted(block as u64)), slot }
-            }
-        }
-    }
-
-    /// Puts a spill in its place, as briefly as it can be said.
-    fn put_spill(&mut self, page: u64, mut spill: Spill) {
-        let used = &spill.blocks[..self.geometry.blocks_per_page() as usize];
-        if spill.slot != 0 && !used.contains(&What::Bytes) {
-            self.slots.give_back(spill.slot);
-            spill.slot = 0;
-        }
-        let first = used[0];
-        let is_one = used.iter().enumerate().all(|(block, what)| *what == first.shifted(block as u64));
-        let brief = match first {
-            What::Hole | What::InFile if is_one => Some(Tag::Hole),
-            What::Zeroes if is_one => Some(Tag::Zeroes),
-            What::Bytes if is_one => Some(Tag::Bytes(spill.slot)),
-            What::Pattern(pattern) if is_one && pattern.lba.0 == self.geometry.first_block(page) => {
-                self.in_brief(pattern)
-            }
-            _ => None,
-        };
-        let tag = brief.unwrap_or_else(|| Tag::Spill(self.spills.insert(spill)));
-        self.map.replace(page, tag);
-    }
-
-    /// What the first block of a page with this tag is, if its blocks do not differ.
-    fn page_is(&self, page: u64, tag: Tag) -> What {
-        match tag {
-            Tag::Zeroes => What::Zeroes,
-            Tag::Bytes(_) => What::Bytes,
-            Tag::Pattern { seed, generation } => {
-                let lba = Lba(self.geometry.first_block(page));
-                let (seed, generation) = (self.seeds[seed as usize], u64::from(generation));
-                What::Pattern(Pattern { seed, lba, generation })
-            }
-            Tag::Hole if self.file.is_some() => What::InFile,
-            Tag::Hole | Tag::Spill(_) => What::Hole,
-        }
     }
 
     /// What the blocks of a page are, as parts that do not overlap, in any order.
@@ -279,57 +198,6 @@ impl Medium {
             from = stop + 1;
         }
         dropped.into_iter().for_each(|tag| self.forget(tag));
-    }
-
-    fn clear_file(&mut self, pages: std::ops::Range<u64>, what: What, but: &[u64]) {
-        let page_bytes = self.geometry.page_bytes as u64;
-        let Some(file) = &mut self.file else { return };
-        let mut from = pages.start;
-        let stops = but.iter().copied().filter(|page| pages.contains(page)).chain([pages.end]);
-        for stop in stops {
-            let (offset, length) = (from * page_bytes, stop.saturating_sub(from) * page_bytes);
-            match what {
-                What::Hole => file.punch(offset, length),
-                _ => file.zero(offset, length),
-            }
-            from = stop + 1;
-        }
-    }
-
-    fn store_in_file(&mut self, page: u64, part: Part) {
-        let mut spill = self.spill_of(page);
-        for block in bits(part.mask) {
-            spill.blocks[block] = if part.what == What::Unreadable { What::Unreadable } else { What::InFile };
-        }
-        self.put_spill(page, spill);
-        let mut left = part.mask;
-        while left != 0 && part.what != What::Unreadable {
-            let block = left.trailing_zeros() as usize;
-            let count = (left >> block).trailing_ones() as usize;
-            self.write_run(page, part, block, count);
-            left &= !(((1_u16 << count) - 1) << block) as u8;
-        }
-        if part.gives_slot {
-            self.slots.give_back(part.slot);
-        }
-    }
-
-    /// Writes `count` blocks of a page from `block` on to the file.
-    fn write_run(&mut self, page: u64, part: Part, block: usize, count: usize) {
-        let geometry = self.geometry;
-        let Some(file) = &mut self.file else { return };
-        let bytes = geometry.bytes_of(block).start..geometry.bytes_of(block + count).start;
-        let offset = page * geometry.page_bytes as u64 + bytes.start as u64;
-        match part.what.shifted(block as u64) {
-            What::Hole => file.punch(offset, bytes.len() as u64),
-            What::Zeroes => file.zero(offset, bytes.len() as u64),
-            What::Bytes => file.write(offset, &self.slots.bytes(part.slot)[bytes]),
-            What::Pattern(pattern) => {
-                pattern.fill(geometry.block_bytes, &mut self.scratch[bytes.clone()]);
-                file.write(offset, &self.scratch[bytes]);
-            }
-            What::Unreadable | What::InFile => {}
-        }
     }
 
     /// Makes the bytes of one block; `None` if it is unreadable.

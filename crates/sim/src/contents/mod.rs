@@ -27,6 +27,7 @@ mod damage;
 mod drive_side;
 mod file;
 mod geometry;
+mod in_file;
 mod lay;
 mod lose;
 mod medium;
@@ -36,6 +37,7 @@ mod read;
 mod settle;
 mod slab;
 mod slots;
+mod spill;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Pages of real bytes, by number, in large allocations.
 
-/// Pages in one allocation.
-const PER_CHUNK: u32 = 16;
+/// Pages in one allocation: a mebibyte or more, of which the system gives what is touched.
+const PER_CHUNK: u32 = 256;
 
 /// Pages of bytes. Numbers start at 1; 0 says "none".
 #[derive(Debug)]

@@ -150,13 +150,35 @@ impl Window {
         self.at_risk += 1;
         self.at_risk_blocks += pending.range.nlb;
         self.answered.push_back((number, pending.span.submitted));
-        // Destaged ones are not looked for in the middle; they go when they are the many.
+        // Most are destaged in about the order of their answers: they go at the front. Those in the middle are not looked
+        // for; they go when they are the many.
+        while let Some((number, submitted)) = self.answered.front().copied()
+            && !self.is_waiting(number, submitted)
+        {
+            self.answered.pop_front();
+        }
         if self.answered.len() > 4 * self.at_risk + 1024 {
             let pendings = &self.pendings;
             self.answered.retain(|(number, submitted)| {
                 pendings.get(*number).is_some_and(|one| one.span.submitted == *submitted && one.is_at_risk())
             });
         }
+    }
+
+    /// Whether an entry of `answered` still means something.
+    fn is_waiting(&self, number: u32, submitted: Moment) -> bool {
+        self.pendings.get(number).is_some_and(|one| one.span.submitted == submitted && one.is_at_risk())
+    }
+
+    /// What is known of the command of this number is going to be asked for soon: memory is slow, and other work can be
+    /// done until it is here. Its first page, if it has one of its own.
+    #[inline]
+    pub(super) fn approach(&self, number: u32, page_of: impl Fn(u64) -> u64) -> Option<u64> {
+        let pending = self.pendings.get(number).filter(|one| one.live > 0)?;
+        let page = page_of(pending.range.lba.0);
+        let head = self.heads.get(page);
+        std::hint::black_box(self.nodes.get(head).map(|node| node.next));
+        Some(page)
     }
 
     /// Notes that it is not at risk any more.

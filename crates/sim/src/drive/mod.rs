@@ -28,7 +28,7 @@ mod serve;
 mod submit;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use plumb_block::{Bytes, Completion, DeviceInfo, Errno, Extent, Latch, LbaRange, Nanos, VolatileCache};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -76,6 +76,7 @@ pub struct Drive {
     name: String,
     model: String,
     behaviour: Behaviour,
+    kind: Kind,
     info: DeviceInfo,
     timing: Box<dyn Timing>,
     contents: Contents,
@@ -99,6 +100,8 @@ pub struct Drive {
     last_cut: Option<CutReport>,
     /// Kept for its memory.
     events: Vec<Event>,
+    /// Destaged, and not told to the contents yet.
+    destaged: VecDeque<CommandId>,
 }
 
 impl Drive {
@@ -115,7 +118,7 @@ impl Drive {
         };
         let info = model.geometry.device_info(&model.name, size, VolatileCache::None);
         let shape = Shape { logical_block: info.logical_block, blocks: info.blocks() };
-        let promise = power::promise(&model.behaviour, &info, wce);
+        let promise = power::promise(&model.behaviour, model.kind, &info, wce);
         let contents = Contents::new(shape, promise, backing(model, options.backing))?;
         let mut faults = model.faults.clone();
         faults.extend(options.faults);
@@ -123,6 +126,7 @@ impl Drive {
             name: model.name.clone(),
             model: model.name.clone(),
             behaviour: model.behaviour.clone(),
+            kind: model.kind,
             info,
             timing: model.timing(size, options.seed),
             contents: contents.with_seed(options.seed),
@@ -141,6 +145,7 @@ impl Drive {
             counters: Counters::default(),
             last_cut: None,
             events: Vec::new(),
+            destaged: VecDeque::new(),
         };
         if let Some(enabled) = wce {
             drive.timing.set_wce(Nanos::ZERO, enabled);

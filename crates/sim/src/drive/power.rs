@@ -5,14 +5,27 @@ use plumb_block::{DeviceInfo, Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Re
 use super::Drive;
 use crate::contents::{Damage, Data, FlushKept, FuaKept, Promise};
 use crate::cut::{Armed, CutWhen, Edge};
-use crate::model::{Behaviour, IgnoresFlush};
+use crate::model::{Behaviour, IgnoresFlush, Kind};
+
+/// Whether what a drive answers is in a cache that it wrongly believes to survive a power cut: it then does nothing about
+/// flushes and FUA. A buffer of flash that is protected is used whatever WCE says, the cache of a disk when it is on.
+const fn is_deceived(behaviour: &Behaviour, kind: Kind, wce: Option<bool>) -> bool {
+    let is_used = match kind {
+        Kind::Ssd | Kind::Usb => true,
+        Kind::Hdd => matches!(wce, Some(true)),
+        Kind::Array | Kind::Null | Kind::Memory => false,
+    };
+    is_used && behaviour.is_deceived()
+}
 
 /// What a drive with this behaviour keeps of what it says.
-pub(super) fn promise(behaviour: &Behaviour, info: &DeviceInfo, wce: Option<bool>) -> Promise {
+pub(super) fn promise(behaviour: &Behaviour, kind: Kind, info: &DeviceInfo, wce: Option<bool>) -> Promise {
+    let is_deceived = is_deceived(behaviour, kind, wce);
     Promise {
-        volatile: wce == Some(true) && !behaviour.keeps_cache(),
-        fua: if behaviour.ignores_fua { FuaKept::Ignored } else { FuaKept::Honoured },
+        volatile: is_deceived || wce == Some(true) && !behaviour.keeps_cache(),
+        fua: if behaviour.ignores_fua || is_deceived { FuaKept::Ignored } else { FuaKept::Honoured },
         flush: match behaviour.ignores_flush {
+            _ if is_deceived => FlushKept::Never,
             IgnoresFlush::Never => FlushKept::Always,
             IgnoresFlush::Always => FlushKept::Never,
             IgnoresFlush::Last(count) => FlushKept::AllButLast(count),
@@ -45,6 +58,7 @@ impl Drive {
         self.timing.power_cut(now);
         self.later.clear();
         self.deadlines.clear();
+        self.destaged.clear();
         let damage = damage(&self.behaviour);
         // Writes that were answered stay durable where nothing is volatile; the rules know.
         self.last_cut = Some(self.contents.cut(&mut self.chance, &damage));
@@ -92,8 +106,12 @@ impl Drive {
         }
         self.wce = Some(enabled);
         self.timing.set_wce(now, enabled);
+        if !enabled && self.behaviour.is_deceived() {
+            // It does empty its cache: what it takes for granted is only that a flush need not.
+            self.contents.set_promise(Promise { flush: FlushKept::Always, ..self.contents.promise() });
+        }
         self.destage_all()?;
-        self.contents.set_promise(promise(&self.behaviour, &self.info, self.wce));
+        self.contents.set_promise(promise(&self.behaviour, self.kind, &self.info, self.wce));
         self.info.generation += 1;
         self.state_volatile_cache();
         Ok(())

@@ -13,6 +13,9 @@ use crate::timing::Event;
 
 /// How many moments of its own doing a drive passes at most before whoever moves the clock hears of it.
 pub(crate) const MOMENTS_MAX: u32 = 1 << 16;
+/// How many destaged commands a drive whose last flushes are lies has not really destaged: 64 MiB in commands of 4 KiB.
+/// So it holds no more than that in memory, however long it runs.
+const LIE_HOLDS: usize = 1 << 14;
 
 impl Drive {
     /// Lets everything happen that is due at `now`, a power cut included.
@@ -63,9 +66,11 @@ impl Drive {
         self.timing.advance(now, &mut events);
         for event in events.drain(..) {
             match event {
-                Event::Completed { id, at } => self.finish(id, at),
-                Event::Persisted { id, .. } if self.destages() => self.contents.persist(id),
-                Event::Persisted { .. } => {}
+                Event::Completed { id, at } => {
+                    self.persist_destaged();
+                    self.finish(id, at);
+                }
+                Event::Persisted { id, .. } => self.destaged.push_back(id),
             }
             if !self.is_powered {
                 break;
@@ -73,12 +78,22 @@ impl Drive {
         }
         events.clear();
         self.events = events;
+        self.persist_destaged();
     }
 
-    /// Whether what the timing has destaged is durable. A drive whose last flushes turn out to be lies keeps nothing but
-    /// what an earlier flush covered: otherwise the destaging that a flush waits for would make the lie true.
-    const fn destages(&self) -> bool {
-        !matches!(self.behaviour.ignores_flush, IgnoresFlush::Last(_))
+    /// Makes durable what the timing has destaged, but for the last of it on a drive whose last flushes turn out to be
+    /// lies: otherwise the destaging that a flush waits for would make the lie true.
+    #[inline]
+    fn persist_destaged(&mut self) {
+        if self.destaged.is_empty() {
+            return;
+        }
+        let held = if matches!(self.behaviour.ignores_flush, IgnoresFlush::Last(_)) { LIE_HOLDS } else { 0 };
+        let count = self.destaged.len().saturating_sub(held);
+        if count > 0 {
+            self.contents.persist_all(&self.destaged.make_contiguous()[..count]);
+            self.destaged.drain(..count);
+        }
     }
 
     /// Flushes that are not done, and commands that a fault makes slow.

@@ -65,8 +65,10 @@ pub struct Behaviour {
     pub reports_write_through: bool,
     /// What is in the write cache survives a power cut: capacitors, a battery, or a medium to save it to.
     pub protected: bool,
-    /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed.
+    /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed unless it is said.
     pub battery_dead: bool,
+    /// The drive has noticed that they are: it writes through until that is mended.
+    pub battery_noticed: bool,
     /// What else than loss a power cut does.
     pub damage: Damage,
 }
@@ -75,15 +77,15 @@ pub struct Behaviour {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Damage {
-    /// Some of its logical blocks are new, the others old.
+    /// One of its logical blocks is torn inside: new in the first half, old in the second.
     pub torn: f64,
-    /// Only the front part of a logical block's sectors is new (a shorn write).
+    /// Of each 4 KiB only the first three or seven eighths are new (a shorn write).
     pub shorn: f64,
     /// It landed elsewhere.
     pub misdirected: f64,
-    /// An older write of the same block survives and the newer one does not, in spite of its place in the order.
+    /// For the whole cut: what survives lands in the reverse of its order, so that older data is over newer.
     pub unserialized: f64,
-    /// Its first block cannot be read any more.
+    /// For each block of a write in flight: it cannot be read any more.
     pub unreadable: f64,
 }
 
@@ -93,9 +95,14 @@ impl Behaviour {
         self.ignored_flush_time.map_or(Nanos::micros(20), |time| time.0)
     }
 
-    /// Whether acknowledged writes survive a power cut with the write cache on.
+    /// Whether acknowledged writes survive a power cut with the write cache on: as they are kept, or written through.
     pub const fn keeps_cache(&self) -> bool {
-        self.protected && !self.battery_dead
+        self.protected && (!self.battery_dead || self.battery_noticed)
+    }
+
+    /// Whether the drive believes that its cache survives a power cut, and is wrong.
+    pub const fn is_deceived(&self) -> bool {
+        self.protected && self.battery_dead && !self.battery_noticed
     }
 }
 
@@ -107,6 +114,11 @@ impl Limits for Behaviour {
             &(Time(Nanos(0))..=Time(Nanos::secs(10))),
         );
         check.that("battery_dead", !self.battery_dead || self.protected, "protected = true beside it");
+        check.that(
+            "battery_noticed",
+            !self.battery_noticed || self.battery_dead,
+            "battery_dead = true beside it",
+        );
         check.that(
             "reports_write_through",
             !self.reports_write_through || self.wce != Wce::Absent,

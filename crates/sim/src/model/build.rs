@@ -84,10 +84,11 @@ fn member(document: &Document<'_>, array: &array::Parameters) -> Result<Model, B
 impl Behaviour {
     /// What the drive believes of its cache, and whether that is so.
     const fn protection(&self) -> Protection {
-        match (self.protected, self.battery_dead) {
-            (false, _) => Protection::None,
-            (true, false) => Protection::Healthy,
-            (true, true) => Protection::DeadUnnoticed,
+        match (self.protected, self.battery_dead, self.battery_noticed) {
+            (false, ..) => Protection::None,
+            (true, false, _) => Protection::Healthy,
+            (true, true, true) => Protection::DeadNoticed,
+            (true, true, false) => Protection::DeadUnnoticed,
         }
     }
 }
@@ -102,8 +103,10 @@ impl Model {
         match &*self.parameters {
             Parameters::Null(parameters) => Box::new(NullTiming::new(parameters)),
             Parameters::Flash(parameters) => {
+                let through = protection == Protection::DeadNoticed;
+                let protected = self.behaviour.protected && !through;
                 let dead = protection == Protection::DeadUnnoticed;
-                let buffer = WriteBuffer { protected: self.behaviour.protected, dead, wce };
+                let buffer = WriteBuffer { protected, dead, through, wce };
                 Box::new(FlashTiming::new(parameters, size, buffer, seed))
             }
             Parameters::Hdd { mechanics, front } => {

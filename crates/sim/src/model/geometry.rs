@@ -76,8 +76,8 @@ const fn transfer_max() -> Size {
 }
 
 impl Geometry {
-    /// The sizes that a drive of this model may have: whole logical blocks, not none, at most 64 PiB.
-    pub const SIZES: std::ops::RangeInclusive<u64> = Bytes::mib(1).0..=1 << 56;
+    /// The sizes that a drive of this model may have: whole logical blocks, not none, at most 1 PiB.
+    pub const SIZES: std::ops::RangeInclusive<u64> = Bytes::mib(1).0..=1 << 50;
 
     /// What a drive of `size` reports. `volatile_cache` is not the model's to say but the state of the drive.
     pub fn device_info(&self, name: &str, size: Bytes, volatile_cache: VolatileCache) -> DeviceInfo {
@@ -115,7 +115,7 @@ impl Limits for Geometry {
         check.that(
             "default_size",
             Self::SIZES.contains(&size) && size.is_multiple_of(block),
-            "whole logical blocks, 1 MiB to 64 PiB",
+            "whole logical blocks, 1 MiB to 1 PiB",
         );
         check.that(
             "transfer_max",

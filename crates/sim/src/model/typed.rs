@@ -75,7 +75,7 @@ impl Typed {
             "size" => {
                 let size: Bytes = value.parse().map_err(|_| "expected a size such as 1GiB")?;
                 if !super::Geometry::SIZES.contains(&size.0) || !size.0.is_multiple_of(512) {
-                    return Err("expected whole blocks of 512 bytes, 1 MiB to 64 PiB".to_owned());
+                    return Err("expected whole blocks of 512 bytes, 1 MiB to 1 PiB".to_owned());
                 }
                 self.size = Some(size);
             }

@@ -14,6 +14,7 @@ mod source;
 
 use std::io;
 
+use source::Headed;
 pub use source::{FileSource, Source};
 
 /// One thing that was found.
@@ -31,8 +32,9 @@ pub struct Signature {
 /// If a part cannot be read; places beyond the end hold nothing.
 pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found: Vec<Signature> = Vec::new();
-    let fixed = magics::find(source)?;
-    for signature in fixed.into_iter().chain(computed::find(source)?) {
+    let source = Headed::over(source);
+    let fixed = magics::find(&source)?;
+    for signature in fixed.into_iter().chain(computed::find(&source)?) {
         if !found.iter().any(|known| known.name == signature.name) {
             found.push(signature);
         }

@@ -55,6 +55,44 @@ impl Source for FileSource<'_> {
     }
 }
 
+/// A source whose beginning was read in one piece: most marks are there, and each would be a call of its own.
+pub(super) struct Headed<'a> {
+    source: &'a dyn Source,
+    /// Empty if it cannot be read as a whole: then each part is read alone, and fails alone.
+    head: Vec<u8>,
+}
+
+impl<'a> Headed<'a> {
+    /// So much is read at once: all marks but copies far behind and those at the end.
+    const HEAD: usize = 132 << 10;
+
+    /// `source` with its beginning read.
+    pub(super) fn over(source: &'a dyn Source) -> Self {
+        let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
+        let mut head = vec![0; Self::HEAD.min(size)];
+        let read = source.read_at(0, &mut head).unwrap_or(0);
+        head.truncate(read);
+        Self { source, head }
+    }
+}
+
+impl Source for Headed<'_> {
+    fn size(&self) -> u64 {
+        self.source.size()
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let start = usize::try_from(at).unwrap_or(usize::MAX);
+        match start.checked_add(into.len()).and_then(|end| self.head.get(start..end)) {
+            Some(bytes) => {
+                into.copy_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            None => self.source.read_at(at, into),
+        }
+    }
+}
+
 /// `N` bytes at `at`; `None` if they do not all lie within the source.
 pub(super) fn bytes<const N: usize>(source: &dyn Source, at: u64) -> io::Result<Option<[u8; N]>> {
     let mut bytes = [0; N];

@@ -7,17 +7,25 @@ use super::scenario::{Group, Scenario};
 
 mod buses;
 mod filesystems;
+mod policy_changes;
+mod policy_crash;
+mod policy_traps;
 mod simulated;
 mod stacks;
 mod traps;
+mod ublk;
 
 /// All boots, the longest first, so that they fill two processors.
 pub(crate) const GROUPS: &[Group] = &[
+    Group { name: "policy-changes", scenarios: policy_changes::ALL },
+    Group { name: "policy-crash", scenarios: policy_crash::ALL },
+    Group { name: "policy-traps", scenarios: policy_traps::ALL },
     Group { name: "stacks", scenarios: stacks::ALL },
     Group { name: "traps", scenarios: traps::ALL },
     Group { name: "buses", scenarios: buses::ALL },
     Group { name: "filesystems", scenarios: filesystems::ALL },
     Group { name: "simulated", scenarios: simulated::ALL },
+    Group { name: "ublk", scenarios: ublk::ALL },
 ];
 
 /// All of them for people, a line each under the name of their boot.
@@ -54,7 +62,7 @@ mod tests {
 
     #[test]
     fn expectations_name_drives_of_the_scenario() {
-        for Scenario { name, disks, expected, .. } in all() {
+        for Scenario { name, disks, expected, .. } in all().filter(|scenario| !scenario.has_program()) {
             let named: Vec<_> =
                 expected.arrived.iter().chain(expected.none).chain(expected.exactly).collect();
             assert_eq!(named.is_empty(), disks.is_empty(), "{name}");

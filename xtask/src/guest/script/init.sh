@@ -28,9 +28,11 @@ if wait_for_drives /lab/drives; then
 	tell hello "$(uname -r)"
 	if by_hand; then
 		echo "scenarios here: $(cat /lab/order | tr '\n' ' '); start one with: sh -eu /lab/scenario.sh NAME"
+		[ -e /lab/policy.sh ] && echo "those of policy with: sh -u /lab/policy.sh NAME 1"
 		setsid cttyhack sh
 	else
-		while read -r scenario; do run_scenario "$scenario"; done </lab/order
+		resume_scenario
+		remaining_scenarios | while read -r scenario; do run_scenario "$scenario"; done
 	fi
 	tell bye
 else

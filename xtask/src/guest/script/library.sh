@@ -93,10 +93,36 @@ drive() { sed -n "s|^$1 |/dev/|p" /tmp/drives; }
 # Runs one scenario in a shell of its own, so that its failure ends it and nothing else.
 run_scenario() {
 	tell begin "$1"
-	timeout -s KILL "$(cat /lab/timeout)" sh -eu /lab/scenario.sh "$1" </dev/null
-	status=$?
+	if [ -e "/lab/scenarios/$1/program" ]; then
+		timeout -s KILL 600 sh -u /lab/policy.sh "$1" 1 </dev/null
+	else
+		timeout -s KILL "$(cat /lab/timeout)" sh -eu /lab/scenario.sh "$1" </dev/null
+	fi
+	end_scenario "$1" $?
+}
+
+# Tells the end of a scenario, and its status, after taking it down.
+end_scenario() {
+	status=$2
 	take_down "$1" </dev/null
 	tell end $status
+}
+
+# A word of the kernel's command line: boot_word plumb.life
+boot_word() { tr ' ' '\n' </proc/cmdline | sed -n "s/^$1=//p"; }
+
+# After a power cycle: the scenario that asked for it goes on.
+resume_scenario() {
+	resumed=$(boot_word plumb.scenario)
+	[ -n "$resumed" ] || return 0
+	timeout -s KILL 600 sh -u /lab/policy.sh "$resumed" "$(boot_word plumb.life)" </dev/null
+	end_scenario "$resumed" $?
+}
+
+# The scenarios that have not been run before this start.
+remaining_scenarios() {
+	resumed=$(boot_word plumb.scenario)
+	if [ -n "$resumed" ]; then sed "1,/^$resumed\$/d" /lab/order; else cat /lab/order; fi
 }
 
 # Undoes whatever a scenario has put on its drives, topmost first, and wipes their signatures.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use plumb_bay::control::{ControlError, Order, Status, give};
+use plumb_bay::control::{ControlError, Order, RefusedKind, Status, give};
 use plumb_bay::{forget, place};
 use plumb_block::Bytes;
-use plumb_sim::cut::CutWhen;
+use plumb_sim::cut::{CutWhen, Edge, Mark};
 use plumb_sim::fault::Fault;
 use serde::Serialize;
 
@@ -28,12 +28,14 @@ pub(super) fn run(command: &DriveCommand) -> anyhow::Result<Exit> {
         DriveCommand::PowerOn(named) => (&named.name, Order::PowerOn, named.json),
         DriveCommand::Set { name, wce, json } => (name, Order::Set { wce: wce.is_on() }, *json),
         DriveCommand::Fault(fault) => (&fault.name, of_fault(fault)?, fault.json),
-        DriveCommand::Detach(named) => (&named.name, Order::Detach, named.json),
+        DriveCommand::Detach(detach) => {
+            (&detach.name, Order::Detach { cut_off: detach.cut_off }, detach.json)
+        }
         DriveCommand::List { .. } | DriveCommand::Show(_) | DriveCommand::Serve(_) => return Ok(Exit::Done),
     };
     match give(&directory(), name, &order) {
-        Err(ControlError::Gone { name }) if order == Order::Detach => clear_up(&name, json)?,
-        status => show(&status.map_err(refusal)?, json)?,
+        Err(ControlError::Gone { name }) if matches!(order, Order::Detach { .. }) => clear_up(&name, json)?,
+        status => show(&status.map_err(refusal)?, &order, json)?,
     }
     Ok(Exit::Done)
 }
@@ -48,12 +50,18 @@ struct Gone<'a> {
 /// Takes away what a killed process has left of its drive.
 fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
     let directory = directory();
-    forget(&directory, name).with_context(|| format!("cannot clear up in {}", directory.display()))?;
     if rustix::process::geteuid().is_root() {
-        for (kept, why) in plumb_bay::sweep()?.kept {
-            terminal::say(&format!("plumb: what is left of {kept} must stay for now: {why}"));
+        let kept = plumb_bay::sweep()?.kept;
+        if let Some((_, why)) = kept.iter().find(|(kept, _)| kept == name) {
+            let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
+            return Err(Refusal::new(Exit::Refused, message).into());
+        }
+        #[cfg(feature = "ublk")]
+        for (number, why) in plumb_bay::sweep_ublk()? {
+            terminal::say(&format!("plumb: /dev/ublkb{number} must stay for now: {why}"));
         }
     }
+    forget(&directory, name).with_context(|| format!("cannot clear up in {}", directory.display()))?;
     if !json {
         return terminal::print(&format!("{name}: its process was gone; what it left is taken away\n"));
     }
@@ -67,8 +75,23 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
     let at_write = cut.at_write.map(|number| format!("write={number}"));
     let at_flush = cut.at_flush.map(|number| format!("flush={number}"));
     let when = at_write.or(at_flush).or_else(|| cut.between.clone()).unwrap_or_else(|| "now".to_owned());
-    when.parse::<CutWhen>().map_err(|error| Refusal::because(Exit::Usage, error))?;
-    Ok(when)
+    let meant = when.parse::<CutWhen>().map_err(|error| Refusal::because(Exit::Usage, error))?;
+    let wrong = cut.between.as_ref().and_then(|typed| no_window(typed, meant));
+    wrong.map_or(Ok(when), |message| Err(Refusal::new(Exit::Usage, message).into()))
+}
+
+/// Why what was typed for `--between` is no window.
+fn no_window(typed: &str, meant: CutWhen) -> Option<String> {
+    let CutWhen::Between(from, to) = meant else {
+        return Some(format!(
+            "--between: `{typed}` is no window: expected EVENT..EVENT, such as flush:3:submitted..flush:3:completed"
+        ));
+    };
+    let order = |mark: Mark| (mark.number, mark.edge == Edge::Completed);
+    // Of two commands the second may be answered before the first.
+    let has_order = from.kind == to.kind && (from.edge == to.edge || from.number == to.number);
+    (has_order && order(from) >= order(to))
+        .then(|| format!("--between: in `{typed}` the second event does not come after the first"))
 }
 
 fn of_fault(arguments: &FaultArguments) -> anyhow::Result<Order> {
@@ -80,7 +103,11 @@ fn of_fault(arguments: &FaultArguments) -> anyhow::Result<Order> {
 fn refusal(error: ControlError) -> anyhow::Error {
     let exit = match &error {
         ControlError::NoSuchDrive { .. } => Exit::Usage,
-        ControlError::Refused(_) => Exit::Refused,
+        ControlError::Refused { refused, .. } => match refused.kind {
+            RefusedKind::Senseless => Exit::Usage,
+            RefusedKind::UnsafeNow => Exit::Refused,
+            RefusedKind::Failed => Exit::Failed,
+        },
         ControlError::Gone { .. } | ControlError::Io { .. } => Exit::Failed,
     };
     Refusal::because(exit, error).into()
@@ -110,51 +137,86 @@ fn all(json: bool) -> anyhow::Result<Exit> {
         terminal::print("no drive is being served; `plumb drive serve MODEL` makes one\n")?;
     } else {
         for status in &drives {
-            show(status, false)?;
+            show(status, &Order::Status, false)?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn show(status: &Status, json: bool) -> anyhow::Result<()> {
+fn show(status: &Status, order: &Order, json: bool) -> anyhow::Result<()> {
     if json {
         let mut text = serde_json::to_string_pretty(status)?;
         text.push('\n');
         return terminal::print(&text);
     }
+    let is_gone = matches!(order, Order::Detach { .. });
+    let end = if is_gone { ", taken away" } else { "" };
+    let mut text = format!("{}: {} of {}{end}\n", status.name, status.model, Bytes(status.size));
+    let mut lines = history(status);
+    if !is_gone {
+        lines.extend(prospects(status));
+    }
+    text.extend(lines.iter().map(|line| format!("  {line}\n")));
+    terminal::print(&text)
+}
+
+/// How a drive is, and what it did.
+fn history(status: &Status) -> Vec<String> {
     let power = if status.power { "on" } else { "OFF" };
     let cache = match status.wce {
         None => "none to switch",
         Some(true) => "on",
         Some(false) => "off",
     };
-    let mut text = format!("{}: {} of {}\n", status.name, status.model, Bytes(status.size));
-    text += &format!("  power {power}, write cache {cache}, {} at risk\n", Bytes(status.dirty_bytes));
-    text += &format!(
-        "  {} reads, {} writes ({} with FUA), {} flushes\n",
-        status.reads, status.writes, status.fua_writes, status.flushes
-    );
+    let mut lines = vec![
+        format!("power {power}, write cache {cache}, {} at risk", Bytes(status.dirty_bytes)),
+        format!(
+            "{}, {} ({} with FUA), {}",
+            counted(status.reads, "read"),
+            counted(status.writes, "write"),
+            status.fua_writes,
+            counted(status.flushes, "flush")
+        ),
+    ];
     if status.flushes_dropped > 0 {
-        text += &format!("  {} flushes were dropped by the driver in front of it\n", status.flushes_dropped);
+        let dropped = counted(status.flushes_dropped, "flush");
+        lines
+            .push(format!("{dropped} more answered by the driver in front of it, which the drive never saw"));
     }
-    if let Some(lost) = status.lost_at_last_cut_blocks {
-        let cuts =
-            if status.cuts == 1 { "1 power cut".to_owned() } else { format!("{} power cuts", status.cuts) };
-        text += &format!("  {cuts}; the last took {lost} acknowledged blocks\n");
-    }
-    if let Some(when) = &status.cut_armed {
-        text += &format!("  its power will be cut at {when}\n");
-    }
+    lines.extend(status.lost_at_last_cut_blocks.map(|lost| losses(status, lost)));
+    lines
+}
+
+/// What is to come, and where it is.
+fn prospects(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(status.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
     if status.latched {
-        text += "  a flush has failed: no later one succeeds until its power was off\n";
+        lines.push("a flush has failed: no later one succeeds until its power was off".to_owned());
     }
-    for fault in &status.faults {
-        text += &format!("  fault {fault}\n");
+    lines.extend(status.faults.iter().map(|fault| format!("fault {fault}")));
+    lines.extend(status.device.iter().map(|device| format!("device {device}")));
+    lines.extend(status.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
+    if status.nbd_clients > 0 {
+        lines.push(format!("{} over NBD", counted(status.nbd_clients, "client")));
     }
-    for (what, place) in [("device", &status.device), ("nbd", &status.nbd)] {
-        if let Some(place) = place {
-            text += &format!("  {what} {place}\n");
-        }
+    lines
+}
+
+/// What the last power cut took.
+fn losses(status: &Status, lost: u64) -> String {
+    let cuts = counted(status.cuts, "power cut");
+    let promised = status.lost_although_durable_blocks.unwrap_or(0);
+    let lie =
+        if promised > 0 { format!(", {promised} of which it had said were durable") } else { String::new() };
+    format!("{cuts}; the last took {}{lie}", counted(lost, "acknowledged block"))
+}
+
+/// `1 flush`, `2 flushes`.
+fn counted(count: u64, what: &str) -> String {
+    match what {
+        _ if count == 1 => format!("{count} {what}"),
+        _ if what.ends_with("sh") => format!("{count} {what}es"),
+        _ => format!("{count} {what}s"),
     }
-    terminal::print(&text)
 }

@@ -1,6 +1,8 @@
 //! `plumb drive list`: the models that are shipped.
 
-use plumb_sim::model::{Interface, Kind, Model};
+use plumb_report::Style;
+use plumb_report::terminal::{Cell, Ink, Side, Table, hang};
+use plumb_sim::model::{IgnoresFlush, Interface, Kind, Model, Wce};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -32,16 +34,49 @@ pub(super) fn run(json: bool) -> anyhow::Result<Exit> {
         terminal::print(&text)?;
         return Ok(Exit::Done);
     }
-    let width = models.iter().map(|model| model.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for model in &models {
-        let kind = format!("{} {}", word(&model.interface), word(&model.kind));
-        text += &format!("{:width$}  {kind:<14}  {}\n", model.name, model.description);
-        text += &format!("{:width$}  cache: {}\n", "", model.cache_summary);
+    terminal::print(&text(&models, terminal::style()))?;
+    Ok(Exit::Done)
+}
+
+/// A line for each model, and below it what it stands for.
+fn text(models: &[Model], style: Style) -> String {
+    let heads = ["model", "kind", "interface"].map(|head| (head, Side::Left));
+    let mut table =
+        Table::new(&[heads[0], heads[1], heads[2], ("size", Side::Right), ("write cache", Side::Left)]);
+    for model in models {
+        table.row(vec![
+            Cell::inked(Ink::Bold, &model.name),
+            Cell::plain(word(&model.kind)),
+            Cell::plain(word(&model.interface)),
+            Cell::plain(model.geometry.default_size.0.to_string()),
+            cache(model),
+        ]);
+    }
+    let shown = table.show(style);
+    let mut lines = shown.lines();
+    let mut text = lines.next().map(|head| format!("{head}\n")).unwrap_or_default();
+    for (line, model) in lines.zip(models) {
+        text += &format!("{line}\n{}", hang("      ", &model.description, style.width));
     }
     text += "\n`plumb drive show MODEL` tells what one is made of, `plumb drive serve MODEL` makes one.\n";
-    terminal::print(&text)?;
-    Ok(Exit::Done)
+    style.finish(text)
+}
+
+/// What becomes of an acknowledged write in the drive when its power is cut.
+fn cache(model: &Model) -> Cell {
+    let behaviour = &model.behaviour;
+    let state = match behaviour.wce {
+        Wce::Absent => return Cell::plain("none"),
+        Wce::On => "on",
+        Wce::Off => "off",
+    };
+    let (ink, kept) = match (matches!(behaviour.ignores_flush, IgnoresFlush::Never), behaviour.keeps_cache())
+    {
+        (false, _) => (Ink::Red, "volatile, flushes ignored"),
+        (true, true) => (Ink::Green, "protected"),
+        (true, false) => (Ink::Yellow, "volatile"),
+    };
+    Cell::inked(ink, format!("{state}, {kept}"))
 }
 
 fn row(model: Model) -> Row {

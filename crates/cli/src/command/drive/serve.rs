@@ -2,44 +2,50 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use plumb_bay::control::Status;
-use plumb_bay::{AttachError, Bay, BayError, BayOptions, ServeError, place};
+use plumb_bay::{AttachError, Bay, BayError, BayOptions, Encryption, Place, ServeError, place};
 use plumb_block::Bytes;
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
-use plumb_sim::model::{Kind, Model};
+use plumb_sim::model::{Geometry, Kind, Model, Wce};
 
 use super::control::directory;
 use crate::arguments::drive::{ServeArguments, Switch};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// The largest drive that can be simulated.
-const SIZE_MAX: Bytes = Bytes(1 << 50);
+/// The longest path of a unix socket (unix(7)).
+const SOCKET_PATH_MAX: usize = 107;
 
 pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
-    if arguments.nbd.is_none() && !arguments.attach {
-        let message = "nobody could use this drive: give --nbd SOCKET, --attach, or both";
+    let places = places(arguments)?;
+    if places.is_empty() && !is_block_device(arguments) {
+        let message = "nobody could use this drive: give --nbd SOCKET, --nbd-tcp ADDRESS or --attach";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     let model = super::model(&arguments.model)?;
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
     let faults = faults.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let size = size(arguments, &model)?;
-    let nbd = arguments.nbd.as_ref().map(std::path::absolute).transpose().context("--nbd")?;
+    let encryption = encryption(arguments, &places)?;
+    if arguments.wce.is_some() && model.behaviour.wce == Wce::Absent {
+        let message =
+            format!("--wce: a drive of the model {} has no write cache that could be switched", model.name);
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
     if model.kind == Kind::Null && arguments.backing != Path::new("memory") {
         let message = "--backing: a null drive drops what is written and keeps nothing; take another model";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let backing = backing(&arguments.backing, size)?;
     let directory = directory();
     place::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let stop = stop::on_signals()?;
+    let medium = Medium::open(&arguments.backing, size)?;
     let options = BayOptions {
         directory,
         name: arguments.name.clone(),
@@ -48,16 +54,75 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             size: Some(size),
             wce: arguments.wce.map(Switch::is_on),
             seed: arguments.seed,
-            backing,
+            backing: medium.backing,
             faults,
         },
-        nbd,
+        nbd: places,
+        encryption,
+        say: Arc::new(|line| terminal::say(&format!("plumb: {line}"))),
         attach: arguments.attach,
+        #[cfg(feature = "ublk")]
+        ublk: arguments.ublk.then_some(plumb_bay::Ublk { recover: arguments.recover }),
     };
-    let bay = Bay::open(options).map_err(refusal)?;
-    announce(&bay.status(), arguments.json)?;
+    let bay = Bay::open(options).map_err(|error| {
+        if let Some(path) = &medium.made {
+            // What stays of a drive that came to nothing is an empty file, at worst.
+            std::fs::remove_file(path).unwrap_or_default();
+        }
+        refusal(error)
+    })?;
+    announce(bay.status(), arguments)?;
     bay.serve(&stop).map_err(refusal)?;
     Ok(Exit::Done)
+}
+
+/// Where NBD is to be served.
+fn places(arguments: &ServeArguments) -> anyhow::Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for path in &arguments.nbd {
+        if path.to_string_lossy().contains("://") {
+            let shown = path.display();
+            let message =
+                format!("--nbd {shown}: expected the path of a unix socket; TCP is --nbd-tcp ADDRESS");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+        let path = std::path::absolute(path).context("--nbd")?;
+        if path.as_os_str().len() > SOCKET_PATH_MAX {
+            let shown = path.display();
+            let message =
+                format!("--nbd {shown}: no client could name a socket of more than {SOCKET_PATH_MAX} bytes");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+        places.push(Place::Unix(path));
+    }
+    places.extend(arguments.nbd_tcp.iter().copied().map(Place::Tcp));
+    let is_repeated = |(at, place): (usize, &Place)| places[..at].contains(place);
+    if places.iter().enumerate().any(is_repeated) {
+        return Err(Refusal::new(Exit::Usage, "--nbd or --nbd-tcp names one place twice").into());
+    }
+    Ok(places)
+}
+
+/// How TCP is to be encrypted, which it must be beyond this machine.
+fn encryption(arguments: &ServeArguments, places: &[Place]) -> anyhow::Result<Option<Encryption>> {
+    let Some(directory) = &arguments.tls_certificates else {
+        return match places.iter().find(|place| place.is_beyond_this_machine()) {
+            Some(Place::Tcp(address)) => {
+                let message = format!(
+                    "--nbd-tcp {address}: other machines could read and write the drive: give --tls-certificates DIR, or an \
+                     address of this machine alone, such as 127.0.0.1"
+                );
+                Err(Refusal::new(Exit::Refused, message).into())
+            }
+            _ => Ok(None),
+        };
+    };
+    let directory = std::path::absolute(directory).context("--tls-certificates")?;
+    let encryption = Encryption::new(directory, arguments.tls_verify_peer.is_on());
+    encryption.map(Some).map_err(|error| {
+        let error = anyhow::Error::new(error);
+        Refusal::new(Exit::Usage, format!("--tls-certificates: {error:#}")).into()
+    })
 }
 
 /// The capacity, in whole blocks.
@@ -65,72 +130,115 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let block = model.geometry.logical_block.0;
     let Some(typed) = arguments.size else { return Ok(model.geometry.default_size.0.round_down(block)) };
     let whole = typed.round_down(block);
-    if whole != typed || !(block..=SIZE_MAX).contains(&typed) {
+    if whole != typed || !Geometry::SIZES.contains(&typed.0) {
         let message = format!(
-            "--size: {typed} is no capacity: expected a multiple of {block}, the block of this model, up to 1 PiB"
+            "--size: {typed} is no capacity: expected a multiple of {block}, the block of this model, of 1 MiB to 1 PiB"
         );
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     Ok(whole)
 }
 
-/// Where what is durable is kept. A file that is there already is a medium that was used before.
-fn backing(path: &Path, size: Bytes) -> anyhow::Result<Backing> {
-    if path == Path::new("memory") {
-        return Ok(Backing::Memory);
-    }
-    let shown = path.display();
-    let usage = |message: String| anyhow::Error::from(Refusal::new(Exit::Usage, message));
-    let is_new = !path.exists();
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    let file = file.map_err(|error| usage(format!("--backing {shown}: cannot be opened: {error}")))?;
-    let there = file.metadata()?;
-    if !there.is_file() || there.file_type().is_block_device() {
-        return Err(usage(format!("--backing {shown}: it is no regular file; name one, or a new one")));
-    }
-    if is_new || there.len() == 0 {
-        file.set_len(size.0)
-            .map_err(|error| usage(format!("--backing {shown}: cannot be {size} long: {error}")))?;
-    } else if there.len() != size.0 {
-        let message = format!(
-            "--backing {shown}: it is {} long and the drive {size}; give --size {}, or name a new file",
-            Bytes(there.len()),
-            there.len()
-        );
-        return Err(Refusal::new(Exit::Refused, message).into());
-    }
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Refusal::new(Exit::Refused, format!("--backing {shown}: another drive has it")))?;
-    Ok(Backing::File(file))
+/// Where what is durable is kept.
+struct Medium {
+    backing: Backing,
+    /// The file that was made for it.
+    made: Option<PathBuf>,
 }
 
-fn announce(status: &Status, json: bool) -> anyhow::Result<()> {
-    if json {
-        let mut text = serde_json::to_string_pretty(status)?;
+impl Medium {
+    /// A file that is there already is a medium that was used before.
+    fn open(path: &Path, size: Bytes) -> anyhow::Result<Self> {
+        if path == Path::new("memory") {
+            return Ok(Self { backing: Backing::Memory, made: None });
+        }
+        let refused = |exit, why: String| {
+            anyhow::Error::from(Refusal::new(exit, format!("--backing {}: {why}", path.display())))
+        };
+        // A pipe would be waited for, and a terminal taken.
+        if path.exists() && !path.is_file() {
+            return Err(refused(Exit::Usage, "it is no regular file; name one, or a new one".to_owned()));
+        }
+        let is_new = !path.exists();
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| {
+            let is_mistyped = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+            let exit = if is_mistyped { Exit::Usage } else { Exit::Failed };
+            refused(exit, format!("cannot be opened for writing: {error}"))
+        })?;
+        // Before its length is looked at or set: another drive may be about to do the same.
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| refused(Exit::Refused, "another drive has it".to_owned()))?;
+        let made = is_new.then(|| path.to_owned());
+        let length = file.metadata()?.len();
+        if length == 0 {
+            if let Err(error) = file.set_len(size.0) {
+                if is_new {
+                    std::fs::remove_file(path).unwrap_or_default();
+                }
+                return Err(refused(Exit::Failed, format!("cannot be made {size} long: {error}")));
+            }
+        } else if length != size.0 {
+            let found = Bytes(length);
+            let why =
+                format!("it is {found} long and the drive {size}; give --size {length}, or name a new file");
+            return Err(refused(Exit::Refused, why));
+        }
+        Ok(Self { backing: Backing::File(file), made })
+    }
+}
+
+fn announce(status: Status, arguments: &ServeArguments) -> anyhow::Result<()> {
+    if arguments.json {
+        let document = Status { schema: Status::SCHEMA_SERVE.to_owned(), ..status };
+        let mut text = serde_json::to_string_pretty(&document)?;
         text.push('\n');
         return terminal::print(&text);
     }
     let mut text = format!("{}: {} of {}\n", status.name, status.model, Bytes(status.size));
-    for (what, place) in [("device", &status.device), ("nbd", &status.nbd)] {
-        if let Some(place) = place {
-            text += &format!("  {what:<8}{place}\n");
-        }
+    let places = status.device.iter().map(|device| ("device", device));
+    for (what, place) in places.chain(status.nbd_uris.iter().map(|uri| ("nbd", uri))) {
+        text += &format!("  {what:<8}{place}\n");
     }
     text += &format!("  {:<8}plumb drive cut {}\n", "power", status.name);
     terminal::print(&text)
 }
 
+/// Whether the kernel is to have it.
+fn is_block_device(arguments: &ServeArguments) -> bool {
+    #[cfg(feature = "ublk")]
+    let is_ublk = arguments.ublk;
+    #[cfg(not(feature = "ublk"))]
+    let is_ublk = false;
+    arguments.attach || is_ublk
+}
+
 fn refusal(error: BayError) -> anyhow::Error {
     match error {
+        #[cfg(feature = "ublk")]
+        BayError::Ublk(plumb_bay::UblkError::NotRecoverable { .. }) => {
+            Refusal::because(Exit::Refused, error).into()
+        }
+        #[cfg(feature = "ublk")]
+        BayError::Ublk(plumb_bay::UblkError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         BayError::Name(_) => Refusal::because(Exit::Usage, error).into(),
         BayError::Taken(_)
-        | BayError::Nbd(ServeError::Taken { .. } | ServeError::NotASocket { .. })
+        | BayError::Nbd(
+            ServeError::Taken { .. } | ServeError::NotASocket { .. } | ServeError::InTheClear { .. },
+        )
         | BayError::Attach(AttachError::NameInUse { .. }) => Refusal::because(Exit::Refused, error).into(),
         BayError::Attach(AttachError::Os { ref source, .. })
             if source.kind() == ErrorKind::PermissionDenied =>
         {
             let error = anyhow::Error::new(error);
             Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
+        }
+        BayError::Attach(AttachError::Os { ref source, ref place, .. })
+            if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
+        {
+            let error = anyhow::Error::new(error);
+            let remedy = "--attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not";
+            Refusal::new(Exit::Failed, format!("{error:#}; {remedy}")).into()
         }
         BayError::Attach(AttachError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         error => anyhow::Error::new(error),

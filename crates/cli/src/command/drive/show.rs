@@ -1,5 +1,8 @@
 //! `plumb drive show`: what a model is made of, and what it does beside what is published.
 
+use plumb_report::Style;
+use plumb_report::printable::printable;
+use plumb_report::terminal::{Cell, Ink, Side, Table, hang};
 use plumb_sim::figures::{self, FigureRow, FigureTable};
 use plumb_sim::model::{Interface, Kind, Model};
 use serde::Serialize;
@@ -51,34 +54,56 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         text.push('\n');
         terminal::print(&text)?;
     } else {
-        terminal::print(&text(&model, table.as_ref()))?;
+        terminal::print(&text(&model, table.as_ref(), terminal::style()))?;
     }
     Ok(Exit::Done)
 }
 
-fn text(model: &Model, table: Option<&FigureTable>) -> String {
-    let mut text = format!(
-        "{}: {} {}\n{}\ncache: {}\n",
-        model.name,
-        word(&model.interface),
-        word(&model.kind),
-        model.description,
-        model.cache_summary
-    );
-    let width = model.figures.iter().map(|figure| figure.path.len()).max().unwrap_or(0);
-    text.push('\n');
+fn text(model: &Model, table: Option<&FigureTable>, style: Style) -> String {
+    let title = style.ink(Ink::Bold, &model.name);
+    let mut text = format!("{title}: {} {}\n", word(&model.interface), word(&model.kind));
+    text += &hang("  ", &printable(&model.description), style.width);
+    text += &hang("  cache: ", &printable(&model.cache_summary), style.width);
+    text += "\n";
+    text += &parameters(model).show_wrapped(style);
+    if !model.sources.is_empty() {
+        text += "\nSources\n";
+        text.extend(model.sources.iter().map(|source| hang("  - ", &printable(source), style.width)));
+    }
+    if table.is_some_and(|table| table.rows.is_empty()) {
+        text += "\nThere are no figures of this kind of drive to be measured.\n";
+    } else if let Some(table) = table {
+        text += &format!("\nIn virtual time, seed {SEED}\n{}", figures_table(table).show_wrapped(style));
+    }
+    style.finish(text)
+}
+
+fn parameters(model: &Model) -> Table {
+    let mut table = Table::new(&[("parameter", Side::Left), ("value", Side::Right), ("source", Side::Left)]);
     for figure in &*model.figures {
         let source = figure.source.as_deref().unwrap_or("no source given");
-        text += &format!("{:width$}  {:>12}  {source}\n", figure.path, figure.value);
+        let cells = [figure.path.as_str(), &figure.value, source];
+        table.row(cells.map(|text| Cell::plain(printable(text))).to_vec());
     }
-    text += "\nsources:\n";
-    for source in &model.sources {
-        text += &format!("  {source}\n");
+    table
+}
+
+fn figures_table(figures: &FigureTable) -> Table {
+    let right = ["simulated", "published", "deviation"].map(|head| (head, Side::Right));
+    let mut table =
+        Table::new(&[("figure", Side::Left), right[0], right[1], right[2], ("source", Side::Left)]);
+    for row in &figures.rows {
+        let published = row.published.map_or_else(String::new, |published| format!("{published:.2}"));
+        let deviation = row.deviation().map_or_else(String::new, |off| format!("{:+.1} %", off * 100.0));
+        table.row(vec![
+            Cell::plain(format!("{}, {}", row.name, row.unit)),
+            Cell::plain(format!("{:.2}", row.simulated)),
+            Cell::plain(published),
+            Cell::plain(deviation),
+            Cell::plain(printable(row.source.as_deref().unwrap_or_default())),
+        ]);
     }
-    if let Some(table) = table {
-        text += &format!("\nin virtual time, seed {SEED}:\n{table}");
-    }
-    text
+    table
 }
 
 fn document(model: Model, table: Option<FigureTable>) -> Document {

@@ -1,11 +1,12 @@
 //! `plumb policy show`: how write caches are.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plumb_path::Severity;
 use plumb_policy::device::raid_tool::{self, RaidReport};
+use plumb_policy::raid::{self, Controller};
 use plumb_policy::view::PolicyDocument;
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ struct Document<'a> {
     document: &'a PolicyDocument,
     #[serde(skip_serializing_if = "Option::is_none")]
     raid: Option<&'a RaidReport>,
+    /// Those of this machine, with what to ask their programs.
+    raid_controllers: &'a [Controller],
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
@@ -30,10 +33,11 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     if arguments.explain {
         here.gateway = listening.clone();
     }
-    let raid = arguments.raid_report.as_deref().map(raid).transpose()?;
+    let raid = arguments.raid_report.as_deref().map(report).transpose()?;
     let document = here.document(&arguments.chosen)?;
+    let controllers = raid::controllers(here.gateway.tree(), is_installed);
     if arguments.json {
-        print_json(&Document { document: &document, raid: raid.as_ref() })?;
+        print_json(&Document { document: &document, raid: raid.as_ref(), raid_controllers: &controllers })?;
     } else if arguments.prometheus {
         terminal::print(&text::prometheus::of(&document))?;
     } else {
@@ -43,8 +47,9 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
                 page += &text::wire::answers(&view.name, &listening.heard(&view.name));
             }
         }
-        if let Some(raid) = &raid {
-            page += &text::raid::of(raid, terminal::style());
+        match &raid {
+            Some(raid) => page += &text::raid::of(raid, terminal::style()),
+            None => page += &text::raid::hidden(&controllers, terminal::style()),
         }
         terminal::print(&page)?;
     }
@@ -56,12 +61,21 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
 }
 
 /// What a controller's own program said, in a file.
-fn raid(path: &Path) -> anyhow::Result<RaidReport> {
+fn report(path: &Path) -> anyhow::Result<RaidReport> {
     let shown = path.display();
     let text = text_file::read(&path.to_string_lossy())
         .map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?;
     let parsed = raid_tool::parse(&text);
     Ok(parsed.map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?)
+}
+
+/// Whether a program of this name is on the path. It is looked for, never started.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where the packages of the makers put them.
+    let makers = ["/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin"];
+    let mut places = std::env::split_paths(&path).chain(makers.map(PathBuf::from));
+    places.any(|place| place.join(program).is_file())
 }
 
 /// One disk in full if one was named, otherwise a table.

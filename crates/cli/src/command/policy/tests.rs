@@ -53,6 +53,43 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Refusal>().unwrap_or_else(|| panic!("{error:#}")).exit
 }
 
+/// The document, which is as its shipped schema says.
+fn validates(name: &str, document: &impl serde::Serialize) -> serde_json::Value {
+    let path = format!("{}/../policy/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let schema: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let document = serde_json::to_value(document).unwrap();
+    let complaints: Vec<String> =
+        validator.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(complaints, [""; 0], "{name}: {document:#}");
+    document
+}
+
+#[test]
+fn a_plan_for_many_disks_says_each_way_once_and_fits_the_terminal() {
+    let sibling = |name: &str| {
+        let name = name.to_owned();
+        MockDisk::new(MockKind::Nvme).with(|disk| (disk.controller, disk.name) = ("nvme0".into(), name))
+    };
+    let many = (0..30).map(|_| MockDisk::new(MockKind::Sas));
+    let (here, mock) =
+        here(many.chain([sibling("nvme0n1"), sibling("nvme0n2"), MockDisk::new(MockKind::Raid)]));
+    mock.mount("nvme0n2", "/", "ext4", "rw");
+    let plan = planned(&here, &["plan", "off", "--all"]);
+    for width in [60, 80, 100, 160] {
+        let page = text::plan::of(&plan, Style { width, ..Style::PLAIN }, false);
+        eprintln!("{page}");
+        assert!(page.lines().all(|line| line.chars().count() <= width), "{width}:\n{page}");
+        assert_eq!(page.matches("   1. ").count(), 2, "{page}");
+        let row = page.lines().find(|line| line.contains(" nvme0n1 ")).unwrap();
+        assert!(row.contains("root"), "{row}");
+        assert!(page.contains("nvme0n2 changes with it"), "{page}");
+        assert!(page.contains("and 27 more"), "{page}");
+    }
+    let ascii = text::plan::of(&plan, Style { unicode: false, ..Style::PLAIN }, false);
+    assert!(ascii.is_ascii() && ascii.contains("on -> off"), "{ascii}");
+}
+
 #[test]
 fn a_plan_is_shown_applied_and_verified() {
     let (here, mock) =
@@ -62,12 +99,11 @@ fn a_plan_is_shown_applied_and_verified() {
     assert_eq!((names.len(), plan.refused.len()), (3, 1), "{plan:#?}");
     let page = text::plan::of(&plan, Style::PLAIN, true);
     for name in &names {
-        assert!(page.contains(&format!("  {name}  on -> off")), "{page}");
+        let row = page.lines().find(|line| line.split_whitespace().any(|word| word == *name));
+        assert!(row.is_some_and(|row| row.contains("on → off")), "{page}");
     }
-    assert!(
-        page.contains("the canary, alone") && page.contains("refused  ") && page.contains("       > "),
-        "{page}"
-    );
+    assert!(page.contains("0 canary") && page.contains("refused  ") && page.contains("       > "), "{page}");
+    validates("policy-plan", &plan);
     assert_eq!(plan::exit_of(&plan), Exit::Refused);
     assert_eq!(mock.changes(), 0, "a plan changes nothing");
 
@@ -79,7 +115,7 @@ fn a_plan_is_shown_applied_and_verified() {
         assert!(!mock.disk(name).unwrap().wce, "{name}");
         assert!(page.contains(&format!("{name:<10}  verified")), "{page}");
     }
-    let document = serde_json::to_value(&outcome).unwrap();
+    let document = validates("policy-apply", &outcome);
     assert_eq!(document["schema"], "plumb/policy-apply/1");
     assert_eq!(document["disks"][0]["result"], "verified");
     assert!(document["observation"].is_null());
@@ -180,7 +216,8 @@ fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
     let (here, mock) = here([trapped, MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Raid)]);
     let document = here.reader().all();
     let page = text::table::of(&document, Style::PLAIN, false);
-    let row = page.lines().find(|line| line.starts_with("sdq")).unwrap_or_else(|| panic!("{page}"));
+    let row =
+        page.lines().find(|line| line.trim_start().starts_with("sdq")).unwrap_or_else(|| panic!("{page}"));
     assert!(row.contains("protected") && row.contains("write through"), "{page}");
     assert!(page.lines().any(|line| line.starts_with("danger")), "{page}");
     assert!(!mock.flush_arrives("sdq"));
@@ -280,6 +317,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let PolicyCommand::Enforce(enforcing) = parsed(&words) else { panic!() };
     let (done, exit) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert_eq!((exit, done.disks, done.reports.len()), (Exit::Done, 1, 1));
+    validates("policy-enforce", &done);
     assert_eq!(here.reader().one(name).unwrap().state, Found::Off);
     let (again, _) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert!(again.reports.is_empty(), "nothing is left to do");

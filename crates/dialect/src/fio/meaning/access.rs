@@ -100,7 +100,8 @@ fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
     let mut used = used.into_iter().filter(|(used, _)| *used).map(|(_, percent)| percent.unwrap_or(100));
     let percent = used.next().unwrap_or(100);
     if used.any(|other| other != percent) {
-        return Err(options.error("percentage_random", "cannot differ between reads and writes"));
+        let error = options.error("percentage_random", "cannot differ between reads and writes");
+        return Err(error.remedy("give one share, or make a job of reads and one of writes"));
     }
     let fixed = match &rw.modifier {
         None => None,

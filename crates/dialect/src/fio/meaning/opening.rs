@@ -48,13 +48,14 @@ fn engine(options: &Options<'_>, name: &str) -> Result<Engine, Error> {
             options.note(format!("ioengine={name}: requests go through io_uring where that is allowed"));
             Engine::Auto
         }
+        "nbd" => Engine::Auto,
         "io_uring_cmd" | "sg" | "nvme" => {
             let error =
                 options.error("ioengine", format!("is {name}: commands past the block layer are not sent"));
             return Err(error.remedy("use ioengine=io_uring with direct=1"));
         }
         _ => {
-            let expected = "psync, sync, pvsync, pvsync2, libaio, io_uring, mmap or posixaio";
+            let expected = "psync, sync, pvsync, pvsync2, libaio, io_uring, mmap, posixaio or nbd";
             return Err(options.error("ioengine", format!("is {name}: expected {expected}")));
         }
     })

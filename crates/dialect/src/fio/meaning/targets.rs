@@ -27,6 +27,9 @@ impl Files {
 
 /// Which files `options` name, for so many clones.
 pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> {
+    if options.text("ioengine")? == Some("nbd") {
+        return export(options);
+    }
     let directories = options.text("directory")?.map(unescaped_list).unwrap_or_default();
     let number = options.whole("nrfiles", 1..=FILES_MAX)?.unwrap_or(1);
     let in_directory =
@@ -61,6 +64,26 @@ pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> 
         return Err(options.error("filename", "one of the names is empty"));
     }
     Ok(Files { of_clone })
+}
+
+/// The export that all clones of a job with `ioengine=nbd` work on.
+fn export(options: &Options<'_>) -> Result<Files, Error> {
+    for name in ["filename", "directory", "nrfiles", "filename_format"] {
+        if options.get(name).is_some() {
+            options.note(format!("{name} has no effect: uri says which export"));
+        }
+    }
+    match options.text("uri")? {
+        Some(uri) if uri.starts_with("nbd") => Ok(Files { of_clone: vec![vec![uri.to_owned()]] }),
+        Some(uri) => {
+            let error = options.error("uri", format!("is {uri}: expected the URI of an NBD export"));
+            Err(error.remedy("uri=nbd+unix:///?socket=/path, or uri=nbd://localhost/name"))
+        }
+        None => {
+            let error = options.error("ioengine", "is nbd: which export is not said");
+            Err(error.remedy("uri=nbd+unix:///?socket=/path, or uri=nbd://localhost/name"))
+        }
+    }
 }
 
 fn unused_with_filename(options: &Options<'_>) {

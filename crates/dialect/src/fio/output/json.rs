@@ -9,6 +9,7 @@ use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
 use serde_json::{Map, Value, json};
 
 use super::entry::{self, Entry};
+use super::steadystate::{self, SteadyRound};
 use super::{direction, latency, time};
 use crate::Machine;
 use crate::fio::Invocation;
@@ -17,10 +18,25 @@ use crate::fio::Invocation;
 pub(super) const DEPTHS: [(&str, u32); 7] =
     [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
 
-/// The result in fio's JSON; with `plus` also all bins of the histograms (json+).
-pub fn json(invocation: &Invocation, results: &[SpanResult], machine: &Machine, plus: bool) -> Value {
+/// The result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those of each span, none
+/// for spans that were run once.
+pub fn json(
+    invocation: &Invocation,
+    results: &[SpanResult],
+    rounds: &[Vec<SteadyRound>],
+    machine: &Machine,
+    plus: bool,
+) -> Value {
     let entries = entry::entries(invocation, results);
-    let jobs: Vec<Value> = entries.iter().map(|entry| job(entry, &entries, results, machine, plus)).collect();
+    let of = |entry: &Entry<'_>| {
+        let mut job = job(entry, &entries, results, machine, plus);
+        if let Some((criterion, duration)) = &entry.reported.steady {
+            let rounds = rounds.get(entry.reported.span).map_or(&[][..], Vec::as_slice);
+            job["steadystate"] = steadystate::object(criterion, *duration, rounds);
+        }
+        job
+    };
+    let jobs: Vec<Value> = entries.iter().map(of).collect();
     let mut root = json!({
         "fio version": format!("plumb-{}", machine.version),
         "timestamp": machine.started_unix,
@@ -42,10 +58,11 @@ pub fn json(invocation: &Invocation, results: &[SpanResult], machine: &Machine, 
 pub fn json_text(
     invocation: &Invocation,
     results: &[SpanResult],
+    rounds: &[Vec<SteadyRound>],
     machine: &Machine,
     plus: bool,
 ) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(&json(invocation, results, machine, plus))?;
+    let mut text = serde_json::to_string_pretty(&json(invocation, results, rounds, machine, plus))?;
     text.push('\n');
     Ok(text)
 }
@@ -110,9 +127,6 @@ fn job(
             "misdirected": verified.misdirected,
             "stale": verified.stale,
         });
-    }
-    if let Some((criterion, duration)) = &reported.steady {
-        value["steadystate"] = json!({ "ss": criterion, "duration": duration.0 / 1_000_000_000 });
     }
     if reported.continue_on_error {
         let all = outcome.operations();

@@ -8,6 +8,7 @@ mod json;
 mod latency;
 mod logs;
 mod normal;
+mod steadystate;
 mod terse;
 mod time;
 
@@ -15,5 +16,6 @@ pub use command::command;
 pub use json::{json, json_text};
 pub use logs::{LogFile, logs};
 pub use normal::normal;
+pub use steadystate::SteadyRound;
 pub(super) use terse::VERSIONS as TERSE_VERSIONS;
 pub use terse::terse;

@@ -19,7 +19,7 @@ pub(crate) const VERSIONS: [u32; 2] = [3, 5];
 
 /// The result as terse lines of `version`, one of those that fio has: 3 unless 5 was asked for.
 pub fn terse(invocation: &Invocation, results: &[SpanResult], machine: &Machine, version: u32) -> String {
-    let all = json(invocation, results, machine, false);
+    let all = json(invocation, results, &[], machine, false);
     let jobs = all["jobs"].as_array().into_iter().flatten();
     jobs.map(|job| line(&all, job, version)).collect()
 }

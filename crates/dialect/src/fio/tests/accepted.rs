@@ -304,3 +304,37 @@ fn what_has_no_meaning_is_said() {
     let twice = file("[global]\nthread\nsize=1m\n[a]\n[b]\n").unwrap().meaning.notes;
     assert_eq!(twice.iter().filter(|note| note.contains("thread has no effect")).count(), 1, "once");
 }
+
+#[test]
+fn arithmetic_is_taken_wherever_a_number_is() {
+    let taken = workload("bs=(4*1k)|iodepth=(4+4)|ioengine=io_uring|runtime=(2*60)|time_based");
+    assert_eq!((taken.blocks, taken.depth), (BlockSizes::one(Bytes::kib(4)), 8));
+    assert_eq!(taken.stop.duration, Some(Nanos::secs(120)));
+    assert_eq!(workload("size=((1g-4k)/2)|bs=2k").stop.bytes, Some(((1 << 30) - 4096) / 2));
+    // fio calculates with its own variables without being asked.
+    assert_eq!(workload("bs=$pagesize*2").blocks, BlockSizes::one(Bytes::kib(8)));
+    let job = file("[x]\nsize=1g\nfilename=/tmp/a-$pagesize/b\n").unwrap();
+    assert_eq!(only_job(&job).targets[0].name, "/tmp/a-4096/b", "not every dash is arithmetic");
+}
+
+#[test]
+fn an_export_of_nbd_is_the_target_of_all_clones() {
+    let uri = "nbd+unix:///?socket=/run/nbd.sock";
+    let taken = file(&format!("[x]\nioengine=nbd\nuri={uri}\nsize=64m\niodepth=64\nnumjobs=2\n")).unwrap();
+    let job = only_job(&taken);
+    assert_eq!(job.targets, [TargetUse { name: uri.into(), weight: 1 }]);
+    assert_eq!((job.opening.engine, job.workload.depth, job.threads), (Engine::Auto, 64, 2));
+}
+
+#[test]
+fn what_would_end_a_slow_job_or_poll_is_said_and_changes_nothing() {
+    let plain = file("[x]\nsize=1g\n").unwrap();
+    for (line, word) in
+        [("rate_min=1m", "not stopped"), ("rate_iops_min=100", "not stopped"), ("hipri=1", "not polled")]
+    {
+        let taken = file(&format!("[x]\nsize=1g\n{line}\n")).unwrap();
+        assert_eq!(taken.meaning.scenario, plain.meaning.scenario, "{line}");
+        let notes = &taken.meaning.notes;
+        assert!(notes.len() == 1 && notes[0].contains(word), "{line}: {notes:?}");
+    }
+}

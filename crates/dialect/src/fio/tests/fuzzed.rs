@@ -44,7 +44,7 @@ fn prints(invocation: &Invocation) -> bool {
         return true;
     }
     let results = super::outputs::results(invocation);
-    let value = json(invocation, &results, &machine(), true);
+    let value = json(invocation, &results, &[], &machine(), true);
     let all = value["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty());
     let files = logs(invocation, &results, &machine());
     all && !normal(invocation, &results, &machine()).is_empty()

@@ -46,7 +46,7 @@ pub(super) fn results(invocation: &Invocation) -> Vec<SpanResult> {
 
 fn json_of(text: &str, plus: bool) -> Value {
     let invocation = file(text).unwrap();
-    json(&invocation, &results(&invocation), &machine(), plus)
+    json(&invocation, &results(&invocation), &[], &machine(), plus)
 }
 
 const JOBS: &str = "[global]\nsize=1m\nrw=randrw\n[a]\nfilename=/a\nfdatasync=1\nnumjobs=2\n[b]\nfilename=/b\nstonewall\niodepth=8\nioengine=io_uring\n";
@@ -125,7 +125,7 @@ fn wrong_blocks_are_an_error() {
     let mut results = results(&invocation);
     let verified = plumb_load::Verified { blocks: 100, torn: 2, stale: 1, ..Default::default() };
     results[0].threads[0].parts[0].outcome.verified = Some(verified);
-    let value = json(&invocation, &results, &machine(), false);
+    let value = json(&invocation, &results, &[], &machine(), false);
     let job = &value["jobs"][0];
     assert_eq!((&job["error"], &job["verified"]["torn"]), (&Value::from(84), &Value::from(2)));
     let text = normal(&invocation, &results, &machine());
@@ -135,7 +135,7 @@ fn wrong_blocks_are_an_error() {
 #[test]
 fn what_was_not_run_is_not_reported() {
     let invocation = file(JOBS).unwrap();
-    let value = json(&invocation, &results(&invocation)[..1], &machine(), false);
+    let value = json(&invocation, &results(&invocation)[..1], &[], &machine(), false);
     assert_eq!(value["jobs"].as_array().unwrap().len(), 2);
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::fio::vocabulary;
 
 /// The lines, the option that the error must name, and a word of it.
-const REFUSED: [(&str, &str, &str); 53] = [
+const REFUSED: [(&str, &str, &str); 59] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
     ("rw=randread:0", "rw", "from 1"),
@@ -27,7 +27,6 @@ const REFUSED: [(&str, &str, &str); 53] = [
     ("time_based", "time_based", "no runtime"),
     ("rate=1m|rate_iops=5", "rate_iops", "rate is given"),
     ("rw=randrw|rate=1m,", "rate", "one direction"),
-    ("rate_min=1m", "rate_min", "measured, not stopped"),
     ("rate_process=random", "rate_process", "linear"),
     ("thinktime=1|filename=/a:/b", "thinktime", "several files"),
     ("thinktime_iotime=1", "thinktime_iotime", "operations"),
@@ -54,7 +53,14 @@ const REFUSED: [(&str, &str, &str); 53] = [
     ("steadystate=iops:1%", "steadystate", "ss_dur"),
     ("exec_prerun=rm", "exec_prerun", "not run"),
     ("zonemode=zbd", "zonemode", "zones"),
-    ("hipri", "hipri", "polled"),
+    ("zonesize=1m", "zonesize", "in turn"),
+    ("percentage_random=10,20|rw=randrw", "percentage_random", "a job of reads"),
+    ("bs=4*1024", "bs", "(4*1024)"),
+    ("bs=(10/4)", "bs", "not a whole number"),
+    ("iodepth=(1-2)", "iodepth", "is -1"),
+    ("runtime=(1m+1)", "runtime", "no units"),
+    ("ioengine=nbd", "ioengine", "uri=nbd"),
+    ("ioengine=nbd|uri=http://x", "uri", "NBD export"),
     ("kb_base=512", "kb_base", "1024"),
     ("size=30%", "size", "not known"),
     ("http_host=x", "http_host", "known to fio"),

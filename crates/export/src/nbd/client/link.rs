@@ -3,6 +3,12 @@
 //! Whoever polls does the work of all: it sends what is to be sent, receives what is there, and puts the completions of
 //! other queues into their mail and wakes them. Nobody waits while holding the lock; waiting is for the socket or for
 //! one's own mail, whichever is first.
+//!
+//! - `staging`: from jobs to commands on their way.
+//! - `answers`: from what comes back to mail.
+
+mod answers;
+mod staging;
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::{Clock, Completion, Errno, Nanos, Outcome, Payload, Request};
 use rustix::net::{Shutdown, shutdown};
 
-use super::commands::{Asked, Commands};
+use super::commands::Commands;
 use super::durability::{Durability, Epoch};
 use super::export::Export;
 use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
@@ -20,7 +26,7 @@ use super::output::Output;
 use super::replies::{Answer, Replies};
 use super::transport::Transport;
 use super::wake::Wake;
-use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie, RequestHeader};
+use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
 
 /// What the connections of a device have in common.
 pub(super) struct Common {
@@ -251,7 +257,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         let mut state = self.state();
         if state.lost.is_none() && state.output.is_empty() {
-            let header = header(Command::DISC, CommandFlags::default(), Cookie(0), 0, 0);
+            let header = staging::header(Command::DISC, CommandFlags::default(), Cookie(0), 0, 0);
             let State { output, transport, .. } = &mut *state;
             output.bytes(&header.encode());
             // If it cannot be said, the end of the stream says it.
@@ -260,17 +266,8 @@ impl Drop for Link {
     }
 }
 
-fn header(command: Command, flags: CommandFlags, cookie: Cookie, offset: u64, length: u32) -> RequestHeader {
-    RequestHeader { flags, command, cookie, offset, length }
-}
-
 fn broken(error: &io::Error) -> Lost {
     Lost(error.to_string())
-}
-
-/// Whether a write with FUA that failed like this may have failed in the flush that the server made of it.
-fn may_be_of_the_flush(errno: Errno) -> bool {
-    !matches!(errno, Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP)
 }
 
 impl State {
@@ -300,188 +297,6 @@ impl State {
                 self.post(port, Mail::Ended(ended));
             }
         }
-    }
-
-    /// Stages and sends until nothing is left or the socket takes no more; whether nothing is left.
-    fn send(&mut self, common: &Common) -> Result<bool, Lost> {
-        loop {
-            self.stage(common);
-            let Self { output, transport, .. } = self;
-            if !output.send(transport).map_err(|error| broken(&error))? {
-                return Ok(false);
-            }
-            if self.to_stage.is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// Makes commands of jobs while there is room.
-    fn stage(&mut self, common: &Common) {
-        if self.to_stage.is_empty() {
-            return;
-        }
-        let now = common.clock.now();
-        while let Some(number) = self.to_stage.front().copied()
-            && !self.output.is_full()
-        {
-            let Some(job) = self.jobs.get(number) else {
-                self.to_stage.pop_front();
-                continue;
-            };
-            job.submitted_at.get_or_insert(now);
-            if job.is_at_flush() {
-                self.to_stage.pop_front();
-                match common.durability.begin_flush(now) {
-                    Ok(covered) => {
-                        job.covered = covered;
-                        self.stage_flush(number);
-                    }
-                    Err(errno) => {
-                        job.failed = Some(errno);
-                        self.finish(number, now);
-                    }
-                }
-            } else if self.stage_piece(number) {
-                self.to_stage.pop_front();
-            }
-        }
-    }
-
-    fn stage_flush(&mut self, number: u32) {
-        let Some(job) = self.jobs.get(number) else { return };
-        job.pieces += 1;
-        let asked = Asked::new(number, Command::FLUSH, CommandFlags::default(), 0, 0);
-        let cookie = self.commands.enter(asked);
-        self.output.bytes(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
-    }
-
-    /// Makes a command of the next piece of a job; whether it was the last.
-    #[inline]
-    fn stage_piece(&mut self, number: u32) -> bool {
-        let Some(job) = self.jobs.get(number) else { return true };
-        let plan = job.plan;
-        let (start, length) = job.next_piece();
-        let (offset, size) = (plan.offset + start, length as usize);
-        let asked = Asked::new(number, plan.command, plan.flags, offset, length as u32);
-        let cookie = self.commands.enter(asked);
-        self.output.bytes(&header(plan.command, plan.flags, cookie, offset, length as u32).encode());
-        if plan.sends_zeroes {
-            self.output.room(size);
-        } else if plan.command == Command::WRITE {
-            match &job.request.payload {
-                Payload::Bytes(bytes) if size == bytes.len() => self.output.payload(number, bytes.clone()),
-                Payload::Bytes(bytes) => {
-                    let start = start as usize;
-                    self.output.payload(number, bytes.slice(start..start + size));
-                }
-                Payload::Pattern(pattern) => {
-                    let block = plan.length / job.request.range.nlb;
-                    let mut part = *pattern;
-                    part.lba = part.lba + start / block;
-                    part.fill(block as usize, self.output.room(size));
-                }
-                // Admission has refused writes without bytes.
-                Payload::None | Payload::Into(_) => {}
-            }
-        }
-        job.staged += length;
-        job.pieces += 1;
-        job.is_staged()
-    }
-
-    /// Receives and understands what is there.
-    fn receive(&mut self, common: &Common, epoch: Epoch) -> Result<(), Lost> {
-        loop {
-            let Self { replies, transport, commands, jobs, answers, .. } = self;
-            let received = match replies.receive(transport, commands, jobs) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                other => other.map_err(|error| broken(&error))?,
-            };
-            let understood = replies.advance(commands, jobs, answers);
-            let mut answers = std::mem::take(answers);
-            let now = common.clock.now();
-            let mut acknowledged = 0;
-            for answer in answers.drain(..) {
-                acknowledged += u64::from(self.answered(answer, common, now));
-            }
-            self.answers = answers;
-            if acknowledged > 0 {
-                // Before anyone can see the completions: a flush submitted after one of them covers it.
-                common.durability.acknowledge(epoch, acknowledged);
-            }
-            understood.map_err(|broken| Lost(broken.to_string()))?;
-            match received {
-                Some(true) => {}
-                Some(false) if self.replies.is_midway() => {}
-                Some(false) => return Ok(()),
-                None => return Err(Lost("the server closed the connection".to_owned())),
-            }
-        }
-    }
-
-    /// A command was answered; whether that acknowledges a change that a flush has to vouch for.
-    #[inline]
-    fn answered(&mut self, answer: Answer, common: &Common, now: Nanos) -> bool {
-        let Answer { asked, outcome } = answer;
-        let is_flush = asked.command == Command::FLUSH;
-        let is_durable = is_flush || asked.flags.has(CommandFlags::FUA);
-        // Also if nobody waits for it any more: a flush that failed has failed.
-        if let Err(errno) = outcome
-            && is_durable
-            && (is_flush || may_be_of_the_flush(errno))
-        {
-            common.durability.flush_failed(errno, now);
-        }
-        let Some(job) = self.jobs.get(asked.job) else { return false };
-        job.pieces -= 1;
-        job.status = asked.status;
-        let outcome = match outcome {
-            Ok(()) if is_flush => common.durability.flushed(job.covered),
-            other => other,
-        };
-        if let Err(errno) = outcome
-            && job.failed.replace(errno).is_none()
-            && !is_flush
-            && job.staged < job.plan.length
-        {
-            self.to_stage.retain(|waiting| *waiting != asked.job);
-        }
-        let Some(job) = self.jobs.get(asked.job) else { return false };
-        if job.pieces > 0 || !job.is_staged() {
-            return false;
-        }
-        if job.plan.then_flush && job.phase == Phase::Itself && job.failed.is_none() {
-            job.phase = Phase::Flush;
-            self.to_stage.push_back(asked.job);
-            return false;
-        }
-        self.finish(asked.job, now)
-    }
-
-    /// A job is over; whether that acknowledges a change that a flush has to vouch for.
-    #[inline]
-    fn finish(&mut self, number: u32, now: Nanos) -> bool {
-        let Some(job) = self.jobs.remove(number) else { return false };
-        let to = job.port;
-        match job.wanted {
-            Wanted::Yes => {}
-            Wanted::TooLate => {
-                self.post(to, Mail::Released);
-                return false;
-            }
-            // Its port may belong to another queue by now.
-            Wanted::No => return false,
-        }
-        let acknowledges = job.failed.is_none() && job.plan.needs_flush;
-        let mail = match (job.plan.command, job.failed) {
-            (Command::BLOCK_STATUS, failed) => Mail::Status(failed.map_or(Ok(job.status), Err)),
-            (_, failed) => {
-                Mail::Ended(job.into_completion(failed.map_or(Outcome::Done, Outcome::Failed), now))
-            }
-        };
-        self.post(to, mail);
-        acknowledges
     }
 
     /// The connection is lost: everything the server may have seen is unknown, the rest goes back.

@@ -13,11 +13,12 @@ pub fn load(recording: &LoadRecording) -> String {
     let document = &recording.document;
     csv.number("load", "", "duration", Some(document.duration), "seconds");
     csv.sides("load", "", &document.total);
-    for (index, target) in document.targets.iter().enumerate() {
-        csv.sides("target", &document.label_of(index), &target.sides);
+    let labels = document.labels();
+    for (label, target) in labels.iter().zip(&document.targets) {
+        csv.sides("target", label, &target.sides);
     }
-    for index in 0..document.targets.len() {
-        csv.series(&document.label_of(index), recording.series_of(index));
+    for (index, label) in labels.iter().enumerate() {
+        csv.series(label, recording.series_of(index));
     }
     for finding in &document.verdicts {
         csv.row(&["verdict", &finding.id, "", wording::severity(finding.severity), &finding.sentence, ""]);

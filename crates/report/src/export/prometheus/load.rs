@@ -7,7 +7,7 @@ use crate::load::{LoadDocument, LoadRecording, Part, Sides};
 pub fn load(recording: &LoadRecording) -> String {
     let document = &recording.document;
     let environment = &document.environment;
-    let labels: Vec<String> = (0..document.targets.len()).map(|index| document.label_of(index)).collect();
+    let labels = document.labels();
     let mut out = Metrics::default();
     let info =
         [("version", environment.plumb.as_str()), ("kernel", environment.kernel.as_deref().unwrap_or(""))];

@@ -41,8 +41,6 @@ pub(super) const RULES: [LoadRule; 16] = [
 
 /// The targets, each with what to call it and its job.
 fn targets(document: &LoadDocument) -> impl Iterator<Item = (String, &LoadTarget, &LoadJob)> {
-    document.targets.iter().enumerate().filter_map(|(index, target)| {
-        let job = document.job_of(target)?;
-        Some((document.label_of(index), target, job))
-    })
+    let labelled = document.labels().into_iter().zip(&document.targets);
+    labelled.filter_map(|(label, target)| Some((label, target, document.job_of(target)?)))
 }

@@ -14,9 +14,8 @@ pub(in super::super) fn not_as_written(document: &LoadDocument) -> Option<Findin
     let found = document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
     let mut evidence =
         vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
-    for (index, target) in document.targets.iter().enumerate() {
+    for (label, target) in document.labels().into_iter().zip(&document.targets) {
         let examples = target.sides.verified.iter().flat_map(|verified| &verified.examples);
-        let label = document.label_of(index);
         evidence.extend(examples.map(|example| format!("{label}: {}", words(example))));
     }
     if evidence.len() == 1 {

@@ -8,6 +8,7 @@
 //!
 //! Not modelled: a cache of the controller's own, parity, rebuilding, and members that fail.
 
+mod covering;
 mod layout;
 mod parameters;
 mod pieces;

@@ -15,7 +15,7 @@ use crate::model::Rate;
 use crate::timing::{Event, Timing};
 
 /// Bits of a piece's number that say to which command it belongs; the rest counts arrivals.
-const PLACE_BITS: u32 = 24;
+pub(super) const PLACE_BITS: u32 = 24;
 
 /// Something that happens on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ pub struct ArrayTiming {
     due: Vec<u64>,
     chance: Xoshiro256PlusPlus,
     steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
-    pieces: Pieces,
+    pub(super) pieces: Pieces,
     software_free: u64,
     /// When the link is free, from the host and to it.
     link_free: [u64; 2],
@@ -56,7 +56,7 @@ pub struct ArrayTiming {
     arrivals: u64,
     answers: u64,
     reads: u64,
-    at_risk: u64,
+    pub(super) at_risk: u64,
     heard: Vec<Event>,
 }
 
@@ -132,7 +132,7 @@ impl ArrayTiming {
     }
 
     /// Sends the pieces of the command in `place` to the members.
-    fn send(&mut self, at: u64, place: u32) {
+    pub(super) fn send(&mut self, at: u64, place: u32) {
         let Some(whole) = self.pieces.get(place) else { return };
         let command = whole.command;
         let read = command.op == Op::Read;
@@ -211,38 +211,6 @@ impl ArrayTiming {
         }
     }
 
-    /// The command to which a piece belongs, if that still waits for anything.
-    fn place_of(&mut self, piece: CommandId) -> Option<u32> {
-        let place = (piece.0 & ((1 << PLACE_BITS) - 1)) as u32;
-        let arrival = piece.0 >> PLACE_BITS;
-        self.pieces.get(place).filter(|whole| arrival > whole.born).map(|_| place)
-    }
-
-    /// Says that the command in `place` is out of the cache once it is answered and all copies are.
-    fn settle(&mut self, at: u64, place: u32, events: &mut Vec<Event>) {
-        if let Some(whole) = self.pieces.get(place)
-            && whole.at_risk
-            && whole.answered.is_some()
-            && whole.outstanding == 0
-            && whole.unpersisted == 0
-        {
-            whole.at_risk = false;
-            self.at_risk -= 1;
-            events.push(Event::Persisted { id: whole.id(), at: Nanos(at) });
-        }
-        self.pieces.remove_if_over(place);
-    }
-
-    /// Says so of all that were answered before `covers` others.
-    fn persist_covered(&mut self, at: u64, covers: u64, events: &mut Vec<Event>) {
-        for place in self.pieces.places_of(|whole| whole.is_covered(covers)) {
-            if let Some(whole) = self.pieces.get(place) {
-                whole.unpersisted = 0;
-            }
-            self.settle(at, place, events);
-        }
-    }
-
     fn returned(&mut self, at: u64, place: u32, column: u32, events: &mut Vec<Event>) {
         let Some(whole) = self.pieces.get(place) else { return };
         let enough = whole.take_answer(column as usize);
@@ -257,18 +225,6 @@ impl ArrayTiming {
         {
             self.release_flushes(at, answered);
             self.settle(at, place, events);
-        }
-    }
-
-    /// The last copy of a command that was the `answered`th to be answered has answered: flushes that waited for it go.
-    fn release_flushes(&mut self, at: u64, answered: u64) {
-        for place in self.pieces.places_of(|flush| flush.is_held_flush() && answered < flush.covers) {
-            if let Some(flush) = self.pieces.get(place) {
-                flush.stragglers -= 1;
-                if flush.stragglers == 0 {
-                    self.send(at, place);
-                }
-            }
         }
     }
 

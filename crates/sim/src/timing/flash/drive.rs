@@ -1,4 +1,4 @@
-//! A flash drive as a state machine: admission, buffer, flush.
+//! A flash drive as a state machine: admission, reads, answers.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,11 @@ use plumb_block::{Bytes, Nanos, Op};
 
 use super::agenda::{Agenda, Due};
 use super::dies::{Dies, PerByte};
-use super::ftl::Ftl;
+use super::ftl::{Ftl, PAGE};
 use super::parameters::{FillState, Parameters};
 use super::units::Units;
 use crate::command::{Command, CommandId, SECTOR};
 use crate::timing::{Event, Timing};
-
-/// What a discard or a write-zeroes takes of the buffer: an entry of the map's journal.
-const JOURNAL_ENTRY: u64 = 512;
-/// A page of the map that is followed.
-const MAP_PAGE: u64 = 4096;
 
 /// What a power cut does to a drive's write buffer, and whether it is used when power comes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +20,8 @@ pub struct WriteBuffer {
     pub protected: bool,
     /// It does not, although the drive believes so: the capacitors are dead.
     pub dead: bool,
+    /// It does not, and the drive knows: writes are answered when they are programmed, whatever WCE says.
+    pub through: bool,
     /// The write cache is on.
     pub wce: bool,
 }
@@ -32,43 +29,43 @@ pub struct WriteBuffer {
 /// The timing of a flash drive.
 #[derive(Debug)]
 pub struct FlashTiming {
-    unit: u64,
-    command: u64,
-    latency: u64,
-    link: PerByte,
-    duplex: bool,
-    queue: usize,
-    buffer: u64,
-    destage_after: u64,
-    flush: u64,
-    trim: u64,
-    mapping: u64,
-    write_buffer: WriteBuffer,
+    pub(super) unit: u64,
+    pub(super) command: u64,
+    pub(super) latency: u64,
+    pub(super) link: PerByte,
+    pub(super) duplex: bool,
+    pub(super) queue: usize,
+    pub(super) buffer: u64,
+    pub(super) destage_after: u64,
+    pub(super) flush: u64,
+    pub(super) trim: u64,
+    pub(super) mapping: u64,
+    pub(super) write_buffer: WriteBuffer,
 
-    dies: Dies,
-    ftl: Ftl,
-    units: Units,
-    agenda: Agenda,
+    pub(super) dies: Dies,
+    pub(super) ftl: Ftl,
+    pub(super) units: Units,
+    pub(super) agenda: Agenda,
     /// Commands for which there is no place in the queue.
-    waiting: VecDeque<Command>,
+    pub(super) waiting: VecDeque<Command>,
     /// Writes for which there is no room in the buffer.
-    stalled: VecDeque<Command>,
-    in_flight: usize,
-    controller_free: u64,
+    pub(super) stalled: VecDeque<Command>,
+    pub(super) in_flight: usize,
+    pub(super) controller_free: u64,
     /// When the link is free, from and to the host; one of them if it is not duplex.
-    link_free: [u64; 2],
-    journal_free: u64,
+    pub(super) link_free: [u64; 2],
+    pub(super) journal_free: u64,
     /// Whether anything came since the journal was written last.
-    journal_dirty: bool,
-    open_until: Option<u64>,
-    write_end: u64,
-    rewrite: u64,
+    pub(super) journal_dirty: bool,
+    pub(super) open_until: Option<u64>,
+    pub(super) write_end: u64,
+    pub(super) rewrite: u64,
 }
 
 impl FlashTiming {
     /// A drive of `size` as `parameters` describe it, with power on.
     pub fn new(parameters: &Parameters, size: Bytes, write_buffer: WriteBuffer, seed: u64) -> Self {
-        let mut ftl = Ftl::new(size.0.div_ceil(MAP_PAGE), parameters.overprovisioning, seed);
+        let mut ftl = Ftl::new(size.0.div_ceil(PAGE), parameters.overprovisioning, seed);
         if parameters.state != FillState::Fresh {
             ftl.fill();
         }
@@ -88,7 +85,7 @@ impl FlashTiming {
             trim: parameters.trim.0.0,
             mapping: parameters.mapping.0.0,
             write_buffer,
-            dies: Dies::new(parameters, ftl.window_pages() * MAP_PAGE, seed),
+            dies: Dies::new(parameters, ftl.window_pages() * PAGE, seed),
             ftl,
             units: Units::default(),
             agenda: Agenda::default(),
@@ -106,8 +103,8 @@ impl FlashTiming {
     }
 
     /// Whether a write is out of harm's way only when it is programmed.
-    const fn at_risk(&self) -> bool {
-        self.write_buffer.wce && !self.write_buffer.protected
+    pub(super) const fn at_risk(&self) -> bool {
+        self.write_buffer.wce && !self.write_buffer.protected && !self.write_buffer.through
     }
 
     #[inline]
@@ -133,144 +130,16 @@ impl FlashTiming {
     #[inline]
     fn read(&mut self, at: u64, command: Command) {
         let (first, bytes) = (command.sectors.first * SECTOR.0, command.sectors.bytes().0);
-        let done = if self.ftl.is_mapped(first / MAP_PAGE) { self.dies.read(at, first, bytes) } else { at };
+        let done = if self.ftl.is_mapped(first / PAGE) { self.dies.read(at, first, bytes) } else { at };
         self.agenda.put(done, Due::ReadDone(command.id, bytes as u32));
     }
 
     /// Carries `bytes` over the link, not before `at`; returns when they are across.
     #[inline]
-    fn carry(&mut self, at: u64, bytes: u64, to_host: bool) -> u64 {
+    pub(super) fn carry(&mut self, at: u64, bytes: u64, to_host: bool) -> u64 {
         let free = &mut self.link_free[usize::from(to_host && self.duplex)];
         *free = at.max(*free) + self.link.cost(bytes);
         *free
-    }
-
-    /// What a write takes of the buffer.
-    const fn buffered(command: Command) -> u64 {
-        match command.op {
-            Op::Write { .. } => command.sectors.bytes().0,
-            _ => JOURNAL_ENTRY,
-        }
-    }
-
-    /// A write that is larger than the whole buffer has room when the buffer is empty.
-    #[inline]
-    const fn has_room(&self, command: Command) -> bool {
-        self.units.bytes == 0 || self.units.bytes + Self::buffered(command) <= self.buffer
-    }
-
-    #[inline]
-    fn write(&mut self, at: u64, command: Command) {
-        let bytes = Self::buffered(command);
-        let (zeroes, fua) = match command.op {
-            Op::WriteZeroes { fua, .. } => (true, fua),
-            op => (false, op == Op::Write { fua: true }),
-        };
-        let arrived = if zeroes { at + self.trim } else { self.carry(at, bytes, false) };
-        self.remap(command, zeroes);
-        let answered = arrived + self.latency;
-        if self.write_buffer.protected {
-            self.agenda.put_answer(answered, command.id, true);
-            self.store(arrived, answered, bytes, self.write_buffer.dead.then_some(command.id));
-        } else if self.at_risk() && !fua {
-            self.agenda.put_answer(answered, command.id, true);
-            self.store(arrived, answered, bytes, Some(command.id));
-        } else {
-            let floor = self.store(arrived, 0, bytes, None);
-            let end = self.close_unit(arrived).max(floor).max(arrived) + self.latency;
-            let due = if self.at_risk() { Due::AnswerPersisted(command.id) } else { Due::Answer(command.id) };
-            self.agenda.put(end, due);
-        }
-    }
-
-    /// Tells the map, and what it costs to keep it.
-    #[inline]
-    fn remap(&mut self, command: Command, zeroes: bool) {
-        self.journal_dirty = true;
-        let (first, bytes) = (command.sectors.first * SECTOR.0, command.sectors.bytes().0);
-        let page = first / MAP_PAGE;
-        let pages = ((first + bytes).div_ceil(MAP_PAGE) - page).max(1);
-        if zeroes {
-            self.ftl.trim(page, pages);
-            return;
-        }
-        let moved = self.ftl.write(page, pages);
-        if moved > 0 {
-            self.dies.owe(moved * MAP_PAGE);
-        }
-        if self.mapping > MAP_PAGE && first != self.write_end {
-            self.rewrite += self.mapping;
-        }
-        self.write_end = first + bytes;
-    }
-
-    /// Puts `bytes` into the open unit and those after it, with `id` where the last byte is; returns when those parts are
-    /// programmed whose units are full.
-    #[inline]
-    fn store(&mut self, arrived: u64, answered: u64, bytes: u64, id: Option<CommandId>) -> u64 {
-        self.units.bytes += bytes;
-        let (mut left, mut floor) = (bytes, answered);
-        loop {
-            let open = &mut self.units.open;
-            let part = left.min(self.unit - open.bytes);
-            open.bytes += part;
-            open.arrived = open.arrived.max(arrived);
-            left -= part;
-            if left == 0 {
-                open.ids.extend(id);
-                open.floor = open.floor.max(floor);
-            }
-            if open.bytes == self.unit {
-                floor = floor.max(self.close_unit(arrived));
-            } else if self.open_until.is_none() && part > 0 {
-                self.open_until = Some(arrived + self.destage_after);
-            }
-            if left == 0 {
-                return floor;
-            }
-        }
-    }
-
-    /// Sends the open unit to a die, if there is anything in it, and returns when all so far is programmed at the latest.
-    fn close_unit(&mut self, at: u64) -> u64 {
-        self.open_until = None;
-        if self.units.open.bytes == 0 {
-            return 0;
-        }
-        let open = &self.units.open;
-        let (start, floor) = (at.max(open.arrived), open.floor);
-        let end = self.dies.program(start, std::mem::take(&mut self.rewrite)).max(floor);
-        let number = self.units.send();
-        self.agenda.put(end, Due::Programmed(number));
-        // A flush waits for the floor too.
-        self.dies.last_end = self.dies.last_end.max(end);
-        end
-    }
-
-    fn flush(&mut self, at: u64, id: CommandId) {
-        let done = if self.write_buffer.protected {
-            at + self.flush
-        } else {
-            self.close_unit(at);
-            if std::mem::take(&mut self.journal_dirty) {
-                self.journal_free = at.max(self.dies.last_end).max(self.journal_free) + self.flush;
-            }
-            at.max(self.journal_free)
-        };
-        self.agenda.put(done + self.latency, Due::Answer(id));
-    }
-
-    fn discard(&mut self, at: u64, command: Command) {
-        self.journal_dirty = true;
-        let (first, bytes) = (command.sectors.first * SECTOR.0, command.sectors.bytes().0);
-        // Only whole pages are forgotten.
-        let (page, end) = (first.div_ceil(MAP_PAGE), (first + bytes) / MAP_PAGE);
-        self.ftl.trim(page, end.saturating_sub(page));
-        let answered = at + self.trim + self.latency;
-        self.agenda.put(answered, Due::Answer(command.id));
-        if self.at_risk() || self.write_buffer.dead {
-            self.store(at, answered, JOURNAL_ENTRY, Some(command.id));
-        }
     }
 
     fn answer(&mut self, at: u64, id: CommandId, events: &mut Vec<Event>) {
@@ -278,19 +147,6 @@ impl FlashTiming {
         self.in_flight -= 1;
         if let Some(command) = self.waiting.pop_front() {
             self.admit(at, command);
-        }
-    }
-
-    fn programmed(&mut self, at: u64, number: u32, events: &mut Vec<Event>) {
-        self.units.land(number, |id| events.push(Event::Persisted { id, at: Nanos(at) }));
-        while let Some(command) = self.stalled.front().copied()
-            && self.has_room(command)
-        {
-            self.stalled.pop_front();
-            self.write(at, command);
-        }
-        if !self.stalled.is_empty() {
-            self.close_unit(at);
         }
     }
 }

@@ -14,6 +14,8 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 const FOLLOWED_MAX: u64 = 1 << 16;
 /// Blocks that are erased beyond what the host can fill and the over-provisioning: so that collection always ends.
 const BLOCKS_SPARE: u64 = 4;
+/// A page of the map.
+pub(super) const PAGE: u64 = 4096;
 /// A page that is nowhere, or a slot that holds none.
 const NONE: u32 = u32::MAX;
 
@@ -40,6 +42,8 @@ pub(super) struct Ftl {
     unmapped: usize,
     /// Followed pages that collection has moved and that have not been asked for.
     moved: u64,
+    /// Bytes that were programmed with nothing in them, and do not make up a slot yet.
+    padding: u64,
 }
 
 impl Ftl {
@@ -67,6 +71,7 @@ impl Ftl {
             open_end: 0,
             unmapped: followed as usize,
             moved: 0,
+            padding: 0,
         }
     }
 
@@ -116,6 +121,20 @@ impl Ftl {
         std::mem::take(&mut self.moved) << self.shift
     }
 
+    /// Wastes so many bytes of flash, as a unit was programmed before it was full; returns how many pages collection had
+    /// to move for it.
+    pub(super) fn pad(&mut self, bytes: u64) -> u64 {
+        let slot = PAGE << self.shift;
+        self.padding += bytes;
+        while self.padding >= slot {
+            self.padding -= slot;
+            self.open_slot();
+            self.open += 1;
+            self.make_room();
+        }
+        std::mem::take(&mut self.moved) << self.shift
+    }
+
     /// Forgets `count` pages from `first` on.
     pub(super) fn trim(&mut self, first: u64, count: u64) {
         let end = first + count;
@@ -144,6 +163,11 @@ impl Ftl {
     fn rewrite(&mut self, page: usize) {
         self.invalidate(page);
         self.append(page);
+        self.make_room();
+    }
+
+    /// Collects until enough is erased.
+    fn make_room(&mut self) {
         while self.erased.len() < 2 {
             self.collect();
         }
@@ -158,7 +182,8 @@ impl Ftl {
         }
     }
 
-    fn append(&mut self, page: usize) {
+    /// Sees to it that there is a slot to be filled next.
+    fn open_slot(&mut self) {
         if self.open == self.open_end {
             // Collection keeps two blocks erased, and moves less than a block at a time: there is one.
             let block = self.erased.pop().expect("collection keeps a block erased");
@@ -166,6 +191,10 @@ impl Ftl {
             self.open = block * self.slots;
             self.open_end = self.open + self.slots;
         }
+    }
+
+    fn append(&mut self, page: usize) {
+        self.open_slot();
         self.unmapped -= 1;
         self.slot_of[page] = self.open;
         self.page_in[self.open as usize] = page as u32;
@@ -254,6 +283,25 @@ mod tests {
         ftl.trim(0, 1 << 20);
         self_check(&ftl);
         assert!(!ftl.is_mapped(5) && ftl.slot_of.iter().all(|slot| *slot == NONE));
+    }
+
+    #[test]
+    fn what_is_padded_takes_flash_as_what_is_written_does() {
+        let pages = 1 << 17;
+        let mut ftl = Ftl::new(pages, 0.28, 7);
+        ftl.fill();
+        let erased = ftl.erased.len();
+        // A block's worth of slots, a page at a time, and one slot more.
+        for _ in 0..(u64::from(ftl.slots) + 1) << ftl.shift {
+            ftl.pad(PAGE);
+        }
+        assert_eq!(ftl.erased.len() + 2, erased, "two blocks are open or full of nothing");
+        // However much is padded, no page is lost, and there is always room.
+        for _ in 0..20 {
+            ftl.pad(pages * PAGE);
+            self_check(&ftl);
+        }
+        assert!(ftl.erased.len() >= 2 && ftl.unmapped == 0);
     }
 
     #[test]

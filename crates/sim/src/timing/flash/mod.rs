@@ -13,6 +13,7 @@
 //! folding in the background and reads, and the order of dies within a channel (a channel is a rate, shared fairly).
 
 mod agenda;
+mod buffer;
 mod dies;
 mod drive;
 mod ftl;

@@ -10,39 +10,17 @@ use crate::command::Sectors;
 use crate::timing::mechanics::{JobId, Urgency};
 
 use super::destage::Sweep;
-
-/// A party that waits for a run: an index into the tickets.
-pub(super) type Ticket = u32;
-
-/// What is known of a run besides where it is.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Run {
-    end: u64,
-    /// When its oldest part came, counted in writes.
-    pub(super) born: u64,
-    /// A cut would lose it although it was answered.
-    pub(super) at_risk: bool,
-    pub(super) waiting: Vec<Ticket>,
-}
-
-/// A run that the mechanics have been given.
-#[derive(Debug, Clone)]
-pub(super) struct Leaving {
-    pub(super) job: JobId,
-    pub(super) sectors: Sectors,
-    pub(super) run: Run,
-    /// The mechanics take it for background.
-    background: bool,
-}
+use super::leaving::{Gone, Leaving};
+use super::runs::{Place, Run, Runs, Ticket};
 
 /// The runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache {
-    dirty: BTreeMap<u64, Run>,
+    runs: Runs,
     /// Where the run begins that was born so; empty unless the cache is emptied by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
-    leaving: Vec<Leaving>,
+    leaving: Leaving,
     sectors: u64,
     sectors_at_risk: u64,
     births: u64,
@@ -65,25 +43,23 @@ impl Cache {
     }
 
     /// Runs that wait or leave.
-    pub(super) fn runs(&self) -> usize {
-        self.dirty.len() + self.leaving.len()
+    pub(super) const fn runs(&self) -> usize {
+        self.runs.waiting() + self.leaving.len()
     }
 
     /// Runs that wait.
-    pub(super) fn waiting_runs(&self) -> usize {
-        self.dirty.len()
+    pub(super) const fn waiting_runs(&self) -> usize {
+        self.runs.waiting()
     }
 
     /// Runs that leave.
-    pub(super) fn leaving(&self) -> &[Leaving] {
-        &self.leaving
+    pub(super) const fn leaving_runs(&self) -> usize {
+        self.leaving.len()
     }
 
     /// What leaves in the background, which from now on it does not any more.
     pub(super) fn unhurried(&mut self) -> impl Iterator<Item = JobId> {
-        self.leaving
-            .iter_mut()
-            .filter_map(|leaving| std::mem::take(&mut leaving.background).then_some(leaving.job))
+        self.leaving.unhurried()
     }
 
     /// How many writes have come so far.
@@ -101,146 +77,149 @@ impl Cache {
         ticket: Option<Ticket>,
     ) -> u64 {
         self.births += 1;
-        let mut run = Run { end: sectors.end(), born: self.births, at_risk, waiting: Vec::new() };
+        let place = self.runs.open(sectors.end(), self.births, at_risk);
         let mut first = sectors.first;
-        while let Some(start) = self.overlapping(sectors) {
-            self.join(&mut first, &mut run, start);
+        // What it overlaps stands together, and in front of `rank`.
+        let mut rank = self.runs.rank(sectors.end());
+        while rank > 0 && self.runs.end_at(rank - 1) > sectors.first {
+            rank -= 1;
+            first = first.min(self.join(place, rank));
         }
-        let before = self.dirty.range(..first).next_back().map(|(start, before)| (*start, before.end));
-        if let Some((start, _)) = before.filter(|(start, end)| *end == first && run.end - start <= coalesce) {
-            self.join(&mut first, &mut run, start);
+        let end = self.runs.get(place).end;
+        let before = rank.checked_sub(1).and_then(|before| self.runs.at(before));
+        if before.is_some_and(|(start, run)| self.runs.get(run).end == first && end - start <= coalesce) {
+            rank -= 1;
+            first = self.join(place, rank);
         }
-        let behind = self.dirty.get(&run.end).map(|behind| behind.end);
-        if behind.is_some_and(|end| end - first <= coalesce) {
-            let start = run.end;
-            self.join(&mut first, &mut run, start);
+        let behind = self.runs.at(rank).filter(|(start, _)| *start == end);
+        if behind.is_some_and(|(_, run)| self.runs.get(run).end - first <= coalesce) {
+            self.join(place, rank);
         }
-        run.waiting.extend(ticket);
-        self.put(first, run);
+        self.runs.get_mut(place).waiting.extend(ticket);
+        self.put(rank, first, place);
         first
     }
 
-    /// A run that waits and has a sector of `sectors`. Runs do not overlap, so the last that begins before their end is
-    /// one if any is.
-    fn overlapping(&self, sectors: Sectors) -> Option<u64> {
-        let (start, run) = self.dirty.range(..sectors.end()).next_back()?;
-        (run.end > sectors.first).then_some(*start)
-    }
-
-    /// Makes the run at `start` part of `run`, which begins at `first`.
-    fn join(&mut self, first: &mut u64, run: &mut Run, start: u64) {
-        let Some(other) = self.remove(start) else { return };
-        *first = (*first).min(start);
-        run.end = run.end.max(other.end);
-        run.born = run.born.min(other.born);
-        run.at_risk |= other.at_risk;
-        // The older tickets first: they are answered in this order.
-        let newer = std::mem::replace(&mut run.waiting, other.waiting);
-        run.waiting.extend(newer);
+    /// Makes the run of a rank part of the one at `place`; returns where it began.
+    fn join(&mut self, place: Place, rank: usize) -> u64 {
+        let (start, other) = self.take(rank);
+        self.runs.join(place, other);
+        start
     }
 
     /// Where the waiting run begins that has `sector`.
     pub(super) fn run_with(&self, sector: u64) -> Option<u64> {
-        let (start, run) = self.dirty.range(..=sector).next_back()?;
-        (run.end > sector).then_some(*start)
+        self.runs.at(self.runs.with(sector)?).map(|(first, _)| first)
     }
 
-    fn put(&mut self, first: u64, run: Run) {
-        let sectors = run.end - first;
-        self.sectors += sectors;
-        self.sectors_at_risk += if run.at_risk { sectors } else { 0 };
+    fn put(&mut self, rank: usize, first: u64, place: Place) {
+        let run = self.runs.get(place);
+        self.sectors += run.end - first;
+        self.sectors_at_risk += if run.at_risk { run.end - first } else { 0 };
         if self.emptied_by_age {
             self.by_age.insert(run.born, first);
         }
-        self.dirty.insert(first, run);
+        self.runs.insert(rank, first, place);
     }
 
-    fn remove(&mut self, first: u64) -> Option<Run> {
-        let run = self.dirty.remove(&first)?;
+    fn take(&mut self, rank: usize) -> (u64, Place) {
+        let (first, place) = self.runs.remove(rank);
+        let run = self.runs.get(place);
         if self.emptied_by_age {
             self.by_age.remove(&run.born);
         }
         self.sectors -= run.end - first;
         self.sectors_at_risk -= if run.at_risk { run.end - first } else { 0 };
-        Some(run)
+        (first, place)
     }
 
-    /// Whether an older version of something in `first..end` is still leaving.
-    fn blocked(&self, first: u64, end: u64) -> bool {
-        self.leaving.iter().any(|leaving| leaving.sectors.overlaps(Sectors { first, count: end - first }))
+    /// The rank of the run that `sweep` comes to next, of those born at `born_by` at the latest of which no older version
+    /// is still leaving.
+    fn next(&self, sweep: &Sweep, born_by: u64) -> Option<usize> {
+        let fits = |rank: &usize| {
+            let (first, run) = (self.runs.at(*rank), self.runs.get(self.runs.place(*rank)));
+            run.born <= born_by && first.is_some_and(|(first, _)| !self.leaving.overlaps(first, run.end))
+        };
+        let Some(cursor) = sweep.cursor() else {
+            let mut oldest = self.by_age.range(..=born_by).map(|(_, first)| self.runs.rank(*first));
+            return oldest.find(fits);
+        };
+        let from = self.runs.rank(cursor);
+        (from..self.runs.waiting()).chain(0..from).find(fits)
     }
 
-    /// The run that `sweep` comes to next, of those born at `born_by` at the latest.
-    pub(super) fn next(&self, sweep: &Sweep, born_by: u64) -> Option<u64> {
-        let fits = |first: u64, run: &Run| run.born <= born_by && !self.blocked(first, run.end);
-        match sweep.cursor() {
-            Some(cursor) => {
-                let round = self.dirty.range(cursor..).chain(self.dirty.range(..cursor));
-                round.into_iter().find(|(first, run)| fits(**first, run)).map(|(first, _)| *first)
-            }
-            None => {
-                let found =
-                    self.by_age.range(..=born_by).find(|(_, first)| fits(**first, &self.dirty[*first]));
-                found.map(|(_, first)| *first)
-            }
-        }
+    /// Moves the run that `sweep` comes to next, of those born at `born_by` at the latest, to those that leave as `job`.
+    pub(super) fn leave_next(
+        &mut self,
+        sweep: &Sweep,
+        born_by: u64,
+        job: JobId,
+        urgency: Urgency,
+    ) -> Option<Sectors> {
+        let rank = self.next(sweep, born_by)?;
+        Some(self.leave_at(rank, job, urgency))
     }
 
     /// Moves the run at `first` to those that leave as `job`, unless an older version of it is still leaving.
     pub(super) fn leave(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
-        let end = self.dirty.get(&first)?.end;
-        if self.blocked(first, end) {
-            return None;
-        }
-        let run = self.remove(first)?;
-        let sectors = Sectors { first, count: end - first };
-        self.sectors += sectors.count;
-        self.sectors_at_risk += if run.at_risk { sectors.count } else { 0 };
-        self.leaving.push(Leaving { job, sectors, run, background: urgency == Urgency::Background });
-        Some(sectors)
+        let rank = self.runs.rank(first);
+        self.runs.at(rank).filter(|(start, _)| *start == first)?;
+        (!self.leaving.overlaps(first, self.runs.end_at(rank))).then(|| self.leave_at(rank, job, urgency))
     }
 
-    /// `job` is on the medium: who waited for it.
-    pub(super) fn left(&mut self, job: JobId) -> Option<Vec<Ticket>> {
-        let index = self.leaving.iter().position(|leaving| leaving.job == job)?;
-        let Leaving { sectors, run, .. } = self.leaving.swap_remove(index);
+    fn leave_at(&mut self, rank: usize, job: JobId, urgency: Urgency) -> Sectors {
+        let (first, place) = self.take(rank);
+        let run = self.runs.get(place);
+        let sectors = Sectors { first, count: run.end - first };
+        self.sectors += sectors.count;
+        self.sectors_at_risk += if run.at_risk { sectors.count } else { 0 };
+        self.leaving.push(job, Gone { place, sectors }, urgency == Urgency::Background);
+        sectors
+    }
+
+    /// `job` is on the medium: appends who waited for it.
+    pub(super) fn left(&mut self, job: JobId, waited: &mut Vec<Ticket>) {
+        let Some(Gone { place, sectors }) = self.leaving.take(job) else { return };
+        let run = self.runs.get_mut(place);
         self.sectors -= sectors.count;
         self.sectors_at_risk -= if run.at_risk { sectors.count } else { 0 };
-        Some(run.waiting)
+        waited.append(&mut run.waiting);
+        self.runs.close(place);
+    }
+
+    /// All runs: those that wait in the order of their addresses, and those that leave.
+    fn each(&self) -> impl Iterator<Item = (Sectors, Place)> {
+        self.runs.each().chain(self.leaving.each())
     }
 
     /// Lets `ticket` wait for every run that `covers`; returns for how many.
     pub(super) fn wait_for(&mut self, ticket: Ticket, covers: impl Fn(Sectors, &Run) -> bool) -> u32 {
-        let mut runs = 0;
-        for (first, run) in &mut self.dirty {
-            if covers(Sectors { first: *first, count: run.end - first }, run) {
-                run.waiting.push(ticket);
-                runs += 1;
-            }
+        let covered = self.each().filter(|(sectors, place)| covers(*sectors, self.runs.get(*place)));
+        let covered: Vec<Place> = covered.map(|(_, place)| place).collect();
+        for place in &covered {
+            self.runs.get_mut(*place).waiting.push(ticket);
         }
-        for Leaving { sectors, run, .. } in &mut self.leaving {
-            if covers(*sectors, run) {
-                run.waiting.push(ticket);
-                runs += 1;
-            }
-        }
-        runs
+        covered.len() as u32
     }
 
     /// Nothing is at risk any more, as it has all been saved elsewhere; returns who waited for that.
     pub(super) fn secure(&mut self) -> Vec<Ticket> {
         self.sectors_at_risk = 0;
-        let runs = self.dirty.values_mut().chain(self.leaving.iter_mut().map(|leaving| &mut leaving.run));
-        let at_risk = runs.filter_map(|run| std::mem::take(&mut run.at_risk).then_some(&mut run.waiting));
-        at_risk.flat_map(std::mem::take).collect()
+        let mut waited = Vec::new();
+        let all: Vec<Place> = self.each().map(|(_, place)| place).collect();
+        for place in all {
+            let run = self.runs.get_mut(place);
+            if std::mem::take(&mut run.at_risk) {
+                waited.append(&mut run.waiting);
+            }
+        }
+        waited
     }
 
     /// Whether all of `sectors` can be read from one run.
     pub(super) fn holds(&self, sectors: Sectors) -> bool {
-        let inside = |first: u64, end: u64| first <= sectors.first && sectors.end() <= end;
-        let dirty = self.dirty.range(..=sectors.first).next_back();
-        dirty.is_some_and(|(first, run)| inside(*first, run.end))
-            || self.leaving.iter().any(|leaving| inside(leaving.sectors.first, leaving.sectors.end()))
+        let rank = self.runs.with(sectors.first);
+        rank.is_some_and(|rank| sectors.end() <= self.runs.end_at(rank)) || self.leaving.holds(sectors)
     }
 
     pub(super) fn clear(&mut self) {
@@ -269,9 +248,10 @@ mod tests {
             let mut written: Vec<Option<Sectors>> = Vec::new();
             let mut job = 0;
             for _ in 0..600 {
-                let waiting: BTreeSet<u64> =
-                    cache.dirty.iter().flat_map(|(first, run)| *first..run.end).collect();
-                let whole: u64 = cache.dirty.iter().map(|(first, run)| run.end - first).sum();
+                let runs = || cache.runs.each().map(|(sectors, _)| sectors);
+                let waiting: BTreeSet<u64> = runs().flat_map(|run| run.first..run.end()).collect();
+                let whole: u64 = runs().map(|run| run.count).sum();
+                assert!(runs().is_sorted_by_key(|run| run.first), "seed {seed}: out of order");
                 assert_eq!(waiting.len() as u64, whole, "seed {seed}: runs overlap");
                 match chance.next_u64() % 3 {
                     0 => {
@@ -283,16 +263,14 @@ mod tests {
                             chance.next_u64() % 2 == 0,
                             Some(written.len() as Ticket),
                         );
-                        assert!(
-                            first <= sectors.first && cache.dirty[&first].end >= sectors.end(),
-                            "seed {seed}"
-                        );
+                        assert!(first <= sectors.first && cache.holds(sectors), "seed {seed}");
+                        assert_eq!(cache.run_with(sectors.end() - 1), Some(first), "seed {seed}");
                         written.push(Some(sectors));
                     }
                     1 => {
-                        if let Some(first) = cache.next(&sweep, u64::MAX) {
-                            let left = cache.leave(first, JobId(job), Urgency::Background);
-                            sweep.passed(left.unwrap().end());
+                        let left = cache.leave_next(&sweep, u64::MAX, JobId(job), Urgency::Background);
+                        if let Some(left) = left {
+                            sweep.passed(left.end());
                             job += 1;
                         }
                     }
@@ -300,8 +278,7 @@ mod tests {
                 }
             }
             while cache.runs() > 0 {
-                while let Some(first) = cache.next(&sweep, u64::MAX) {
-                    cache.leave(first, JobId(job), Urgency::Background).unwrap();
+                while cache.leave_next(&sweep, u64::MAX, JobId(job), Urgency::Background).is_some() {
                     job += 1;
                 }
                 come_back(&mut cache, &mut written, &mut chance, seed);
@@ -318,12 +295,14 @@ mod tests {
         chance: &mut Xoshiro256PlusPlus,
         seed: u64,
     ) {
-        if cache.leaving.is_empty() {
+        if cache.leaving_runs() == 0 {
             return;
         }
-        let index = chance.next_u64() as usize % cache.leaving.len();
-        let job = cache.leaving[index].job;
-        for ticket in cache.left(job).unwrap() {
+        let index = chance.next_u64() % cache.leaving_runs() as u64;
+        let job = cache.leaving.jobs().nth(index as usize).unwrap();
+        let mut waited = Vec::new();
+        cache.left(job, &mut waited);
+        for ticket in waited {
             let sectors = written[ticket as usize].take().unwrap();
             let older = written[..ticket as usize].iter().flatten();
             assert!(older.copied().all(|older| !older.overlaps(sectors)), "seed {seed}: {ticket} overtook");

@@ -26,16 +26,22 @@
 
 mod agenda;
 mod cache;
+mod commands;
 mod destage;
+mod emptying;
 mod front_side;
+mod leaving;
 mod link;
 mod parameters;
+mod policy;
+mod runs;
 mod slots;
 #[cfg(test)]
 mod tests;
 mod tickets;
 
-pub use front_side::{Front, Protection};
+pub use front_side::Front;
 pub use parameters::{
     DestageOrder, FrontParameters, MediaCacheParameters, MediaCacheUse, WriteCacheParameters,
 };
+pub use policy::Protection;

@@ -1,6 +1,6 @@
 //! Who waits until something has left the cache.
 
-use super::cache::Ticket;
+use super::runs::Ticket;
 use super::slots::Slot;
 use crate::command::CommandId;
 

@@ -15,18 +15,22 @@ use super::read_ahead::ReadAhead;
 use crate::command::{SECTOR, Sectors};
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
-/// A job that waits for the arm.
+/// What decides when a job that waits for the arm has its turn.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     place: Place,
+    writes: bool,
     arrived: u64,
-    job: Job,
+    /// What counts against it, as nobody waits for it.
+    handicap: i64,
 }
 
 /// The job that the arm is at.
 #[derive(Debug, Clone, Copy)]
 struct Current {
     job: Job,
+    /// Where it begins.
+    place: Place,
     done: u64,
 }
 
@@ -38,11 +42,14 @@ pub struct Hdd {
     window: usize,
     /// A wait counts by one part in `1 << patience_shift`.
     patience_shift: u32,
-    handicap: u64,
+    handicap: i64,
     arm: Arm,
     /// Where the last access ended and when, and what it was.
     last: Option<(u64, u64, JobKind)>,
+    /// All of them are looked at each time: what that takes stands side by side.
     queue: Vec<Waiting>,
+    /// Their jobs, in the same order.
+    jobs: Vec<Job>,
     current: Option<Current>,
     /// Done without the arm, in the order of time.
     unmoved: VecDeque<(JobId, u64)>,
@@ -57,10 +64,11 @@ impl Hdd {
             physical: parameters.physical_sector.0.0 / SECTOR.0,
             window: parameters.reorder_window as usize,
             patience_shift: parameters.patience.ilog2(),
-            handicap: parameters.background_handicap.0.0,
+            handicap: parameters.background_handicap.0.0 as i64,
             arm: Arm::default(),
             last: None,
             queue: Vec::with_capacity(256),
+            jobs: Vec::with_capacity(256),
             current: None,
             unmoved: VecDeque::new(),
             read_ahead: ReadAhead::new(
@@ -72,40 +80,36 @@ impl Hdd {
 
     /// Which of the queue can begin first, and when it begins.
     fn choose(&self, now: u64) -> Option<(usize, u64)> {
+        if let Some(index) = self.following(now) {
+            return Some((index, now + self.disk.gap_before(self.jobs[index].sectors.first)));
+        }
         let mut best = (usize::MAX, i64::MAX, 0);
         for (index, waiting) in self.queue.iter().enumerate() {
-            if self.follows(now, waiting) {
-                return Some((index, now + self.disk.gap_before(waiting.job.sectors.first)));
-            }
-            let writes = waiting.job.kind == JobKind::Write;
-            let travel = self.disk.travel(self.arm, &waiting.place, writes);
-            let credit = ((now - waiting.arrived) >> self.patience_shift) as i64;
-            let handicap = if waiting.job.urgency == Urgency::Background { self.handicap as i64 } else { 0 };
-            let bias = handicap - credit;
-            // The rotation only adds to it.
-            if travel as i64 + bias >= best.1 {
-                continue;
-            }
+            let travel = self.disk.travel(self.arm, &waiting.place, waiting.writes);
             let begin = travel + self.disk.rotation(now + travel, &waiting.place, travel > 0);
-            if begin as i64 + bias < best.1 {
-                best = (index, begin as i64 + bias, now + begin);
+            let credit = ((now - waiting.arrived) >> self.patience_shift) as i64;
+            let score = begin as i64 + waiting.handicap - credit;
+            if score < best.1 {
+                best = (index, score, now + begin);
             }
         }
         (best.0 != usize::MAX).then_some((best.0, best.2))
     }
 
-    /// Whether `waiting` goes on where the last access has just ended.
-    fn follows(&self, now: u64, waiting: &Waiting) -> bool {
-        self.last == Some((waiting.job.sectors.first, now, waiting.job.kind))
+    /// What goes on where the last access has just ended.
+    fn following(&self, now: u64) -> Option<usize> {
+        let (next, _, kind) = self.last.filter(|(_, ended, _)| *ended == now)?;
+        self.jobs.iter().position(|job| job.sectors.first == next && job.kind == kind)
     }
 
     /// Begins the next job, if there is one.
     fn start(&mut self, now: u64) {
         let Some((index, begin)) = self.choose(now) else { return };
-        let Waiting { job, .. } = self.queue.swap_remove(index);
+        let Waiting { place, .. } = self.queue.swap_remove(index);
+        let job = self.jobs.swap_remove(index);
         self.read_ahead.stop(now, &self.disk);
-        let done = begin + self.disk.transfer(job.sectors) + self.read_first(&job);
-        self.current = Some(Current { job, done });
+        let done = begin + self.disk.transfer_from(place, job.sectors) + self.read_first(&job);
+        self.current = Some(Current { job, place, done });
     }
 
     /// A write of less than whole physical sectors reads them first, and comes back a revolution later.
@@ -115,10 +119,9 @@ impl Hdd {
     }
 
     /// The current job is done: the arm stays behind it.
-    fn finish(&mut self, Current { job, done }: Current) {
+    fn finish(&mut self, Current { job, place, done }: Current) {
         let Sectors { first, count } = job.sectors;
-        let place = self.disk.locate(first + count - 1);
-        self.arm = Arm { cylinder: place.cylinder, head: place.head };
+        self.arm = self.disk.arm_after(place, job.sectors);
         self.last = Some((first + count, done, job.kind));
         if job.kind == JobKind::Read {
             self.read_ahead.keep(job.sectors);
@@ -144,7 +147,7 @@ impl Hdd {
         }
         let Some(done) = self.read_ahead.arrival(job.sectors, &self.disk) else { return false };
         self.read_ahead.stop(now, &self.disk);
-        self.current = Some(Current { job, done });
+        self.current = Some(Current { job, place: self.disk.locate(job.sectors.first), done });
         true
     }
 }
@@ -158,15 +161,21 @@ impl Mechanics for Hdd {
             JobKind::Read => {}
             JobKind::Write => self.read_ahead.forget(job.sectors),
         }
-        self.queue.push(Waiting { place: self.disk.locate(job.sectors.first), arrived: now.0, job });
+        self.queue.push(Waiting {
+            place: self.disk.locate(job.sectors.first),
+            writes: job.kind == JobKind::Write,
+            arrived: now.0,
+            handicap: if job.urgency == Urgency::Background { self.handicap } else { 0 },
+        });
+        self.jobs.push(job);
         if self.current.is_none() {
             self.start(now.0);
         }
     }
 
     fn hurry(&mut self, _now: Nanos, job: JobId) {
-        if let Some(waiting) = self.queue.iter_mut().find(|waiting| waiting.job.id == job) {
-            waiting.job.urgency = Urgency::Foreground;
+        if let Some(index) = self.jobs.iter().position(|waiting| waiting.id == job) {
+            self.queue[index].handicap = 0;
         }
     }
 
@@ -199,6 +208,7 @@ impl Mechanics for Hdd {
 
     fn power_cut(&mut self, _now: Nanos) {
         self.queue.clear();
+        self.jobs.clear();
         self.current = None;
         self.unmoved.clear();
         self.read_ahead.clear();

@@ -78,9 +78,13 @@ impl Positioning {
 
     /// How long `sectors` take to pass once the first of them is there.
     pub(super) fn transfer(&self, sectors: Sectors) -> u64 {
+        self.transfer_from(self.locate(sectors.first), sectors)
+    }
+
+    /// The same, where it is known that the first of them is at `place`.
+    pub(super) fn transfer_from(&self, mut place: Place, sectors: Sectors) -> u64 {
         let (mut sector, mut left, mut time) = (sectors.first, sectors.count, 0);
         loop {
-            let place = self.geometry.locate(sector);
             let part = left.min(self.geometry.left_on_track(&place));
             time += self.spindle.time_for(self.geometry.turn_of(&place, part));
             left -= part;
@@ -89,7 +93,15 @@ impl Positioning {
             }
             time += self.skew_after(&place);
             sector += part;
+            place = self.locate(sector);
         }
+    }
+
+    /// Where the arm is after `sectors`, the first of which is at `place`.
+    pub(super) fn arm_after(&self, place: Place, sectors: Sectors) -> Arm {
+        let is_one_track = sectors.count <= self.geometry.left_on_track(&place);
+        let last = if is_one_track { place } else { self.locate(sectors.end() - 1) };
+        Arm { cylinder: last.cylinder, head: last.head }
     }
 
     /// How many sectors from `first` on, `most` at most, pass within `time`, and after how long the next one comes, which

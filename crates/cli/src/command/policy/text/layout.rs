@@ -1,100 +1,35 @@
-//! Columns, hanging lines and inks.
+//! How these pages are set: with the pieces of `plumb_report::terminal`, and with names from outside made fit to print.
 
 use plumb_policy::view::DeviceView;
 use plumb_report::Style;
 use plumb_report::printable::printable;
+use plumb_report::terminal::{self, Cell, Side, Table};
 
-/// How a piece of text is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ink {
-    Plain,
-    Bold,
-    Dim,
-    Red,
-    Yellow,
-    Green,
+pub(super) use plumb_report::terminal::Ink;
+
+/// A cell; what comes from outside can steer no terminal.
+pub(super) fn cell(ink: Ink, text: &str) -> Cell {
+    Cell::inked(ink, printable(text))
 }
 
-/// `text` in `ink`, if there are colours.
-pub(super) fn ink(style: Style, ink: Ink, text: &str) -> String {
-    let code = match ink {
-        Ink::Plain => return text.to_owned(),
-        Ink::Bold => "1",
-        Ink::Dim => "2",
-        Ink::Red => "1;31",
-        Ink::Yellow => "33",
-        Ink::Green => "32",
-    };
-    if style.colour && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-}
-
-/// One cell of a table.
-#[derive(Debug, Clone)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    pub(super) ink: Ink,
-}
-
-impl Cell {
-    /// A cell; what comes from outside can steer no terminal.
-    pub(super) fn new(ink: Ink, text: &str) -> Self {
-        Self { text: printable(text), ink }
-    }
-
-    pub(super) fn plain(text: &str) -> Self {
-        Self::new(Ink::Plain, text)
-    }
-}
-
-/// Rows of equal length as lines, columns two spaces apart; and how wide the widest line is.
-pub(super) fn columns(rows: &[Vec<Cell>], style: Style) -> (String, usize) {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let mut out = String::new();
+/// A table of words. Columns of which no row says anything are left out.
+pub(super) fn table(head: &[&str], rows: Vec<Vec<Cell>>) -> Table {
+    let says =
+        |column: usize| rows.iter().any(|row| row.get(column).is_some_and(|cell| !cell.text.is_empty()));
+    let shown: Vec<bool> = (0..head.len()).map(says).collect();
+    let names = head.iter().zip(&shown).filter(|(_, shown)| **shown);
+    let names: Vec<(&str, Side)> = names.map(|(name, _)| (*name, Side::Left)).collect();
+    let mut table = Table::new(&names);
     for row in rows {
-        let mut line = String::new();
-        let mut owed = 0;
-        for (cell, width) in row.iter().zip(&widths).filter(|(_, width)| **width > 0) {
-            let length = cell.text.chars().count();
-            if length > 0 {
-                line.push_str(&" ".repeat(owed));
-                line.push_str(&ink(style, cell.ink, &cell.text));
-                owed = 0;
-            }
-            owed += width - if length > 0 { length } else { 0 } + 2;
-        }
-        out.push_str(&line);
-        out.push('\n');
+        let cells = row.into_iter().zip(&shown).filter(|(_, shown)| **shown);
+        table.row(cells.map(|(cell, _)| cell).collect());
     }
-    let shown = widths.iter().filter(|width| **width > 0);
-    let wide = shown.clone().sum::<usize>() + 2 * shown.count().saturating_sub(1);
-    (out, wide)
+    table
 }
 
 /// `text` after `first`, wrapped at the width of the terminal; further lines hang below where it began.
 pub(super) fn hang(first: &str, text: &str, style: Style) -> String {
-    let indent = first.chars().count();
-    let room = style.width.max(Style::WIDTH_MIN).saturating_sub(indent).max(16);
-    let mut out = String::new();
-    let mut line = String::new();
-    let mut lead = first.to_owned();
-    let text = printable(text);
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            out.push_str(&format!("{lead}{line}\n"));
-            line.clear();
-            lead = " ".repeat(indent);
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    out.push_str(&format!("{lead}{line}\n"));
-    out
+    terminal::hang(first, &printable(text), style.width.max(Style::WIDTH_MIN))
 }
 
 /// Vendor and model as one; the vendor that a translation layer makes up is left out.
@@ -110,20 +45,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_under_one_another_and_empty_ones_take_no_room() {
-        let row = |cells: [&str; 3]| cells.into_iter().map(Cell::plain).collect::<Vec<_>>();
-        let (text, wide) = columns(&[row(["a", "", "bb"]), row(["ccc", "", "d\u{1b}"])], Style::PLAIN);
-        assert_eq!(text, "a    bb\nccc  d\\u{1b}\n");
-        assert_eq!(wide, 12);
-    }
-
-    #[test]
-    fn further_lines_hang_and_no_word_is_lost() {
-        let style = Style { width: 40, ..Style::PLAIN };
-        let text = "one two three four five six seven eight nine ten eleven twelve";
-        let out = hang("  - ", text, style);
-        assert!(out.lines().all(|line| line.chars().count() <= 40), "{out}");
-        assert!(out.lines().skip(1).all(|line| line.starts_with("    ")), "{out}");
-        assert_eq!(out.replace("  - ", "").split_whitespace().collect::<Vec<_>>().join(" "), text);
+    fn columns_that_say_nothing_take_no_room_and_no_name_steers_the_terminal() {
+        let row = |cells: [&str; 3]| cells.map(|text| cell(Ink::Plain, text)).to_vec();
+        let table = table(&["one", "two", "three"], vec![row(["a", "", "bb"]), row(["c", "", "d\u{1b}"])]);
+        assert_eq!(table.show(Style::PLAIN), "  one  three\n  a    bb\n  c    d\\u{1b}\n");
     }
 }

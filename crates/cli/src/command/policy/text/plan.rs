@@ -1,42 +1,47 @@
-//! A plan for people: what, in which order, and why not.
+//! A plan for people: what, in which order, how, and why not.
+//!
+//! Disks that are changed by the same steps share one list of them: a thousand disks of one kind are a table and a few
+//! lines. With the bytes every disk has a list of its own, for bytes name disks.
 
-use plumb_policy::plan::{Plan, PlannedChange};
+use plumb_policy::plan::{Plan, PlannedChange, PlannedStep};
+use plumb_policy::select::roles_of;
 use plumb_policy::state::Found;
 use plumb_report::Style;
+use plumb_report::terminal::{Cell, Table};
 
-use super::layout::{Ink, hang, ink};
+use super::layout::{Ink, cell, hang, table};
 use super::words;
+
+/// The columns in the order in which they are given up where a terminal is narrow, the last first.
+const HEADS: [&[&str]; 4] = [
+    &["wave", "disk", "change", "how", "used for", "identity", "model", "port"],
+    &["wave", "disk", "change", "how", "used for", "identity", "model"],
+    &["wave", "disk", "change", "how", "used for", "identity"],
+    &["wave", "disk", "change", "how", "used for"],
+];
 
 /// The plan; with the bytes of each step if asked.
 pub(in super::super) fn of(plan: &Plan, style: Style, with_bytes: bool) -> String {
-    let mut out = format!(
-        "{}: {}, {} as asked for already, {} refused\n{}\n",
-        ink(style, Ink::Bold, &format!("plan `{}`", plan.asked)),
-        extent(plan),
-        plan.unchanged.len(),
-        plan.refused.len(),
-        ink(style, Ink::Dim, &plan.hash),
-    );
+    let title = format!("plan `{}`", plan.asked);
+    let (there, refusals) = (plan.unchanged.len(), plan.refused.len());
+    let extent = format!("{title}: {}, {there} as asked for already, {refusals} refused", extent(plan));
+    let mut out = hang("", &extent, style).replacen(&title, &style.ink(Ink::Bold, &title), 1);
+    out.push_str(&style.ink(Ink::Dim, hang("", &plan.hash, style).trim_end()));
+    out.push('\n');
     if plan.changes.is_empty() && plan.unchanged.is_empty() && plan.refused.is_empty() {
         out.push_str("No disk is chosen.\n");
     }
-    let mut wave = None;
-    for change in &plan.changes {
-        if wave != Some(change.wave) {
-            wave = Some(change.wave);
-            let canary = if change.canary { ": the canary, alone" } else { "" };
-            out.push_str(&format!("\nwave {}{canary}\n", change.wave));
-        }
-        out.push_str(&one(change, style, with_bytes));
+    if !plan.changes.is_empty() {
+        out.push_str(&changes(plan, style, with_bytes));
     }
     if !plan.unchanged.is_empty() {
         let names = plan.unchanged.iter().map(|disk| format!("{} ({})", disk.name, words::state(disk.state)));
         let names = names.collect::<Vec<_>>().join(", ");
         out.push('\n');
-        out.push_str(&hang("stay: ", &names, style));
+        out.push_str(&hang("as asked for already: ", &names, style));
     }
     out.push_str(&refused(plan, style));
-    out
+    style.finish(out)
 }
 
 fn extent(plan: &Plan) -> String {
@@ -48,27 +53,157 @@ fn extent(plan: &Plan) -> String {
     }
 }
 
-fn one(change: &PlannedChange, style: Style, with_bytes: bool) -> String {
-    let saved = match change.saved {
-        Some(true) => ", saved as on",
-        Some(false) => ", saved as off",
-        None => "",
+/// Disks that are changed in the same way.
+struct Way<'a> {
+    letter: String,
+    steps: Vec<String>,
+    changes: Vec<&'a PlannedChange>,
+}
+
+fn changes(plan: &Plan, style: Style, with_bytes: bool) -> String {
+    let ways = ways(&plan.changes, with_bytes);
+    let letter = |change: &PlannedChange| {
+        let way = ways.iter().find(|way| way.changes.iter().any(|one| std::ptr::eq(*one, change)));
+        way.map_or("", |way| way.letter.as_str())
     };
-    let model = change.model.as_deref().unwrap_or("no model").trim();
+    let rows: Vec<Vec<Cell>> = plan.changes.iter().map(|change| row(change, letter(change))).collect();
+    let mut out = String::new();
+    if plan.changes.len() > 1 {
+        let order = "In this order: a wave begins when every disk of the one before it was read back and is as it should be; \
+                     the first that is not stops everything.";
+        out.push('\n');
+        out.push_str(&hang("", order, style));
+    }
+    out.push('\n');
+    out.push_str(&fitting(&rows, style).show(style));
+    for change in &plan.changes {
+        out.push_str(&beside(change, style));
+    }
+    for way in &ways {
+        out.push_str(&steps(way, style));
+    }
+    out
+}
+
+/// The table with as many columns as fit.
+fn fitting(rows: &[Vec<Cell>], style: Style) -> Table {
+    let tables = HEADS.iter().map(|head| table(head, rows.to_vec()));
+    let mut last = Table::default();
+    for table in tables {
+        let fits = table.width() <= style.width.max(Style::WIDTH_MIN);
+        last = table;
+        if fits {
+            break;
+        }
+    }
+    last
+}
+
+fn row(change: &PlannedChange, letter: &str) -> Vec<Cell> {
     let from = match change.from {
         Found::Unknown => "unknown",
         found => words::state(found),
     };
-    let text = format!("{from} -> {}{saved}; {model}, {}, {}", change.to, change.identity, change.port);
-    let mut out = hang(&format!("  {}  ", change.name), &text, style);
-    if let Some(protection) = &change.protection {
-        out.push_str(&hang("      because: ", &protection.claim, style));
+    let saved = match change.saved {
+        Some(true) => ", saved on",
+        Some(false) => ", saved off",
+        None => "",
+    };
+    let others = change.shares_cache_with.iter().flat_map(|disk| &disk.holders);
+    let holders: Vec<_> = change.holders.iter().chain(others).cloned().collect();
+    let roles: Vec<&str> = roles_of(&holders).into_iter().map(plumb_policy::select::Role::word).collect();
+    let wave = if change.canary { format!("{} canary", change.wave) } else { change.wave.to_string() };
+    vec![
+        cell(if change.canary { Ink::Bold } else { Ink::Plain }, &wave),
+        cell(Ink::Bold, &change.name),
+        cell(Ink::Plain, &format!("{from} → {}{saved}", change.to)),
+        cell(Ink::Plain, letter),
+        cell(Ink::Plain, &roles.join(", ")),
+        cell(Ink::Plain, &change.identity),
+        cell(Ink::Plain, change.model.as_deref().unwrap_or_default().trim()),
+        cell(Ink::Plain, &change.port),
+    ]
+}
+
+/// What a change rests on, and what changes with it.
+fn beside(change: &PlannedChange, style: Style) -> String {
+    let mut out = String::new();
+    for disk in &change.shares_cache_with {
+        let on: Vec<&str> = disk.holders.iter().map(|holder| holder.name.as_str()).collect();
+        let on =
+            if on.is_empty() { "nothing is on it".to_owned() } else { format!("on it: {}", on.join(", ")) };
+        let text = format!("{} changes with it, for both have one write cache ({on})", disk.name);
+        out.push_str(&hang(&format!("  {}: ", change.name), &text, style));
     }
-    for (number, step) in change.steps.iter().enumerate() {
-        let on = if step.on == change.name { String::new() } else { format!("{}: ", step.on) };
-        out.push_str(&hang(&format!("    {:>2}. ", number + 1), &format!("{on}{}", step.words), style));
-        for line in step.bytes.iter().filter(|_| with_bytes) {
-            out.push_str(&hang("        ", line, style));
+    if let Some(protection) = &change.protection {
+        out.push_str(&hang(&format!("  {} because: ", change.name), &protection.claim, style));
+    }
+    out
+}
+
+fn ways(changes: &[PlannedChange], with_bytes: bool) -> Vec<Way<'_>> {
+    let mut ways: Vec<Way<'_>> = Vec::new();
+    for change in changes {
+        let steps: Vec<String> = change.steps.iter().map(|step| sentence(change, step)).collect();
+        match ways.iter_mut().find(|way| !with_bytes && way.steps == steps) {
+            Some(way) => way.changes.push(change),
+            None => ways.push(Way { letter: String::new(), steps, changes: vec![change] }),
+        }
+    }
+    for (index, way) in ways.iter_mut().enumerate() {
+        way.letter = letter(index);
+    }
+    if with_bytes {
+        for way in &mut ways {
+            let bytes = |(index, step): (usize, &String)| {
+                let lines = way.changes[0].steps.get(index).map_or(&[][..], |step| step.bytes.as_slice());
+                lines.iter().fold(step.clone(), |text, line| format!("{text}\n{line}"))
+            };
+            way.steps = way.steps.iter().enumerate().map(bytes).collect();
+        }
+    }
+    ways
+}
+
+/// `A` to `Z`, then `A1` to `Z1`.
+fn letter(index: usize) -> String {
+    let letter = char::from(b'A' + (index % 26) as u8);
+    match index / 26 {
+        0 => letter.to_string(),
+        round => format!("{letter}{round}"),
+    }
+}
+
+/// A step in words that hold for every disk that has it.
+fn sentence(change: &PlannedChange, step: &PlannedStep) -> String {
+    let on = if step.on == change.name { String::new() } else { format!("{}: ", step.on) };
+    let waits = step.waits_for.as_deref().map_or_else(String::new, |says| format!(", once {}", short(says)));
+    let left_out =
+        step.left_out_if.as_deref().map_or_else(String::new, |says| format!(" (not if {})", short(says)));
+    format!("{on}{}{waits}{left_out}", step.words)
+}
+
+/// `queue/write_cache says write back`, without the directory.
+fn short(condition: &str) -> String {
+    let Some((path, says)) = condition.split_once(" says ") else { return condition.to_owned() };
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let parent = if file == "write_cache" { "queue/" } else { "" };
+    format!("{parent}{file} says `{says}`")
+}
+
+fn steps(way: &Way<'_>, style: Style) -> String {
+    let names: Vec<&str> = way.changes.iter().map(|change| change.name.as_str()).collect();
+    let names = match names.as_slice() {
+        [first, second, third, rest @ ..] if rest.len() > 3 => {
+            format!("{first}, {second}, {third} and {} more", rest.len())
+        }
+        names => names.join(", "),
+    };
+    let mut out = format!("\n{}  {names}\n", style.ink(Ink::Bold, &way.letter));
+    for (number, step) in way.steps.iter().enumerate() {
+        for (index, line) in step.lines().enumerate() {
+            let lead = if index == 0 { format!("  {:>2}. ", number + 1) } else { " ".repeat(8) };
+            out.push_str(&hang(&lead, line, style));
         }
     }
     out
@@ -81,7 +216,7 @@ pub(in super::super) fn refused(plan: &Plan, style: Style) -> String {
         out.push('\n');
         out.push_str(&hang("refused  ", &format!("{}: {}", disk.name, disk.reason), style).replacen(
             "refused",
-            &ink(style, Ink::Yellow, "refused"),
+            &style.ink(Ink::Yellow, "refused"),
             1,
         ));
         out.push_str(&hang("       > ", &disk.remedy, style));

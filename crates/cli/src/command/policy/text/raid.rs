@@ -1,9 +1,10 @@
 //! What the program of a RAID controller's maker says of the caches that a disk hides.
 
 use plumb_policy::device::raid_tool::{RaidReport, Volume, WritePolicy};
+use plumb_policy::raid::Controller;
 use plumb_report::Style;
 
-use super::layout::{Ink, hang, ink};
+use super::layout::{Ink, hang};
 
 /// Whether a power cut can take what a volume has acknowledged, as far as the controller says.
 pub(in super::super) fn is_at_risk(report: &RaidReport, volume: &Volume) -> bool {
@@ -14,9 +15,25 @@ pub(in super::super) fn is_at_risk(report: &RaidReport, volume: &Volume) -> bool
     }
 }
 
+/// The controllers of this machine, and what to ask about what they hide.
+pub(in super::super) fn hidden(controllers: &[Controller], style: Style) -> String {
+    let mut out = String::new();
+    for controller in controllers {
+        let lead = format!("{} ({})", controller.host, controller.driver);
+        out.push('\n');
+        out.push_str(&hang(
+            "",
+            &format!("RAID controller {lead}: the disks in its volumes, and their caches, are hidden."),
+            style,
+        ));
+        out.push_str(&hang("  > ", &controller.ask, style));
+    }
+    out
+}
+
 /// The volumes and what backs the controller's memory.
 pub(in super::super) fn of(report: &RaidReport, style: Style) -> String {
-    let mut out = format!("\n{}\n", ink(style, Ink::Bold, "RAID controller, by its own program"));
+    let mut out = format!("\n{}\n", style.ink(Ink::Bold, "RAID controller, by its own program"));
     for volume in &report.volumes {
         let policy = match volume.write_policy {
             WritePolicy::WriteThrough => "acknowledged when on the disks",
@@ -29,7 +46,7 @@ pub(in super::super) fn of(report: &RaidReport, style: Style) -> String {
         out.push_str(&hang(&format!("  {}  ", volume.name), &text, style));
         if is_at_risk(report, volume) {
             let text = "what this volume acknowledges is lost at a power cut: nothing good backs the memory";
-            out.push_str(&ink(style, Ink::Red, &hang("      danger  ", text, style)));
+            out.push_str(&style.ink(Ink::Red, &hang("      danger  ", text, style)));
         }
     }
     for backup in &report.backups {

@@ -6,7 +6,7 @@ use plumb_policy::observe::Observation;
 use plumb_policy::verify::Verification;
 use plumb_report::Style;
 
-use super::layout::{Ink, hang, ink};
+use super::layout::{Ink, hang};
 
 /// What became of each disk, where it is written down, and what to do now.
 pub(in super::super) fn of(report: &Report, style: Style) -> String {
@@ -21,7 +21,7 @@ pub(in super::super) fn of(report: &Report, style: Style) -> String {
             DiskResult::Untouched => (Ink::Dim, "untouched", disk.identity.clone()),
         };
         let line = hang(&format!("{:<10}  {word:<11}  ", disk.name), &text, style);
-        out.push_str(&line.replacen(word, &ink(style, colour, word), 1));
+        out.push_str(&line.replacen(word, &style.ink(colour, word), 1));
     }
     let ended = match report.ended {
         Ended::Complete => "All disks were read back and are as they should be.",
@@ -43,11 +43,11 @@ pub(in super::super) fn verification(verification: &Verification, style: Style) 
         let name = disk.name_now.as_deref().unwrap_or(&disk.name);
         if disk.drift.is_empty() {
             let asked = disk.asked.to_string();
-            out.push_str(&format!("{name:<10}  {}  as planned: {asked}\n", ink(style, Ink::Green, "ok   ")));
+            out.push_str(&format!("{name:<10}  {}  as planned: {asked}\n", style.ink(Ink::Green, "ok   ")));
         }
         for line in &disk.drift {
             let text = hang(&format!("{name:<10}  DRIFT  "), line, style);
-            out.push_str(&text.replacen("DRIFT", &ink(style, Ink::Red, "DRIFT"), 1));
+            out.push_str(&text.replacen("DRIFT", &style.ink(Ink::Red, "DRIFT"), 1));
         }
     }
     if verification.disks.is_empty() {
@@ -64,7 +64,7 @@ pub(in super::super) fn verification(verification: &Verification, style: Style) 
 pub(in super::super) fn observation(observation: &Observation, style: Style) -> String {
     let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
     let mut out =
-        format!("\n{}\n", ink(style, Ink::Bold, "Under a light load (4 KiB and fdatasync, every 10 ms)"));
+        format!("\n{}\n", style.ink(Ink::Bold, "Under a light load (4 KiB and fdatasync, every 10 ms)"));
     for switch in &observation.switches {
         let stall = switch.longest_stall.map_or_else(
             || "no operation was under way: nothing is known".to_owned(),

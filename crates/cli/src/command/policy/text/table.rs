@@ -3,9 +3,10 @@
 use plumb_path::{Finding, Severity};
 use plumb_policy::state::Found;
 use plumb_policy::view::{DeviceView, PolicyDocument};
+use plumb_report::terminal::Cell;
 use plumb_report::{Style, wording};
 
-use super::layout::{Cell, Ink, columns, hang, ink, model};
+use super::layout::{self, Ink, cell, hang, model};
 use super::words;
 
 const HEAD: [&str; 12] = [
@@ -25,36 +26,37 @@ const HEAD: [&str; 12] = [
 
 /// The disks as a table; where a terminal is too narrow for it, as a paragraph each.
 pub(in super::super) fn of(document: &PolicyDocument, style: Style, is_terminal: bool) -> String {
-    let mut rows = vec![HEAD.into_iter().map(|name| Cell::new(Ink::Dim, name)).collect()];
-    rows.extend(document.devices.iter().map(row));
-    let (table, wide) = columns(&rows, style);
-    let mut out = if wide <= style.width || !is_terminal { table } else { stacked(document, style) };
+    let table = layout::table(&HEAD, document.devices.iter().map(row).collect());
+    let fits = table.width() <= style.width || !is_terminal;
+    let mut out = if fits { table.show(style) } else { stacked(document, style) };
     out.push_str(&wrong(document, style));
     out.push_str(&unseen(document, style));
-    out
+    style.finish(out)
 }
 
 fn row(view: &DeviceView) -> Vec<Cell> {
     let device = &view.device;
     let protection = view.protection.as_ref().map_or("", |protection| words::rank(protection.rank));
-    let worst = worst(view).map_or_else(
-        || Cell::plain(""),
-        |finding| Cell::new(words::severity_ink(finding.severity), &finding.id),
-    );
+    let worst = worst(view)
+        .map_or_else(|| plain(""), |finding| cell(words::severity_ink(finding.severity), &finding.id));
     vec![
-        Cell::new(Ink::Bold, &view.name),
+        cell(Ink::Bold, &view.name),
         state(view),
-        Cell::plain(words::on_off(device.wce)),
-        Cell::plain(words::yes_no(device.changeable)),
-        Cell::plain(words::on_off(device.default)),
-        Cell::plain(words::on_off(device.saved)),
-        Cell::plain(view.kernel.write_cache.as_deref().unwrap_or("?")),
-        Cell::plain(protection),
+        plain(words::on_off(device.wce)),
+        plain(words::yes_no(device.changeable)),
+        plain(words::on_off(device.default)),
+        plain(words::on_off(device.saved)),
+        plain(view.kernel.write_cache.as_deref().unwrap_or("?")),
+        plain(protection),
         worst,
-        Cell::plain(&view.transport),
-        Cell::plain(&model(view)),
-        Cell::plain(view.identity.as_deref().unwrap_or("none")),
+        plain(&view.transport),
+        plain(&model(view)),
+        plain(view.identity.as_deref().unwrap_or("none")),
     ]
+}
+
+fn plain(text: &str) -> Cell {
+    cell(Ink::Plain, text)
 }
 
 /// Suppressed flushes without a claim are what loses data.
@@ -65,7 +67,7 @@ fn state(view: &DeviceView) -> Cell {
         Found::Unknown => Ink::Dim,
         Found::On | Found::None => Ink::Plain,
     };
-    Cell::new(ink, words::state(view.state))
+    cell(ink, words::state(view.state))
 }
 
 fn worst(view: &DeviceView) -> Option<&Finding> {
@@ -79,7 +81,7 @@ fn stacked(document: &PolicyDocument, style: Style) -> String {
     let each = document.devices.iter().map(|view| {
         let device = &view.device;
         let cell = state(view);
-        let lead = format!("{}  {}  ", ink(style, Ink::Bold, &view.name), ink(style, cell.ink, &cell.text));
+        let lead = format!("{}  {}  ", style.ink(Ink::Bold, &view.name), style.ink(cell.ink, &cell.text));
         let cache = format!(
             "cache {} (changeable {}, default {}, saved {}), kernel {}, {} {} {}",
             words::on_off(device.wce),
@@ -120,7 +122,7 @@ pub(super) fn finding(finding: &Finding, disks: Option<&[&str]>, style: Style) -
     let text = format!("{} [{}{on}]", finding.sentence, finding.id);
     let lead = format!("{word:<9}");
     let mut out = hang(&lead, &text, style);
-    out = out.replacen(word, &ink(style, words::severity_ink(finding.severity), word), 1);
+    out = out.replacen(word, &style.ink(words::severity_ink(finding.severity), word), 1);
     if !finding.remedy.is_empty() {
         out.push_str(&hang("         > ", &finding.remedy, style));
     }

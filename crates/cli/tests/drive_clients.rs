@@ -1,0 +1,101 @@
+//! Who uses a served drive over NBD keeps it: detaching is refused with their names, unless they are to be cut off.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod drive_support;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::said;
+use drive_support::{Server, has};
+
+/// A client that stays connected until it is told to write, which it then does and says how that went.
+struct Client(Child);
+
+impl Client {
+    fn connect(uri: &str) -> Self {
+        let child = Command::new("qemu-io")
+            .args(["-f", "raw", uri])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut client = Self(child);
+        // Once it answers it is connected.
+        client.ask("write -P 1 0 4k", "wrote 4096");
+        client
+    }
+
+    fn ask(&mut self, command: &str, answer: &str) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{command}").unwrap();
+        let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap());
+        let mut text = String::new();
+        while !text.contains(answer) {
+            assert!(lines.read_line(&mut text).unwrap() > 0, "{command}: {text}");
+        }
+    }
+
+    /// Writes once more; what it said.
+    fn write_and_leave(mut self) -> String {
+        // A client whose connection was cut may be gone.
+        writeln!(self.0.stdin.take().unwrap(), "write -P 2 0 4k").unwrap_or_default();
+        said(&self.0.wait_with_output().unwrap())
+    }
+}
+
+fn serve(socket: &Path, more: &[&str]) -> Server {
+    let mut arguments = vec!["memory", "--size", "16M", "--nbd", socket.to_str().unwrap()];
+    arguments.extend(more);
+    Server::start(&arguments)
+}
+
+#[test]
+fn clients_are_named_and_keep_their_drive() {
+    if !has("qemu-io") {
+        return plumb_testkit::skip("there is no qemu-io");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd");
+    let server = serve(&socket, &["--nbd-tcp", "127.0.0.1:0"]);
+    let uris = server.document["nbd_uris"].as_array().unwrap();
+    let local = Client::connect(uris[0].as_str().unwrap());
+    let remote = Client::connect(uris[1].as_str().unwrap());
+    let pid = local.0.id();
+    assert_eq!(server.order("status", &[])["nbd_clients"], 2);
+    let refused = server.try_order("detach", &[]);
+    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    let text = said(&refused);
+    for word in [&format!("process {pid} (qemu-io)"), "127.0.0.1:", "--cut-off"] {
+        assert!(text.contains(word), "{word} is not in {text}");
+    }
+    assert!(local.write_and_leave().contains("wrote 4096"), "the client lost the drive");
+    assert!(remote.write_and_leave().contains("wrote 4096"), "the client lost the drive");
+    // The server notices that they are gone by itself.
+    while server.order("status", &[])["nbd_clients"] != 0 {
+        std::thread::yield_now();
+    }
+    server.detach();
+}
+
+#[test]
+fn clients_that_are_cut_off_get_errors_and_the_server_ends_well() {
+    if !has("qemu-io") {
+        return plumb_testkit::skip("there is no qemu-io");
+    }
+    for flag in ["--cut-off", "--force"] {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("nbd");
+        let server = serve(&socket, &[]);
+        let client = Client::connect(server.document["nbd"].as_str().unwrap());
+        server.order("detach", &[flag]);
+        let (code, heard) = server.wait();
+        assert_eq!((code, heard.as_str()), (Some(0), ""), "{flag}");
+        assert!(!socket.exists());
+        let text = client.write_and_leave();
+        assert!(!text.contains("wrote 4096"), "{flag}: {text}");
+    }
+}

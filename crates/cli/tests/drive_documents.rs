@@ -1,0 +1,126 @@
+//! The documents of `plumb drive` are what their schemas say, and hold nothing that a schema has forgotten.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod drive_support;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{document, plumb, said};
+use drive_support::Server;
+use serde_json::Value;
+
+fn drive(arguments: &[&str]) -> Output {
+    plumb().arg("drive").args(arguments).output().unwrap()
+}
+
+/// Against the schema in the file `name`, every object of which must be known to the last key.
+fn matches_schema(document: &Value, name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.schema.json"));
+    let mut schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    close(&mut schema);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let wrong: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(wrong.is_empty(), "{name}: {wrong:?} in {document}");
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.contains_key("properties") {
+                object.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            object.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+#[test]
+fn models_are_listed_and_shown_as_documents() {
+    let list = document(&drive(&["list", "--json"]));
+    matches_schema(&list, "drive-list");
+    let models = list["models"].as_array().unwrap();
+    assert!(models.len() >= 10, "{list}");
+    for model in models {
+        let shown = document(&drive(&["show", model["name"].as_str().unwrap(), "--json"]));
+        matches_schema(&shown, "drive-model");
+        assert_eq!(shown["kind"], model["kind"]);
+        for parameter in shown["parameters"].as_array().unwrap() {
+            assert!(parameter["source"].is_string(), "a shipped figure without a source: {parameter}");
+        }
+    }
+    let with_figures = document(&drive(&["show", "null", "--figures", "--json"]));
+    matches_schema(&with_figures, "drive-model");
+    assert!(with_figures["figures"].is_array(), "{with_figures}");
+}
+
+#[test]
+fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd");
+    let server = Server::start(&["consumer-nvme-ssd", "--size", "16M", "--nbd", socket.to_str().unwrap()]);
+    matches_schema(&server.document, "drive-status");
+    assert_eq!(server.document["schema"], "plumb/drive-serve/1");
+    for (order, arguments) in [
+        ("status", &[][..]),
+        ("set", &["--wce", "off"]),
+        ("fault", &["write:eio:nth=3"]),
+        ("fault", &["--clear"]),
+        ("cut", &["--at-flush", "2"]),
+        ("cut", &[]),
+        ("power-on", &[]),
+    ] {
+        let status = server.order(order, arguments);
+        matches_schema(&status, "drive-status");
+        assert_eq!(status["schema"], "plumb/drive-status/1", "{order}");
+    }
+    let all = drive(&["status", "--json"]);
+    let drives = document(&all);
+    let name = server.name.as_str();
+    assert!(drives["drives"].as_array().unwrap().iter().any(|drive| drive["name"] == name), "{}", said(&all));
+    let last = server.order("detach", &[]);
+    matches_schema(&last, "drive-status");
+    assert_eq!(server.wait().0, Some(0));
+}
+
+#[test]
+fn the_list_is_a_line_for_each_model_whatever_the_width() {
+    for width in ["40", "80", "200"] {
+        let output = plumb().args(["drive", "list"]).env("COLUMNS", width).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let is_model = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+        let models = text.lines().filter(is_model).count();
+        let listed = document(&drive(&["list", "--json"]))["models"].as_array().unwrap().len();
+        assert_eq!(models, listed + 1, "a head and the models, {width} wide: {text}");
+        let hung = text.lines().filter(|line| line.starts_with("      ") && !line.contains("write cache"));
+        for line in hung {
+            assert!(line.chars().count() <= width.parse().unwrap(), "{width} wide: {line}");
+        }
+    }
+}
+
+#[test]
+fn what_a_model_file_says_steers_no_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = include_str!("../../sim/models/memory.toml");
+    let evil: String = model
+        .lines()
+        .map(|line| {
+            if line.starts_with("description") {
+                "description = \"x\\u001b[2Jy\"\n".to_owned()
+            } else {
+                format!("{line}\n")
+            }
+        })
+        .collect();
+    let path = directory.path().join("evil.toml");
+    std::fs::write(&path, evil).unwrap();
+    let output = drive(&["show", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!output.stdout.contains(&0x1b), "{}", said(&output));
+}

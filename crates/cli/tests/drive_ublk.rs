@@ -1,0 +1,40 @@
+//! `plumb drive serve --ublk` where it cannot be: what is refused, with the exit code and a word about what to do. What it does is
+//! tested in a guest, whose kernel has the driver.
+
+#![cfg(feature = "ublk")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn serve(arguments: &[&str]) -> Output {
+    // What would be served by mistake must not hang the test: the limit ends it with 124.
+    let mut command = Command::new("timeout");
+    command.args(["20", env!("CARGO_BIN_EXE_plumb"), "drive", "serve", "null", "--size", "1M"]);
+    command.args(arguments).output().expect("timeout runs")
+}
+
+fn refused(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = serve(arguments);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+    for word in words {
+        assert!(text.contains(word), "{arguments:?}: {text}");
+    }
+    assert!(output.stdout.is_empty(), "{arguments:?} said something on stdout");
+}
+
+#[test]
+fn a_kernel_without_the_driver_is_refused_with_what_to_do() {
+    if Path::new("/dev/ublk-control").exists() {
+        return plumb_testkit::skip("the driver is here");
+    }
+    refused(&["--ublk"], 5, &["modprobe ublk_drv", "Linux >= 6.0"]);
+    refused(&["--ublk", "--recover", "3"], 5, &["modprobe ublk_drv"]);
+}
+
+#[test]
+fn nonsense_is_a_matter_of_the_command_line() {
+    refused(&["--ublk", "--attach"], 2, &["--attach"]);
+    refused(&["--recover", "3"], 2, &["--ublk"]);
+    refused(&["--ublk", "--recover", "x"], 2, &["--recover"]);
+}

@@ -1,0 +1,107 @@
+//! From jobs to commands: what is sent, as far as there is room.
+
+use plumb_block::Payload;
+
+use super::{Common, Lost, State, broken};
+use crate::nbd::client::commands::Asked;
+use crate::nbd::wire::{Command, CommandFlags, Cookie, RequestHeader};
+
+pub(super) fn header(
+    command: Command,
+    flags: CommandFlags,
+    cookie: Cookie,
+    offset: u64,
+    length: u32,
+) -> RequestHeader {
+    RequestHeader { flags, command, cookie, offset, length }
+}
+
+impl State {
+    /// Stages and sends until nothing is left or the socket takes no more; whether nothing is left.
+    pub(super) fn send(&mut self, common: &Common) -> Result<bool, Lost> {
+        loop {
+            self.stage(common);
+            let Self { output, transport, .. } = self;
+            if !output.send(transport).map_err(|error| broken(&error))? {
+                return Ok(false);
+            }
+            if self.to_stage.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Makes commands of jobs while there is room.
+    fn stage(&mut self, common: &Common) {
+        if self.to_stage.is_empty() {
+            return;
+        }
+        let now = common.clock.now();
+        while let Some(number) = self.to_stage.front().copied()
+            && !self.output.is_full()
+        {
+            let Some(job) = self.jobs.get(number) else {
+                self.to_stage.pop_front();
+                continue;
+            };
+            job.submitted_at.get_or_insert(now);
+            if job.is_at_flush() {
+                self.to_stage.pop_front();
+                match common.durability.begin_flush(now) {
+                    Ok(covered) => {
+                        job.covered = covered;
+                        self.stage_flush(number);
+                    }
+                    Err(errno) => {
+                        job.failed = Some(errno);
+                        self.finish(number, now);
+                    }
+                }
+            } else if self.stage_piece(number) {
+                self.to_stage.pop_front();
+            }
+        }
+    }
+
+    fn stage_flush(&mut self, number: u32) {
+        let Some(job) = self.jobs.get(number) else { return };
+        job.pieces += 1;
+        let asked = Asked::new(number, Command::FLUSH, CommandFlags::default(), 0, 0);
+        let cookie = self.commands.enter(asked);
+        self.output.bytes(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
+    }
+
+    /// Makes a command of the next piece of a job; whether it was the last.
+    #[inline]
+    fn stage_piece(&mut self, number: u32) -> bool {
+        let Some(job) = self.jobs.get(number) else { return true };
+        let plan = job.plan;
+        let (start, length) = job.next_piece();
+        let (offset, size) = (plan.offset + start, length as usize);
+        let asked = Asked::new(number, plan.command, plan.flags, offset, length as u32);
+        let cookie = self.commands.enter(asked);
+        self.output.bytes(&header(plan.command, plan.flags, cookie, offset, length as u32).encode());
+        if plan.sends_zeroes {
+            self.output.room(size);
+        } else if plan.command == Command::WRITE {
+            match &job.request.payload {
+                Payload::Bytes(bytes) if size == bytes.len() => self.output.payload(number, bytes.clone()),
+                Payload::Bytes(bytes) => {
+                    let start = start as usize;
+                    self.output.payload(number, bytes.slice(start..start + size));
+                }
+                Payload::Pattern(pattern) => {
+                    let block = plan.length / job.request.range.nlb;
+                    let mut part = *pattern;
+                    part.lba = part.lba + start / block;
+                    part.fill(block as usize, self.output.room(size));
+                }
+                // Admission has refused writes without bytes.
+                Payload::None | Payload::Into(_) => {}
+            }
+        }
+        job.staged += length;
+        job.pieces += 1;
+        job.is_staged()
+    }
+}

@@ -1,0 +1,141 @@
+//! What the driver is told about devices, in the words of this module.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use plumb_linux::ublk::{Control, ControlOp};
+use rustix::io::Errno as Os;
+
+use super::error::{Result, UblkError, at};
+use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters};
+
+/// What marks the devices of this program for the driver, which does not look at it: "plumb" and a version.
+pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
+/// How long the last requests of a device that is being stopped may take.
+const STOP_WITHIN: Duration = Duration::from_secs(60);
+/// How long somebody who only looks at a block device that goes away (udev) may take.
+const DELETE_WITHIN: Duration = Duration::from_secs(5);
+/// How long the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was in flight.
+const DEAD_WITHIN: Duration = Duration::from_secs(90);
+/// The kernel has no event for that.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The driver.
+pub(super) struct Driver(pub(super) Control);
+
+impl Driver {
+    /// Opens it.
+    pub(super) fn open() -> Result<Self> {
+        match Control::open() {
+            Ok(control) => Ok(Self(control)),
+            Err(error) if is(&error, &[Os::NOENT, Os::NODEV, Os::NXIO]) => Err(UblkError::NoDriver(error)),
+            Err(error) => Err(at("use", "/dev/ublk-control".as_ref())(error)),
+        }
+    }
+
+    /// What it knows of device `number`; none if there is no such device.
+    pub(super) fn info(&mut self, number: u32) -> Result<Option<Info>> {
+        let mut bytes = [0; INFO_BYTES];
+        match self.0.command(ControlOp::GetInfo, number, 0, &mut bytes) {
+            Err(error) if is(&error, &[Os::NODEV]) => Ok(None),
+            outcome => {
+                outcome.map(|()| Some(Info::parse(&bytes))).map_err(at("ask about", &char_path(number)))
+            }
+        }
+    }
+
+    /// The parameters of device `number`.
+    pub(super) fn parameters(&mut self, number: u32) -> Result<Parameters> {
+        let mut bytes = Parameters::question();
+        let asked: &mut [u8; PARAMETERS_BYTES] = &mut bytes;
+        self.0
+            .command(ControlOp::GetParameters, number, 0, asked)
+            .map_err(at("ask for the parameters of", &char_path(number)))?;
+        Ok(Parameters::parse(&bytes))
+    }
+
+    /// Adds a device; what became of `wanted`, with its number.
+    pub(super) fn add(&mut self, wanted: &Info) -> Result<Info> {
+        let mut bytes = wanted.bytes();
+        self.0
+            .command(ControlOp::AddDevice, wanted.number, 0, &mut bytes)
+            .map_err(at("add a device through", "/dev/ublk-control".as_ref()))?;
+        Ok(Info::parse(&bytes))
+    }
+
+    pub(super) fn set_parameters(&mut self, number: u32, parameters: &Parameters) -> Result<()> {
+        let mut bytes = parameters.bytes();
+        self.0
+            .command(ControlOp::SetParameters, number, 0, &mut bytes)
+            .map_err(at("set the parameters of", &char_path(number)))
+    }
+
+    /// Makes the block device. All queues must have been offered.
+    pub(super) fn start(&mut self, number: u32) -> Result<()> {
+        let server = std::process::id().into();
+        self.0
+            .command(ControlOp::StartDevice, number, server, &mut [])
+            .map_err(at("start", &block_path(number)))
+    }
+
+    /// Takes the block device away, when what is in flight has been answered: who still uses it gets EIO.
+    pub(super) fn stop(&mut self, number: u32) -> Result<()> {
+        match self.0.command_within(ControlOp::StopDevice, number, 0, STOP_WITHIN) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(at("stop", &block_path(number))(io::Error::from(io::ErrorKind::TimedOut))),
+            Err(error) if is(&error, &[Os::NODEV]) => Ok(()),
+            Err(error) => Err(at("stop", &block_path(number))(error)),
+        }
+    }
+
+    /// Takes the device away altogether.
+    pub(super) fn delete(&mut self, number: u32) -> Result<()> {
+        match self.0.command_within(ControlOp::DeleteDevice, number, 0, DELETE_WITHIN) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(UblkError::Lingers { device: block_path(number) }),
+            Err(error) if is(&error, &[Os::NODEV]) => Ok(()),
+            Err(error) => Err(at("delete", &block_path(number))(error)),
+        }
+    }
+
+    /// Begins to take over, when the kernel has noticed that the server before is dead.
+    pub(super) fn begin_recovery(&mut self, number: u32) -> Result<()> {
+        let outcome = patiently(|| self.0.command(ControlOp::StartRecovery, number, 0, &mut []));
+        outcome.map_err(at("begin to take over", &block_path(number)))
+    }
+
+    /// Ends taking over: what waits is asked again. All queues must have been offered.
+    pub(super) fn end_recovery(&mut self, number: u32) -> Result<()> {
+        let server = std::process::id().into();
+        self.0
+            .command(ControlOp::EndRecovery, number, server, &mut [])
+            .map_err(at("take over", &block_path(number)))
+    }
+}
+
+/// Tries again while the kernel answers EBUSY, for as long as it may take to notice a dead server.
+pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let until = Instant::now() + DEAD_WITHIN;
+    loop {
+        match attempt() {
+            Err(error) if is(&error, &[Os::BUSY]) && Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// `/dev/ublkbN`, the block device.
+pub(super) fn block_path(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/ublkb{number}"))
+}
+
+/// `/dev/ublkcN`, the server's side of it.
+pub(super) fn char_path(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/ublkc{number}"))
+}
+
+/// Whether `error` is one of `errnos`.
+pub(super) fn is(error: &io::Error, errnos: &[Os]) -> bool {
+    errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

@@ -1,0 +1,354 @@
+//! A device that is exported, from the first step to the last.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plumb_block::Device;
+use plumb_linux::ublk::{CharDevice, UblkQueue, forget_cache};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno as Os;
+
+use super::driver::{self, Driver, MARK};
+use super::error::{Result, UblkError, at};
+use super::options::{Survives, UblkOptions};
+use super::place::{Base, Found, Record};
+use super::plan::Geometry;
+use super::served::Served;
+use super::sweep::{Swept, sweep_locked};
+use super::wire::{self, Info};
+use super::worker::{DeviceQueue, Worker};
+use crate::attach::holders;
+
+/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
+const PASSER_BY: Duration = Duration::from_secs(1);
+/// The kernel has no event for "closed by everybody".
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A device that the kernel has as `/dev/ublkbN`.
+///
+/// Dropping it takes the block device away as cleanly as possible: if somebody still uses it, or it cannot be flushed, they get
+/// EIO.
+pub struct UblkDevice {
+    number: u32,
+    path: PathBuf,
+    served: Arc<Served>,
+    swept: Swept,
+    is_recoverable: bool,
+    live: Option<Live>,
+}
+
+struct Live {
+    driver: Driver,
+    workers: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl UblkDevice {
+    /// Exports `device` under a free number, and first [sweeps](super::sweep()) away what killed servers left. When this returns,
+    /// the block device can be used.
+    ///
+    /// # Errors
+    /// [`NoDriver`](UblkError::NoDriver), [`Geometry`](UblkError::Geometry) for a device that the block layer cannot have, or a
+    /// call that failed: it takes root. Nothing is left behind then.
+    pub fn new(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
+        let geometry = Geometry::new(&device.info(), options.read_only)?;
+        let mut driver = Driver::open()?;
+        let base = Base::open(options.directory.as_deref())?;
+        let locked = base.lock()?;
+        let swept = sweep_locked(&mut driver, &base, &locked)?;
+        let info = driver.add(&wanted(&geometry, options))?;
+        let record = match base.create(info.number, name, &options.identity, &locked) {
+            Ok(record) => record,
+            Err(error) => {
+                // The first error tells more than one of clearing up.
+                driver.delete(info.number).unwrap_or_default();
+                return Err(error);
+            }
+        };
+        drop(locked);
+        let served = Arc::new(Served::new(device, geometry, options.survives, record));
+        let mut exported = Self::of(info, served, swept);
+        exported.live = Some(Live { driver, workers: Vec::new() });
+        if let Err(error) = exported.start() {
+            exported.end().unwrap_or_default();
+            return Err(error);
+        }
+        Ok(exported)
+    }
+
+    /// Takes over `/dev/ublkbN` with `device`, which has the contents that the killed server's had. What waits is asked again, and the
+    /// block device works on.
+    ///
+    /// # Errors
+    /// [`NotRecoverable`](UblkError::NotRecoverable) if there is nothing of ours to take over, its server lives, or the device is
+    /// another one; else as [`new`](Self::new). The block device stays as it was, if nothing else is said.
+    pub fn recover(device: Arc<dyn Device>, number: u32, options: &UblkOptions) -> Result<Self> {
+        let geometry = Geometry::new(&device.info(), options.read_only)?;
+        let mut driver = Driver::open()?;
+        let base = Base::open(options.directory.as_deref())?;
+        let locked = base.lock()?;
+        let record = match base.find(number, &locked)? {
+            Found::Dead(record) => record,
+            Found::Served => {
+                return Err(UblkError::not_recoverable(number, "the process that serves it lives"));
+            }
+            Found::None => return Err(UblkError::not_recoverable(number, "plumb has no record of it")),
+        };
+        let info = recoverable(&mut driver, number, &geometry, &record, options)?;
+        drop(locked);
+        let served = Arc::new(Served::new(device, geometry, options.survives, record));
+        driver.begin_recovery(number)?;
+        let mut exported = Self::of(info, Arc::clone(&served), Swept::default());
+        let mut live = Live { driver, workers: Vec::new() };
+        live.serve(&served, number)?;
+        live.driver.end_recovery(number)?;
+        exported.live = Some(live);
+        Ok(exported)
+    }
+
+    /// Serves its queues, and has the kernel make the block device.
+    fn start(&mut self) -> Result<()> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        live.driver.set_parameters(self.number, &self.served.geometry.parameters)?;
+        live.serve(&self.served, self.number)?;
+        live.driver.start(self.number)
+    }
+
+    fn of(info: Info, served: Arc<Served>, swept: Swept) -> Self {
+        Self {
+            number: info.number,
+            path: driver::block_path(info.number),
+            served,
+            swept,
+            is_recoverable: info.flags & wire::USER_RECOVERY != 0,
+            live: None,
+        }
+    }
+
+    /// `N` of `/dev/ublkbN`.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// `/dev/ublkbN`. Another's, perhaps, once taken away.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was swept away before it was exported.
+    pub fn swept(&self) -> &Swept {
+        &self.swept
+    }
+
+    /// Whether it can be taken over when this process is killed: the options and the kernel (Linux 6.1) allow it.
+    pub fn is_recoverable(&self) -> bool {
+        self.is_recoverable
+    }
+
+    /// Whether acknowledged writes went with the server from which it was taken over, so that no flush succeeds.
+    pub fn is_lossy(&self) -> bool {
+        self.served.is_lossy()
+    }
+
+    /// Whether a flush has failed, so that all later ones do.
+    pub fn has_failed_flush(&self) -> bool {
+        self.served.has_failed_flush()
+    }
+
+    /// Whether a queue is no longer served.
+    pub fn has_ended(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.workers.iter().any(JoinHandle::is_finished))
+    }
+
+    /// Lets the kernel forget what it has cached of the block device: what its memory holds of a machine that lost power with
+    /// the drive. Call it while the power is off, so that nothing dirty reaches the drive any more.
+    ///
+    /// # Errors
+    /// As open(2) and ioctl(2).
+    pub fn forget_cache(&self) -> io::Result<()> {
+        if self.live.is_none() || self.has_ended() {
+            return Ok(());
+        }
+        let device = rustix::fs::open(&self.path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        forget_cache(device)
+    }
+
+    /// Flushes, and takes the block device away. Done once it returns; again it does nothing.
+    ///
+    /// # Errors
+    /// [`Held`](UblkError::Held) with the users, or [`Flush`](UblkError::Flush): then the device is still exported, and can be
+    /// used, taken away later, or dropped. [`Unserved`](UblkError::Unserved) if a queue is no longer served: nothing can be flushed,
+    /// and dropping takes it away. Other errors mean that something could not be taken away.
+    pub fn detach(&mut self) -> Result<()> {
+        if self.live.is_none() {
+            return Ok(());
+        }
+        if self.has_ended() {
+            let source = io::Error::other("its requests are not answered");
+            return Err(UblkError::Unserved { device: self.path.clone(), source });
+        }
+        // Claimed until it is stopped, so that nobody comes in the last moment.
+        let claim = self.release()?;
+        if let Some(live) = &mut self.live {
+            live.driver.stop(self.number)?;
+        }
+        drop(claim);
+        self.end()
+    }
+
+    /// Makes sure that nobody uses the block device, and that all that was written is durable.
+    fn release(&self) -> Result<OwnedFd> {
+        let until = Instant::now() + PASSER_BY;
+        let claim = loop {
+            // With this no other can claim it: mount it, or build upon it.
+            let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+            match rustix::fs::open(&self.path, flags, Mode::empty()) {
+                Err(Os::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
+                Err(Os::BUSY) => return Err(self.held(holders::users_of(&self.disk(), &[]))),
+                outcome => break outcome.map_err(at("claim", &self.path))?,
+            }
+        };
+        loop {
+            let users = holders::users_of(&self.disk(), &[claim.as_fd()]);
+            if users.is_empty() {
+                break;
+            }
+            if Instant::now() >= until {
+                return Err(self.held(users));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        rustix::fs::fsync(&claim)
+            .map_err(|errno| UblkError::Flush { device: self.path.clone(), source: errno.into() })?;
+        Ok(claim)
+    }
+
+    /// Its name below /sys/block.
+    fn disk(&self) -> String {
+        format!("ublkb{}", self.number)
+    }
+
+    fn held(&self, mut by: Vec<String>) -> UblkError {
+        if by.is_empty() {
+            by.push("claimed by something in another mount or process namespace".to_owned());
+        }
+        UblkError::Held { device: self.path.clone(), by }
+    }
+
+    /// Takes everything away, whoever uses it.
+    fn end(&mut self) -> Result<()> {
+        let Some(Live { mut driver, workers }) = self.live.take() else { return Ok(()) };
+        driver.stop(self.number)?;
+        let mut served = Ok(());
+        for worker in workers {
+            let ended = worker.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+            let unserved = |source| UblkError::Unserved { device: self.path.clone(), source };
+            served = served.and(ended.map_err(unserved));
+        }
+        driver.delete(self.number)?;
+        self.served.forget()?;
+        served
+    }
+}
+
+impl Drop for UblkDevice {
+    fn drop(&mut self) {
+        if self.detach().is_err() {
+            // Whoever uses it gets errors, which tells them. What stays is swept away later.
+            self.end().unwrap_or_default();
+        }
+    }
+}
+
+impl Live {
+    /// Starts a thread for each queue, and waits until all are offered to the kernel.
+    fn serve(&mut self, served: &Arc<Served>, number: u32) -> Result<()> {
+        let path = driver::char_path(number);
+        let device = driver::patiently(|| CharDevice::open(&mut self.driver.0, number));
+        let device = Arc::new(device.map_err(at("open", &path))?);
+        let (ready, started) = mpsc::channel();
+        for queue in 0..device.queues() {
+            let (served, device, ready) = (Arc::clone(served), Arc::clone(&device), ready.clone());
+            let thread = std::thread::Builder::new().name(format!("ublk{number}-{queue}"));
+            let spawned = thread.spawn(move || match open(&served, &device, queue) {
+                Ok(worker) => {
+                    // Whoever waited for it has gone if another queue failed; the device is then stopped.
+                    ready.send(Ok(())).unwrap_or_default();
+                    drop((ready, device));
+                    worker.run()
+                }
+                Err(error) => {
+                    ready.send(Err(error)).unwrap_or_default();
+                    Ok(())
+                }
+            });
+            self.workers.push(spawned.map_err(at("start a thread for", &path))?);
+        }
+        drop((ready, device));
+        for _ in 0..self.workers.len() {
+            let gone = |_| Err(at("serve", &path)(io::Error::other("a thread has ended")));
+            started.recv().unwrap_or_else(gone)?;
+        }
+        Ok(())
+    }
+}
+
+fn open(served: &Arc<Served>, device: &Arc<CharDevice>, queue: u16) -> Result<Worker<UblkQueue>> {
+    let path = driver::char_path(device.number());
+    let depth = device.depth();
+    let own = DeviceQueue::open(served, depth)?;
+    let wakeups = own.wakeups().map_err(at("wait for requests through", &path))?;
+    let kernel = UblkQueue::open(Arc::clone(device), queue, wakeups).map_err(at("map", &path))?;
+    Worker::start(Arc::clone(served), kernel, own, depth).map_err(at("fetch from", &path))
+}
+
+fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
+    let flags = match options.survives {
+        Survives::Nothing => 0,
+        Survives::Durable | Survives::Acknowledged => wire::USER_RECOVERY | wire::REISSUE,
+    };
+    Info {
+        queues: options.queues(),
+        depth: options.depth(),
+        // At most 512 KiB.
+        request_max: geometry.request_max.0 as u32,
+        number: u32::MAX,
+        pid: std::process::id().cast_signed(),
+        flags,
+        mark: MARK,
+        ..Info::default()
+    }
+}
+
+/// Whether the kernel's device is the one of `record`, and can be served with a device of `geometry`.
+fn recoverable(
+    driver: &mut Driver,
+    number: u32,
+    geometry: &Geometry,
+    record: &Record,
+    options: &UblkOptions,
+) -> Result<Info> {
+    let refused = |why: String| UblkError::not_recoverable(number, why);
+    if options.survives == Survives::Nothing {
+        return Err(refused("its contents went with the process that served it".to_owned()));
+    }
+    let info = driver.info(number)?.filter(|info| info.mark == MARK);
+    let info = info.ok_or_else(|| refused("the kernel has no such device of plumb's".to_owned()))?;
+    if info.flags & wire::USER_RECOVERY == 0 || !matches!(info.state, wire::LIVE | wire::QUIESCED) {
+        return Err(refused("the kernel has ended it with the process that served it".to_owned()));
+    }
+    if record.identity != options.identity {
+        return Err(refused(format!(
+            "it was served as {} with {}, and this is {}",
+            record.name, record.identity, options.identity
+        )));
+    }
+    let (theirs, ours) = (driver.parameters(number)?, geometry.parameters);
+    if theirs != ours || u64::from(info.request_max) != geometry.request_max.0 {
+        return Err(refused(format!("the kernel has it with {theirs:?}, and this device has {ours:?}")));
+    }
+    Ok(info)
+}

@@ -1,0 +1,163 @@
+//! What would be lost if this process were killed now: acknowledged writes that no flush has made durable, in a cache that
+//! dies with the process.
+//!
+//! The kernel does not notice such a loss. To it the writes are in the drive's cache, and a flush that the next server
+//! answers would make it believe that they are durable. So before the first write after a flush is acknowledged, the
+//! record says so; it says otherwise only when a flush has covered all of them; and a server that takes over from a
+//! record that is not clean never lets a flush succeed.
+//!
+//! Invariant: while the record is clean, every acknowledged write is durable.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::place::Record;
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// All that was acknowledged is durable.
+    Clean,
+    /// Something that was acknowledged may only be in the cache.
+    Dirty,
+    /// A flush has failed, and none has succeeded since.
+    Failed,
+}
+
+impl State {
+    pub(super) const fn letter(self) -> &'static str {
+        match self {
+            Self::Clean => "c",
+            Self::Dirty => "d",
+            Self::Failed => "f",
+        }
+    }
+
+    pub(super) fn of(letter: &str) -> Option<Self> {
+        [Self::Clean, Self::Dirty, Self::Failed].into_iter().find(|state| state.letter() == letter)
+    }
+}
+
+/// How many writes had been acknowledged when a flush was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Acknowledged(u64);
+
+/// What is at risk, over all queues.
+#[derive(Debug)]
+pub(super) struct Risk {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    record: Record,
+    state: State,
+    acknowledged: u64,
+}
+
+impl Risk {
+    /// From what `record` says.
+    pub(super) fn new(record: Record) -> Self {
+        let state = record.state;
+        Self { inner: Mutex::new(Inner { record, state, acknowledged: 0 }) }
+    }
+
+    /// A write that is not durable is going to be acknowledged.
+    ///
+    /// # Errors
+    /// If that cannot be written down: then it must not be acknowledged.
+    pub(super) fn before_acknowledging(&self) -> io::Result<()> {
+        let mut inner = self.inner();
+        inner.acknowledged += 1;
+        if inner.state == State::Clean {
+            inner.record.mark(State::Dirty)?;
+            inner.state = State::Dirty;
+        }
+        Ok(())
+    }
+
+    /// A flush is going to be sent.
+    pub(super) fn before_flushing(&self) -> Acknowledged {
+        Acknowledged(self.inner().acknowledged)
+    }
+
+    /// That flush has succeeded.
+    pub(super) fn flushed(&self, covered: Acknowledged) {
+        let mut inner = self.inner();
+        let state = match inner.state {
+            State::Clean => State::Clean,
+            _ if inner.acknowledged == covered.0 => State::Clean,
+            _ => State::Dirty,
+        };
+        // What cannot be written down stays as it is, which errs on the safe side.
+        if inner.state != state && inner.record.mark(state).is_ok() {
+            inner.state = state;
+        }
+    }
+
+    /// A flush has failed.
+    pub(super) fn failed(&self) {
+        let mut inner = self.inner();
+        inner.state = State::Failed;
+        // If it cannot be written down, the record of a cache that was written to is dirty, which comes to the same.
+        inner.record.mark(State::Failed).unwrap_or_default();
+    }
+
+    /// Takes the record away: the device is gone.
+    pub(super) fn forget(&self) -> super::Result<()> {
+        self.inner().record.remove()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::{Base, Found};
+    use super::*;
+
+    /// What the next server would find after each step.
+    fn with_record(steps: impl FnOnce(&Risk, &dyn Fn() -> String)) {
+        let directory = tempfile::tempdir().unwrap();
+        let base = Base::open(Some(&directory.path().join("ublk"))).unwrap();
+        let locked = base.lock().unwrap();
+        let risk = Risk::new(base.create(0, "a", "b", &locked).unwrap());
+        let path = directory.path().join("ublk/0");
+        steps(&risk, &|| std::fs::read_to_string(&path).unwrap()[..1].to_owned());
+        drop(risk);
+        assert!(matches!(base.find(0, &locked).unwrap(), Found::Dead(_)));
+    }
+
+    #[test]
+    fn a_write_is_at_risk_until_a_flush_that_was_sent_after_it() {
+        with_record(|risk, state| {
+            assert_eq!(state(), "c");
+            risk.before_acknowledging().unwrap();
+            assert_eq!(state(), "d");
+            let early = risk.before_flushing();
+            risk.before_acknowledging().unwrap();
+            risk.flushed(early);
+            assert_eq!(state(), "d", "the second write was acknowledged while the flush was on its way");
+            let all = risk.before_flushing();
+            risk.flushed(all);
+            assert_eq!(state(), "c");
+            risk.flushed(early);
+            assert_eq!(state(), "c", "an older flush that comes late takes nothing back");
+        });
+    }
+
+    #[test]
+    fn a_failed_flush_is_remembered_until_one_succeeds() {
+        with_record(|risk, state| {
+            risk.before_acknowledging().unwrap();
+            risk.failed();
+            assert_eq!(state(), "f");
+            risk.before_acknowledging().unwrap();
+            assert_eq!(state(), "f", "a write changes nothing about it");
+            risk.flushed(risk.before_flushing());
+            assert_eq!(state(), "c");
+        });
+    }
+}

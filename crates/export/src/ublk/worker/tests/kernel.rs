@@ -1,0 +1,182 @@
+//! The driver's side of a queue, by the driver's rules (drivers/block/ublk_drv.c): a tag is fetched once, is committed only after
+//! a request was given to the server, and what a dead server had not answered is asked again.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// What a user of the block device asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Read {
+        range: LbaRange,
+    },
+    Write {
+        range: LbaRange,
+        version: u64,
+        fua: bool,
+    },
+    Flush,
+    Discard {
+        range: LbaRange,
+    },
+    /// Whatever these bytes say.
+    Raw([u8; 24]),
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) asked: Asked,
+    pub(super) result: i32,
+}
+
+/// Who has a tag.
+#[derive(Debug, Default)]
+enum Owner {
+    /// Nobody: there is no server.
+    #[default]
+    None,
+    /// The kernel, with memory of the server.
+    Kernel(BufferMut),
+    Server,
+    /// It has ended.
+    Ended,
+}
+
+#[derive(Debug)]
+pub(super) struct Driver {
+    owners: Vec<Owner>,
+    /// By tag: what is asked and not answered.
+    asked: BTreeMap<u16, Asked>,
+    pub(super) answers: BTreeMap<u16, Answer>,
+    /// The versions that the last read returned.
+    pub(super) last_read: Vec<u64>,
+    /// How tags end from now on.
+    ending: Option<i32>,
+    is_watched: bool,
+}
+
+impl Driver {
+    pub(super) fn new(depth: u16) -> Self {
+        Self {
+            owners: (0..depth).map(|_| Owner::None).collect(),
+            asked: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            last_read: Vec::new(),
+            ending: None,
+            is_watched: false,
+        }
+    }
+
+    /// Asks, if a tag is free.
+    pub(super) fn ask(&mut self, asked: Asked) -> Option<u16> {
+        let tag = (0..self.owners.len() as u16).find(|tag| !self.asked.contains_key(tag))?;
+        self.asked.insert(tag, asked);
+        Some(tag)
+    }
+
+    /// Whether a write of `block` is not answered.
+    pub(super) fn writes(&self, block: u64) -> bool {
+        self.asked.values().any(|asked| matches!(asked, Asked::Write { range, .. } if range.lba.0 == block))
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.ending = Some(ENODEV);
+    }
+
+    pub(super) fn refuse(&mut self, errno: i32) {
+        self.ending = Some(errno);
+    }
+
+    /// What was not answered is asked again when there is a server.
+    pub(super) fn server_died(&mut self) {
+        self.owners.fill_with(Owner::default);
+        self.is_watched = false;
+    }
+
+    fn give(&mut self, tag: u16, memory: BufferMut) {
+        let owner = &mut self.owners[usize::from(tag)];
+        assert!(!matches!(owner, Owner::Kernel(_) | Owner::Ended), "tag {tag} is the kernel's already");
+        assert!(memory.len() >= 512 << 10, "no room for the largest request");
+        *owner = Owner::Kernel(memory);
+    }
+
+    fn events(&mut self, events: &mut Vec<Event>) {
+        if std::mem::take(&mut self.is_watched) {
+            events.push(Event::Watched);
+        }
+        for tag in 0..self.owners.len() as u16 {
+            let owner = &mut self.owners[usize::from(tag)];
+            let asked = self.asked.get(&tag).copied();
+            match (std::mem::take(owner), asked, self.ending) {
+                (Owner::Kernel(memory), _, Some(errno)) => {
+                    *owner = Owner::Ended;
+                    events.push(Event::Ended { tag, errno, memory });
+                }
+                (Owner::Kernel(mut memory), Some(asked), None) => {
+                    *owner = Owner::Server;
+                    if let Asked::Write { version, .. } = asked {
+                        memory[..8].copy_from_slice(&version.to_ne_bytes());
+                    }
+                    events.push(Event::Request { tag, descriptor: describe(asked), memory });
+                }
+                (before, _, _) => *owner = before,
+            }
+        }
+    }
+}
+
+/// The version in the bytes of a block.
+pub(super) fn version(bytes: &[u8]) -> u64 {
+    u64::from_ne_bytes(bytes[..8].try_into().unwrap())
+}
+
+fn describe(asked: Asked) -> [u8; 24] {
+    let (operation, range) = match asked {
+        Asked::Read { range } => (0_u32, range),
+        Asked::Write { range, fua, .. } => (1 | u32::from(fua) << 13, range),
+        Asked::Flush => (2, LbaRange::EMPTY),
+        Asked::Discard { range } => (3, range),
+        Asked::Raw(bytes) => return bytes,
+    };
+    let mut bytes = [0; 24];
+    bytes[..4].copy_from_slice(&operation.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&(range.nlb as u32).to_ne_bytes());
+    bytes[8..16].copy_from_slice(&range.lba.0.to_ne_bytes());
+    bytes
+}
+
+/// The driver as one server sees it.
+pub(super) struct Fake(pub(super) Arc<Mutex<Driver>>);
+
+impl Kernel for Fake {
+    fn fetch(&mut self, tag: u16, memory: BufferMut) -> io::Result<()> {
+        let mut driver = lock(&self.0);
+        assert!(matches!(driver.owners[usize::from(tag)], Owner::None), "tag {tag} is fetched twice");
+        driver.give(tag, memory);
+        Ok(())
+    }
+
+    fn commit(&mut self, tag: u16, result: i32, memory: BufferMut) -> io::Result<()> {
+        let mut driver = lock(&self.0);
+        assert!(matches!(driver.owners[usize::from(tag)], Owner::Server), "tag {tag} is not the server's");
+        let asked = driver.asked.remove(&tag).expect("it was asked");
+        if matches!(asked, Asked::Read { .. }) && result > 0 {
+            driver.last_read = memory[..result as usize].chunks(512).map(version).collect();
+        }
+        driver.answers.insert(tag, Answer { asked, result });
+        driver.give(tag, memory);
+        Ok(())
+    }
+
+    fn watch(&mut self) -> io::Result<()> {
+        lock(&self.0).is_watched = true;
+        Ok(())
+    }
+
+    fn wait(&mut self, patience: Patience, events: &mut Vec<Event>) -> io::Result<()> {
+        lock(&self.0).events(events);
+        assert!(!events.is_empty() || patience != Patience::Endless, "this would wait for ever");
+        Ok(())
+    }
+}

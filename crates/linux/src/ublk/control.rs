@@ -1,0 +1,212 @@
+//! `/dev/ublk-control`: devices are added, started, stopped, taken over and deleted by commands on a ring.
+
+#![expect(unsafe_code, reason = "commands carry the addresses of buffers")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use plumb_block::Bytes;
+use rustix::fs::{Mode, OFlags};
+
+use super::command::{self, ControlOp, Numbering};
+
+/// The bytes of `struct ublksrv_ctrl_dev_info`.
+const INFO_BYTES: usize = 64;
+/// Entries of the ring; one command is sent at a time, and those that were given up may still be in it.
+const ENTRIES: u32 = 8;
+
+/// The control device.
+pub struct Control {
+    ring: IoUring<squeue::Entry128, cqueue::Entry>,
+    file: OwnedFd,
+    numbering: Numbering,
+    features: u64,
+    /// The number of the last command.
+    sent: u64,
+}
+
+impl Control {
+    /// Opens `/dev/ublk-control`.
+    ///
+    /// # Errors
+    /// As open(2): ENOENT where the driver is not there; as io_uring_setup(2), EPERM where it is forbidden.
+    pub fn open() -> io::Result<Self> {
+        let file = rustix::fs::open("/dev/ublk-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let ring = IoUring::builder().dontfork().build(ENTRIES)?;
+        let mut control = Self { ring, file, numbering: Numbering::Ioctl, features: 0, sent: 0 };
+        let mut features = [0; 8];
+        // What does not know this command (Linux 6.5) still has the plain numbers.
+        match control.command(ControlOp::GetFeatures, 0, 0, &mut features) {
+            Ok(()) => control.features = u64::from_ne_bytes(features),
+            Err(_) => control.numbering = Numbering::Plain,
+        }
+        Ok(control)
+    }
+
+    /// What the driver says that it can do (`UBLK_F_`); nothing before Linux 6.5, which cannot be asked.
+    pub fn features(&self) -> u64 {
+        self.features
+    }
+
+    /// Sends a command for device `number` with `argument`, and waits for its end. `buffer` is sent and comes back as the driver
+    /// has changed it.
+    ///
+    /// # Errors
+    /// What the driver answered; EINVAL for a buffer of more than 65535 bytes.
+    pub fn command(
+        &mut self,
+        op: ControlOp,
+        number: u32,
+        argument: u64,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        let command = Command { op, number, argument };
+        let answered = self.send(&command, buffer, None)?;
+        if answered { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+    }
+
+    /// The same without a buffer, waiting for at most `patience`; whether it has ended. One that has not goes on in the kernel.
+    ///
+    /// # Errors
+    /// What the driver answered.
+    pub fn command_within(
+        &mut self,
+        op: ControlOp,
+        number: u32,
+        argument: u64,
+        patience: Duration,
+    ) -> io::Result<bool> {
+        let command = Command { op, number, argument };
+        self.send(&command, &mut [], Some(Instant::now() + patience))
+    }
+
+    fn send(&mut self, command: &Command, buffer: &mut [u8], until: Option<Instant>) -> io::Result<bool> {
+        let invalid = |_| io::Error::from_raw_os_error(libc::EINVAL);
+        let length = u16::try_from(buffer.len()).map_err(invalid)?;
+        // Memory of its own, so that giving up waiting leaves nothing that the kernel may write into.
+        let mut memory: Box<[u8]> = Box::from(&*buffer);
+        let address = if memory.is_empty() { 0 } else { memory.as_mut_ptr().expose_provenance() as u64 };
+        self.sent += 1;
+        let bytes = command::control(command.number, address, length, command.argument);
+        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.op.number(self.numbering))
+            .cmd(bytes)
+            .build()
+            .user_data(self.sent);
+        // SAFETY: the only memory that a command names is `memory`, of as many bytes as the command says; it is there until
+        // the command has ended, or for ever.
+        unsafe { self.ring.submission().push(&entry) }.map_err(|full| io::Error::other(full.to_string()))?;
+        match self.wait(until) {
+            Ok(Some(result)) => {
+                buffer.copy_from_slice(&memory);
+                if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(true) }
+            }
+            unanswered => {
+                std::mem::forget(memory);
+                unanswered.map(|_| false)
+            }
+        }
+    }
+
+    /// Waits for the command that was sent last; none if it takes longer.
+    fn wait(&mut self, until: Option<Instant>) -> io::Result<Option<i32>> {
+        loop {
+            let answer = self.ring.completion().find(|answer| answer.user_data() == self.sent);
+            if let Some(answer) = answer {
+                return Ok(Some(answer.result()));
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            let entered = match left.map(Timespec::from) {
+                Some(left) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&left)),
+                None => self.ring.submit_and_wait(1),
+            };
+            match entered.map_err(|error| (error.raw_os_error(), error)) {
+                Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN), _)) => {}
+                Err((_, error)) => return Err(error),
+            }
+        }
+    }
+}
+
+struct Command {
+    op: ControlOp,
+    number: u32,
+    argument: u64,
+}
+
+/// `/dev/ublkcN`, which one process at a time may have open, and what the driver made of the device's shape.
+#[derive(Debug)]
+pub struct CharDevice {
+    file: OwnedFd,
+    pub(super) numbering: Numbering,
+    number: u32,
+    queues: u16,
+    depth: u16,
+    request_max: u32,
+}
+
+impl CharDevice {
+    /// Opens that of device `number`.
+    ///
+    /// # Errors
+    /// As open(2): EBUSY while another process has it. What the driver answered when asked about the device.
+    pub fn open(control: &mut Control, number: u32) -> io::Result<Self> {
+        let mut info = [0; INFO_BYTES];
+        control.command(ControlOp::GetInfo, number, 0, &mut info)?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(format!("/dev/ublkc{number}"), flags, Mode::empty())?;
+        Ok(Self {
+            file,
+            numbering: control.numbering,
+            number,
+            queues: u16::from_ne_bytes([info[0], info[1]]),
+            depth: u16::from_ne_bytes([info[2], info[3]]),
+            request_max: u32::from_ne_bytes([info[8], info[9], info[10], info[11]]),
+        })
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many queues it has.
+    pub fn queues(&self) -> u16 {
+        self.queues
+    }
+
+    /// How many tags each queue has.
+    pub fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    /// The most data of a request: what memory lent to a queue must have room for.
+    pub fn request_max(&self) -> Bytes {
+        Bytes(self.request_max.into())
+    }
+}
+
+impl AsFd for CharDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_the_driver_has_no_control_device() {
+        if std::path::Path::new("/dev/ublk-control").exists() {
+            return plumb_testkit::skip("the driver is here");
+        }
+        let refused = Control::open().err().map(|error| error.kind());
+        assert_eq!(refused, Some(io::ErrorKind::NotFound));
+    }
+}

@@ -1,0 +1,201 @@
+//! A queue of a ublk device: its tags go back and forth between the kernel and the one thread that has fetched them.
+//!
+//! Memory is lent to the kernel with each command, as long as the largest request: into it the kernel copies what is to be
+//! written, and out of it, while it takes the next command, what was read.
+
+#![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
+
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use plumb_block::BufferMut;
+
+use super::command;
+use super::control::CharDevice;
+use super::descriptors::{DESCRIPTOR_BYTES, Descriptors};
+
+/// What a poll of the watched descriptor comes back with: no tag.
+const WATCHED: u64 = u64::MAX;
+
+/// What came of waiting.
+#[derive(Debug)]
+pub enum Event {
+    /// The kernel asks for something.
+    Request {
+        /// What is to be committed afterwards.
+        tag: u16,
+        /// `struct ublksrv_io_desc`, as the kernel wrote it.
+        descriptor: [u8; DESCRIPTOR_BYTES],
+        /// What was lent; it holds the data of a write.
+        memory: BufferMut,
+    },
+    /// The kernel has done with a tag: ENODEV when the device is stopped, else it refused a command.
+    Ended {
+        /// Which; not to be used again.
+        tag: u16,
+        /// The error.
+        errno: i32,
+        /// What was lent.
+        memory: BufferMut,
+    },
+    /// The descriptor that is watched was readable; it is no longer watched.
+    Watched,
+}
+
+/// How long to wait for events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all.
+    None,
+    /// At most so long.
+    AtMost(Duration),
+    /// Until there is one.
+    Endless,
+}
+
+/// A queue, for the thread that makes it.
+pub struct UblkQueue {
+    ring: IoUring,
+    device: Arc<CharDevice>,
+    descriptors: Descriptors,
+    queue: u16,
+    /// By tag: what the kernel has.
+    lent: Vec<Option<BufferMut>>,
+    watched: Option<OwnedFd>,
+    is_watching: bool,
+}
+
+impl UblkQueue {
+    /// Queue `queue` of `device`, and a descriptor that can be [watched](Self::watch) beside it.
+    ///
+    /// # Errors
+    /// As mmap(2) and io_uring_setup(2).
+    pub fn open(device: Arc<CharDevice>, queue: u16, watched: Option<OwnedFd>) -> io::Result<Self> {
+        let descriptors = Descriptors::of(&device, queue)?;
+        let entries = u32::from(device.depth()) + 1;
+        let ring = IoUring::builder().dontfork().build(entries)?;
+        let lent = std::iter::repeat_with(|| None).take(device.depth().into()).collect();
+        Ok(Self { ring, device, descriptors, queue, lent, watched, is_watching: false })
+    }
+
+    /// Offers `tag` for a request, for the first time. It takes effect when events are next waited for.
+    ///
+    /// # Errors
+    /// EINVAL for a tag that there is not or that the kernel has, and for memory without room for the largest request.
+    pub fn fetch(&mut self, tag: u16, memory: BufferMut) -> io::Result<()> {
+        self.push(self.device.numbering.fetch(), tag, 0, memory)
+    }
+
+    /// Answers the request of `tag` with `result`, bytes or -errno, and offers the tag for the next one. What was read is at the
+    /// start of `memory`.
+    ///
+    /// # Errors
+    /// As [`fetch`](Self::fetch).
+    pub fn commit(&mut self, tag: u16, result: i32, memory: BufferMut) -> io::Result<()> {
+        self.push(self.device.numbering.commit_and_fetch(), tag, result, memory)
+    }
+
+    fn push(&mut self, op: u32, tag: u16, result: i32, mut memory: BufferMut) -> io::Result<()> {
+        let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+        let has_room = memory.len() as u64 >= self.device.request_max().0;
+        let is_answer =
+            usize::try_from(result).is_ok_and(|bytes| bytes as u64 <= self.device.request_max().0);
+        let lent = self.lent.get_mut(usize::from(tag)).ok_or_else(invalid)?;
+        if lent.is_some() || !has_room || (result > 0 && !is_answer) {
+            return Err(invalid());
+        }
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        let bytes = command::io(self.queue, tag, result, address);
+        let entry = opcode::UringCmd16::new(Fd(self.device.as_fd().as_raw_fd()), op)
+            .cmd(bytes)
+            .build()
+            .user_data(tag.into());
+        *lent = Some(memory);
+        // SAFETY: the command names `memory`, which has room for the largest request of the device; it is in `lent` until the
+        // command has come back, and never given up before that.
+        let mut pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            self.submit()?;
+            // SAFETY: as above.
+            pushed = unsafe { self.ring.submission().push(&entry) };
+        }
+        pushed.map_err(|full| io::Error::other(full.to_string()))
+    }
+
+    /// Watches the descriptor until it is readable; nothing if there is none, or it is being watched.
+    ///
+    /// # Errors
+    /// If the ring has no room, which a ring of the right size never says.
+    pub fn watch(&mut self) -> io::Result<()> {
+        let Some(watched) = self.watched.as_ref().filter(|_| !self.is_watching) else { return Ok(()) };
+        let readable = libc::POLLIN.cast_unsigned().into();
+        let entry = opcode::PollAdd::new(Fd(watched.as_raw_fd()), readable).build().user_data(WATCHED);
+        // SAFETY: a poll names no memory.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        self.is_watching = pushed.is_ok();
+        pushed.map_err(|full| io::Error::other(full.to_string()))
+    }
+
+    /// Hands over what was offered, answered and watched, waits for an event, and appends all that there are.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    pub fn wait(&mut self, patience: Patience, events: &mut Vec<Event>) -> io::Result<()> {
+        self.collect(events);
+        let patience = if events.is_empty() { patience } else { Patience::None };
+        let entered = match patience {
+            Patience::None => self.ring.submit(),
+            Patience::Endless => self.ring.submit_and_wait(1),
+            Patience::AtMost(limit) => {
+                let limit = Timespec::from(limit);
+                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit))
+            }
+        };
+        ignore_interruption(entered)?;
+        self.collect(events);
+        Ok(())
+    }
+
+    fn submit(&self) -> io::Result<()> {
+        ignore_interruption(self.ring.submit())
+    }
+
+    fn collect(&mut self, events: &mut Vec<Event>) {
+        let mut completions = self.ring.completion();
+        for completion in &mut completions {
+            if completion.user_data() == WATCHED {
+                self.is_watching = false;
+                events.push(Event::Watched);
+                continue;
+            }
+            let Ok(tag) = u16::try_from(completion.user_data()) else { continue };
+            let Some(memory) = self.lent.get_mut(usize::from(tag)).and_then(Option::take) else { continue };
+            events.push(match completion.result() {
+                0 => Event::Request { tag, descriptor: self.descriptors.get(tag), memory },
+                // A positive one is `UBLK_IO_RES_NEED_GET_DATA`, which was not asked for.
+                other => Event::Ended { tag, errno: if other < 0 { -other } else { libc::EPROTO }, memory },
+            });
+        }
+    }
+}
+
+fn ignore_interruption(entered: io::Result<usize>) -> io::Result<()> {
+    match entered.map_err(|error| (error.raw_os_error(), error)) {
+        // Completions that wait to be collected (EBUSY), and the ends of waiting.
+        Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+        Err((_, error)) => Err(error),
+    }
+}
+
+impl Drop for UblkQueue {
+    fn drop(&mut self) {
+        // The ring is torn down some time after it is closed; until then the kernel may copy a request into what it has.
+        for memory in self.lent.drain(..).flatten() {
+            std::mem::forget(memory);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A machine that is asked each question once: for a plan, which is of one moment and changes nothing.
+//!
+//! The survey, the reading of a disk and the making of its steps ask for the same files and the same pages of a drive. On a
+//! thousand real disks every command that is not sent again counts, and a plan in which all three saw the same is consistent.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+
+use plumb_block::Nanos;
+use plumb_linux::probe::{Probe, ProbedDevice, Reply, Request};
+use plumb_linux::tree::{Answer, DeviceNumber, Stat, Tree};
+
+use crate::gateway::{Change, Disk, Gateway, GatewayError, Query};
+
+/// What was answered.
+struct Known<K, A>(Mutex<HashMap<K, A>>);
+
+impl<K: Eq + Hash, A: Clone> Known<K, A> {
+    fn new() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+
+    /// The lock is not held while the question is asked: questions may lead to others.
+    fn get(&self, key: K, ask: impl FnOnce() -> A) -> A {
+        let locked = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = locked().get(&key) {
+            return known.clone();
+        }
+        let answer = ask();
+        locked().insert(key, answer.clone());
+        answer
+    }
+}
+
+/// The machine behind it, each question once.
+pub(super) struct Once<'a> {
+    machine: &'a dyn Gateway,
+    tree: OnceTree<'a>,
+    probe: OnceProbe<'a>,
+}
+
+struct OnceTree<'a> {
+    tree: &'a dyn Tree,
+    files: Known<String, Answer<Vec<u8>>>,
+    lists: Known<String, Answer<Vec<String>>>,
+    links: Known<String, Answer<String>>,
+    stats: Known<String, Answer<Stat>>,
+    canonical: Known<String, Answer<String>>,
+}
+
+struct OnceProbe<'a> {
+    probe: &'a dyn Probe,
+    replies: Known<(DeviceNumber, String, Request), Reply>,
+}
+
+impl<'a> Once<'a> {
+    pub(super) fn new(machine: &'a dyn Gateway) -> Self {
+        let tree = OnceTree {
+            tree: machine.tree(),
+            files: Known::new(),
+            lists: Known::new(),
+            links: Known::new(),
+            stats: Known::new(),
+            canonical: Known::new(),
+        };
+        Self { machine, tree, probe: OnceProbe { probe: machine.probe(), replies: Known::new() } }
+    }
+}
+
+impl Tree for OnceTree<'_> {
+    fn read(&self, path: &str) -> Answer<Vec<u8>> {
+        self.files.get(path.to_owned(), || self.tree.read(path))
+    }
+
+    fn list(&self, path: &str) -> Answer<Vec<String>> {
+        self.lists.get(path.to_owned(), || self.tree.list(path))
+    }
+
+    fn link(&self, path: &str) -> Answer<String> {
+        self.links.get(path.to_owned(), || self.tree.link(path))
+    }
+
+    fn stat(&self, path: &str) -> Answer<Stat> {
+        self.stats.get(path.to_owned(), || self.tree.stat(path))
+    }
+
+    fn canonical(&self, path: &str) -> Answer<String> {
+        self.canonical.get(path.to_owned(), || self.tree.canonical(path))
+    }
+}
+
+impl Probe for OnceProbe<'_> {
+    fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
+        let key = (device.number, device.name.to_owned(), request);
+        self.replies.get(key, || self.probe.ask(device, request))
+    }
+}
+
+impl Gateway for Once<'_> {
+    fn tree(&self) -> &dyn Tree {
+        &self.tree
+    }
+
+    fn probe(&self) -> &dyn Probe {
+        &self.probe
+    }
+
+    fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {
+        self.machine.ask(disk, query)
+    }
+
+    /// A plan changes nothing, and what was remembered would be wrong afterwards.
+    fn carry_out(&self, disk: &Disk, _: &Change) -> Result<(), GatewayError> {
+        Err(GatewayError::Os {
+            step: format!("planning for {}", disk.name),
+            errno: plumb_block::Errno::EPERM,
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.machine.now()
+    }
+
+    fn sleep(&self, time: Nanos) {
+        self.machine.sleep(time);
+    }
+}

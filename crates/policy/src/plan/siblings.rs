@@ -1,0 +1,128 @@
+//! Namespaces of one NVMe controller: disks with one write cache for all of them.
+//!
+//! Feature 06h belongs to the controller (NVM Express 2.0, figure 317: scope "controller"), so to switch the cache of one
+//! namespace is to switch that of all. A plan treats them as one disk: it has one change for them, at the place of the
+//! most critical of them, it flushes each, and it is refused where one of them must not be changed or was not meant.
+//! What the kernel believes is each namespace's own: to suppress flushes on one touches no other.
+
+use jiff::Timestamp;
+use plumb_linux::tree::Tree;
+
+use super::document::Asked;
+use super::obstacle::judge;
+use crate::claims::Claims;
+use crate::device::Reader;
+use crate::gateway::{Change, Disk};
+use crate::mechanism::{Goal, Step};
+use crate::view::{DeviceView, Refusal};
+
+/// The names of the other namespaces of the controller that has the namespace called `name`; none for any other disk.
+pub(super) fn names(tree: &dyn Tree, name: &str) -> Vec<String> {
+    if !is_namespace(name) {
+        return Vec::new();
+    }
+    // With native multipath the disks are in the directory of the subsystem, otherwise in that of the controller.
+    let sysfs = tree.canonical(&format!("/sys/class/block/{name}")).unwrap_or_default();
+    let parent = sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let mut names = tree.list(parent).unwrap_or_default();
+    names.retain(|other| other != name && is_namespace(other));
+    names.sort_by(|left, right| crate::waves::name_order(left).cmp(&crate::waves::name_order(right)));
+    names
+}
+
+/// `nvme0n1`; not a controller (`nvme0`), a path of a multipath namespace (`nvme0c0n1`) or a partition.
+fn is_namespace(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
+    numbers.is_some_and(|(controller, namespace)| digits(controller) && digits(namespace))
+}
+
+/// Whether a change to `goal` switches the drive, and not the kernel's view alone.
+pub(super) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
+    let saves = goal.saved.is_some() && goal.saved != view.device.saved;
+    saves || view.device.wce != Some(goal.state != crate::state::State::Off)
+}
+
+/// Refuses to switch the drive of `view` where that must not be done to `sibling`.
+pub(super) fn allow(
+    view: &DeviceView,
+    sibling: &DeviceView,
+    asked: Asked,
+    words: (&Claims, Timestamp),
+) -> Result<(), Refusal> {
+    let (name, other) = (&view.name, &sibling.name);
+    let one_cache = format!("{name} and {other} are namespaces of one controller, with one write cache");
+    match asked {
+        Asked::Protected => Err(Refusal {
+            reason: format!(
+                "{one_cache}, which is off: it would be on for {other} before its flushes are suppressed"
+            ),
+            remedy: format!("plan `on` for {name} and {other} first, then `protected`"),
+        }),
+        Asked::On if sibling.kernel.write_cache.as_deref() != Some("write back") => Err(Refusal {
+            reason: format!("{one_cache}, and the kernel would send {other} no flushes once it is on"),
+            remedy: format!("`echo 'write back' > /sys/block/{other}/queue/write_cache`, and plan again"),
+        }),
+        _ => judge(sibling, asked, words.0, words.1).map(|_| ()).map_err(|refusal| Refusal {
+            reason: format!("{one_cache}, and {other} must not be changed: {}", refusal.reason),
+            remedy: refusal.remedy,
+        }),
+    }
+}
+
+/// The refusal of a sibling that an expression left out.
+pub(super) fn left_out(view: &DeviceView, sibling: &str) -> Refusal {
+    let name = &view.name;
+    Refusal {
+        reason: format!(
+            "{name} and {sibling} are namespaces of one controller, with one write cache, and the expression leaves {sibling} out"
+        ),
+        remedy: format!(
+            "choose both or neither: `name ~ {}*`",
+            name.trim_end_matches(|c: char| c.is_ascii_digit())
+        ),
+    }
+}
+
+/// `steps` with a flush of every sibling before the first and after the last: a flush reaches one namespace.
+pub(super) fn flushed(reader: &Reader<'_>, siblings: &[String], steps: Vec<Step>) -> Vec<Step> {
+    if !steps.iter().any(|step| matches!(step.change, Change::NvmeAdmin(_))) {
+        return steps;
+    }
+    let disks: Vec<Disk> = siblings.iter().filter_map(|name| reader.disk(name)).collect();
+    let flushes = |why: &str| -> Vec<Step> { disks.iter().map(|disk| flush(disk, why)).collect() };
+    let before = flushes("the same cache is this namespace's: what it holds is made durable");
+    let after = flushes("nothing of this namespace is left that was acknowledged meanwhile");
+    [before, steps, after].concat()
+}
+
+fn flush(disk: &Disk, why: &str) -> Step {
+    Step {
+        disk: disk.clone(),
+        change: Change::Flush,
+        why: why.to_owned(),
+        after: None,
+        only_unless: None,
+        may_be_refused: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_told_from_controllers_paths_and_partitions() {
+        for (name, expected) in [
+            ("nvme0n1", true),
+            ("nvme12n345", true),
+            ("nvme0", false),
+            ("nvme0c1n1", false),
+            ("nvme0n1p1", false),
+            ("nvmen1", false),
+            ("sda", false),
+        ] {
+            assert_eq!(is_namespace(name), expected, "{name}");
+        }
+    }
+}

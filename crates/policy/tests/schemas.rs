@@ -1,0 +1,263 @@
+//! The shipped JSON Schemas say what the documents of a policy are: everything that a machine of mock disks yields
+//! validates, no key is written that the schema does not know, and no promised key can be missing. Guards against a field
+//! that is added to a type and forgotten in its schema.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use jsonschema::Validator;
+use plumb_block::Errno;
+use plumb_policy::apply::{Event, Progress, Report, Session, Silent, apply_in};
+use plumb_policy::claims::{Claim, Claims};
+use plumb_policy::device::Reader;
+use plumb_policy::gateway::GatewayError;
+use plumb_policy::journal::Journal;
+use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
+use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make, save};
+use plumb_policy::rollback::rollback_in;
+use plumb_policy::verify::verify;
+use plumb_policy::view::PolicyDocument;
+use plumb_policy::watch::Watcher;
+use plumb_policy::waves::WAVE_SIZE;
+use plumb_policy::wire::ocp_log::PowerLoss;
+use plumb_policy::wire::sct::WriteCache;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+fn schema(name: &str) -> Value {
+    let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+}
+
+/// The schema with every object closed: what a document may hold today.
+fn closed(name: &str) -> Validator {
+    fn close(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                if fields.get("type") == Some(&json!("object")) && fields.contains_key("properties") {
+                    fields.insert("additionalProperties".to_owned(), json!(false));
+                }
+                fields.values_mut().for_each(close);
+            }
+            Value::Array(items) => items.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    let mut schema = schema(name);
+    close(&mut schema);
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn complaints(validator: &Validator, document: &Value) -> Vec<String> {
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+fn validates(name: &str, document: &impl Serialize) -> Value {
+    let document = serde_json::to_value(document).unwrap();
+    assert_eq!(complaints(&closed(name), &document), [""; 0], "{name}: {document:#}");
+    document
+}
+
+/// Every key of every object of `document` that must be there; those that a schema lets be missing are `optional`.
+fn nothing_is_missing_unnoticed(name: &str, document: &Value, optional: &[&str]) {
+    fn objects(value: &Value, pointer: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.push(pointer.to_owned());
+                for (key, value) in fields {
+                    objects(value, &format!("{pointer}/{key}"), found);
+                }
+            }
+            // One of each kind is enough.
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate().take(1) {
+                    objects(item, &format!("{pointer}/{index}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let validator = jsonschema::validator_for(&schema(name)).unwrap();
+    let mut places = Vec::new();
+    objects(document, "", &mut places);
+    for place in places {
+        let keys: Vec<String> =
+            document.pointer(&place).unwrap().as_object().unwrap().keys().cloned().collect();
+        for key in keys.iter().filter(|key| !optional.contains(&key.as_str())) {
+            let mut without = document.clone();
+            without.pointer_mut(&place).unwrap().as_object_mut().unwrap().remove(key);
+            assert!(!complaints(&validator, &without).is_empty(), "{name}: {place}/{key} is not required");
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    "2026-11-22T00:00:00Z".parse().unwrap()
+}
+
+/// A machine with one of everything.
+fn machine() -> MockGateway {
+    let namespace = |name: &str| {
+        let name = name.to_owned();
+        MockDisk::new(MockKind::Nvme).with(|disk| {
+            disk.name = name;
+            disk.controller = "nvme7".into();
+        })
+    };
+    let gateway = MockGateway::new([
+        MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(true)),
+        MockDisk::new(MockKind::Sata).with(|disk| disk.sct = Some(WriteCache::AtaControlled)),
+        MockDisk::new(MockKind::Sata).with(|disk| disk.sct = Some(WriteCache::ForcedOff)).off(),
+        MockDisk::new(MockKind::Nvme).with(|disk| {
+            disk.ocp = Some(PowerLoss { incomplete_shutdowns: 1, capacitor_health: Some(97), starts: 4 });
+            disk.unsafe_shutdowns = 5;
+        }),
+        MockDisk::new(MockKind::Nvme).with(|disk| disk.vwc = false),
+        namespace("nvme7n1"),
+        namespace("nvme7n2"),
+        MockDisk::new(MockKind::Virtio),
+        MockDisk::new(MockKind::Usb).with(|disk| disk.has_page = false),
+        MockDisk::new(MockKind::Raid),
+        MockDisk::new(MockKind::Sas).trapped(Trap::Queue),
+        MockDisk::new(MockKind::Sas).trapped(Trap::Temporary),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.write_protected = true),
+        MockDisk::new(MockKind::Sas).with(|disk| disk.denied = true),
+        MockDisk::new(MockKind::Sas).off(),
+    ]);
+    gateway.md("md0", "raid1", &["sda", "sdb"]);
+    gateway.device_mapper("dm-0", "LVM-x", &["md0"]);
+    gateway.mount("dm-0", "/srv", "ext4", "rw,nobarrier");
+    gateway.partition("nvme7n2", "nvme7n2p1", "zfs-1");
+    gateway
+}
+
+fn claims(gateway: &MockGateway) -> Claims {
+    let word = |name: &str, until: &str| Claim {
+        identity: gateway.disk(name).unwrap().identity(),
+        who: "R. Miller".into(),
+        until: until.parse().unwrap(),
+        reason: "data sheet".into(),
+    };
+    Claims { claims: vec![word("sda", "2027-01-01T00:00:00Z"), word("sdb", "2026-01-01T00:00:00Z")] }
+}
+
+fn planned(gateway: &MockGateway, claims: &Claims, asked: Asked, wanted: Wanted) -> Plan {
+    let ask = Ask { asked, save: true, wanted, filter: None, wave_size: WAVE_SIZE, claims, now: now() };
+    make(gateway, &ask).unwrap()
+}
+
+#[test]
+fn what_is_shown_validates_for_every_kind_of_disk() {
+    let gateway = machine();
+    let claims = claims(&gateway);
+    let reader = Reader::new(&gateway, &claims, now());
+    let shown = validates("policy", &reader.all());
+    assert!(shown["devices"].as_array().unwrap().len() >= 14);
+    nothing_is_missing_unnoticed("policy", &shown, &[]);
+    let named = ["sda", "md0", "dm-0", "/srv", "nvme7n2p1"].map(str::to_owned);
+    validates("policy", &reader.named(&named).unwrap());
+}
+
+#[test]
+fn plans_of_every_state_validate_and_so_do_their_files() {
+    let gateway = machine();
+    let claims = claims(&gateway);
+    for asked in [Asked::Off, Asked::On, Asked::Protected, Asked::Heal] {
+        let plan = planned(&gateway, &claims, asked, Wanted::All);
+        assert!(!plan.refused.is_empty() && !plan.changes.is_empty(), "{asked}: {plan:#?}");
+        let document = validates("policy-plan", &plan);
+        nothing_is_missing_unnoticed("policy-plan", &document, &[]);
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("plan.json");
+        save(&plan, &file).unwrap();
+        let written: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        assert_eq!(written, document);
+    }
+    let nothing = planned(&gateway, &claims, Asked::Off, Wanted::Named(vec!["none-such".into()]));
+    validates("policy-plan", &nothing);
+}
+
+/// Stops when the second disk begins.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Progress for Stops<'_> {
+    fn event(&self, event: &Event<'_>) {
+        if matches!(event, Event::WaveEnded { .. }) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Applies `off` to three disks of which something is wrong; checks the report and every record, and rolls back.
+fn applied(gateway: &MockGateway, stops: bool, root: &Path) -> Report {
+    let claims = Claims::default();
+    let plan = planned(gateway, &claims, Asked::Off, Wanted::All);
+    let stop = AtomicBool::new(false);
+    let stopping = Stops(&stop);
+    let progress: &dyn Progress = if stops { &stopping } else { &Silent };
+    let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress };
+    let report = apply_in(&session, &plan, root).unwrap();
+    nothing_is_missing_unnoticed("policy-apply", &validates("policy-apply", &report), &[]);
+    stop.store(false, Ordering::Relaxed);
+    let verification = verify(&session, &plan);
+    nothing_is_missing_unnoticed("policy-verify", &validates("policy-verify", &verification), &[]);
+    let quiet = Session { progress: &Silent, ..session };
+    validates("policy-apply", &rollback_in(&quiet, &report.journal).unwrap());
+    for entry in Journal::open(&report.journal).unwrap().entries() {
+        nothing_is_missing_unnoticed("policy-journal", &validates("policy-journal", entry), &[]);
+    }
+    report
+}
+
+#[test]
+fn reports_of_every_end_validate_with_their_journals() {
+    let three = || (0..3).map(|_| MockDisk::new(MockKind::Sas));
+    let root = tempfile::tempdir().unwrap();
+    let mut results = Vec::new();
+    let mut note = |report: &Report| {
+        for disk in serde_json::to_value(report).unwrap()["disks"].as_array().unwrap() {
+            results.push(disk["result"].as_str().unwrap().to_owned());
+        }
+    };
+    note(&applied(&MockGateway::new(three()), false, root.path()));
+    note(&applied(&MockGateway::new(three()), true, root.path()));
+    let ignoring = MockGateway::new(three());
+    ignoring.meddle("sdb", |disk| disk.ignores_set = true);
+    note(&applied(&ignoring, false, root.path()));
+    let failing = MockGateway::new(three());
+    failing.fail_at(4, GatewayError::Os { step: "fsync".into(), errno: Errno::EIO });
+    note(&applied(&failing, false, root.path()));
+    let drifting = Arc::new(MockGateway::new(three()));
+    let weak = Arc::downgrade(&drifting);
+    drifting.before_change(move |number, _, _| {
+        if let (0, Some(gateway)) = (number, weak.upgrade()) {
+            gateway.meddle("sdb", |disk| disk.write_protected = true);
+        }
+    });
+    note(&applied(&drifting, false, root.path()));
+    for result in ["verified", "untouched", "mismatch", "failed", "refused"] {
+        assert!(results.iter().any(|found| found == result), "{result} was never seen: {results:?}");
+    }
+}
+
+#[test]
+fn changes_that_a_watch_sees_validate() {
+    let gateway = machine();
+    let claims = Claims::default();
+    let mut watcher = Watcher::new();
+    let read = || -> PolicyDocument { Reader::new(&gateway, &claims, now()).all() };
+    assert!(watcher.look(read()).is_empty());
+    gateway.meddle("sda", |disk| disk.wce = false);
+    gateway.vanish("sdb");
+    let seen = watcher.look(read());
+    assert!(seen.len() >= 2, "{seen:#?}");
+    for change in &seen {
+        let mut line = serde_json::to_value(change).unwrap();
+        line["schema"] = json!("plumb/policy-change/1");
+        nothing_is_missing_unnoticed("policy-change", &validates("policy-change", &line), &[]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Namespaces of one NVMe controller have one write cache: a plan shows all of them, changes them once, and is refused
+//! where one of them must not be changed or was left out. Guards against a change that switches a cache which nobody was
+//! asked about, and against an apply that stops half-way because a change to one was already a change to the other.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::atomic::AtomicBool;
+
+use jiff::Timestamp;
+use plumb_policy::apply::{DiskResult, Ended, Session, Silent, apply_in};
+use plumb_policy::claims::{Claim, Claims};
+use plumb_policy::gateway::Change;
+use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
+use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::rollback::rollback_in;
+use plumb_policy::select::Selection;
+use plumb_policy::waves::WAVE_SIZE;
+
+fn now() -> Timestamp {
+    "2026-11-22T00:00:00Z".parse().unwrap()
+}
+
+/// Two namespaces of nvme0, one of nvme1.
+fn machine() -> MockGateway {
+    let namespace = |controller: &str, name: &str| {
+        let (controller, name) = (controller.to_owned(), name.to_owned());
+        MockDisk::new(MockKind::Nvme).with(|disk| (disk.controller, disk.name) = (controller, name))
+    };
+    MockGateway::new([
+        namespace("nvme0", "nvme0n1"),
+        namespace("nvme0", "nvme0n2"),
+        namespace("nvme1", "nvme1n1"),
+    ])
+}
+
+fn plan(
+    gateway: &MockGateway,
+    asked: Asked,
+    names: &[&str],
+    expression: Option<&str>,
+    claims: &Claims,
+) -> Plan {
+    let wanted = match names {
+        [] => Wanted::All,
+        names => Wanted::Named(names.iter().map(ToString::to_string).collect()),
+    };
+    let filter = expression.map(|expression| Selection::parse(expression).unwrap());
+    make(gateway, &Ask { asked, save: false, wanted, filter, wave_size: WAVE_SIZE, claims, now: now() })
+        .unwrap()
+}
+
+fn off(gateway: &MockGateway, names: &[&str], expression: Option<&str>) -> Plan {
+    plan(gateway, Asked::Off, names, expression, &Claims::default())
+}
+
+fn changed(plan: &Plan) -> Vec<&str> {
+    plan.changes.iter().map(|change| change.name.as_str()).collect()
+}
+
+fn refusal<'a>(plan: &'a Plan, name: &str) -> &'a str {
+    let found = plan.refused.iter().find(|refused| refused.name == name);
+    let refused = found.unwrap_or_else(|| panic!("{name} was not refused: {plan:#?}"));
+    assert!(!refused.remedy.is_empty());
+    &refused.reason
+}
+
+#[test]
+fn all_namespaces_are_one_change_that_flushes_each() {
+    let gateway = machine();
+    gateway.mount("nvme0n2", "/", "ext4", "rw");
+    for names in [&[][..], &["nvme0n2", "nvme1n1"], &["nvme0n1", "nvme1n1"]] {
+        let plan = off(&gateway, names, None);
+        assert_eq!(plan.changes.len(), 2, "{plan:#?}");
+        // The root file system on one namespace makes both critical.
+        assert_eq!(plan.changes[0].name, "nvme1n1", "{:?}", changed(&plan));
+        let both = &plan.changes[1];
+        assert_eq!(both.shares_cache_with.len(), 1);
+        let on: Vec<&str> = both.steps.iter().map(|step| step.on.as_str()).collect();
+        assert!(on.first() == on.last() && on.contains(&"nvme0n1") && on.contains(&"nvme0n2"), "{on:?}");
+        assert!(plan.unchanged.is_empty() && plan.refused.is_empty(), "{plan:#?}");
+    }
+}
+
+#[test]
+fn one_change_switches_all_and_comes_back() {
+    let gateway = machine();
+    let plan = off(&gateway, &[], None);
+    let root = tempfile::tempdir().unwrap();
+    let (claims, stop) = (Claims::default(), AtomicBool::new(false));
+    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let report = apply_in(&session, &plan, root.path()).unwrap();
+    assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+    let caches = || ["nvme0n1", "nvme0n2", "nvme1n1"].map(|name| gateway.disk(name).unwrap().wce);
+    assert_eq!(caches(), [false; 3]);
+    // The one that has no change of its own was flushed before the cache was switched off.
+    let log = gateway.log();
+    let switched = log
+        .iter()
+        .position(|(disk, change)| disk.name == "nvme0n1" && matches!(change, Change::NvmeAdmin(_)));
+    let flushed = log.iter().position(|(disk, change)| disk.name == "nvme0n2" && *change == Change::Flush);
+    assert!(flushed.unwrap() < switched.unwrap(), "{log:#?}");
+    assert_eq!(rollback_in(&session, &report.journal).unwrap().ended, Ended::Complete);
+    assert_eq!(caches(), [true; 3]);
+}
+
+#[test]
+fn a_namespace_that_is_left_out_or_must_not_be_changed_forbids_all() {
+    let gateway = machine();
+    let plan = off(&gateway, &[], Some("name != nvme0n2"));
+    assert_eq!(changed(&plan), ["nvme1n1"]);
+    assert!(refusal(&plan, "nvme0n1").contains("leaves nvme0n2 out"));
+
+    gateway.md("md0", "raid1", &["nvme0n2"]);
+    gateway.md_action("md0", "resync");
+    let plan = off(&gateway, &["nvme0n1", "nvme1n1"], None);
+    assert_eq!(changed(&plan), ["nvme1n1"]);
+    assert!(refusal(&plan, "nvme0n1").contains("nvme0n2 must not be changed: the array md0"), "{plan:#?}");
+
+    // Between the plan and its turn.
+    gateway.md_action("md0", "idle");
+    let plan = off(&gateway, &["nvme0n1"], None);
+    gateway.md_action("md0", "resync");
+    let root = tempfile::tempdir().unwrap();
+    let (claims, stop) = (Claims::default(), AtomicBool::new(false));
+    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let report = apply_in(&session, &plan, root.path()).unwrap();
+    assert!(matches!(report.disk("nvme0n1"), Some(DiskResult::Refused { .. })), "{report:#?}");
+    assert_eq!(gateway.changes(), 0);
+}
+
+#[test]
+fn enabling_never_leaves_a_sibling_without_flushes() {
+    let gateway = machine();
+    for name in ["nvme0n1", "nvme0n2"] {
+        gateway.meddle(name, |disk| disk.wce = false);
+    }
+    gateway.meddle("nvme0n2", |disk| disk.kernel.disabled = true);
+    let on = plan(&gateway, Asked::On, &["nvme0n1"], None, &Claims::default());
+    assert!(refusal(&on, "nvme0n1").contains("would send nvme0n2 no flushes"));
+    gateway.meddle("nvme0n2", |disk| disk.kernel.disabled = false);
+
+    let word = |name: &str| Claim {
+        identity: gateway.disk(name).unwrap().identity(),
+        who: "R. Miller".into(),
+        until: "2027-01-01T00:00:00Z".parse().unwrap(),
+        reason: "data sheet".into(),
+    };
+    let claims = Claims { claims: vec![word("nvme0n1")] };
+    let protected = plan(&gateway, Asked::Protected, &["nvme0n1"], None, &claims);
+    assert!(refusal(&protected, "nvme0n1").contains("before its flushes are suppressed"), "{protected:#?}");
+    // With the cache on, what the kernel sends is each namespace's own.
+    for name in ["nvme0n1", "nvme0n2"] {
+        gateway.meddle(name, |disk| disk.wce = true);
+    }
+    let protected = plan(&gateway, Asked::Protected, &["nvme0n1"], None, &claims);
+    assert_eq!(changed(&protected), ["nvme0n1"], "{protected:#?}");
+    assert!(protected.changes[0].shares_cache_with.is_empty());
+}

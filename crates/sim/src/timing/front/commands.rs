@@ -1,0 +1,134 @@
+//! What a command does when the controller has read it: against the cache, and how it comes to its answer.
+
+use plumb_block::Nanos;
+
+use super::agenda::Due;
+use super::destage::Room;
+use super::front_side::Front;
+use super::parameters::MediaCacheUse;
+use super::policy::{Protection, Treatment};
+use super::runs::Ticket;
+use super::slots::Slot;
+use super::tickets::Party;
+use crate::command::{Command, Sectors};
+use crate::timing::Event;
+use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
+
+impl<M: Mechanics> Front<M> {
+    pub(super) fn read(&mut self, now: u64, slot: Slot, sectors: Sectors) {
+        if self.cache.runs() > 0 && self.cache.holds(sectors) {
+            let at = self.link.transfer(now, sectors.bytes());
+            return self.agenda.note(at, Due::Delivered(slot));
+        }
+        let id = JobId(u64::from(slot));
+        let job = Job { id, kind: JobKind::Read, sectors, urgency: Urgency::Foreground };
+        self.mechanics.submit(Nanos(now), job);
+    }
+
+    /// Takes a write into the cache, or lets it wait for room.
+    pub(super) fn write(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
+        let Command { sectors, .. } = self.slots.get(slot);
+        let treatment = self.treatment_of(slot);
+        if treatment == Treatment::Through {
+            return self.write_through(now, slot, sectors);
+        }
+        if !self.fits(sectors) || !self.stalled.is_empty() {
+            self.stalled.push_back(slot);
+            return self.press(now);
+        }
+        self.take_in(now, slot, treatment == Treatment::AtRisk, events);
+    }
+
+    pub(super) fn write_through(&mut self, now: u64, slot: Slot, sectors: Sectors) {
+        let ticket = self.tickets.issue(1, Party::Write(slot));
+        let first = self.cache.insert(sectors, 0, false, Some(ticket));
+        if !self.destage(now, first, Urgency::Foreground) {
+            self.behind.push(sectors.first);
+        }
+    }
+
+    /// Puts a write for which there is room into the cache, and answers it.
+    pub(super) fn take_in(&mut self, now: u64, slot: Slot, at_risk: bool, events: &mut Vec<Event>) {
+        let Command { id, sectors, .. } = self.slots.get(slot);
+        let ticket = at_risk.then(|| self.tickets.issue(1, Party::Persisted(id)));
+        let coalesce = self.room().map_or(0, |room| room.coalesce);
+        self.cache.insert(sectors, coalesce, at_risk, ticket);
+        self.answer(now, slot, events);
+        self.consider_draining(now);
+    }
+
+    /// A discard changes no medium here; it is persisted when no answered write that it replaces can come after it.
+    pub(super) fn discard(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
+        let Command { id, sectors, .. } = self.slots.get(slot);
+        let at_risk = self.treatment(false, 0) == Treatment::AtRisk;
+        self.answer(now, slot, events);
+        if !at_risk {
+            return;
+        }
+        let ticket = self.tickets.issue(0, Party::Persisted(id));
+        match self.cache.wait_for(ticket, |at, run| run.at_risk && at.overlaps(sectors)) {
+            0 => {
+                self.tickets.withdraw(ticket);
+                events.push(Event::Persisted { id, at: Nanos(now) });
+            }
+            runs => self.tickets.await_runs(ticket, runs),
+        }
+    }
+
+    pub(super) fn flush(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
+        let unneeded = self.cache.sectors_at_risk() == 0 || self.protection == Protection::DeadUnnoticed;
+        if unneeded || self.secure(now, events) {
+            return self.answer(now, slot, events);
+        }
+        let ticket = self.tickets.issue(0, Party::Flush(slot));
+        let runs = self.cache.wait_for(ticket, |_, run| run.at_risk);
+        self.tickets.await_runs(ticket, runs);
+        self.flushes += 1;
+        self.flush_covers = self.cache.births();
+        self.press(now);
+    }
+
+    /// Saves all that is at risk into the media cache, if that is used for it and can hold it.
+    pub(super) fn secure(&mut self, now: u64, events: &mut Vec<Event>) -> bool {
+        let holds = |room: &Room| room.can_hold(self.cache.sectors(), self.cache.runs());
+        let can = matches!(&self.media_room, Some((MediaCacheUse::Always, room)) if holds(room));
+        if can {
+            for ticket in self.cache.secure() {
+                self.one_left(now, ticket, events);
+            }
+        }
+        can
+    }
+
+    /// Takes in stalled writes, in their order, if there is room again.
+    pub(super) fn resume(&mut self, now: u64, events: &mut Vec<Event>) {
+        let (sectors, runs) = (self.cache.sectors(), self.cache.runs());
+        if self.room().is_some_and(|room| !room.resumes(sectors, runs)) {
+            return;
+        }
+        while let Some(slot) = self.stalled.front().copied() {
+            let Command { sectors, .. } = self.slots.get(slot);
+            let treatment = self.treatment_of(slot);
+            if treatment != Treatment::Through && !self.fits(sectors) {
+                return;
+            }
+            self.stalled.pop_front();
+            match treatment {
+                Treatment::Through => self.write_through(now, slot, sectors),
+                _ => self.take_in(now, slot, treatment == Treatment::AtRisk, events),
+            }
+        }
+    }
+
+    pub(super) fn one_left(&mut self, now: u64, ticket: Ticket, events: &mut Vec<Event>) {
+        match self.tickets.one_left(ticket) {
+            None => {}
+            Some(Party::Persisted(id)) => events.push(Event::Persisted { id, at: Nanos(now) }),
+            Some(Party::Write(slot)) => self.answer(now, slot, events),
+            Some(Party::Flush(slot)) => {
+                self.flushes -= 1;
+                self.answer(now, slot, events);
+            }
+        }
+    }
+}

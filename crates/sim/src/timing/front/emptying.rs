@@ -1,0 +1,105 @@
+//! How the cache is emptied: when it begins, what the mechanics are given, and what follows when they have done it.
+
+use plumb_block::Nanos;
+
+use super::agenda::Due;
+use super::front_side::{FIRST_DESTAGE, Front};
+use super::slots::Slot;
+use crate::command::Sectors;
+use crate::timing::Event;
+use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
+
+impl<M: Mechanics> Front<M> {
+    /// Begins to empty the cache if it is full enough, and notes when it is to be emptied if not.
+    pub(super) fn consider_draining(&mut self, now: u64) {
+        let Some(room) = self.room() else { return };
+        if room.presses(self.cache.sectors()) || room.delay == 0 {
+            self.draining = true;
+        } else if !self.timer_noted && !self.draining {
+            let at = now + room.delay;
+            self.agenda.note(at, Due::Destage);
+            self.timer_noted = true;
+        }
+        self.pump(now);
+    }
+
+    /// What is leaving is now waited for, and more must leave.
+    pub(super) fn press(&mut self, now: u64) {
+        if std::mem::take(&mut self.unhurried) {
+            for job in self.cache.unhurried() {
+                self.mechanics.hurry(Nanos(now), job);
+            }
+        }
+        self.pump(now);
+    }
+
+    /// Gives the mechanics as much of what must or should leave as they make use of.
+    pub(super) fn pump(&mut self, now: u64) {
+        let all = u64::MAX;
+        if !self.stalled.is_empty() || self.closing {
+            self.destage_up_to(now, all, Urgency::Foreground);
+        } else if self.flushes > 0 {
+            self.destage_up_to(now, self.flush_covers, Urgency::Foreground);
+        }
+        if self.draining {
+            self.destage_up_to(now, all, Urgency::Background);
+        }
+    }
+
+    pub(super) fn destage_up_to(&mut self, now: u64, born_by: u64, urgency: Urgency) {
+        while self.cache.leaving_runs() < self.mechanics.parallelism() && self.cache.waiting_runs() > 0 {
+            let id = JobId(self.jobs);
+            let Some(sectors) = self.cache.leave_next(&self.sweep, born_by, id, urgency) else { break };
+            self.send(now, id, sectors, urgency);
+        }
+    }
+
+    /// Gives the run at `first` to the mechanics; not if an older version of it is still leaving.
+    pub(super) fn destage(&mut self, now: u64, first: u64, urgency: Urgency) -> bool {
+        let id = JobId(self.jobs);
+        let Some(sectors) = self.cache.leave(first, id, urgency) else { return false };
+        self.send(now, id, sectors, urgency);
+        true
+    }
+
+    /// Gives the mechanics a run that leaves as the next job.
+    pub(super) fn send(&mut self, now: u64, id: JobId, sectors: Sectors, urgency: Urgency) {
+        self.jobs += 1;
+        self.sweep.passed(sectors.end());
+        self.unhurried |= urgency == Urgency::Background;
+        self.mechanics.submit(Nanos(now), Job { id, kind: JobKind::Write, sectors, urgency });
+    }
+
+    /// The mechanics have done `job`.
+    pub(super) fn job_done(&mut self, now: u64, job: JobId, events: &mut Vec<Event>) {
+        if job.0 < FIRST_DESTAGE {
+            let slot = job.0 as Slot;
+            let at = self.link.transfer(now, self.slots.get(slot).sectors.bytes());
+            return self.agenda.note(at, Due::Delivered(slot));
+        }
+        let mut waited = std::mem::take(&mut self.waited);
+        self.cache.left(job, &mut waited);
+        for ticket in waited.drain(..) {
+            self.one_left(now, ticket, events);
+        }
+        self.waited = waited;
+        if self.flushes > 0 {
+            self.secure(now, events);
+        }
+        self.send_those_behind(now);
+        self.resume(now, events);
+        self.draining &= self.cache.waiting_runs() > 0;
+        self.closing &= self.cache.sectors_at_risk() > 0;
+        self.pump(now);
+    }
+
+    /// Sends writes that waited for an older version of themselves.
+    pub(super) fn send_those_behind(&mut self, now: u64) {
+        let mut behind = std::mem::take(&mut self.behind);
+        behind.retain(|sector| match self.cache.run_with(*sector) {
+            Some(first) => !self.destage(now, first, Urgency::Foreground),
+            None => false,
+        });
+        self.behind = behind;
+    }
+}

@@ -1,0 +1,64 @@
+//! Which targets of a span are on the same devices: the counters of a device do not tell whose a request was.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::counters::Beneath;
+use crate::targets::{Targets, Use};
+
+/// So many names are listed, the rest is counted.
+const LISTED: usize = 3;
+
+/// The spans and places in [`Targets::beneath`] whose counters are of several targets, and what to say of that: once
+/// for each device, and once for devices that the same targets share.
+pub(crate) fn of(targets: &Targets) -> (HashSet<(usize, usize)>, Vec<String>) {
+    let devices: Vec<Vec<String>> = targets.beneath.iter().map(Beneath::devices).collect();
+    let mut on: BTreeMap<(usize, &str), Vec<&Use>> = BTreeMap::new();
+    for one in &targets.uses {
+        for device in &devices[one.beneath] {
+            on.entry((one.span, device)).or_default().push(one);
+        }
+    }
+    on.retain(|_, uses| uses.len() > 1);
+    let shared =
+        on.iter().flat_map(|((span, _), uses)| uses.iter().map(|one| (*span, one.beneath))).collect();
+    let mut by_uses: BTreeMap<(usize, Vec<&str>), Vec<&str>> = BTreeMap::new();
+    for ((span, device), uses) in &on {
+        let names = uses.iter().map(|one| one.opened.shown.as_str()).collect();
+        by_uses.entry((*span, names)).or_default().push(device);
+    }
+    let several_spans = targets.uses.iter().any(|one| one.span > 0);
+    let said = by_uses.iter().map(|((span, names), devices)| {
+        let span = if several_spans { format!("span {}: ", span + 1) } else { String::new() };
+        format!("{span}{}", sentence(names, devices))
+    });
+    (shared, said.collect())
+}
+
+fn sentence(names: &[&str], devices: &[&str]) -> String {
+    let mut distinct: Vec<&str> = Vec::new();
+    let mut seen = HashSet::new();
+    distinct.extend(names.iter().filter(|name| seen.insert(**name)));
+    let who = match distinct[..] {
+        [one] => format!("{} jobs work on {one}, on", names.len()),
+        ref listed if listed.len() <= LISTED => format!("{} share", listed.join(", ")),
+        _ => format!("{} and {} more share", distinct[..LISTED].join(", "), distinct.len() - LISTED),
+    };
+    format!(
+        "{who} {}: what the device counted is of all of them together, and stands beside each",
+        devices.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn names_are_listed_or_counted() {
+        let all = "what the device counted is of all of them together, and stands beside each";
+        assert_eq!(sentence(&["a", "b"], &["vda"]), format!("a, b share vda: {all}"));
+        assert_eq!(sentence(&["a", "a"], &["vda"]), format!("2 jobs work on a, on vda: {all}"));
+        let many = ["a", "b", "c", "d", "e"];
+        assert_eq!(sentence(&many, &["sda", "sdb"]), format!("a, b, c and 2 more share sda, sdb: {all}"));
+    }
+}

@@ -1,0 +1,54 @@
+//! What scenarios need that change write caches with plumb: their functions, jq, and udev.
+//!
+//! Such a scenario is a program. The guest runs it, and it checks by itself: what plumb says against what the kernel says,
+//! and both against what the drives say to the host, whom it asks (`count`, see `channel`). Each check is a note; a note
+//! that says FAIL fails the scenario.
+//!
+//! udev is Debian's own, with the rules that give disks their serial numbers, so that the rules that plumb writes are read
+//! by the program that will read them. systemd is not there: a scenario runs the command of a unit as it is written in it.
+
+use anyhow::{Context, Result};
+
+use super::cpio::Archive;
+use super::libraries::add_program;
+use crate::packages::{Program, find};
+
+/// Name in the guest, and the Debian package that brings it here.
+pub(crate) const TOOLS: [Program; 2] =
+    [Program { name: "jq", package: "jq" }, Program { name: "udevadm", package: "udev" }];
+
+/// Programs that Debian's rules start.
+const HELPERS: [&str; 2] = ["ata_id", "scsi_id"];
+/// The rules that give a disk its properties.
+const RULES: [&str; 2] = ["60-block.rules", "60-persistent-storage.rules"];
+/// Where both are, here and in the guest.
+const UDEV: &str = "usr/lib/udev";
+
+/// Adds all of it.
+///
+/// # Errors
+/// When something cannot be read.
+pub(crate) fn add(archive: &mut Archive) -> Result<()> {
+    let mut libraries = std::collections::BTreeSet::new();
+    for tool in TOOLS {
+        let program = find(tool.name).with_context(|| format!("{} has gone", tool.name))?;
+        add_program(archive, &program, tool.name, &mut libraries)?;
+    }
+    archive.symlink("sbin/systemd-udevd", "udevadm");
+    // It starts its helpers from /lib/udev, which is the same place on a Debian that merges /usr.
+    archive.symlink("lib/udev", &format!("/{UDEV}"));
+    for name in HELPERS {
+        let path = std::path::Path::new("/").join(UDEV).join(name);
+        add_program(archive, &path, name, &mut libraries)?;
+        archive.symlink(&format!("{UDEV}/{name}"), &format!("/sbin/{name}"));
+    }
+    for name in RULES {
+        let path = std::path::Path::new("/").join(UDEV).join("rules.d").join(name);
+        let rules = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        archive.file(&format!("{UDEV}/rules.d/{name}"), rules);
+    }
+    archive.file("etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n");
+    archive.file("etc/group", "root:x:0:\ndisk:x:6:\nnobody:x:65534:\n");
+    archive.file("lab/policy.sh", include_str!("script/policy.sh"));
+    Ok(())
+}
