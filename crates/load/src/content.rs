@@ -15,22 +15,17 @@ const COPIES: u64 = 16;
 
 /// The least that a block must hold to be stamped: see [`Pattern`].
 pub(crate) const STAMP: Bytes = Bytes(32);
-/// Sectors are powers of two from here on.
-const SECTOR_MIN: u64 = 512;
+/// The block of a file through the page cache.
+const SECTOR: Bytes = Bytes(512);
 
-/// The seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on sectors, and
+/// The seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on blocks of 512, and
 /// another on each other length. Addresses count in blocks, so a block that was stamped while they had another length
 /// would else look as if it had been written for another address.
 pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
-    if is_sector(logical_block.0) {
+    if logical_block == SECTOR {
         return seed;
     }
     seed ^ logical_block.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-}
-
-/// Whether blocks of `length` bytes are sectors, which no run of other sectors cuts in two unseen.
-pub(crate) fn is_sector(length: u64) -> bool {
-    length >= SECTOR_MIN && length.is_power_of_two()
 }
 
 /// Makes the payload of each write.
@@ -281,8 +276,8 @@ mod tests {
 
     #[test]
     fn stamps_of_each_length_of_blocks_are_told_apart_and_sectors_have_the_seed_itself() {
-        assert_eq!((stamp_seed(7, Bytes(512)), stamp_seed(7, Bytes(4096))), (7, 7));
-        let seeds = [512, 513, 2300, 1024 + 512, 256, 100].map(|block| stamp_seed(7, Bytes(block)));
+        assert_eq!(stamp_seed(7, Bytes(512)), 7);
+        let seeds = [512, 4096, 513, 2300, 1024 + 512, 256, 100].map(|block| stamp_seed(7, Bytes(block)));
         let different: std::collections::HashSet<u64> = seeds.into_iter().collect();
         assert_eq!(different.len(), seeds.len());
     }

@@ -12,11 +12,11 @@
 //! - *torn*: stamped as this block, but not whole.
 //!
 //! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it must be
-//! whole and in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
+//! in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
 
 use plumb_block::{Bytes, Lba, LbaRange, Outcome, Stamp};
 
-use crate::content::{Maker, is_sector};
+use crate::content::Maker;
 
 /// Not written by this run.
 const UNTOUCHED: u32 = 0;
@@ -205,7 +205,7 @@ impl Ledger {
     fn judge(&mut self, lba: Lba, block: &[u8]) -> Option<Wrong> {
         let found = Stamp::read(block);
         let Some(version) = self.version_of(lba) else {
-            return self.judge_unknown(lba, block, found);
+            return self.judge_unknown(lba, found);
         };
         let expected = u64::from(version);
         self.maker.expect(lba, expected, &mut self.expected);
@@ -222,25 +222,11 @@ impl Ledger {
         Some(Wrong { lba, kind, expected: Some(expected), found })
     }
 
-    /// A block whose version is not known can only be held against what it says of itself.
-    fn judge_unknown(&mut self, lba: Lba, block: &[u8], found: Option<Stamp>) -> Option<Wrong> {
-        // Another seed is another run, which may have counted in blocks of another length.
-        let stamp = found.filter(|stamp| stamp.seed == self.seed)?;
-        let kind = if stamp.lba != lba {
-            WrongKind::Misdirected
-        } else if is_sector(block.len() as u64) && !self.is_whole(stamp, block) {
-            // Blocks of another length may have been cut by an earlier run in yet another one.
-            WrongKind::Torn
-        } else {
-            return None;
-        };
-        Some(Wrong { lba, kind, expected: None, found })
-    }
-
-    /// Whether `block` is what its stamp says, made in this run's way or laid out as noise.
-    fn is_whole(&mut self, stamp: Stamp, block: &[u8]) -> bool {
-        self.maker.expect(stamp.lba, stamp.generation, &mut self.expected);
-        self.expected == block || stamp.is_whole(block)
+    /// A block whose version is not known can only be held against the address that it says of itself. Whether it is whole
+    /// says nothing: an earlier run of the same seed in blocks of another length may have cut it.
+    fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<Wrong> {
+        let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
+        Some(Wrong { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })
     }
 }
 

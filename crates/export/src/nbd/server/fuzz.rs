@@ -88,8 +88,21 @@ const fn frames_until_settled(frames: u64) -> u64 {
     frames / 10
 }
 
+/// Set in the process that runs nothing but the test, since memory is counted by process.
+const ALONE: &str = "PLUMB_FUZZ_ALONE";
+
 #[test]
 fn no_bytes_make_the_server_panic_hang_or_grow() {
+    if std::env::var_os(ALONE).is_none() {
+        let name = "nbd::server::fuzz::no_bytes_make_the_server_panic_hang_or_grow";
+        let alone = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(ALONE, "1")
+            .status()
+            .unwrap();
+        assert!(alone.success(), "alone in a process: {alone}");
+        return;
+    }
     let frames = if std::env::var_os("PLUMB_SOAK").is_some() { 4_000_000 } else { 250_000 };
     let grown = run(frames, SEED);
     assert!(grown < 64 << 20, "the process grew by {grown} bytes");
