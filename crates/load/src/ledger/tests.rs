@@ -51,7 +51,7 @@ fn what_is_not_known_is_held_against_its_own_stamp_alone() {
     assert_eq!(kind_of(&mut ledger, 1000, &bytes(1001, 0)), Some(WrongKind::Misdirected));
     let mut torn = bytes(1000, 0);
     torn[511] ^= 1;
-    assert_eq!(kind_of(&mut ledger, 1000, &torn), Some(WrongKind::Torn));
+    assert_eq!(kind_of(&mut ledger, 1000, &torn), None, "an earlier run may have cut it, in other blocks");
     for (version, outcome) in [(Some(5), Outcome::Unknown), (None, Outcome::Done)] {
         ledger.changed(LbaRange::new(Lba(1016), 8), Some(2), Outcome::Done);
         ledger.changed(LbaRange::new(Lba(1016), 8), version, outcome);
