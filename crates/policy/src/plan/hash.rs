@@ -4,6 +4,8 @@
 //! Canonical: no white space, keys sorted by their bytes, texts and numbers as `serde_json` writes them. Plans hold no
 //! fractions.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::digest::sha256_hex;
@@ -37,7 +39,19 @@ fn write(value: &Value, text: &mut String) {
             }
             text.push(']');
         }
-        scalar => text.push_str(&scalar.to_string()),
+        // Writing to a String cannot fail.
+        scalar => fmt::Write::write_fmt(text, format_args!("{scalar}")).unwrap_or_default(),
+    }
+}
+
+/// A key as JSON writes it; those of plans hold nothing that it would escape.
+fn write_key(key: &str, text: &mut String) {
+    if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        text.push('"');
+        text.push_str(key);
+        text.push('"');
+    } else {
+        text.push_str(&Value::from(key).to_string());
     }
 }
 
@@ -49,7 +63,7 @@ fn write_object<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, text
         if index > 0 {
             text.push(',');
         }
-        text.push_str(&Value::String(key.clone()).to_string());
+        write_key(key, text);
         text.push(':');
         write(value, text);
     }
@@ -73,6 +87,7 @@ mod tests {
             r#"{"a":1,"b":[{"x":"é"}]}"#,
             r#"{"a":1,"b":[{"x":"é","y":null,"hash":""}]}"#,
             r#"{"a":1,"b":[{"x":"é","y":null}],"c":0}"#,
+            r#"{"a":1,"b":[{"x\"":"é","y":null}]}"#,
         ] {
             assert_ne!(hash(other), plain, "{other}");
         }
