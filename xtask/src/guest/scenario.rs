@@ -87,6 +87,16 @@ impl Scenario {
         expected: Expected::NO_DRIVE,
         program: "",
     };
+
+    /// One that runs a program of its own in the guest.
+    pub(crate) const fn running(
+        name: &'static str,
+        about: &'static str,
+        disks: &'static [Disk],
+        program: &'static str,
+    ) -> Self {
+        Self { name, about, disks, program, ..Self::PLAIN }
+    }
 }
 
 /// Scenarios that share a boot because they do not disturb one another.

@@ -4,24 +4,15 @@
 use crate::guest::disk::{Bus, Disk};
 use crate::guest::scenario::Scenario;
 
-const fn switch(
-    name: &'static str,
-    about: &'static str,
-    disks: &'static [Disk],
-    program: &'static str,
-) -> Scenario {
-    Scenario { name, about, disks, program, ..Scenario::PLAIN }
-}
-
 /// In the order of the run.
 pub(super) const ALL: &[Scenario] = &[
-    switch(
+    Scenario::running(
         "policy-ahci",
         "a SATA disk, off and on",
         &[Disk::new(Bus::Ahci, "c-sata").wwn(0x5000_c500_0000_1001)],
         "switched c-sata $D1",
     ),
-    switch(
+    Scenario::running(
         "policy-virtio-scsi",
         "SCSI disks, one with a WWN, one with a serial number alone",
         &[
@@ -30,25 +21,25 @@ pub(super) const ALL: &[Scenario] = &[
         ],
         "switched c-scsi $D1; switched c-scsi-plain $D2",
     ),
-    switch(
+    Scenario::running(
         "policy-usb-storage",
         "a USB disk, bulk-only transport",
         &[Disk::new(Bus::UsbStorage, "c-usb")],
         "switched c-usb $D1",
     ),
-    switch(
+    Scenario::running(
         "policy-usb-uas",
         "a USB disk, USB attached SCSI",
         &[Disk::new(Bus::Uas, "c-uas")],
         "switched c-uas $D1",
     ),
-    switch(
+    Scenario::running(
         "policy-virtio-blk",
         "virtio-blk, off and on",
         &[Disk::new(Bus::VirtioBlk, "c-vblk")],
         "switched c-vblk $D1",
     ),
-    switch(
+    Scenario::running(
         "policy-nvme",
         "NVMe, off and on; the kernel goes on flushing",
         &[Disk::new(Bus::Nvme, "c-nvme")],

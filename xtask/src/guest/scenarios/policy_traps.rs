@@ -4,18 +4,9 @@
 use crate::guest::disk::{Bus, Disk};
 use crate::guest::scenario::Scenario;
 
-const fn trap(
-    name: &'static str,
-    about: &'static str,
-    disks: &'static [Disk],
-    program: &'static str,
-) -> Scenario {
-    Scenario { name, about, disks, program, ..Scenario::PLAIN }
-}
-
 /// In the order of the run.
 pub(super) const ALL: &[Scenario] = &[
-    trap(
+    Scenario::running(
         "policy-h1",
         "H1 on SCSI and on SATA: cache_type \"temporary write through\"",
         &[Disk::new(Bus::VirtioScsi, "h1").wwn(0x5000_c500_0000_0001), Disk::new(Bus::Ahci, "h1-sata")],
@@ -27,7 +18,7 @@ pub(super) const ALL: &[Scenario] = &[
             trap_at h1-sata $D2 $D2 h1-temporary-write-through $(kname $D2)
         "#,
     ),
-    trap(
+    Scenario::running(
         "policy-h2",
         "H2 on SCSI, NVMe and virtio-blk: the queue says write through",
         &[
@@ -54,7 +45,7 @@ pub(super) const ALL: &[Scenario] = &[
             trap_at h2-vblk $D3 $D3 h2-queue-write-through $(kname $D3)
         "#,
     ),
-    trap(
+    Scenario::running(
         "policy-h3",
         "H3: MODE SELECT switches the cache on, unseen by the kernel",
         &[Disk::new(Bus::VirtioScsi, "h3").wwn(0x5000_c500_0000_0003)],
@@ -162,7 +153,7 @@ pub(super) const ALL: &[Scenario] = &[
         "#,
         ..Scenario::PLAIN
     },
-    trap(
+    Scenario::running(
         "policy-h7",
         "H7: NVMe feature 06h off; flushes go on, in vain",
         &[Disk::new(Bus::Nvme, "h7")],
@@ -200,7 +191,7 @@ pub(super) const ALL: &[Scenario] = &[
         after: "rmmod scsi_debug",
         ..Scenario::PLAIN
     },
-    trap(
+    Scenario::running(
         "policy-h9",
         "H9: a MegaRAID logical disk, whose driver keeps flushes",
         &[Disk::new(Bus::Megasas, "h9")],
@@ -216,7 +207,7 @@ pub(super) const ALL: &[Scenario] = &[
             drive_cache "nothing was changed" on h9
         "#,
     ),
-    trap(
+    Scenario::running(
         "policy-protected",
         "the state protected: only on somebody's word, and no trap while that counts",
         &[Disk::new(Bus::VirtioScsi, "word").wwn(0x5000_c500_0000_0009)],
