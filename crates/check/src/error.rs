@@ -44,11 +44,11 @@ pub enum CheckError {
         /// What was given.
         path: PathBuf,
     },
-    /// No test file of a sensible size fits.
-    #[error("cannot measure in {}", path.display())]
+    /// No test file of a sensible size fits, or no such part of a drive.
+    #[error("cannot measure in {place}")]
     Size {
-        /// The directory.
-        path: PathBuf,
+        /// The directory, or the drive.
+        place: String,
         /// Why, and what to do.
         source: SizeError,
     },
@@ -71,9 +71,11 @@ impl CheckError {
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::NotThere { .. } | Self::NotADirectory { .. } => FailureKind::Usage,
-            Self::Size { source: SizeError::TooSmall { .. } | SizeError::OverShare { .. }, .. } => {
-                FailureKind::Usage
-            }
+            Self::Size {
+                source:
+                    SizeError::TooSmall { .. } | SizeError::OverShare { .. } | SizeError::BeyondDrive { .. },
+                ..
+            } => FailureKind::Usage,
             Self::Size { .. } => FailureKind::NotMeasured,
             Self::RawDevice { .. } => FailureKind::Refused,
             Self::Survey(_) | Self::Recording(plumb_measure::Error::Occupied { .. }) => FailureKind::Usage,

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device as _, Lba, LbaRange, Nanos, written_share};
-use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile, pagecache};
+use plumb_block::{Bytes, Device, Lba, LbaRange, Nanos, written_share};
+use plumb_linux::{EngineChoice, FileOptions};
 use plumb_load::{LoadOutcome, Worker, WorkerOptions};
-use plumb_measure::process::surroundings::processor_times;
 use plumb_measure::{IoResult, Quality};
 use plumb_workload::{Access, ByteRange, Content, Stop, Workload};
 
 use crate::ended::Mishap;
 use crate::error::CheckError;
+use crate::ground::Ground;
 use crate::plan::{IO_BLOCK, IO_DEPTH, IoKind, Phase};
 use crate::session::{Session, Window};
 use crate::storage::Side;
@@ -28,7 +28,7 @@ struct Measured {
 
 impl Session<'_> {
     /// Measures one load and keeps its result, also if that is why there is none.
-    pub(crate) fn io(&mut self, kind: IoKind, file: &TestFile) -> Result<Result<(), Mishap>, CheckError> {
+    pub(crate) fn io(&mut self, kind: IoKind, ground: &Ground) -> Result<Result<(), Mishap>, CheckError> {
         let phase = Phase::Io(kind);
         self.announce(phase);
         let depth = if kind.direct { IO_DEPTH } else { 1 };
@@ -36,7 +36,7 @@ impl Session<'_> {
             name: kind.name().to_owned(),
             block_bytes: IO_BLOCK.0,
             depth,
-            range_bytes: file.size().0,
+            range_bytes: ground.size().0,
             application: None,
             storage: None,
             storage_unknown_because: None,
@@ -44,7 +44,7 @@ impl Session<'_> {
             quality: Quality::default(),
             failed_because: None,
         };
-        let measured = self.load(kind, phase, file, &mut result);
+        let measured = self.load(kind, phase, ground, &mut result);
         let mishap = match measured {
             Ok(measured) => {
                 let part = if kind.write { "write" } else { "read" };
@@ -72,18 +72,19 @@ impl Session<'_> {
         &mut self,
         kind: IoKind,
         phase: Phase,
-        file: &TestFile,
+        ground: &Ground,
         result: &mut IoResult,
     ) -> Result<Measured, Mishap> {
-        self.forget(file)?;
-        let device = self.open(kind, file)?;
-        let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).ok();
+        ground.forget()?;
+        let device = self.open(kind, ground)?;
+        let used = LbaRange::new(Lba(0), ground.size().0 / device.info().logical_block.0);
+        let extents = device.extents(used).ok();
         let written_share = extents.and_then(|extents| written_share(&extents));
-        let mut length = file.size();
+        let mut length = ground.size();
         let mut time = self.time_for(phase);
         if !kind.write && !kind.direct {
             let begun = self.clock.now();
-            length = self.warm(&device, phase, length)?;
+            length = self.warm(&*device, phase, length)?;
             time = Nanos(time.since(self.clock.now().since(begun)).0.max(time.0 / 4));
         }
         result.range_bytes = length.0;
@@ -96,35 +97,31 @@ impl Session<'_> {
             content: if kind.direct { Content::Pattern } else { Content::Repeated },
             ..Workload::over(ByteRange { offset: Bytes(0), length }, IO_BLOCK)
         };
-        let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
-        let times = processor_times();
-        let (outcome, side) = self.run(phase, vec![worker])?;
-        result.quality = outcome.quality();
-        result.quality.steal = times.and_then(|before| processor_times()?.steal_since(&before));
-        let dirty_after = (kind.write && !kind.direct)
-            .then(|| pagecache::residency(file, Bytes(0), file.size(), &file.place()).ok()?.dirty)
-            .flatten();
+        let worker = Worker::new(&*device, &workload, WorkerOptions::default())?;
+        let (outcome, side, steal) = self.run(phase, worker)?;
+        result.quality = Quality { steal, ..outcome.quality() };
+        let dirty_after = (kind.write && !kind.direct).then(|| ground.dirty()).flatten();
         Ok(Measured { outcome, side, written_share, dirty_after })
     }
 
     /// Direct requests go through io_uring where that is allowed; cached ones are calls, as applications make them.
-    fn open(&mut self, kind: IoKind, file: &TestFile) -> Result<FileDevice, Mishap> {
+    fn open(&mut self, kind: IoKind, ground: &Ground) -> Result<Arc<dyn Device>, Mishap> {
         let options = match (kind.write, kind.direct) {
             (false, true) => FileOptions::read_direct(),
             (true, true) => FileOptions::write_direct(),
             (false, false) => FileOptions::read_buffered().engine(EngineChoice::Positioned),
             (true, false) => FileOptions::write_buffered().engine(EngineChoice::Positioned),
         };
-        let device = file.open(options, Arc::clone(&self.clock))?;
+        let (device, engine) = ground.open(options, &self.clock)?;
         if kind.direct {
-            self.keep_engine(device.engine());
+            self.keep_engine(engine.as_ref());
         }
         Ok(device)
     }
 
     /// Reads the file into the page cache, for at most half the time of the phase, and returns how much of it is
     /// there: what is cached is then measured, and nothing else.
-    fn warm(&mut self, device: &FileDevice, phase: Phase, size: Bytes) -> Result<Bytes, Mishap> {
+    fn warm(&mut self, device: &dyn Device, phase: Phase, size: Bytes) -> Result<Bytes, Mishap> {
         let block = WARM_BLOCK.min(size);
         let workload = Workload {
             access: Access::SEQUENTIAL,
@@ -140,17 +137,6 @@ impl Session<'_> {
             enough.store(over, std::sync::atomic::Ordering::Relaxed);
         })?;
         Ok(outcome.read.bytes.max(block).min(size))
-    }
-
-    /// Runs workers between two readings of the counters.
-    pub(crate) fn run(&mut self, phase: Phase, workers: Vec<Worker>) -> Result<(LoadOutcome, Side), Mishap> {
-        let before = self.storage.watch.read();
-        let clock = Arc::clone(&self.clock);
-        let stop = self.stop;
-        let outcome =
-            plumb_load::run(workers, &clock, stop, &mut |progress| self.show(phase, progress.elapsed))?;
-        let side = self.storage.watch.between(before, self.storage.watch.read());
-        Ok((outcome, side))
     }
 
     /// Whether all data goes to one device once, so that bytes can be compared with the application's.

@@ -1,38 +1,42 @@
-//! The main job: survey the write path beneath a directory, measure a short load on it, and judge both.
+//! The main job: survey the write path beneath a directory, or to a simulated drive, measure a short load on it, and
+//! judge both.
 //!
 //! [`check`] is the whole program at a glance; [`plan`] says what it does and how long each part may take. It writes
-//! to nothing but a test file of its own and the run directory.
+//! to nothing but a test file of its own, or that drive, and the run directory.
 
 mod append;
 pub mod ended;
 pub mod error;
+mod ground;
 mod io;
 pub mod place;
 pub mod plan;
 mod prepare;
 pub mod progress;
 pub mod request;
+mod running;
 mod session;
+mod site;
 mod storage;
 mod survey;
 mod sync;
 
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, in_one_line};
-use plumb_linux::space::space_at;
+use plumb_block::Bytes;
 
 pub use ended::Ended;
 pub use error::{CheckError, FailureKind};
 pub use place::Place;
 pub use progress::{Progress, Silent};
-pub use request::{Checked, Request};
+pub use request::{Checked, Drive, Request, Subject};
 
 use ended::Mishap;
-use plan::{FREE_UNSIZED, PHASES, Phase, SizeError, file_size};
+use plan::Phase;
 use session::Session;
+use site::Site;
 
-/// Checks the place that `request` names. `now` gives the time of day, RFC 3339 in UTC. When `stop` becomes true the
+/// Checks what `request` names. `now` gives the time of day, RFC 3339 in UTC. When `stop` becomes true the
 /// check ends early and keeps what it has.
 ///
 /// # Errors
@@ -44,15 +48,15 @@ pub fn check(
     stop: &AtomicBool,
     now: &dyn Fn() -> String,
 ) -> Result<Checked, CheckError> {
-    let place = Place::of(&request.target)?;
-    let size = size_for(&place, request.size)?;
-    let surveyed = survey::beneath(&place.directory)?;
-    let mut session = Session::begin(request, surveyed, progress, stop);
-    if let Some(remark) = &place.remark {
+    let site = Site::of(&request.subject)?;
+    let size = site.size(request.size)?;
+    let surveyed = site.survey()?;
+    let mut session = Session::begin(request, &site, surveyed, progress, stop);
+    if let Some(remark) = site.remark() {
         session.note(remark);
     }
     let ended = match size {
-        Ok(size) => match measure(&mut session, &place, size) {
+        Ok(size) => match measure(&mut session, &site, size) {
             Err(CheckError::Recording(error)) if session.is_recording() => session.lose_recording(&error),
             ended => ended?,
         },
@@ -61,32 +65,14 @@ pub fn check(
     session.finish(ended, &now())
 }
 
-/// The size of the test file; the inner error is why nothing can be measured there.
-fn size_for(place: &Place, asked: Option<Bytes>) -> Result<Result<Bytes, String>, CheckError> {
-    let space = space_at(&place.directory)?;
-    let path = place.directory.clone();
-    if space.read_only {
-        return Ok(Err(format!(
-            "cannot measure in {}: its file system is mounted read-only; check a directory that can be written",
-            path.display()
-        )));
-    }
-    let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
-    match file_size(asked, free) {
-        Ok(size) => Ok(Ok(size)),
-        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(in_one_line(&CheckError::Size { path, source }))),
-        Err(source) => Err(CheckError::Size { path, source }),
-    }
-}
-
 /// All phases in their order, until one of them ends the check.
-fn measure(session: &mut Session<'_>, place: &Place, size: Bytes) -> Result<Ended, CheckError> {
+fn measure(session: &mut Session<'_>, site: &Site<'_>, size: Bytes) -> Result<Ended, CheckError> {
     // A place that was asked for must take the recording before anything is done.
     if matches!(session.request.out, plumb_measure::Out::At(_)) {
         session.open_recording()?;
     }
-    let file = match session.prepare(place, size) {
-        Ok(file) => file,
+    let ground = match session.prepare(site, size) {
+        Ok(ground) => ground,
         Err(mishap) => return Ok(ended_by(mishap)),
     };
     session.storage.book(Phase::Prepare.name());
@@ -94,12 +80,12 @@ fn measure(session: &mut Session<'_>, place: &Place, size: Bytes) -> Result<Ende
         session.open_recording()?;
     }
     session.storage.book("recording");
-    for phase in PHASES {
+    for phase in site.phases().iter().copied() {
         let done = match phase {
             Phase::Prepare => continue,
-            Phase::Calibrate => session.calibrate(&file),
-            Phase::Sync(method) => session.sync(method, place, &file)?,
-            Phase::Io(kind) => session.io(kind, &file)?,
+            Phase::Calibrate => session.calibrate(&ground),
+            Phase::Sync(method) => session.sync(method, &ground)?,
+            Phase::Io(kind) => session.io(kind, &ground)?,
         };
         session.storage.book(phase.name());
         session.save()?;

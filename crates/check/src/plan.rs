@@ -106,9 +106,20 @@ pub const PHASES: [Phase; 9] = [
     Phase::Io(IoKind { write: true, direct: false }),
 ];
 
-/// How long `phase` may take of a check of `total`.
-pub const fn time_for(phase: Phase, total: Nanos) -> Nanos {
-    Nanos(total.0 / 100 * phase.share())
+/// The phases of a check of a simulated drive, which has no page cache, and counts its flushes apart.
+pub const DRIVE_PHASES: [Phase; 6] = [
+    Phase::Prepare,
+    Phase::Sync(SyncMethod::OverwriteFdatasync),
+    Phase::Sync(SyncMethod::AppendFdatasync),
+    Phase::Sync(SyncMethod::DirectDsync),
+    Phase::Io(IoKind { write: false, direct: true }),
+    Phase::Io(IoKind { write: true, direct: true }),
+];
+
+/// How long `phase` may take of a check of these phases and of `total`.
+pub fn time_for(phase: Phase, phases: &[Phase], total: Nanos) -> Nanos {
+    let all: u64 = phases.iter().map(|phase| phase.share()).sum();
+    Nanos(total.0 / all.max(1) * phase.share())
 }
 
 /// Why no test file can be made within the rules.
@@ -134,6 +145,14 @@ pub enum SizeError {
         asked: Bytes,
         /// What is free.
         free: Bytes,
+    },
+    /// More was asked for than the drive has.
+    #[error("--size {asked} is more than the {size} of the drive: ask for at most that")]
+    BeyondDrive {
+        /// What was asked for.
+        asked: Bytes,
+        /// What the drive has.
+        size: Bytes,
     },
     /// Less was asked for than is of use.
     #[error("--size {asked} is too small to measure anything but a cache: ask for at least {FILE_MIN}")]
@@ -161,6 +180,18 @@ pub fn file_size(asked: Option<Bytes>, free: Bytes) -> Result<Bytes, SizeError> 
     }
 }
 
+/// The part of a drive of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a smaller drive.
+///
+/// # Errors
+/// [`SizeError`], with what to do about it.
+pub fn drive_size(asked: Option<Bytes>, size: Bytes) -> Result<Bytes, SizeError> {
+    match asked.unwrap_or(FILE_DEFAULT.min(size)) {
+        asked if asked < FILE_MIN => Err(SizeError::TooSmall { asked }),
+        asked if asked > size => Err(SizeError::BeyondDrive { asked, size }),
+        asked => Ok(asked.round_down(IO_BLOCK)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +200,16 @@ mod tests {
     fn the_phases_fill_the_time_and_no_more() {
         let shares: u64 = PHASES.iter().map(|phase| phase.share()).sum();
         assert_eq!(shares, 100);
+    }
+
+    #[test]
+    fn a_drive_is_used_as_far_as_it_goes() {
+        assert_eq!(drive_size(None, Bytes::gib(4)), Ok(FILE_DEFAULT));
+        assert_eq!(drive_size(None, Bytes::mib(64)), Ok(Bytes::mib(64)));
+        assert_eq!(drive_size(Some(Bytes::gib(4)), Bytes::gib(4)), Ok(Bytes::gib(4)));
+        let beyond = drive_size(Some(Bytes::gib(5)), Bytes::gib(4));
+        assert!(matches!(beyond, Err(SizeError::BeyondDrive { .. })), "{beyond:?}");
+        assert!(matches!(drive_size(None, Bytes(4096)), Err(SizeError::TooSmall { .. })));
     }
 
     #[test]

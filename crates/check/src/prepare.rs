@@ -1,23 +1,62 @@
-//! Making ready: the test file, and the calibration of the counters.
+//! Making ready: the test file or the drive, and the calibration of the counters.
 
-use plumb_block::{Bytes, Nanos};
-use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile, pagecache};
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Device, Nanos};
+use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile};
+use plumb_load::{Worker, WorkerOptions};
+use plumb_workload::{Access, ByteRange, Stop, Workload};
 
 use crate::ended::Mishap;
+use crate::ground::Ground;
 use crate::place::Place;
 use crate::plan::{FILE_MIN, Phase};
 use crate::session::Session;
+use crate::site::Site;
 
 /// How much is written first, to learn how fast this place is.
 const PROBE: Bytes = Bytes::mib(16);
+/// The block with which a drive is written over.
+const DRIVE_FILL: Bytes = Bytes::mib(1);
 /// How many clean syncs a calibration makes.
 const CALIBRATION_SYNCS: u64 = 16;
 
 impl Session<'_> {
+    /// Makes ready what the loads go to, of `size`: a test file, or a part of the drive that was written.
+    pub(crate) fn prepare(&mut self, site: &Site<'_>, size: Bytes) -> Result<Ground, Mishap> {
+        self.announce(Phase::Prepare);
+        match site {
+            Site::Directory(place) => {
+                let file = self.make_file(place, size)?;
+                Ok(Ground::File { file, directory: place.directory.clone() })
+            }
+            Site::Drive(drive) => {
+                self.write_over(&*drive.device, size)?;
+                Ok(Ground::Drive { device: Arc::clone(&drive.device), size })
+            }
+        }
+    }
+
+    /// Writes the drive once, in order, and flushes it, so that no read comes from nothing and no load finds the cache
+    /// full.
+    fn write_over(&mut self, device: &dyn Device, size: Bytes) -> Result<(), Mishap> {
+        let block = DRIVE_FILL.min(size).min(device.info().transfer_max);
+        let workload = Workload {
+            access: Access::SEQUENTIAL,
+            write_percent: 100,
+            stop: Stop::operations(size.0.div_ceil(block.0)),
+            seed: self.request.seed,
+            ..Workload::over(ByteRange { offset: Bytes(0), length: size }, block)
+        };
+        let worker = Worker::new(device, &workload, WorkerOptions::default())?;
+        self.document.environment.file_bytes = size.0;
+        self.drive(Phase::Prepare, worker)?;
+        Ok(plumb_load::flush(device, 1)?)
+    }
+
     /// Makes the test file: of `size`, or smaller where writing that much would take longer than its share of the
     /// time.
-    pub(crate) fn prepare(&mut self, place: &Place, size: Bytes) -> Result<TestFile, Mishap> {
-        self.announce(Phase::Prepare);
+    fn make_file(&mut self, place: &Place, size: Bytes) -> Result<TestFile, Mishap> {
         let begun = self.clock.now();
         let probe = self.fill(place, size.min(PROBE), begun)?;
         if probe.size() >= size {
@@ -33,7 +72,7 @@ impl Session<'_> {
     }
 
     fn fill(&mut self, place: &Place, size: Bytes, begun: Nanos) -> Result<TestFile, Mishap> {
-        let clock = std::sync::Arc::clone(&self.clock);
+        let clock = Arc::clone(&self.clock);
         let (seed, stop) = (self.request.seed, self.stop);
         let mut progress = |_| self.show(Phase::Prepare, clock.now().since(begun));
         let filling = Filling { seed, stop, progress: &mut progress };
@@ -42,20 +81,14 @@ impl Session<'_> {
         Ok(file)
     }
 
-    /// Takes the test file out of the page cache, so that every phase begins alike. Cached pages would cost each direct
-    /// request an invalidation, and each buffered write a walk through the large folio that a read had made.
-    pub(crate) fn forget(&self, file: &TestFile) -> Result<(), Mishap> {
-        Ok(pagecache::drop_clean(file, Bytes(0), file.size(), &file.place())?)
-    }
-
     /// Syncs the clean file some times and looks at what the kernel counted.
-    pub(crate) fn calibrate(&mut self, file: &TestFile) -> Result<(), Mishap> {
+    pub(crate) fn calibrate(&mut self, ground: &Ground) -> Result<(), Mishap> {
         self.announce(Phase::Calibrate);
         let options = FileOptions::write_buffered().engine(EngineChoice::Positioned);
-        let device = file.open(options, std::sync::Arc::clone(&self.clock))?;
-        plumb_load::flush(&device, 1)?;
+        let (device, _) = ground.open(options, &self.clock)?;
+        plumb_load::flush(&*device, 1)?;
         let before = self.storage.watch.read();
-        plumb_load::flush(&device, CALIBRATION_SYNCS)?;
+        plumb_load::flush(&*device, CALIBRATION_SYNCS)?;
         let after = self.storage.watch.read();
         self.storage.watch.calibrate(&before, &after, CALIBRATION_SYNCS);
         Ok(())

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Clock, Nanos, RealClock, in_one_line};
+use plumb_block::{Clock, Nanos, in_one_line};
 use plumb_linux::Engine;
 use plumb_measure::process::surroundings;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, Out, RunDirectory, Series, TaggedHistogram};
@@ -15,11 +15,15 @@ use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, re
 
 use crate::ended::{Ended, Mishap};
 use crate::error::CheckError;
-use crate::plan::{PHASES, Phase, time_for};
+use crate::plan::{Phase, time_for};
 use crate::progress::Progress;
 use crate::request::{Checked, Request};
+use crate::site::Site;
 use crate::storage::Storage;
 use crate::survey::{self, Surveyed};
+
+/// What stands for the engine where requests go to a drive in this process.
+const SIMULATION: &str = "simulation";
 
 /// What one phase measured, for the recording.
 pub(crate) struct Window<'a> {
@@ -34,6 +38,7 @@ pub(crate) struct Window<'a> {
 /// A check in progress.
 pub(crate) struct Session<'a> {
     pub(crate) request: &'a Request,
+    phases: &'static [Phase],
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) storage: Storage,
@@ -50,14 +55,15 @@ impl<'a> Session<'a> {
     /// A session that has surveyed and measured nothing yet.
     pub(crate) fn begin(
         request: &'a Request,
+        site: &Site<'_>,
         surveyed: Surveyed,
         progress: &'a mut dyn Progress,
         stop: &'a AtomicBool,
     ) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let Surveyed { path, kernel } = surveyed;
-        let mut storage = Storage::beneath(path.block_devices(), Arc::clone(&clock));
+        let clock = site.clock();
+        let mut storage = site.storage(&surveyed, Arc::clone(&clock));
         storage.book("begin");
+        let Surveyed { path, kernel } = surveyed;
         let environment = Environment {
             plumb: env!("CARGO_PKG_VERSION").to_owned(),
             argv: request.argv.clone(),
@@ -72,7 +78,7 @@ impl<'a> Session<'a> {
         };
         let document = CheckDocument {
             schema: CheckDocument::SCHEMA.to_owned(),
-            target: request.target.display().to_string(),
+            target: request.subject.to_string(),
             complete: false,
             incomplete_because: None,
             failed: false,
@@ -86,6 +92,7 @@ impl<'a> Session<'a> {
         };
         Self {
             request,
+            phases: site.phases(),
             clock,
             stop,
             storage,
@@ -122,17 +129,25 @@ impl<'a> Session<'a> {
 
     /// How long `phase` may take.
     pub(crate) fn time_for(&self, phase: Phase) -> Nanos {
-        time_for(phase, self.request.length)
+        time_for(phase, self.phases, self.request.length)
     }
 
     /// How long all phases before `phase` take.
     fn before(&self, phase: Phase) -> Nanos {
-        PHASES.iter().take_while(|earlier| **earlier != phase).map(|earlier| self.time_for(*earlier)).sum()
+        self.phases
+            .iter()
+            .take_while(|earlier| **earlier != phase)
+            .map(|earlier| self.time_for(*earlier))
+            .sum()
     }
 
-    /// Keeps how requests reach the kernel, and says so once if it is not the usual way.
-    pub(crate) fn keep_engine(&mut self, engine: &Engine) {
+    /// Keeps how requests reach the kernel, and says so once if it is not the usual way. Without it they reach a drive.
+    pub(crate) fn keep_engine(&mut self, engine: Option<&Engine>) {
         if self.document.environment.engine.is_empty() {
+            let Some(engine) = engine else {
+                SIMULATION.clone_into(&mut self.document.environment.engine);
+                return;
+            };
             self.document.environment.engine = engine.name().to_owned();
             self.document.environment.engine_because = engine.because().map(str::to_owned);
             if engine.because().is_some() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Clock, StorageSnapshot};
+use plumb_block::{Clock, StorageCounters, StorageSnapshot};
 use plumb_linux::BlockCounters;
 use plumb_measure::{StorageSide, StorageWatch};
 use plumb_report::Account;
@@ -24,6 +24,11 @@ impl Storage {
     pub(crate) fn beneath(devices: Vec<String>, clock: Arc<dyn Clock>) -> Self {
         let watch = StorageWatch::over(devices, |devices| Arc::new(BlockCounters::new(devices, clock)));
         Self { watch, last: None, accounts: Vec::new() }
+    }
+
+    /// Over a target that counts for itself.
+    pub(crate) fn of(counters: Arc<dyn StorageCounters>) -> Self {
+        Self { watch: StorageWatch::of(counters), last: None, accounts: Vec::new() }
     }
 
     /// Books everything since the last booking under `phase`. Bookings follow one another without a gap, so their sum

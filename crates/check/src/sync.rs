@@ -4,19 +4,20 @@
 //! io_uring would add a hand-over to a kernel thread that they do not pay.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Nanos};
-use plumb_linux::{EngineChoice, FileOptions, TestFile};
+use plumb_linux::{EngineChoice, FileOptions};
 use plumb_load::{Worker, WorkerOptions};
 use plumb_measure::process::surroundings::processor_times;
 use plumb_measure::{Histogram, Quality, Series, Steadiness, SyncMethod, SyncResult};
-use plumb_workload::{ByteRange, Durability, Stop, Workload};
+use plumb_workload::{Access, ByteRange, Durability, Stop, Workload};
 
 use crate::append;
 use crate::ended::Mishap;
 use crate::error::CheckError;
-use crate::place::Place;
+use crate::ground::Ground;
 use crate::plan::{APPEND_SHARE, Phase, SYNC_BLOCK};
 use crate::session::{Session, Window};
 use crate::storage::Side;
@@ -38,15 +39,16 @@ impl Session<'_> {
     pub(crate) fn sync(
         &mut self,
         method: SyncMethod,
-        place: &Place,
-        file: &TestFile,
+        ground: &Ground,
     ) -> Result<Result<(), Mishap>, CheckError> {
         let phase = Phase::Sync(method);
         self.announce(phase);
-        let cold = self.forget(file);
-        let measured = cold.and_then(|()| match method {
-            SyncMethod::AppendFdatasync => self.appends(phase, place, file),
-            SyncMethod::OverwriteFdatasync | SyncMethod::DirectDsync => self.overwrites(method, phase, file),
+        let cold = ground.forget();
+        let measured = cold.and_then(|()| match (method, ground) {
+            (SyncMethod::AppendFdatasync, Ground::File { directory, .. }) => {
+                self.appends(phase, directory, ground.size())
+            }
+            _ => self.writes(method, phase, ground),
         });
         match measured {
             Ok(measured) => {
@@ -68,21 +70,24 @@ impl Session<'_> {
         }
     }
 
-    /// Random overwrites of the test file.
-    fn overwrites(&mut self, method: SyncMethod, phase: Phase, file: &TestFile) -> Result<Measured, Mishap> {
+    /// Random overwrites; for appends, on a drive, writes in order.
+    fn writes(&mut self, method: SyncMethod, phase: Phase, ground: &Ground) -> Result<Measured, Mishap> {
         let dsync = method == SyncMethod::DirectDsync;
         let options = if dsync { FileOptions::write_direct() } else { FileOptions::write_buffered() };
-        let device = file.open(options.engine(EngineChoice::Positioned), Arc::clone(&self.clock))?;
-        let range = ByteRange { offset: Bytes(0), length: file.size() };
+        let (device, _) = ground.open(options.engine(EngineChoice::Positioned), &self.clock)?;
+        let range = ByteRange { offset: Bytes(0), length: ground.size() };
+        let plain = Workload::over(range, SYNC_BLOCK);
+        let in_order = method == SyncMethod::AppendFdatasync;
         let workload = Workload {
+            access: if in_order { Access::SEQUENTIAL } else { plain.access.clone() },
             write_percent: 100,
             stop: Stop::after(self.time_for(phase)),
             durability: if dsync { Durability::EACH_WRITE } else { Durability::flush_every(NonZeroU32::MIN) },
             seed: self.request.seed,
-            ..Workload::over(range, SYNC_BLOCK)
+            ..plain
         };
-        let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
-        let (outcome, side) = self.run(phase, vec![worker])?;
+        let worker = Worker::new(&*device, &workload, WorkerOptions::default())?;
+        let (outcome, side, _) = self.run(phase, worker)?;
         let quality = outcome.quality();
         let series = outcome.write.series.clone();
         let length = outcome.length;
@@ -95,14 +100,14 @@ impl Session<'_> {
     }
 
     /// Appends to a file of its own.
-    fn appends(&mut self, phase: Phase, place: &Place, file: &TestFile) -> Result<Measured, Mishap> {
-        let limits = append::Limits { time: self.time_for(phase), size: Bytes(file.size().0 / APPEND_SHARE) };
+    fn appends(&mut self, phase: Phase, directory: &Path, size: Bytes) -> Result<Measured, Mishap> {
+        let limits = append::Limits { time: self.time_for(phase), size: Bytes(size.0 / APPEND_SHARE) };
         let clock = Arc::clone(&self.clock);
         let (seed, stop) = (self.request.seed, self.stop);
         let times = processor_times();
         let before = self.storage.watch.read();
         let mut shown = Nanos::ZERO;
-        let appended = append::run(&place.directory, limits, seed, &*clock, stop, &mut |elapsed| {
+        let appended = append::run(directory, limits, seed, &*clock, stop, &mut |elapsed| {
             if elapsed.since(shown) > Nanos::millis(100) {
                 shown = elapsed;
                 self.show(phase, elapsed);

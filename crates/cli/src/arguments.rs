@@ -60,15 +60,15 @@ pub(crate) enum Command {
 /// file at the end and when interrupted. Needs no root; what root would add is said.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// The directory whose write path is checked
-    #[arg(value_name = "PATH", default_value = ".")]
+    /// The directory whose write path is checked, or a simulated drive such as sim:consumer-nvme-ssd?wce=off
+    #[arg(value_name = "PATH|sim:MODEL", default_value = ".")]
     pub(crate) target: PathBuf,
 
     /// How long to measure, in seconds
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
 
-    /// Size of the test file, such as 256M; default 256M or a tenth of the free space
+    /// Size of the test file, such as 256M; default 256M or a tenth of the free space; of a simulated drive, the part used
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
@@ -89,7 +89,7 @@ pub(crate) struct CheckArguments {
 /// caches and what it does with FLUSH and FUA, with evidence. Writes nothing to any device.
 #[derive(Debug, Args)]
 pub(crate) struct SurveyArguments {
-    /// A path or a block device; default the current directory, or what was recorded
+    /// A path, a block device, sim:MODEL or an NBD URI; default the current directory, or what was recorded
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
     pub(crate) target: Option<PathBuf>,
 

@@ -5,6 +5,7 @@ mod command;
 mod exit;
 mod live;
 mod load_progress;
+mod named;
 mod output_file;
 mod own;
 mod progress;

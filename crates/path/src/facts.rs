@@ -186,6 +186,8 @@ pub enum Mark {
         /// Its name as far as it is known.
         name: String,
     },
+    /// A model of a drive, in this process: what it reports is known, what it does with a flush is the model's.
+    Simulated,
     /// The other end of a network.
     RemoteEnd {
         /// What is there.

@@ -12,4 +12,7 @@ pub mod survey;
 
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
-pub use survey::{RecordedSurvey, RecordingError, SurveyError, Target, load, record, survey, survey_path};
+pub use survey::{
+    DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, load, record, survey, survey_device,
+    survey_path,
+};

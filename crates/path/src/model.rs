@@ -114,6 +114,7 @@ pub enum LayerKind {
     MmcDisk,
     Pmem,
     XenDisk,
+    SimulatedDrive,
     Controller,
     Hypervisor,
     Remote,

@@ -78,9 +78,10 @@ impl Floors {
 }
 
 /// The index of the first layer below the application that may hold acknowledged data: where a write is when its
-/// call has returned.
+/// call has returned. If none may, it is at the end of its way, in the last.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
-    path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1)
+    let held = path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1);
+    held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
 }
 
 /// What is known of data once fsync has returned.

@@ -141,6 +141,7 @@ pub const fn kind(kind: LayerKind) -> &'static str {
         LayerKind::NvmeNamespace => "NVMe drive",
         LayerKind::MmcDisk => "MMC card",
         LayerKind::Pmem => "persistent memory",
+        LayerKind::SimulatedDrive => "simulated drive",
         LayerKind::XenDisk => "Xen disk",
         LayerKind::Controller => "controller",
         LayerKind::Hypervisor => "hypervisor",

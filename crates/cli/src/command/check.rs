@@ -1,23 +1,28 @@
 //! `plumb check`: the main job, its report, and its exit code.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use plumb_block::Nanos;
-use plumb_check::{Checked, Ended, FailureKind, Request};
+use plumb_check::{Checked, Drive, Ended, FailureKind, Request, Subject};
 use plumb_measure::Out;
 use plumb_path::Severity;
 use plumb_report::{Format, render};
+use plumb_target::Time;
 
 use crate::arguments::CheckArguments;
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
 use crate::surroundings::{parents, seed_from_clock, time_of_day};
-use crate::{stop, terminal};
+use crate::{named, stop, terminal};
 
 /// Checks, prints the report, and says how it ended.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let format = if arguments.json { Format::Json } else { Format::Terminal };
     let mut bar = Bar::on_stderr();
-    let checked = plumb_check::check(&request(arguments), &mut bar, &stop, &time_of_day);
+    let subject = subject(&arguments.target)?;
+    let checked = plumb_check::check(&request(subject, arguments), &mut bar, &stop, &time_of_day);
     let checked = checked.map_err(|error| {
         let exit = match error.kind() {
             FailureKind::Usage => Exit::Usage,
@@ -32,11 +37,37 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&checked))
 }
 
-fn request(arguments: CheckArguments) -> Request {
+/// What is named: a path, or a simulated drive. What a server exports may hold anybody's data, and is refused.
+fn subject(typed: &Path) -> anyhow::Result<Subject> {
+    let Some(device) = named::device(typed.as_os_str())? else {
+        return Ok(Subject::Directory(typed.to_owned()));
+    };
+    let path = device.survey().paths.swap_remove(0);
+    match (device.time, device.opened.counters) {
+        (Time::Virtual(world), Some(counters)) => Ok(Subject::Drive(Box::new(Drive {
+            name: device.opened.shown,
+            device: device.opened.device,
+            counters,
+            path,
+            clock: world.clock(),
+            advance: Arc::new(move |deadline| world.advance(deadline)),
+        }))),
+        _ => {
+            let name = device.opened.shown;
+            let message = format!(
+                "{name} is a block device, and a check writes: it would destroy what is on it. Look at it with \
+                 `plumb survey {name}`, or load it with `plumb load {name}`"
+            );
+            Err(Refusal::new(Exit::Refused, message).into())
+        }
+    }
+}
+
+fn request(subject: Subject, arguments: CheckArguments) -> Request {
     let started_at = time_of_day();
     let stem = format!("plumb-check-{}", started_at.replace(['-', ':'], ""));
     Request {
-        target: arguments.target,
+        subject,
         length: Nanos::secs(arguments.seconds),
         size: arguments.size,
         seed: arguments.seed.unwrap_or_else(seed_from_clock),

@@ -9,6 +9,7 @@ use plumb_report::terminal as text;
 
 use crate::arguments::SurveyArguments;
 use crate::exit::{Exit, Refusal};
+use crate::named::{self, Named};
 use crate::terminal;
 
 /// Surveys, prints, and says whether anything was found.
@@ -32,6 +33,11 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
 }
 
 fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
+    if let (Some(typed), None) = (&arguments.target, &arguments.from)
+        && let Some(device) = named::device(typed.as_os_str())?
+    {
+        return of_device(&device, arguments.record.is_some());
+    }
     let named = arguments.target.as_ref().map(|target| Target::Named(target.to_string_lossy().into_owned()));
     let asked = if arguments.all { Some(Target::All) } else { named };
     let refused = |error: plumb_path::SurveyError| Refusal::because(Exit::Usage, error);
@@ -53,6 +59,18 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
         }
         None => Ok(plumb_path::survey(&tree, &probe, &target).map_err(refused)?),
     }
+}
+
+/// The path to a device that the kernel does not know.
+fn of_device(device: &Named, is_to_be_recorded: bool) -> anyhow::Result<Survey> {
+    if is_to_be_recorded {
+        let name = &device.opened.shown;
+        let problem = format!(
+            "--record keeps what the kernel shows, and the kernel does not know {name}: keep what --json prints instead"
+        );
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    Ok(device.survey())
 }
 
 /// A recording goes into a new or empty directory, or replaces an earlier recording; other files are left alone.

@@ -51,7 +51,11 @@ impl Words {
         rules::check_completeness(&self.said())?;
         let targets = self.target_uses()?;
         let Some(first) = targets.first().map(|first| &first.name).or(self.trace.as_ref()) else {
-            return Err(Fault::unexpected("targets", "none", "at least one target"));
+            return Err(Fault::unexpected(
+                "targets",
+                "none",
+                "at least one target: a file, a disk, sim:MODEL or an NBD URI",
+            ));
         };
         Ok(Job {
             name: self.name.clone().unwrap_or_else(|| first.clone()),

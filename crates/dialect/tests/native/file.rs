@@ -89,7 +89,10 @@ fn refusals_name_the_line_the_word_the_value_and_what_was_expected() {
         ("targets = 3", "job.toml:1: targets: found 3, expected a target or an array"),
         ("walk = 'back'", "job.toml:1: walk: found 'back', expected each, interlocked or parallel"),
         ("targets = 'a'\ndepth = 0", "job.toml:2: depth: found 0, expected 1 to 32768"),
-        ("depth = 1", "job.toml:1: targets: found none, expected at least one target"),
+        (
+            "depth = 1",
+            "job.toml:1: targets: found none, expected at least one target: a file, a disk, sim:MODEL or an NBD URI",
+        ),
         ("targets = 'a'\nrandom = true\nsequential = true", "job.toml:2: random: contradicts sequential"),
         ("targets = 'a'\nrandom = false", "job.toml:2: random: found false"),
         ("targets = 'a'\ndirect = false", "job.toml:2: direct: found false"),

@@ -1,12 +1,15 @@
 //! Where an acknowledged write and a synced one become durable, and why the survey cannot see further.
 
-use super::Flow;
 use super::finding::names;
+use super::{Flow, device};
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, DurableAt, Flush, LayerKind};
 
 /// The verdict of a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
+    if flow.first(|kind| kind == LayerKind::PageCache).is_none() {
+        return device::durable_at(flow);
+    }
     let fsync = synced(flow);
     let synchronous = is_synchronous(flow);
     let sentence = match &fsync {

@@ -77,6 +77,7 @@ impl<'a> Flow<'a> {
             Flush::Forwarded => {}
         }
         match (node.queue, node.fua) {
+            (KernelView::NoQueue, KernelFua::No) => Fua::Emulated,
             // A layer without a queue hands on what it gets.
             (KernelView::NoQueue, _) => match node.kind {
                 LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Fuse | LayerKind::Unknown => {

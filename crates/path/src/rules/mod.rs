@@ -5,6 +5,7 @@
 //! on it drops flushes while any node at or below it holds volatile data; the device and the kernel are both read, and
 //! neither is trusted alone.
 
+mod device;
 mod durable;
 mod finding;
 mod flow;

@@ -23,6 +23,7 @@ pub(super) fn findings(flow: &Flow<'_>) -> Vec<Finding> {
         dirty(flow),
         hidden_members(flow),
         volatile_cache(flow),
+        simulated(flow),
         below_hypervisor(flow),
         remote(flow),
         unseen(flow),
@@ -249,6 +250,7 @@ fn volatile_cache(flow: &Flow<'_>) -> Option<Finding> {
                 | K::MmcDisk
                 | K::XenDisk
                 | K::Nbd
+                | K::SimulatedDrive
         )
     };
     let nodes: Vec<&Node> = flow
@@ -271,6 +273,21 @@ fn volatile_cache(flow: &Flow<'_>) -> Option<Finding> {
             format!("{names} {verb}: what was not flushed is lost at a power cut.")
         },
         "Nothing is wrong as long as applications sync. What a flush costs, and whether the cache pays, `plumb check` measures.",
+    )
+}
+
+fn simulated(flow: &Flow<'_>) -> Option<Finding> {
+    let nodes = marked(flow, |mark| *mark == Mark::Simulated);
+    about(
+        "simulated",
+        Severity::Info,
+        &nodes,
+        |names| {
+            format!(
+                "{names} is a simulated drive: this is what it reports of itself, which a drive that lies may not keep to."
+            )
+        },
+        "What its model does with a flush, FUA and a power cut, `plumb drive show MODEL` says; `plumb check` measures it.",
     )
 }
 

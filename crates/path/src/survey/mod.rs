@@ -9,6 +9,7 @@ mod assemble;
 mod bcache;
 mod block_device;
 mod controller;
+mod device;
 mod device_mapper;
 mod disk;
 mod file_system;
@@ -26,6 +27,7 @@ mod surveyor;
 mod target;
 mod virtio;
 
+pub use device::{DeviceKind, survey_device};
 pub use recording::{RecordedSurvey, RecordingError, load, record};
 pub use target::{SurveyError, Target};
 

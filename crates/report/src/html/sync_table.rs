@@ -1,6 +1,6 @@
 //! The table of the cost of a durable write, and what became of its flushes.
 
-use plumb_measure::{FlushWrites, Latency, StorageSide, SyncResult};
+use plumb_measure::{FlushWrites, Latency, StorageSide, SyncMethod, SyncResult};
 
 use crate::figures::{STATISTICS, per_second, writes_without_flushes};
 use crate::printable::printable;
@@ -174,7 +174,8 @@ fn flush_row(result: &SyncResult) -> FlushRow {
         method: wording::method(result.method),
         syncs: quantity::count(result.operations),
         flushes: quantity::or_dash(result.device_flushes, quantity::count),
-        zero: result.device_flushes == Some(0),
+        // A direct write may be durable by FUA, without any flush.
+        zero: result.device_flushes == Some(0) && result.method != SyncMethod::DirectDsync,
         per: quantity::or_dash(result.flushes_per_sync, |per| format!("{per:.2}")),
         mean: quantity::or_dash(storage.and_then(|storage| storage.flush_mean), quantity::duration),
         writes: quantity::or_dash(storage, writes),

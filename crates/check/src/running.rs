@@ -1,0 +1,53 @@
+//! Running a load: on this machine by its clock, on a simulated drive by the clock of its world.
+
+use std::sync::Arc;
+
+use plumb_load::{LoadFailure, LoadOutcome, Worker};
+use plumb_measure::process::surroundings::processor_times;
+
+use crate::ended::Mishap;
+use crate::plan::Phase;
+use crate::request::Subject;
+use crate::session::Session;
+use crate::storage::Side;
+
+impl Session<'_> {
+    /// Runs a worker between two readings of the counters; also the share of time that the hypervisor took away, where
+    /// that means anything.
+    pub(crate) fn run(
+        &mut self,
+        phase: Phase,
+        worker: Worker,
+    ) -> Result<(LoadOutcome, Side, Option<f64>), Mishap> {
+        let times = match self.request.subject {
+            Subject::Directory(_) => processor_times(),
+            Subject::Drive(_) => None,
+        };
+        let before = self.storage.watch.read();
+        let outcome = self.drive(phase, worker)?;
+        let side = self.storage.watch.between(before, self.storage.watch.read());
+        let steal = times.and_then(|before| processor_times()?.steal_since(&before));
+        Ok((outcome, side, steal))
+    }
+
+    /// Runs a worker and shows how far it is.
+    pub(crate) fn drive(&mut self, phase: Phase, worker: Worker) -> Result<LoadOutcome, LoadFailure> {
+        let stop = self.stop;
+        match &self.request.subject {
+            Subject::Directory(_) => {
+                let clock = Arc::clone(&self.clock);
+                plumb_load::run(vec![worker], &clock, stop, &mut |progress| {
+                    self.show(phase, progress.elapsed)
+                })
+            }
+            Subject::Drive(drive) => {
+                let begun = self.clock.now();
+                plumb_load::run_virtual(vec![worker], begun, stop, &mut |deadline| {
+                    let now = (drive.advance)(deadline);
+                    self.show(phase, now.since(begun));
+                    now
+                })
+            }
+        }
+    }
+}

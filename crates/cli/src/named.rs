@@ -1,0 +1,53 @@
+//! Devices that the kernel does not know, named where a command takes a path: simulated drives, exports of NBD servers.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use plumb_block::{Clock, RealClock};
+use plumb_linux::FileOptions;
+use plumb_path::{DeviceKind, Survey, survey_device};
+use plumb_target::{Intent, Kind, Name, Opened, Permission, TargetKind, Time, Wanted, open_all};
+
+use crate::exit::{Exit, Refusal};
+
+/// Such a device, open to be looked at.
+pub(crate) struct Named {
+    pub(crate) kind: DeviceKind,
+    pub(crate) opened: Opened,
+    /// The clock that it goes by.
+    pub(crate) time: Time,
+}
+
+impl Named {
+    /// The way to it, as far as it says.
+    pub(crate) fn survey(&self) -> Survey {
+        survey_device(&self.opened.shown, &self.opened.device.info(), self.kind)
+    }
+}
+
+/// The device of this name, if it is no path. A simulated drive is in a world of its own.
+///
+/// # Errors
+/// [`Refusal`] if there is no such model, or the server does not answer.
+pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
+    // What is no name of such a device is a path, whatever it looks like.
+    let Ok(name @ Name::Scheme { .. }) = Name::parse(typed) else { return Ok(None) };
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let time = Time::of([&name], &clock);
+    let wanted = Wanted { name, intent: Intent::READ, options: FileOptions::read_direct() };
+    let opened = open_all(&[wanted], &Permission::default(), &time).map_err(|error| {
+        let exit = match error.kind() {
+            Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
+            Kind::Refused => Exit::Refused,
+            Kind::Os(_) => Exit::Failed,
+        };
+        Refusal::because(exit, error)
+    })?;
+    Ok(opened.into_iter().next().map(|opened| {
+        let kind = match opened.kind {
+            TargetKind::Simulated => DeviceKind::Simulated,
+            _ => DeviceKind::Nbd,
+        };
+        Named { kind, opened, time }
+    }))
+}

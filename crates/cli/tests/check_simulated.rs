@@ -1,0 +1,118 @@
+//! Simulated drives and NBD exports where a command takes a path to look at: `plumb check` and `plumb survey`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod drive_support;
+
+use std::process::Output;
+
+use common::{document, plumb, said, scratch, verdict_ids};
+use drive_support::Server;
+use serde_json::Value;
+
+/// The output of a check of `target` that is recorded in a directory of its own.
+fn check(target: &str) -> Output {
+    let runs = scratch();
+    plumb()
+        .args(["check", "--json", "--seconds", "4", "--size", "16M", "--seed", "7", "--out"])
+        .arg(runs.path().join("run"))
+        .arg(target)
+        .current_dir(runs.path())
+        .output()
+        .unwrap()
+}
+
+fn survey(target: &str, more: &[&str]) -> Output {
+    plumb().args(["survey", "--json", target]).args(more).output().unwrap()
+}
+
+fn assert_refused(output: &Output, code: i32, word: &str) {
+    assert_eq!(output.status.code(), Some(code), "{}", said(output));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains(word) && !stderr.contains("panic"), "{stderr}");
+    assert!(output.stdout.is_empty(), "{}", said(output));
+}
+
+#[test]
+fn a_simulated_drive_is_checked_and_the_same_seed_gives_the_same_figures() {
+    let run = || {
+        let output = check("sim:sas-15k?seed=3");
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        document(&output)
+    };
+    let (one, other) = (run(), run());
+    for part in ["sync", "io", "path", "accounting"] {
+        assert_eq!(one[part], other[part], "{part}");
+    }
+    let schema: Value = serde_json::from_str(include_str!("../../report/schemas/check.schema.json")).unwrap();
+    assert!(jsonschema::is_valid(&schema, &one), "{one:#}");
+    let names: Vec<&Value> = one["io"].as_array().unwrap().iter().map(|io| &io["name"]).collect();
+    assert_eq!(names, ["read-direct", "write-direct"], "a drive has no page cache");
+    for sync in one["sync"].as_array().unwrap() {
+        let flushes = if sync["method"] == "direct-dsync" { 0.0 } else { 1.0 };
+        assert_eq!(sync["flushes_per_sync"].as_f64(), Some(flushes), "this drive takes FUA: {sync:#}");
+        assert!(sync["latency"]["mean"].as_f64().unwrap() > 1e-3, "a disk of 15,000 rpm turns in 4 ms");
+    }
+    assert_eq!(one["complete"], true);
+    assert_eq!(one["path"]["durable_at"]["fsync"], "sim:sas-15k?seed=3");
+}
+
+#[test]
+fn a_driver_that_drops_flushes_is_a_finding() {
+    let place = scratch();
+    let model = place.path().join("vendor.toml");
+    let text = include_str!("../../sim/models/ata-40gb.toml")
+        .replace("[behaviour]", "[behaviour]\ndriver_drops_flush = true");
+    std::fs::write(&model, text).unwrap();
+    let output = check(&format!("sim:{}", model.display()));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let found = document(&output);
+    assert!(verdict_ids(&found).contains(&"flush-dropped"), "{found:#}");
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused_with_a_reason() {
+    assert_refused(&check("sim:no-such-drive"), 2, "no-such-drive");
+    assert_refused(&check("sim:sas-15k?size=8M"), 2, "--size 16 MiB is more than the 8 MiB");
+    assert_refused(&check("nbd+unix:///?socket=/nowhere"), 5, "/nowhere");
+}
+
+#[test]
+fn the_way_to_a_simulated_drive_is_what_it_reports() {
+    for (target, write, cache) in [
+        ("sim:consumer-nvme-ssd?wce=off", Some("sim:consumer-nvme-ssd?wce=off"), "none"),
+        ("sim:consumer-nvme-ssd", None, "volatile"),
+        ("sim:plp-nvme-ssd", Some("sim:plp-nvme-ssd"), "none"),
+    ] {
+        let output = survey(target, &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let path = &document(&output)["paths"][0];
+        assert_eq!(path["target"], target);
+        assert_eq!(path["layers"][1]["kind"], "simulated-drive");
+        assert_eq!(path["layers"][1]["cache"], cache, "{target}");
+        assert_eq!(path["durable_at"]["write"].as_str(), write, "{target}");
+        assert_eq!(path["durable_at"]["fsync"], target);
+    }
+    assert_refused(&survey("sim:null", &["--record", "/tmp/never-made"]), 2, "--record");
+    assert!(!std::path::Path::new("/tmp/never-made").exists());
+}
+
+#[test]
+fn an_export_is_looked_at_and_never_written_by_a_check() {
+    let place = scratch();
+    let socket = place.path().join("nbd");
+    let server = Server::start(&["consumer-nvme-ssd", "--size", "32M", "--nbd", socket.to_str().unwrap()]);
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let output = survey(&uri, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let path = &document(&output)["paths"][0];
+    assert_eq!(path["layers"][1]["kind"], "nbd");
+    assert_eq!(path["layers"][1]["cache"], "volatile");
+    assert_eq!(path["durable_at"]["fsync"], Value::Null, "what the server does is not claimed");
+    assert!(path["unknown_below"].as_str().unwrap().contains("NBD server"));
+    assert_refused(&check(&uri), 4, "plumb load");
+    let status = server.order("status", &[]);
+    assert_eq!(status["writes"], 0, "{status:#}");
+    server.detach();
+}

@@ -1,0 +1,45 @@
+//! Where data is durable on a device that is used without a kernel between: requests go to it as they are, and it
+//! answers. There is no page cache, so what is acknowledged is at least in the device.
+
+use super::Flow;
+use super::durable::unknown_below;
+use crate::model::{Cache, DurableAt};
+
+/// The verdict of a path without a page cache.
+pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
+    let Some((_, device)) = flow.nodes().nth(1) else {
+        let sentence = "No device was found.".to_owned();
+        return DurableAt { write: None, fsync: None, sentence };
+    };
+    let name = device.name.clone();
+    if let Some(reason) = unknown_below(flow) {
+        let holds = match device.cache {
+            Cache::Volatile => format!("A write may be in a volatile cache when {name} acknowledges it"),
+            _ => format!("Where a write is when {name} acknowledges it is not said"),
+        };
+        let sentence = format!(
+            "{holds}; whether it is durable once a flush was answered cannot be seen from here: {reason}."
+        );
+        return DurableAt { write: None, fsync: None, sentence };
+    }
+    match device.cache {
+        Cache::None | Cache::Protected => DurableAt {
+            sentence: format!("A write is durable at {name} as soon as it is acknowledged."),
+            write: Some(name.clone()),
+            fsync: Some(name),
+        },
+        Cache::Volatile => DurableAt {
+            sentence: format!(
+                "A write is in the volatile cache of {name} when it is acknowledged; it is durable once a flush was \
+                 answered, or the write itself if it carried FUA."
+            ),
+            write: None,
+            fsync: Some(name),
+        },
+        Cache::Unknown => DurableAt {
+            sentence: format!("Whether {name} holds acknowledged writes in a volatile cache is not known."),
+            write: None,
+            fsync: None,
+        },
+    }
+}

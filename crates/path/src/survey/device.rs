@@ -1,0 +1,131 @@
+//! The path to a device that the kernel does not know: a simulated drive in this process, or what an NBD server exports.
+//!
+//! There is no file system and no page cache between, and nothing in /sys: what the device reports of itself is all
+//! the evidence.
+
+use plumb_block::{DeviceInfo, VolatileCache};
+
+use super::assemble::APPLICATION;
+use crate::facts::{KernelFua, Mark, Node};
+use crate::model::{Cache, LayerKind, Survey, WritePath};
+use crate::rules;
+
+/// What kind of device it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// A simulated drive in this process.
+    Simulated,
+    /// What an NBD server exports.
+    Nbd,
+}
+
+/// The path to the device that was named `target` and says `info` of itself. Its counters, where it has some, are those
+/// of a device of that name.
+pub fn survey_device(target: &str, info: &DeviceInfo, kind: DeviceKind) -> Survey {
+    Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![path(target, info, kind)] }
+}
+
+fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
+    let mut nodes = vec![application(target)];
+    match kind {
+        DeviceKind::Simulated => {
+            let mut drive = device(LayerKind::SimulatedDrive, target, info, "the drive");
+            drive.mark(Mark::Simulated);
+            nodes.push(drive);
+        }
+        DeviceKind::Nbd => {
+            let mut export = device(LayerKind::Nbd, target, info, "transmission flags");
+            let server = format!("server of {target}");
+            export.below = vec![server.clone()];
+            nodes.push(export);
+            let mut remote = Node::new(LayerKind::Remote, server);
+            remote.cache = Cache::Unknown;
+            remote.mark(Mark::RemoteEnd { what: format!("the NBD server of {target}") });
+            nodes.push(remote);
+        }
+    }
+    rules::judge(target, &nodes)
+}
+
+fn application(target: &str) -> Node {
+    let mut node = Node::new(LayerKind::Application, APPLICATION);
+    node.cache = Cache::Volatile;
+    node.below = vec![target.to_owned()];
+    node.saw(
+        "requests",
+        "handed to the device as they are",
+        "no file system and no page cache is between: a request that was acknowledged is in the device",
+    );
+    node
+}
+
+/// The device itself, with what it reports as evidence from `source`.
+fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node {
+    let mut node = Node::new(kind, name);
+    let (cache, value, means) = match info.volatile_cache {
+        VolatileCache::None => (Cache::None, "no volatile cache is on", "an acknowledged write is durable"),
+        VolatileCache::Enabled => {
+            (Cache::Volatile, "a volatile cache is on", "only a flush or FUA makes writes durable")
+        }
+        VolatileCache::Unknown => {
+            (Cache::Unknown, "no flush is offered", "whether acknowledged writes are durable is not said")
+        }
+    };
+    node.cache = cache;
+    node.saw(source, value, means);
+    node.fua = if info.fua_native { KernelFua::Yes } else { KernelFua::No };
+    let fua = if info.fua_native { "FUA is taken" } else { "FUA is not taken" };
+    let means =
+        if info.fua_native { "a write can be durable by itself" } else { "it becomes a write and a flush" };
+    node.saw(source, fua, means);
+    node
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Bytes;
+
+    use super::*;
+    use crate::model::{Flush, Fua};
+
+    fn surveyed(volatile_cache: VolatileCache, kind: DeviceKind) -> WritePath {
+        let plain = DeviceInfo::plain("x", Bytes::gib(1), Bytes(512));
+        let info = DeviceInfo { volatile_cache, fua_native: true, ..plain };
+        survey_device("sim:x", &info, kind).paths.remove(0)
+    }
+
+    #[test]
+    fn without_a_cache_an_acknowledged_write_is_durable() {
+        let path = surveyed(VolatileCache::None, DeviceKind::Simulated);
+        assert_eq!(path.durable_at.write.as_deref(), Some("sim:x"));
+        assert_eq!(path.durable_at.fsync.as_deref(), Some("sim:x"));
+        assert_eq!(path.block_devices(), ["sim:x"]);
+        assert!(path.findings.iter().all(|finding| finding.id == "simulated"), "{:?}", path.findings);
+    }
+
+    #[test]
+    fn with_a_cache_only_a_flush_makes_durable() {
+        let path = surveyed(VolatileCache::Enabled, DeviceKind::Simulated);
+        assert_eq!(path.durable_at.write, None);
+        assert_eq!(path.durable_at.fsync.as_deref(), Some("sim:x"));
+        assert!(path.findings.iter().any(|finding| finding.id == "volatile-cache"));
+        let drive = &path.layers[1];
+        assert_eq!((drive.flush, drive.fua, drive.cache), (Flush::Forwarded, Fua::Native, Cache::Volatile));
+    }
+
+    #[test]
+    fn what_a_server_does_is_never_claimed() {
+        for cache in [VolatileCache::None, VolatileCache::Enabled, VolatileCache::Unknown] {
+            let path = surveyed(cache, DeviceKind::Nbd);
+            assert_eq!((path.durable_at.write, path.durable_at.fsync), (None, None));
+            assert!(path.unknown_below.unwrap().contains("NBD server"));
+        }
+    }
+
+    #[test]
+    fn fua_that_is_not_taken_becomes_a_write_and_a_flush() {
+        let info = DeviceInfo::plain("x", Bytes::gib(1), Bytes(512));
+        let path = survey_device("sim:x", &info, DeviceKind::Simulated).paths.remove(0);
+        assert_eq!(path.layers[1].fua, Fua::Emulated);
+    }
+}
