@@ -91,7 +91,7 @@ impl Session<'_> {
         let workload = Workload {
             write_percent: if kind.write { 100 } else { 0 },
             depth: result.depth,
-            stop: Stop::after(time),
+            stop: self.stop_after(time),
             seed: self.request.seed,
             // To memory, making fresh noise for each write would cost more than the write: one block of it does.
             content: if kind.direct { Content::Pattern } else { Content::Repeated },

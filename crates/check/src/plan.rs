@@ -24,6 +24,10 @@ pub const IO_BLOCK: Bytes = Bytes::kib(8);
 /// How many direct requests are kept in flight. Cached ones are served in the call, so their depth is 1.
 pub const IO_DEPTH: u32 = 32;
 
+/// A simulated drive may answer millions of requests in a second of its time: after so many all is known that a phase can
+/// tell, and nobody waits longer than a disk of that speed would take.
+pub const DRIVE_OPERATIONS_MAX: u64 = 1_000_000;
+
 /// One load of the table of application against storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IoKind {

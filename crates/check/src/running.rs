@@ -2,16 +2,26 @@
 
 use std::sync::Arc;
 
+use plumb_block::Nanos;
 use plumb_load::{LoadFailure, LoadOutcome, Worker};
 use plumb_measure::process::surroundings::processor_times;
+use plumb_workload::Stop;
 
 use crate::ended::Mishap;
-use crate::plan::Phase;
+use crate::plan::{DRIVE_OPERATIONS_MAX, Phase};
 use crate::request::Subject;
 use crate::session::Session;
 use crate::storage::Side;
 
 impl Session<'_> {
+    /// When a load of a phase ends.
+    pub(crate) fn stop_after(&self, time: Nanos) -> Stop {
+        match self.request.subject {
+            Subject::Directory(_) => Stop::after(time),
+            Subject::Drive(_) => Stop { operations: Some(DRIVE_OPERATIONS_MAX), ..Stop::after(time) },
+        }
+    }
+
     /// Runs a worker between two readings of the counters; also the share of time that the hypervisor took away, where
     /// that means anything.
     pub(crate) fn run(

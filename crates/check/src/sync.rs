@@ -12,7 +12,7 @@ use plumb_linux::{EngineChoice, FileOptions};
 use plumb_load::{Worker, WorkerOptions};
 use plumb_measure::process::surroundings::processor_times;
 use plumb_measure::{Histogram, Quality, Series, Steadiness, SyncMethod, SyncResult};
-use plumb_workload::{Access, ByteRange, Durability, Stop, Workload};
+use plumb_workload::{Access, ByteRange, Durability, Workload};
 
 use crate::append;
 use crate::ended::Mishap;
@@ -81,7 +81,7 @@ impl Session<'_> {
         let workload = Workload {
             access: if in_order { Access::SEQUENTIAL } else { plain.access.clone() },
             write_percent: 100,
-            stop: Stop::after(self.time_for(phase)),
+            stop: self.stop_after(self.time_for(phase)),
             durability: if dsync { Durability::EACH_WRITE } else { Durability::flush_every(NonZeroU32::MIN) },
             seed: self.request.seed,
             ..plain
