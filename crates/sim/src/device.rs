@@ -4,7 +4,9 @@
 //! for which something is ready. A poll that waits sleeps in real time until the drive's next event; in virtual time it
 //! lets the world move the clock there.
 
+use std::ops::{Deref, DerefMut};
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plumb_block::{
@@ -14,6 +16,7 @@ use plumb_block::{
 
 use crate::alarm::Alarm;
 use crate::drive::{Drive, PortNumber};
+use crate::lead::Lead;
 use crate::world;
 
 /// What is due within this is waited for without a sleep, which takes longer.
@@ -22,19 +25,27 @@ const NEAR: Nanos = Nanos::micros(2);
 /// A drive that is shared: by its queues, by whoever serves it, by whoever holds its power switch.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     /// The world that moves the clock; `None` in real time.
     world: Option<Weak<world::Shared>>,
 }
 
 struct Shared {
+    state: Mutex<State>,
+    /// Until when nothing happens and nothing is ready, as of the last time that the state was let go.
+    quiet_until: AtomicU64,
+}
+
+struct State {
     drive: Drive,
     /// By port: how a queue in real time is woken.
     alarms: Vec<Option<Arc<Alarm>>>,
+    /// Whose queue gets up before an event; the others are rung for, or wake when it is due.
+    early: Option<PortNumber>,
 }
 
-impl Shared {
+impl State {
     /// Wakes the queues, but `own`, for which something is ready.
     fn ring(&self, own: Option<PortNumber>) {
         for port in self.drive.ports_ready().filter(|port| Some(*port) != own) {
@@ -44,6 +55,41 @@ impl Shared {
                 alarm.ring();
             }
         }
+    }
+
+    /// Whether `port`, which awaits something or not, is the one that gets up early.
+    fn is_early(&mut self, port: PortNumber, awaits: bool) -> bool {
+        if !awaits {
+            self.early = self.early.filter(|early| *early != port);
+            return false;
+        }
+        *self.early.get_or_insert(port) == port
+    }
+}
+
+/// The state, locked.
+struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    quiet_until: &'a AtomicU64,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.quiet_until.store(self.state.drive.quiet_until().0, Ordering::Release);
     }
 }
 
@@ -55,7 +101,9 @@ impl Handle {
 
     /// A drive that goes by `clock`, the real one: its completions come when a drive of its model would bring them.
     pub fn in_real_time(drive: Drive, clock: Arc<dyn Clock>) -> Self {
-        Self { shared: Arc::new(Mutex::new(Shared { drive, alarms: Vec::new() })), clock, world: None }
+        let state = State { drive, alarms: Vec::new(), early: None };
+        let shared = Shared { state: Mutex::new(state), quiet_until: AtomicU64::new(0) };
+        Self { shared: Arc::new(shared), clock, world: None }
     }
 
     /// Lets the drive advance to now, then looks at it or changes it.
@@ -107,7 +155,7 @@ impl Handle {
 
     /// Lets everything happen that is due, and what is due so soon that a sleep would take longer, if the owner of an
     /// alarm awaits that; and the time that it is then. The drive is not locked meanwhile, so that others get on.
-    fn settle(&self, awaits: Option<&Alarm>) -> (MutexGuard<'_, Shared>, Nanos) {
+    fn settle(&self, awaits: Option<&Alarm>) -> (Locked<'_>, Nanos) {
         let mut shared = self.lock();
         let mut now = self.clock.now();
         shared.drive.advance(now);
@@ -128,9 +176,10 @@ impl Handle {
         (shared, now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> Locked<'_> {
         // Whoever panicked holding the lock has left a drive that no test may trust, but a server may still report on.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { state, quiet_until: &self.shared.quiet_until }
     }
 }
 
@@ -158,7 +207,8 @@ impl Device for SimDevice {
         shared.alarms[place].clone_from(&alarm);
         drop(shared);
         let capacity = options.depth.max(1) as usize;
-        Ok(Box::new(SimQueue { handle: self.0.clone(), port, alarm, capacity, in_flight: 0 }))
+        let lead = Lead::new(self.0.clock.now());
+        Ok(Box::new(SimQueue { handle: self.0.clone(), port, alarm, lead, capacity, in_flight: 0 }))
     }
 
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
@@ -179,6 +229,7 @@ struct SimQueue {
     port: PortNumber,
     /// In real time only.
     alarm: Option<Arc<Alarm>>,
+    lead: Lead,
     capacity: usize,
     in_flight: usize,
 }
@@ -218,34 +269,38 @@ impl Queue for SimQueue {
 
 impl SimQueue {
     /// Waits for the drive's next event, but not beyond `end`. False if nothing will ever happen.
-    fn let_time_pass(&self, end: Option<Nanos>) -> Result<bool> {
-        if let Some(alarm) = &self.alarm {
-            if self.set_alarm(alarm, end) {
-                alarm.wait()?;
-            }
-            return Ok(true);
-        }
-        let world = self.handle.world.as_ref().and_then(Weak::upgrade);
-        let Some(world) = world.filter(|world| end.is_some() || world.has_events()) else { return Ok(false) };
-        world.advance(end.unwrap_or(Nanos(u64::MAX)));
-        Ok(true)
-    }
-
-    /// Sets the alarm to the drive's next event or to `end`, unless something is ready. While the drive is locked, so that
-    /// nobody can ring in between.
-    fn set_alarm(&self, alarm: &Alarm, end: Option<Nanos>) -> bool {
+    fn let_time_pass(&mut self, end: Option<Nanos>) -> Result<bool> {
+        let Some(alarm) = &self.alarm else { return Ok(self.let_world_move(end)) };
         let mut shared = self.handle.lock();
         let now = self.handle.clock.now();
         shared.drive.advance(now);
         let is_ready = shared.drive.ports_ready().any(|port| port == self.port);
         if !is_ready {
-            alarm.set(now, [shared.drive.next_event(), end].into_iter().flatten().min());
+            // While the drive is locked, so that nobody can ring in between.
+            let rise = rise(&mut self.lead, &mut shared, self.port, now, self.in_flight > 0);
+            alarm.set(now, [rise, end].into_iter().flatten().min());
+            drop(shared);
+            alarm.wait()?;
         }
-        !is_ready
+        Ok(true)
+    }
+
+    /// As [`let_time_pass`](Self::let_time_pass), in virtual time.
+    fn let_world_move(&self, end: Option<Nanos>) -> bool {
+        let world = self.handle.world.as_ref().and_then(Weak::upgrade);
+        let Some(world) = world.filter(|world| end.is_some() || world.has_events()) else { return false };
+        world.advance(end.unwrap_or(Nanos(u64::MAX)));
+        true
     }
 
     /// Takes what is ready; how much that was, and the time.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> (usize, Nanos) {
+        if self.alarm.is_none() {
+            let now = self.handle.clock.now();
+            if now.0 < self.handle.shared.quiet_until.load(Ordering::Acquire) {
+                return (0, now);
+            }
+        }
         let first = completions.len();
         let awaits = self.alarm.as_deref().filter(|_| self.in_flight > 0);
         let (mut shared, now) = self.handle.settle(awaits);
@@ -253,8 +308,9 @@ impl SimQueue {
         self.in_flight -= count;
         if let Some(alarm) = &self.alarm {
             shared.ring(Some(self.port));
-            let next = shared.drive.next_event().filter(|_| self.in_flight > 0);
-            alarm.set_if_watched(now, next);
+            self.lead.awake(now);
+            let rise = rise(&mut self.lead, &mut shared, self.port, now, self.in_flight > 0);
+            alarm.set_if_watched(now, rise);
             for completion in &mut completions[first..] {
                 completion.completed_at = now;
             }
@@ -263,9 +319,17 @@ impl SimQueue {
     }
 }
 
+/// When the queue of `port` wakes for what the drive does next, if it awaits anything.
+fn rise(lead: &mut Lead, shared: &mut State, port: PortNumber, now: Nanos, awaits: bool) -> Option<Nanos> {
+    let is_early = shared.is_early(port, awaits);
+    let next = shared.drive.next_event().filter(|_| awaits)?;
+    Some(if is_early { lead.rise(now, next) } else { next })
+}
+
 impl Drop for SimQueue {
     fn drop(&mut self) {
         let mut shared = self.handle.lock();
+        shared.is_early(self.port, false);
         shared.drive.close_port(self.port);
         if let Some(alarm) = shared.alarms.get_mut(self.port.0 as usize) {
             *alarm = None;

@@ -20,6 +20,7 @@ pub mod device;
 pub mod drive;
 pub mod fault;
 pub mod figures;
+mod lead;
 pub mod model;
 pub mod rules;
 pub mod timing;

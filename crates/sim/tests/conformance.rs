@@ -172,6 +172,31 @@ fn a_drive_that_knows_of_its_dead_battery_keeps_the_contract() {
     }
 }
 
+/// An array behind a controller with a cache, which is kept as `behaviour` says.
+fn with_controller(behaviour: &str) -> Model {
+    let honest = "protected = { value = false, source = \"nothing in article C says so\" }";
+    let space = include_str!("../models/hdd-space.toml").replacen(honest, behaviour, 1);
+    let space = space.replacen("\"nearline-4tb\"", "\"consumer-nvme-ssd\"", 1);
+    Model::from_text("mine.toml", &(space + include_str!("array_controller.toml"))).unwrap()
+}
+
+#[test]
+fn a_controller_with_a_cache_keeps_the_contract_unless_it_relies_on_a_dead_battery() {
+    let dead = "protected = true\nbattery_dead = true";
+    let dead_and_known = format!("{dead}\nbattery_noticed = true");
+    for behaviour in ["protected = true", "protected = false", &dead_and_known] {
+        for (wce, seed) in [None, Some(false)].into_iter().flat_map(|wce| (0..SEEDS).map(move |s| (wce, s))) {
+            let mut rig = Simulated::new(with_controller(behaviour), wce, seed);
+            conformance::run(&mut rig, seed).assert_conforms();
+        }
+    }
+    let is_found = (0..12).any(|seed| {
+        let mut rig = Simulated::new(with_controller(dead), None, seed);
+        conformance::run(&mut rig, seed).failed().next().is_some()
+    });
+    assert!(is_found, "a dead battery that the controller relies on passed");
+}
+
 #[test]
 fn fast_models_keep_the_contract_in_real_time() {
     for name in ["memory", "plp-nvme-ssd"] {

@@ -123,7 +123,7 @@ fn host(model: &Model, seed: u64) -> Host {
 }
 
 /// All shipped models but the disks, and three copies on volatile drives of which two suffice for an answer, over a
-/// network that is far from even.
+/// network that is far from even: as they are, and behind a controller with a cache, volatile or not.
 fn models() -> Vec<Model> {
     let quorum = include_str!("../models/hdd-space.toml")
         .replace("\"hdd-space\"", "\"quorum\"")
@@ -131,8 +131,14 @@ fn models() -> Vec<Model> {
         .replace("copies = { value = 1", "copies = { value = 3")
         .replace("acknowledge = { value = \"all\"", "acknowledge = { value = \"quorum\"")
         .replace("jitter = { value = \"100us\"", "jitter = { value = \"5ms\"");
+    let controller =
+        quorum.replace("\"quorum\"\nkind", "\"controller\"\nkind") + include_str!("array_controller.toml");
+    let protected = controller
+        .replace("\"controller\"\nkind", "\"protected-controller\"\nkind")
+        .replace("protected = { value = false", "protected = { value = true");
     let shipped = Model::all().unwrap().into_iter().filter(|model| model.kind != Kind::Hdd);
-    shipped.chain([Model::from_text("quorum.toml", &quorum).unwrap()]).collect()
+    let mine = [quorum, controller, protected].map(|text| Model::from_text("mine.toml", &text).unwrap());
+    shipped.chain(mine).collect()
 }
 
 #[test]

@@ -134,6 +134,38 @@ fn an_array_cannot_contain_itself() {
     assert_eq!(error.field, "array.member", "{error}");
 }
 
+#[test]
+fn an_array_has_a_battery_only_with_a_controller_and_a_controller_has_a_cache() {
+    let space = include_str!("../models/hdd-space.toml")
+        .replace("protected = { value = false", "protected = { value = true");
+    let dead = space.replace("[behaviour]\n", "[behaviour]\nbattery_dead = true\n");
+    let with = |text: &str| text.to_owned() + include_str!("array_controller.toml");
+    assert!(Model::from_text("mine.toml", &with(&dead)).is_ok());
+    let cache = with(&space);
+    let write_cache = cache.find("[array.controller.cache.write]").unwrap();
+    let media_cache = "[array.controller.cache.media]\nused = \"always\"\nsize = \"1 MiB\"\nsegments = 10\ndestage_delay = \"1 ms\"\ndestage_above_percent = 50\nresume_below_percent = 50\n";
+    for (text, field, expected) in [
+        (dead, "behaviour.battery_dead", "[array.controller]"),
+        (
+            cache.replace("wce = { value = \"on\"", "wce = { value = \"absent\""),
+            "behaviour.wce",
+            "reports_write_through",
+        ),
+        (cache[..write_cache].to_owned(), "array.controller.cache.write", "a write cache"),
+        (cache.clone() + media_cache, "array.controller.cache.media", "no media cache"),
+        (
+            cache.replace("segments = 4096", "segments = 0"),
+            "array.controller.cache.write.segments",
+            "expected 1 to",
+        ),
+        (cache.replace("\"100us\"\n\n", "\"2s\"\n\n"), "array.controller.round_trip", "expected 0"),
+    ] {
+        let error = Model::from_text("mine.toml", &text).unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+        assert!(error.expected.contains(expected), "{error}");
+    }
+}
+
 /// Values that are likely to hurt.
 const HOSTILE: &[&str] = &[
     "0",

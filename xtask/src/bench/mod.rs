@@ -55,7 +55,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "agreement" => agreement::run(&plumb, &arguments.directory, arguments.pairs)?,
             "load" => load::run(&root, &plumb, &arguments.directory, arguments.pairs)?,
             "nbd" => nbd::run(&plumb, arguments.pairs)?,
-            "realtime" => realtime::run(&plumb)?,
+            "realtime" => realtime::run(&plumb, arguments.pairs)?,
             "attach" => attach::run(&plumb, arguments.pairs)?,
             unknown => bail!("no bench is called `{unknown}`: expected one of {}", ALL.join(", ")),
         }

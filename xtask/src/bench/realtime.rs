@@ -1,107 +1,257 @@
 //! Whether a drive in real time, over NBD, answers as its model does in virtual time.
 //!
-//! The same load with the same seed runs on `sim:MODEL` in virtual time, and on the drive and on a null drive over NBD
-//! in turn. What the null drive's answers take is the way there and back, which the model does not have.
+//! The same load with the same seed runs on `sim:MODEL` in virtual time, and in turn on the null drive and on the drive
+//! over NBD. What the null drive's answers take is the way there and back in the same run, which the model does not have;
+//! so what is expected of the drive is the model's answers with such a journey each.
+//!
+//! - Requests come at random intervals, as of many clients. At equal ones they would keep step with a disk that turns:
+//!   every so many requests would find it at the same angle, which in real time is another one than in the model.
+//! - For the same reason the model of such a disk is run from several angles.
+//! - At low rates processors are kept awake, since nobody can say how late a hypervisor wakes one. Two loads are measured
+//!   with sleeping processors as well.
+
+mod answers;
+mod processors;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
 use super::paired::{median, median_interval};
 use super::served::{SEED, ServedDrive, Way};
+use answers::Answers;
+use processors::{KeptAwake, Ticks};
 
 /// The size of every drive.
 const SIZE: &str = "4GiB";
-/// How long each load runs at least, and how many answers there are at least.
-const SECONDS_MIN: u32 = 3;
-const ANSWERS_MIN: u32 = 600;
-/// How many times each drive is measured.
-const RUNS: usize = 3;
+/// For how long the null drive is measured at most, in seconds: its answers differ less than a disk's.
+const NULL_SECONDS_MAX: f64 = 1.0;
+/// From how many angles a disk that turns is modelled, and how far apart in microseconds: spread over a revolution of
+/// 4 ms as well as of 8.3 ms.
+const ANGLES: u32 = 5;
+const ANGLE_MICROSECONDS: u32 = 3_200;
+/// At this rate and above no processor sleeps, and what keeps them awake would only be in the way.
+const BUSY_IOPS: u32 = 5_000;
+/// How much of the processors others may have had before it is said.
+const DISTURBANCE_PERCENT: f64 = 5.0;
 /// How far from the model an answer may be: so many times its time, and so much more.
 const SHARE: f64 = 0.05;
 const MORE_SECONDS: f64 = 50e-6;
 
-/// A load on a model.
+/// What is asked of a drive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    RandomReads,
+    SequentialReads,
+    RandomWrites,
+    /// Each write is followed by a flush; the flushes are measured.
+    Flushes,
+}
+
+impl Asked {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::RandomReads => "random reads",
+            Self::SequentialReads => "sequential reads",
+            Self::RandomWrites => "random writes",
+            Self::Flushes => "flushes after writes",
+        }
+    }
+
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::RandomReads => &["--random"],
+            Self::SequentialReads => &["--sequential"],
+            Self::RandomWrites => &["--random", "--write", "100"],
+            Self::Flushes => &["--random", "--write", "100", "--sync-every", "1"],
+        }
+    }
+
+    /// Where its answers stand in a report in the format of fio.
+    const fn pointer(self) -> &'static str {
+        match self {
+            Self::RandomReads | Self::SequentialReads => "/jobs/0/read/clat_ns/bins",
+            Self::RandomWrites => "/jobs/0/write/clat_ns/bins",
+            Self::Flushes => "/jobs/0/sync/lat_ns/bins",
+        }
+    }
+}
+
+/// A load on drives of a model.
 struct Case {
     model: &'static str,
+    turns: bool,
+    asked: Asked,
+    /// Requests a second of each drive.
     rate: u32,
-    order: &'static str,
+    /// How many drives at once: of slow ones several, for there to be enough answers.
+    drives: u64,
+    seconds: f64,
 }
 
-const CASES: [Case; 9] = [
-    Case { model: "nearline-4tb", rate: 50, order: "--random" },
-    Case { model: "sas-15k", rate: 100, order: "--random" },
-    Case { model: "nearline-4tb", rate: 1_000, order: "--sequential" },
-    Case { model: "nearline-4tb", rate: 2_500, order: "--sequential" },
-    Case { model: "consumer-nvme-ssd", rate: 100, order: "--random" },
-    Case { model: "consumer-nvme-ssd", rate: 1_000, order: "--random" },
-    Case { model: "consumer-nvme-ssd", rate: 5_000, order: "--random" },
-    Case { model: "consumer-nvme-ssd", rate: 20_000, order: "--random" },
-    Case { model: "plp-nvme-ssd", rate: 20_000, order: "--random" },
+impl Case {
+    const fn disk(model: &'static str, asked: Asked, rate: u32, drives: u64, seconds: f64) -> Self {
+        Self { model, turns: true, asked, rate, drives, seconds }
+    }
+
+    const fn ssd(model: &'static str, asked: Asked, rate: u32, seconds: f64) -> Self {
+        Self { model, turns: false, asked, rate, drives: 1, seconds }
+    }
+
+    fn name(&self) -> String {
+        format!("{} {} {} IOPS", self.model, self.asked.name(), self.rate)
+    }
+}
+
+const CASES: [Case; 12] = [
+    Case::disk("nearline-4tb", Asked::RandomReads, 50, 8, 2.5),
+    Case::disk("sas-15k", Asked::RandomReads, 100, 8, 2.0),
+    Case::disk("nearline-4tb", Asked::SequentialReads, 1_000, 1, 1.5),
+    Case::disk("nearline-4tb", Asked::SequentialReads, 2_500, 1, 1.0),
+    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 100, 2.0),
+    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 1_000, 1.0),
+    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 5_000, 0.7),
+    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 20_000, 1.0),
+    Case::ssd("plp-nvme-ssd", Asked::RandomReads, 20_000, 1.0),
+    Case::ssd("plp-nvme-ssd", Asked::RandomWrites, 20_000, 1.0),
+    Case::ssd("consumer-nvme-ssd", Asked::Flushes, 500, 1.0),
+    Case::ssd("plp-nvme-ssd", Asked::Flushes, 5_000, 0.7),
 ];
 
-/// The figures of a run, in seconds.
-#[derive(Clone, Copy)]
-struct Figures {
-    p50: f64,
-    p90: f64,
-}
+/// Where sleeping processors show most.
+const CASES_ASLEEP: [Case; 2] = [
+    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 100, 2.0),
+    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 1_000, 1.0),
+];
 
-/// Prints a line for each load.
-pub(super) fn run(plumb: &Path) -> Result<()> {
+/// Prints two lines for each load.
+pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     println!(
-        "4 KiB reads, microseconds; over NBD less the null drive's, median of {RUNS} (lowest to highest); \
-         bar: the model's, 5 % and 50 us more or less"
+        "4 KiB, microseconds; {pairs} pairs of null drive and drive over NBD; bar: the model's, 5 % and 50 us more or less"
     );
+    println!("{:<62} {:>7} {:>7} {:>8} {:>7}  real less expected", "", "model", "null", "expected", "real");
     for case in &CASES {
-        eprintln!("{} at {} IOPS", case.model, case.rate);
-        let model = load(plumb, case, &format!("sim:{}?seed={SEED}&size={SIZE}", case.model))?;
-        let mut real = Vec::new();
-        for _ in 0..RUNS {
-            let null = over_nbd(plumb, case, "null")?;
-            let drive = over_nbd(plumb, case, case.model)?;
-            real.push(Figures { p50: drive.p50 - null.p50, p90: drive.p90 - null.p90 });
-        }
-        let name = format!("{} {} {:>6} IOPS", case.model, case.order.trim_start_matches('-'), case.rate);
-        let of = |figure: fn(&Figures) -> f64| -> Vec<f64> { real.iter().map(figure).collect() };
-        line(&format!("{name} p50"), model.p50, &of(|figures| figures.p50));
-        line(&format!("{name} p90"), model.p90, &of(|figures| figures.p90));
+        let awake = (case.rate < BUSY_IOPS).then(KeptAwake::start).transpose()?;
+        measure(plumb, case, pairs, awake)?;
+    }
+    println!("with processors that sleep when they can:");
+    for case in &CASES_ASLEEP {
+        measure(plumb, case, pairs, None)?;
     }
     Ok(())
 }
 
-fn line(name: &str, model: f64, real: &[f64]) {
-    let (middle, (low, high)) = (median(real), median_interval(real));
-    let met = (middle - model).abs() <= model * SHARE + MORE_SECONDS;
+/// Measures one load and prints its lines. What else the machine did meanwhile is said where it matters.
+fn measure(plumb: &Path, case: &Case, pairs: usize, awake: Option<KeptAwake>) -> Result<()> {
+    let name = case.name();
+    eprintln!("{name}");
+    let model = modelled(plumb, case)?;
+    let before = Ticks::read()?;
+    let pairs: Vec<Pair> = (0..pairs.max(1)).map(|_| pair(plumb, case)).collect::<Result<_>>()?;
+    // What it took is known when it has ended.
+    drop(awake);
+    let (others, stolen) = Ticks::read()?.disturbance(before);
+    line(&format!("{name} p50"), 0.5, &model, &pairs);
+    line(&format!("{name} p90"), 0.9, &model, &pairs);
+    if others + stolen > DISTURBANCE_PERCENT {
+        println!(
+            "  meanwhile other programs had {others:.0} % of the processors, the hypervisor {stolen:.0} %"
+        );
+    }
+    Ok(())
+}
+
+/// The answers of null drives and of drives, measured one after the other.
+struct Pair {
+    null: Answers,
+    drive: Answers,
+}
+
+fn pair(plumb: &Path, case: &Case) -> Result<Pair> {
+    Ok(Pair {
+        null: over_nbd(plumb, case, "null", case.seconds.min(NULL_SECONDS_MAX))?,
+        drive: over_nbd(plumb, case, case.model, case.seconds)?,
+    })
+}
+
+fn line(name: &str, share: f64, model: &Answers, pairs: &[Pair]) {
     let us = |seconds: f64| seconds * 1e6;
+    let of = |figure: &dyn Fn(&Pair) -> f64| -> Vec<f64> { pairs.iter().map(figure).collect() };
+    let null = of(&|pair| us(pair.null.percentile(share)));
+    let real = of(&|pair| us(pair.drive.percentile(share)));
+    let expected = of(&|pair| us(model.after(&pair.null).percentile(share)));
+    let off: Vec<f64> = real.iter().zip(&expected).map(|(real, expected)| real - expected).collect();
+    let (middle, (low, high)) = (median(&off), median_interval(&off));
+    let model = us(model.percentile(share));
+    let bar = model * SHARE + us(MORE_SECONDS);
     println!(
-        "{name:<46} model {:>8.0}  real {:>8.0} ({:.0} to {:.0}): {}",
-        us(model),
-        us(middle),
-        us(low),
-        us(high),
-        if met { "met" } else { "NOT MET" }
+        "{name:<62} {model:>7.0} {:>7.0} {:>8.0} {:>7.0}  {middle:.0} ({low:.0} to {high:.0}; bar {bar:.0}): {}",
+        median(&null),
+        median(&expected),
+        median(&real),
+        if middle.abs() <= bar { "met" } else { "NOT MET" }
     );
 }
 
-/// The figures of a new drive of `model` over NBD.
-fn over_nbd(plumb: &Path, case: &Case, model: &str) -> Result<Figures> {
-    let drive = ServedDrive::start(plumb, model, SIZE, Way::Nbd)?;
-    load(plumb, case, &drive.uri())
+/// The model's answers, from several angles if it turns.
+fn modelled(plumb: &Path, case: &Case) -> Result<Answers> {
+    let target = format!("sim:{}?seed={SEED}&size={SIZE}", case.model);
+    let mut answers = Answers::default();
+    for seed in 0..case.drives {
+        for angle in 0..if case.turns { ANGLES } else { 1 } {
+            let delay_microseconds = angle * ANGLE_MICROSECONDS;
+            let run = Run { seed, seconds: case.seconds, delay_microseconds };
+            answers.add(&load(plumb, case, &target, &run)?);
+        }
+    }
+    Ok(answers)
 }
 
-/// The figures of the load on `target`.
-fn load(plumb: &Path, case: &Case, target: &str) -> Result<Figures> {
+/// The answers of new drives of `model` over NBD.
+fn over_nbd(plumb: &Path, case: &Case, model: &str, seconds: f64) -> Result<Answers> {
+    let mut drives = Vec::new();
+    for _ in 0..case.drives {
+        drives.push(ServedDrive::start(plumb, model, SIZE, Way::Nbd)?);
+    }
+    let mut together = Answers::default();
+    std::thread::scope(|scope| {
+        let loads: Vec<_> = (0..)
+            .zip(&drives)
+            .map(|(seed, drive)| {
+                let run = Run { seed, seconds, delay_microseconds: 0 };
+                scope.spawn(move || load(plumb, case, &drive.uri(), &run))
+            })
+            .collect();
+        for load in loads {
+            together.add(&load.join().map_err(|_| anyhow!("a load panicked"))??);
+        }
+        Ok(together)
+    })
+}
+
+/// How a load is run.
+struct Run {
+    seed: u64,
+    seconds: f64,
+    /// How long after its drive it begins.
+    delay_microseconds: u32,
+}
+
+/// The answers that a load on `target` got.
+fn load(plumb: &Path, case: &Case, target: &str, run: &Run) -> Result<Answers> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
-    let run = place.path().join("run");
-    let rate = format!("{}iops", case.rate);
-    let duration = format!("{}s", (ANSWERS_MIN / case.rate).max(SECONDS_MIN));
+    let recording = place.path().join("run");
+    let seed = run.seed.to_string();
+    let (duration, delay) = (format!("{}s", run.seconds), format!("{}us", run.delay_microseconds));
     let loaded = Command::new(plumb)
-        .args(["load", "--json", "--depth", "64", "--seed", SEED, "--duration", &duration])
-        .args(["--rate", &rate, case.order, "--out"])
-        .arg(&run)
+        .args(["load", "--json", "--overwrite", "--depth", "64", "--seed", &seed])
+        .args(["--duration", &duration, "--start-delay", &delay])
+        .args(["--rate", &format!("{}iops", case.rate), "--arrival", "poisson"])
+        .args(case.asked.arguments())
+        .arg("--out")
+        .arg(&recording)
         .arg(target)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -110,47 +260,10 @@ fn load(plumb: &Path, case: &Case, target: &str) -> Result<Figures> {
     ensure!(matches!(loaded.code(), Some(0 | 1)), "plumb load of {target}: {loaded}");
     let output = Command::new(plumb)
         .args(["report", "--format", "fio"])
-        .arg(&run)
+        .arg(&recording)
         .output()
         .context("starting plumb report")?;
     ensure!(output.status.success(), "plumb report: {}", output.status);
     let document: Value = serde_json::from_slice(&output.stdout).context("reading the report")?;
-    let histogram = histogram(&document["jobs"][0]["read"]["clat_ns"]["bins"])?;
-    Ok(Figures { p50: percentile(&histogram, 0.5), p90: percentile(&histogram, 0.9) })
-}
-
-/// Upper bounds in nanoseconds and how many answers there were, in ascending order.
-fn histogram(bins: &Value) -> Result<Vec<(u64, u64)>> {
-    let bins = bins.as_object().context("the report has no histogram")?;
-    let parsed = bins.iter().map(|(bound, count)| Some((bound.parse().ok()?, count.as_u64()?)));
-    let mut histogram: Vec<(u64, u64)> = parsed.collect::<Option<_>>().context("reading the histogram")?;
-    histogram.sort_unstable();
-    Ok(histogram)
-}
-
-/// The time within which `share` of all answers came, in seconds.
-fn percentile(histogram: &[(u64, u64)], share: f64) -> f64 {
-    let total: u64 = histogram.iter().map(|(_, count)| count).sum();
-    let mut left = share * total as f64;
-    let found = histogram.iter().find(|(_, count)| {
-        left -= *count as f64;
-        left <= 0.0
-    });
-    found.map_or(f64::NAN, |(bound, _)| *bound as f64 / 1e9)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_the_bound_below_which_the_share_lies() {
-        let bins = serde_json::json!({ "3000": 1, "1000": 5, "20000": 4 });
-        let histogram = histogram(&bins).unwrap();
-        assert_eq!(histogram, [(1000, 5), (3000, 1), (20000, 4)]);
-        assert_eq!(percentile(&histogram, 0.5), 1e-6);
-        assert_eq!(percentile(&histogram, 0.6), 3e-6);
-        assert_eq!(percentile(&histogram, 0.9), 20e-6);
-        assert!(percentile(&[], 0.5).is_nan());
-    }
+    Answers::of_fio(document.pointer(case.asked.pointer()).unwrap_or(&Value::Null))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +13,9 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How many drives have been started.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// How a drive can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +41,9 @@ impl ServedDrive {
         let socket = place.path().join("nbd");
         let mut command = Command::new(plumb);
         command.args(["drive", "serve", model, "--json", "--seed", SEED, "--size", size]);
-        // Attachments of all programs share a directory, where names must differ.
-        command.args(["--name", &format!("bench-{}", std::process::id())]);
+        // All drives of a machine share directories, where names must differ.
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        command.args(["--name", &format!("bench-{}-{number}", std::process::id())]);
         match way {
             Way::Nbd => command.arg("--nbd").arg(&socket),
             Way::Attach => command.arg("--attach"),
@@ -114,12 +119,13 @@ fn wait_for(socket: &Path) -> Result<()> {
 }
 
 /// A process that is asked to end, and waited for, when dropped.
-struct Running {
+pub(super) struct Running {
     child: Child,
 }
 
 impl Running {
-    fn start(command: &mut Command) -> Result<Self> {
+    /// Starts it.
+    pub(super) fn start(command: &mut Command) -> Result<Self> {
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         Ok(Self { child })
     }

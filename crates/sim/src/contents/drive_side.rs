@@ -139,15 +139,10 @@ impl Contents {
     fn add_nodes(&mut self, number: u32, range: LbaRange, data: Data<'_>) {
         let geometry = self.geometry;
         let pages = geometry.pages(range);
-        // What waits for its destaging is approached then: until then other things are nearer to the processor.
-        let is_soon = !self.promise.volatile;
         self.window.pendings[number].live = (pages.end - pages.start) as u32;
         for page in pages {
             let mask = geometry.mask(page, range);
             let slot = if let Data::Bytes(bytes) = data { self.slot_of(bytes, page, range) } else { 0 };
-            if is_soon {
-                self.medium.map.approach(page);
-            }
             self.window.link(page, Node { next: 0, pending: number, slot, mask });
         }
     }
@@ -285,9 +280,7 @@ impl Contents {
     fn approach(&self, numbers: &[u32]) {
         let geometry = self.geometry;
         for number in numbers {
-            if let Some(page) = self.window.approach(*number, |lba| geometry.page_of(lba)) {
-                self.medium.map.approach(page);
-            }
+            self.window.approach(*number, |lba| geometry.page_of(lba));
         }
     }
 

@@ -18,7 +18,7 @@ impl Contents {
     pub fn lose_track(&mut self, id: CommandId) {
         self.now += 1;
         self.window.flushes.retain(|flush| flush.id != id);
-        let number = self.window.ids.set(id.0, 0);
+        let number = self.window.ids.take(id.0);
         let Some(pending) = self.window.pendings.get_mut(number) else { return };
         pending.state.is_given_up = true;
         if pending.span.is_completed() {

@@ -9,7 +9,8 @@ use plumb_block::{Lba, LbaRange, Pattern};
 
 use super::file::BackingFile;
 use super::geometry::{Geometry, bits};
-use super::page_map::{NUMBER_MAX, PageMap, Tag};
+use super::leaves::NUMBER_MAX;
+use super::page_map::{PageMap, Tag};
 use super::promise::{Backing, BackingError};
 use super::slab::Slab;
 use super::slots::Slots;
@@ -104,8 +105,20 @@ impl Medium {
             },
             _ => return self.store_in_spill(page, part),
         };
-        let before = self.map.replace(page, tag);
-        self.forget(before);
+        if self.map.put(page, tag) {
+            self.settle_map();
+        }
+    }
+
+    /// Brings what was put into the map last to its tables.
+    #[inline]
+    pub(super) fn settle_map(&mut self) {
+        for place in 0..self.map.recent.len() {
+            let (page, tag) = self.map.recent.get(place);
+            let before = self.map.replace(page, tag);
+            self.forget(before);
+        }
+        self.map.recent.clear();
     }
 
     /// A pattern over a whole page; `None` if it is one that the map cannot say.
@@ -188,6 +201,9 @@ impl Medium {
         }
         if self.file.is_some() {
             self.clear_file(inner.clone(), what, crowded);
+        }
+        if !planted(Bug::RecentOverRun) {
+            self.settle_map();
         }
         let mut dropped = Vec::new();
         let is_zeroes = what == What::Zeroes && self.file.is_none();

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! A reference is to a table or says that all below is one thing, so what is discarded costs no memory and a discard
-//! of a whole disk takes time only for what was written.
+//! of a whole disk takes time only for what was written. What was said last stands before the tables, in [`Recent`].
 
+use super::leaves::{Entry, LEAF_BITS, LEAF_PAGES, Leaves};
+use super::recent::Recent;
 use super::slab::Slab;
+use crate::rules::planted::{Bug, planted};
 
-const LEAF_BITS: u32 = 4;
 const MIDDLE_BITS: u32 = 13;
-const LEAF_PAGES: u64 = 1 << LEAF_BITS;
 const MIDDLE_PAGES: u64 = 1 << (LEAF_BITS + MIDDLE_BITS);
 /// A reference: nothing below.
 const HOLE: u32 = 0;
@@ -40,96 +41,6 @@ pub(super) enum Tag {
     Spill(u32),
 }
 
-/// One page: what kind of thing it holds and the number of it, and the generation of a pattern.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    kind_and_number: u32,
-    generation: u32,
-}
-
-const KIND_SHIFT: u32 = 29;
-/// Numbers of seeds, slots and spills end here: 536 million.
-pub(super) const NUMBER_MAX: u32 = (1 << KIND_SHIFT) - 1;
-
-impl Entry {
-    const fn of(reference: u32) -> Self {
-        Self { kind_and_number: reference << KIND_SHIFT, generation: 0 }
-    }
-
-    #[inline]
-    const fn tag(self) -> Tag {
-        let number = self.kind_and_number & NUMBER_MAX;
-        match self.kind_and_number >> KIND_SHIFT {
-            0 => Tag::Hole,
-            1 => Tag::Zeroes,
-            2 => Tag::Pattern { seed: number, generation: self.generation },
-            3 => Tag::Bytes(number),
-            _ => Tag::Spill(number),
-        }
-    }
-}
-
-impl From<Tag> for Entry {
-    #[inline]
-    fn from(tag: Tag) -> Self {
-        let (kind, number, generation) = match tag {
-            Tag::Hole => (0, 0, 0),
-            Tag::Zeroes => (1, 0, 0),
-            Tag::Pattern { seed, generation } => (2, seed, generation),
-            Tag::Bytes(number) => (3, number, 0),
-            Tag::Spill(number) => (4, number, 0),
-        };
-        Self { kind_and_number: kind << KIND_SHIFT | number, generation }
-    }
-}
-
-/// The entries of neighbours, on cache lines of their own.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Leaf([Entry; LEAF_PAGES as usize]);
-
-/// Leaves to an allocation: many enough to be rare, and none is ever moved.
-const CHUNK_BITS: u32 = 9;
-
-/// Leaves by number.
-#[derive(Debug)]
-struct Leaves {
-    chunks: Vec<Box<[Leaf]>>,
-    free: Vec<u32>,
-    /// How many were ever in use.
-    count: u32,
-}
-
-impl Leaves {
-    /// A leaf of which all entries say what `reference` says.
-    fn insert(&mut self, reference: u32) -> u32 {
-        let number = self.free.pop().unwrap_or(self.count);
-        if number == self.count {
-            self.count += 1;
-        }
-        let leaf = Leaf([Entry::of(reference); LEAF_PAGES as usize]);
-        if (number >> CHUNK_BITS) as usize == self.chunks.len() {
-            self.chunks.push(vec![leaf; 1 << CHUNK_BITS].into_boxed_slice());
-        }
-        *self.get_mut(number) = leaf;
-        number
-    }
-
-    fn remove(&mut self, number: u32) {
-        self.free.push(number);
-    }
-
-    #[inline]
-    fn get(&self, number: u32) -> &Leaf {
-        &self.chunks[(number >> CHUNK_BITS) as usize][(number & ((1 << CHUNK_BITS) - 1)) as usize]
-    }
-
-    #[inline]
-    fn get_mut(&mut self, number: u32) -> &mut Leaf {
-        &mut self.chunks[(number >> CHUNK_BITS) as usize][(number & ((1 << CHUNK_BITS) - 1)) as usize]
-    }
-}
-
 type Middle = Box<[u32]>;
 
 /// The entries.
@@ -138,17 +49,24 @@ pub(super) struct PageMap {
     roots: Vec<u32>,
     middles: Slab<Middle>,
     leaves: Leaves,
+    /// Said, and not in the tables yet.
+    pub(super) recent: Recent,
 }
 
 impl PageMap {
-    pub(super) const fn new() -> Self {
-        let leaves = Leaves { chunks: Vec::new(), free: Vec::new(), count: 0 };
-        Self { roots: Vec::new(), middles: Slab::new(), leaves }
+    pub(super) fn new() -> Self {
+        Self { roots: Vec::new(), middles: Slab::new(), leaves: Leaves::new(), recent: Recent::default() }
     }
 
     /// What a page holds.
     #[inline]
     pub(super) fn look(&self, page: u64) -> Tag {
+        let recent = self.recent.of(page).filter(|_| !planted(Bug::RecentUnseen));
+        recent.unwrap_or_else(|| self.look_up(page))
+    }
+
+    /// What the tables say that it holds.
+    fn look_up(&self, page: u64) -> Tag {
         let root = self.roots.get((page / MIDDLE_PAGES) as usize).copied().unwrap_or(HOLE);
         if root <= ZEROES {
             return Entry::of(root).tag();
@@ -162,6 +80,14 @@ impl PageMap {
 
     /// For how many pages from this one on, and at most `far`, nothing else is known than of this one.
     pub(super) fn run(&self, page: u64, far: u64) -> u64 {
+        match self.recent.next_from(page) {
+            Some(recent) if recent == page => 1,
+            Some(recent) => self.run_in_tables(page, far.min(recent - page)),
+            None => self.run_in_tables(page, far),
+        }
+    }
+
+    fn run_in_tables(&self, page: u64, far: u64) -> u64 {
         let root = self.roots.get((page / MIDDLE_PAGES) as usize).copied().unwrap_or(HOLE);
         if root <= ZEROES {
             return far.min(MIDDLE_PAGES - page % MIDDLE_PAGES);
@@ -180,13 +106,13 @@ impl PageMap {
         run.min(far)
     }
 
-    /// Something is going to be said of this page soon: memory is slow, and other work can be done until then.
+    /// Says what a page holds from now on; whether it is time to bring what was said to the tables.
     #[inline]
-    pub(super) fn approach(&self, page: u64) {
-        std::hint::black_box(self.look(page));
+    pub(super) fn put(&mut self, page: u64, tag: Tag) -> bool {
+        self.recent.put(page, tag)
     }
 
-    /// Says what a page holds from now on; what it held.
+    /// Says so in the tables; what they said before.
     #[inline]
     pub(super) fn replace(&mut self, page: u64, tag: Tag) -> Tag {
         let leaf = self.leaf(page);

@@ -40,6 +40,8 @@ impl Medium {
 
     /// The page as a spill, taken out of its place.
     pub(super) fn spill_of(&mut self, page: u64) -> Spill {
+        // What is taken out here is put back past those that wait for the tables.
+        self.settle_map();
         match self.map.look(page) {
             Tag::Spill(number) => {
                 self.spills.remove(number).unwrap_or(Spill { blocks: [What::Hole; 8], slot: 0 })

@@ -4,8 +4,8 @@
 //! Open addressing with linear probing; what is taken out leaves no trace, so the table is as fast after a billion
 //! commands as after the first. It never shrinks: what was in flight together once may be again.
 
-/// The least size, as a power of two.
-const BITS_MIN: u32 = 6;
+/// The least size, as a power of two: the commands of a queue are looked for at once.
+const BITS_MIN: u32 = 8;
 
 /// Numbers by key. The number 0 says "none" and is not kept.
 #[derive(Debug)]
@@ -68,15 +68,6 @@ impl Table {
             _ => self.places[place].1 = number,
         }
         before
-    }
-
-    /// Takes the number of `key` away if it is this one.
-    #[inline]
-    pub(super) fn unset(&mut self, key: u64, number: u32) {
-        let place = self.place(key);
-        if self.places[place].1 == number {
-            self.empty_place(place);
-        }
     }
 
     /// Empties a place, and moves up what would not be found behind it any more.

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use plumb_block::LbaRange;
 
+use super::ids::Ids;
 use super::medium::What;
 use super::slab::Slab;
 use super::table::Table;
@@ -92,7 +93,7 @@ pub(super) struct Window {
     /// By page: the newest of the parts of commands that touch it and may still change.
     pub(super) heads: Table,
     /// By the number that the drive gave it: the command.
-    pub(super) ids: Table,
+    pub(super) ids: Ids,
     pub(super) wide: Wide,
     /// Durable ones of `wide` that wait for something older or in flight over them.
     pub(super) stuck: Vec<u32>,
@@ -115,7 +116,7 @@ impl Window {
             pendings: Slab::new(),
             nodes: Slab::new(),
             heads: Table::new(),
-            ids: Table::new(),
+            ids: Ids::new(),
             wide: Wide::new(),
             stuck: Vec::new(),
             answered: VecDeque::new(),
@@ -171,14 +172,13 @@ impl Window {
     }
 
     /// What is known of the command of this number is going to be asked for soon: memory is slow, and other work can be
-    /// done until it is here. Its first page, if it has one of its own.
+    /// done until it is here.
     #[inline]
-    pub(super) fn approach(&self, number: u32, page_of: impl Fn(u64) -> u64) -> Option<u64> {
-        let pending = self.pendings.get(number).filter(|one| one.live > 0)?;
-        let page = page_of(pending.range.lba.0);
-        let head = self.heads.get(page);
-        std::hint::black_box(self.nodes.get(head).map(|node| node.next));
-        Some(page)
+    pub(super) fn approach(&self, number: u32, page_of: impl Fn(u64) -> u64) {
+        if let Some(pending) = self.pendings.get(number).filter(|one| one.live > 0) {
+            let head = self.heads.get(page_of(pending.range.lba.0));
+            std::hint::black_box(self.nodes.get(head).map(|node| node.next));
+        }
     }
 
     /// Notes that it is not at risk any more.
@@ -196,7 +196,7 @@ impl Window {
         if pending.is_at_risk() {
             self.take_from_risk(number);
         }
-        self.ids.unset(id, number);
+        self.ids.take(id);
         self.pendings.discard(number);
     }
 

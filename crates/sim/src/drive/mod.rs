@@ -269,6 +269,11 @@ impl Drive {
         [timing, first(&self.later), first(&self.deadlines), armed].into_iter().flatten().min()
     }
 
+    /// Before this time no port has anything to take, unless somebody asks for something; zero if that is not known.
+    pub(crate) const fn quiet_until(&self) -> Nanos {
+        if self.has_ready() { Nanos::ZERO } else { self.quiet_until }
+    }
+
     /// Whether a port has something to take.
     pub(crate) const fn has_ready(&self) -> bool {
         self.ready > 0

@@ -8,12 +8,13 @@ use crate::cut::{Armed, CutWhen, Edge};
 use crate::model::{Behaviour, IgnoresFlush, Kind};
 
 /// Whether what a drive answers is in a cache that it wrongly believes to survive a power cut: it then does nothing about
-/// flushes and FUA. A buffer of flash that is protected is used whatever WCE says, the cache of a disk when it is on.
+/// flushes and FUA. A buffer of flash that is protected is used whatever WCE says, the cache of a disk or of an array's
+/// controller when it is on.
 const fn is_deceived(behaviour: &Behaviour, kind: Kind, wce: Option<bool>) -> bool {
     let is_used = match kind {
         Kind::Ssd | Kind::Usb => true,
-        Kind::Hdd => matches!(wce, Some(true)),
-        Kind::Array | Kind::Null | Kind::Memory => false,
+        Kind::Hdd | Kind::Array => matches!(wce, Some(true)),
+        Kind::Null | Kind::Memory => false,
     };
     is_used && behaviour.is_deceived()
 }

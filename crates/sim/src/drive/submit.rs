@@ -43,6 +43,7 @@ impl Drive {
             stage: Stage::Whole,
         });
         self.watch_for_cut(op, Edge::Submitted, now);
+        self.quiet_until = self.next_event().unwrap_or(Nanos(u64::MAX));
     }
 
     /// Why a request is answered at once, if it is.

@@ -9,7 +9,7 @@ use super::geometry::Kind;
 use super::load::Model;
 use super::shipped;
 use crate::timing::Timing;
-use crate::timing::array::{self, ArrayTiming, MemberCaches};
+use crate::timing::array::{self, ArrayTiming, MemberCaches, Members, Remote};
 use crate::timing::flash::{self, FlashTiming, WriteBuffer};
 use crate::timing::front::{Front, FrontParameters, Protection};
 use crate::timing::hdd::{Hdd, HddParameters};
@@ -81,6 +81,28 @@ fn member(document: &Document<'_>, array: &array::Parameters) -> Result<Model, B
     Model::from_text(&format!("{}.toml", array.member), text)
 }
 
+impl Parameters {
+    /// Refuses a behaviour that a drive made of this cannot have.
+    pub(super) fn suit(
+        &self,
+        behaviour: &Behaviour,
+        document: &Document<'_>,
+    ) -> Result<(), Box<ContentError>> {
+        let Self::Array { array, .. } = self else { return Ok(()) };
+        match &array.controller {
+            None if behaviour.battery_dead => Err(document.error(
+                "behaviour.battery_dead",
+                "expected an [array.controller] with a cache: this array has none of its own that a battery could keep",
+            )),
+            Some(_) if behaviour.wce == Wce::Absent => Err(document.error(
+                "behaviour.wce",
+                "expected \"on\" or \"off\", as [array.controller] has a cache; reports_write_through = true hides it from hosts",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Behaviour {
     /// What the drive believes of its cache, and whether that is so.
     const fn protection(&self) -> Protection {
@@ -115,7 +137,10 @@ impl Model {
             Parameters::Array { array, member } => {
                 let caches = MemberCaches { volatile: member.is_volatile(), wce: member.wce() };
                 let timing = |size, seed| member.timing(size, seed);
-                Box::new(ArrayTiming::new(array, size, caches, seed, timing))
+                let members = ArrayTiming::new(array, size, caches, seed, timing);
+                let Some(controller) = &array.controller else { return Box::new(members) };
+                let front = Front::new(&controller.cache, Members::new(members), wce, protection);
+                Box::new(Remote::new(controller.round_trip.0, front))
             }
         }
     }

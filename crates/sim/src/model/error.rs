@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use plumb_block::Bytes;
+
+use super::file::TEXT_MAX;
+
 /// A model could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
@@ -21,6 +25,22 @@ pub enum ModelError {
         path: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// What is there is no regular file, and was not read.
+    #[error("the drive model {} is {found}: name a regular file of at most {}", path.display(), TEXT_MAX)]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+        /// What it is, `a directory`.
+        found: &'static str,
+    },
+    /// The file is longer than any model, and was not read to its end.
+    #[error("the drive model {} is longer than {most}: a model is a TOML file of a few KiB, see `plumb drive show`", path.display())]
+    TooLong {
+        /// Which.
+        path: PathBuf,
+        /// The longest that is read.
+        most: Bytes,
     },
     /// The file was read, but its content does not describe a drive.
     #[error(transparent)]

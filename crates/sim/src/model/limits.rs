@@ -41,6 +41,15 @@ impl Check {
         }
     }
 
+    /// The table `name` within this one must be within its own limits.
+    pub fn table(&mut self, name: &str, table: &impl Limits) {
+        let mut inner = Self::default();
+        table.limits(&mut inner);
+        if let Some(Violation { field, expected }) = inner.violation {
+            self.refuse(&format!("{name}.{field}"), expected);
+        }
+    }
+
     /// The first violation.
     pub(super) fn finish(self) -> Option<Violation> {
         self.violation

@@ -12,6 +12,7 @@ use crate::fault::{Fault, FaultError};
 use super::behaviour::{Behaviour, Wce};
 use super::document::{Document, Figure};
 use super::error::{ContentError, ModelError};
+use super::file;
 use super::geometry::{Geometry, Interface, Kind};
 use super::limits::{Check, Limits};
 use super::nearest::nearest;
@@ -118,13 +119,12 @@ impl Model {
         }
     }
 
-    /// The model in the file at `path`.
+    /// The model in the regular file at `path`, of at most 1 MiB. Waits for nobody, whatever is there.
     ///
     /// # Errors
-    /// If it cannot be read, or does not describe a drive.
+    /// If it cannot be read, is no regular file or too long, or does not describe a drive.
     pub fn from_file(path: &Path) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ModelError::Read { path: path.to_owned(), source })?;
+        let text = file::text_of(path)?;
         Ok(Self::from_text(&path.display().to_string(), &text)?)
     }
 
@@ -148,8 +148,10 @@ impl Model {
             return Err(document.error("name", "expected 1 to 64 letters, digits, `-` and `.`"));
         }
         let behaviour: Behaviour = document.table("behaviour")?;
+        let parameters = Parameters::read(&document, top.kind)?;
+        parameters.suit(&behaviour, &document)?;
         Ok(Self {
-            parameters: Arc::new(Parameters::read(&document, top.kind)?),
+            parameters: Arc::new(parameters),
             geometry: document.table("geometry")?,
             faults: document.table::<Faults>("faults")?.rules.into_iter().map(|rule| rule.0).collect(),
             behaviour,

@@ -18,6 +18,7 @@ mod behaviour;
 mod build;
 mod document;
 mod error;
+mod file;
 mod geometry;
 mod limits;
 mod load;

@@ -55,6 +55,10 @@ pub(crate) enum Bug {
     WideDiscardTooShort,
     /// A pattern written over part of a page is taken for the whole page.
     PartIsWhole,
+    /// What was said of a page last is not seen before it is in the tables.
+    RecentUnseen,
+    /// What was said of a page last comes over a discard of a long run that is newer.
+    RecentOverRun,
 }
 
 /// Every bug.
@@ -86,6 +90,8 @@ pub(crate) const ALL: &[Bug] = &[
     Bug::FailedNeverLands,
     Bug::WideDiscardTooShort,
     Bug::PartIsWhole,
+    Bug::RecentUnseen,
+    Bug::RecentOverRun,
 ];
 
 #[cfg(test)]

@@ -6,13 +6,27 @@
 //!                                └─ ...                                 ─┘   all copies out of their caches: Persisted
 //! ```
 //!
-//! Not modelled: a cache of the controller's own, parity, rebuilding, and members that fail.
+//! With a controller that has a write cache of its own, that stands in between, and the members have none that a power
+//! cut would empty:
+//!
+//! ```text
+//!   command ─ trip ─► Front (the controller's link, queue, cache) ─Job─► Members ─► pieces, as above
+//! ```
+//!
+//! Not modelled: members' volatile caches that a controller with a cache leaves on, two controllers that mirror their
+//! caches, parity, rebuilding, and members that fail.
 
+mod agenda;
 mod covering;
 mod layout;
+mod members;
+mod network;
 mod parameters;
 mod pieces;
+mod remote;
 mod timing;
 
-pub use parameters::{Acknowledge, Parameters};
+pub use members::Members;
+pub use parameters::{Acknowledge, Controller, Parameters};
+pub use remote::Remote;
 pub use timing::{ArrayTiming, MemberCaches};

@@ -4,6 +4,7 @@ use plumb_block::{Bytes, Nanos};
 use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
+use crate::timing::front::FrontParameters;
 
 /// Members of a stripe at most.
 pub(super) const COLUMNS_MAX: usize = 64;
@@ -42,6 +43,20 @@ pub struct Parameters {
     pub link: Rate,
     /// What the software in front spends on a command before it can take the next.
     pub command: Time,
+    /// A controller with a write cache in front of all members: the network is then between it and them.
+    pub controller: Option<Controller>,
+}
+
+/// `[array.controller]`: what answers the host before a member has been asked.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// From the host to it and back, beside what it takes itself: next to nothing for a card in the host, a network for
+    /// an array in a box of its own.
+    pub round_trip: Time,
+    /// Its link, its queue and its write cache. What keeps the cache through a power cut is the array's
+    /// [`Behaviour`](crate::model::Behaviour).
+    pub cache: FrontParameters,
 }
 
 impl Limits for Parameters {
@@ -58,5 +73,21 @@ impl Limits for Parameters {
             check.within(field, &time, &times);
         }
         check.within("link", &self.link, &(Rate(1_000_000)..=Rate(1_000_000_000_000)));
+        if let Some(controller) = &self.controller {
+            check.table("controller", controller);
+        }
+    }
+}
+
+impl Limits for Controller {
+    fn limits(&self, check: &mut Check) {
+        check.within("round_trip", &self.round_trip, &(Time(Nanos(0))..=Time(Nanos::secs(1))));
+        check.that(
+            "cache.write",
+            self.cache.write.is_some(),
+            "a write cache: without one, leave [array.controller] out",
+        );
+        check.that("cache.media", self.cache.media.is_none(), "no media cache: that is a disk's");
+        check.table("cache", &self.cache);
     }
 }

@@ -1,32 +1,19 @@
 //! The array as a state machine: pieces travel, members work, answers travel back.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use plumb_block::{Bytes, Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
+use super::agenda::{Agenda, Step};
 use super::layout::Layout;
+use super::network::Network;
 use super::parameters::{Acknowledge, Parameters};
 use super::pieces::{Pieces, Whole};
 use crate::command::{Command, CommandId, SECTOR, Sectors};
-use crate::model::Rate;
 use crate::timing::{Event, Timing};
 
 /// Bits of a piece's number that say to which command it belongs; the rest counts arrivals.
 pub(super) const PLACE_BITS: u32 = 24;
-
-/// Something that happens on the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    /// A piece comes to a member.
-    Arrive { place: u32, member: u32, first: u64, count: u64 },
-    /// An answer comes back from a member of `column`.
-    Return { place: u32, column: u32 },
-    /// The host is told.
-    Answer { place: u32 },
-}
 
 /// The timing of several drives that make one.
 pub struct ArrayTiming {
@@ -34,10 +21,6 @@ pub struct ArrayTiming {
     columns: u32,
     copies: u32,
     needed: u8,
-    half_trip: u64,
-    half_jitter: u64,
-    link: Rate,
-    command: u64,
     /// The members have caches that a power cut empties.
     volatile: bool,
     wce: bool,
@@ -46,13 +29,9 @@ pub struct ArrayTiming {
     members: Vec<Box<dyn Timing>>,
     /// When each of them has something to say, `u64::MAX` if it has not: asked once, not at every step.
     due: Vec<u64>,
-    chance: Xoshiro256PlusPlus,
-    steps: BinaryHeap<Reverse<(u64, u64, Step)>>,
+    network: Network,
+    agenda: Agenda,
     pub(super) pieces: Pieces,
-    software_free: u64,
-    /// When the link is free, from the host and to it.
-    link_free: [u64; 2],
-    order: u64,
     arrivals: u64,
     answers: u64,
     reads: u64,
@@ -91,20 +70,13 @@ impl ArrayTiming {
             columns: parameters.columns,
             copies: parameters.copies,
             needed: needed as u8,
-            half_trip: parameters.round_trip.0.0 / 2,
-            half_jitter: parameters.jitter.0.0 / 2,
-            link: parameters.link,
-            command: parameters.command.0.0,
             volatile: caches.volatile,
             wce: caches.wce,
             due: vec![u64::MAX; count as usize],
             members: (0..count).map(|_| member(member_size, chance.next_u64())).collect(),
-            chance,
-            steps: BinaryHeap::new(),
+            network: Network::new(parameters, chance),
+            agenda: Agenda::default(),
             pieces: Pieces::default(),
-            software_free: 0,
-            link_free: [0; 2],
-            order: 0,
             arrivals: 0,
             answers: 0,
             reads: 0,
@@ -113,22 +85,9 @@ impl ArrayTiming {
         }
     }
 
-    fn put(&mut self, at: u64, step: Step) {
-        self.order += 1;
-        self.steps.push(Reverse((at, self.order, step)));
-    }
-
-    /// One way over the network.
-    fn trip(&mut self) -> u64 {
-        let jitter = (u128::from(self.chance.next_u64()) * u128::from(self.half_jitter)) >> 64;
-        self.half_trip + jitter as u64
-    }
-
-    /// Carries `bytes` over the host's link, not before `at`; returns when they are across.
-    fn carry(&mut self, at: u64, bytes: u64, to_host: bool) -> u64 {
-        let free = &mut self.link_free[usize::from(to_host)];
-        *free = at.max(*free) + self.link.time_for(Bytes(bytes)).0;
-        *free
+    /// Over how many members a stripe runs.
+    pub(super) const fn columns(&self) -> u32 {
+        self.columns
     }
 
     /// Sends the pieces of the command in `place` to the members.
@@ -151,8 +110,9 @@ impl ArrayTiming {
                 if let Some(whole) = self.pieces.get(place) {
                     whole.outstanding += 1;
                 }
-                let there = at + self.trip();
-                self.put(there, Step::Arrive { place, member: column * self.copies + copy, first, count });
+                let there = at + self.network.trip();
+                self.agenda
+                    .put(there, Step::Arrive { place, member: column * self.copies + copy, first, count });
             }
         }
     }
@@ -190,8 +150,8 @@ impl ArrayTiming {
             match event {
                 Event::Completed { id, at } => {
                     if let Some(place) = self.place_of(id) {
-                        let back = at.0 + self.trip();
-                        self.put(back, Step::Return { place, column: member as u32 / self.copies });
+                        let back = at.0 + self.network.trip();
+                        self.agenda.put(back, Step::Return { place, column: member as u32 / self.copies });
                     }
                 }
                 Event::Persisted { id, at } => {
@@ -217,8 +177,8 @@ impl ArrayTiming {
         let (command, outstanding, answered) = (whole.command, whole.outstanding, whole.answered);
         if enough {
             let bytes = if command.op == Op::Read { command.sectors.bytes().0 } else { 0 };
-            let told = self.carry(at, bytes, true);
-            self.put(told, Step::Answer { place });
+            let told = self.network.carry(at, bytes, true);
+            self.agenda.put(told, Step::Answer { place });
         }
         if outstanding == 0
             && let Some(answered) = answered
@@ -259,10 +219,9 @@ impl ArrayTiming {
 
 impl Timing for ArrayTiming {
     fn submit(&mut self, now: Nanos, command: Command) {
-        self.software_free = now.0.max(self.software_free) + self.command;
-        let mut at = self.software_free;
+        let mut at = self.network.admit(now.0);
         if matches!(command.op, Op::Write { .. }) {
-            at = self.carry(at, command.sectors.bytes().0 * u64::from(self.copies), false);
+            at = self.network.carry(at, command.sectors.bytes().0 * u64::from(self.copies), false);
         }
         let needed = match command.op {
             Op::Read => 1,
@@ -282,21 +241,20 @@ impl Timing for ArrayTiming {
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        let step = self.steps.peek().map(|Reverse((at, _, _))| *at);
         let member = self.next_member().map(|(at, _)| at);
-        step.into_iter().chain(member).min().map(Nanos)
+        self.agenda.next().into_iter().chain(member).min().map(Nanos)
     }
 
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>) {
         loop {
-            let step = self.steps.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
+            let step = self.agenda.next().unwrap_or(u64::MAX);
             if let Some((at, member)) = self.next_member()
                 && at <= now.0
                 && at <= step
             {
                 self.listen(at, member, events);
             } else if step <= now.0
-                && let Some(Reverse((at, _, step))) = self.steps.pop()
+                && let Some((at, step)) = self.agenda.take()
             {
                 self.step(at, step, events);
             } else {
@@ -318,10 +276,9 @@ impl Timing for ArrayTiming {
             member.power_cut(now);
         }
         self.due.fill(u64::MAX);
-        self.steps.clear();
+        self.agenda.clear();
+        self.network.clear();
         self.pieces.clear();
-        self.software_free = 0;
-        self.link_free = [0; 2];
         self.at_risk = 0;
     }
 

@@ -1,0 +1,59 @@
+//! A model is read from a file that the user names, which may be anything: none of it hangs the program or fills its
+//! memory, and the error says what was found, what is read, and where.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::File;
+use std::path::Path;
+
+use plumb_sim::model::Model;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+fn refusal(path: &Path) -> String {
+    let error = Model::from_file(path).unwrap_err();
+    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    let said = format!("{error} {source}");
+    assert!(said.contains(&path.display().to_string()), "which one? {said}");
+    said
+}
+
+#[test]
+fn a_file_is_read_and_what_is_wrong_in_it_is_told_with_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.toml");
+    std::fs::write(&path, include_str!("../models/plp-nvme-ssd.toml")).unwrap();
+    assert_eq!(Model::from_file(&path).unwrap().name, "plp-nvme-ssd");
+    std::fs::write(&path, "name = 1").unwrap();
+    assert!(refusal(&path).contains("mine.toml:1"));
+    std::fs::write(&path, [0xff, 0xfe]).unwrap();
+    assert!(refusal(&path).contains("utf-8"));
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.toml");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for (path, found) in [
+        (pipe.as_path(), "is a pipe"),
+        (directory.path(), "is a directory"),
+        (Path::new("/dev/zero"), "is a character device"),
+    ] {
+        let said = refusal(path);
+        assert!(said.contains(found) && said.contains("a regular file of at most 1 MiB"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_longer_than_a_model_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("long.toml");
+    let mebibyte = 1 << 20;
+    for length in [1 << 30, mebibyte + 1] {
+        File::create(&path).unwrap().set_len(length).unwrap();
+        assert!(refusal(&path).contains("is longer than 1 MiB"), "{length}");
+    }
+    // So long it may be.
+    let comment = "#".repeat(mebibyte as usize - 1) + "\n";
+    std::fs::write(&path, comment).unwrap();
+    assert!(refusal(&path).contains("name: is missing"));
+}
