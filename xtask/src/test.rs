@@ -103,7 +103,8 @@ fn tally_of(line: &str) -> Option<Tally> {
 /// nothing is built twice, without its symbols, since all of it is unpacked at each boot.
 fn guests(root: &Path) -> Result<Tally> {
     let build = ["build", "--quiet", "--workspace", "--all-features", "--bin", "plumb"];
-    let built = Command::new("cargo").args(build).current_dir(root).status().context("starting cargo build")?;
+    let built =
+        Command::new("cargo").args(build).current_dir(root).status().context("starting cargo build")?;
     let directory = tempfile::tempdir().context("making a directory for the plumb of the guests")?;
     let plumb = directory.path().join("plumb");
     let stripped = built.success()

@@ -166,3 +166,26 @@ fn what_a_raid_program_says_is_said_beside_the_disks() {
     let none = policy(&["show", "--raid-report", file.to_str().unwrap()]);
     assert_eq!(none.status.code(), Some(2), "{}", said(&none));
 }
+
+#[test]
+fn a_simulated_drive_is_shown_and_never_planned() {
+    let root = scratch();
+    let place = root.path().to_str().unwrap();
+    for (name, state) in [("sim:hdd-space", "on"), ("sim:hdd-space?wce=off", "off")] {
+        let shown = document(&policy(&["show", name, "--json"]));
+        validates("policy", &shown);
+        let device = &shown["devices"][0];
+        assert_eq!((&device["name"], &device["state"]), (&name.into(), &state.into()), "{shown:#}");
+        assert_eq!(device["transport"], "sim");
+        assert_eq!(device["device"]["wce"], state == "on");
+        assert!(device["kernel"]["write_cache"].is_null() && device["findings"][0]["id"] == "no-kernel-view");
+        for command in [&["plan", "off", name][..], &["persist", name, "--root", place], &["heal", name]] {
+            let refused = policy(command);
+            assert_eq!(refused.status.code(), Some(4), "{command:?}: {}", said(&refused));
+            assert!(said(&refused).contains("is a simulated drive"), "{command:?}: {}", said(&refused));
+        }
+    }
+    let output = policy(&["show", "sim:no-such-model"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("plumb drive list"), "{}", said(&output));
+}

@@ -24,6 +24,7 @@ pub mod explain;
 pub mod gateway;
 pub mod heal;
 pub mod journal;
+mod many;
 pub mod mechanism;
 #[cfg(feature = "mock")]
 pub mod mock;

@@ -28,7 +28,7 @@ pub struct DeviceView {
     pub name: String,
     /// WWN, EUI-64, NGUID or serial; null if it has none.
     pub identity: Option<String>,
-    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...
+    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `sim` and `nbd` of what the kernel does not know.
     pub transport: String,
     /// The vendor and the model as the disk says them.
     pub vendor: Option<String>,
@@ -81,7 +81,8 @@ pub struct DeviceSide {
     pub saveable: Option<bool>,
     /// SCT feature control state of ATA drives: `ata-controlled`, `forced-on`, `forced-off`.
     pub sct: Option<String>,
-    /// The command set it was read with: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`, `none`.
+    /// The command set it was read with: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`, `device-info` (what a
+    /// device that the kernel does not know reports of itself), `none`.
     pub mechanism: String,
 }
 

@@ -28,15 +28,7 @@ fn a_thousand_disks_are_planned_applied_and_restored() {
     }
     let claims = Claims::default();
     let now = Timestamp::UNIX_EPOCH;
-    let ask = Ask {
-        asked: Asked::Off,
-        save: false,
-        wanted: Wanted::All,
-        filter: None,
-        wave_size: WAVE_SIZE,
-        claims: &claims,
-        now,
-    };
+    let ask = Ask::new(Asked::Off, Wanted::All, &claims, now);
     let start = Instant::now();
     let plan = make(&gateway, &ask).unwrap();
     let planned_in = start.elapsed();

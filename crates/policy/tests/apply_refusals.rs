@@ -16,21 +16,10 @@ use plumb_policy::journal::{Lock, list};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback_in;
-use plumb_policy::waves::WAVE_SIZE;
 
 fn plan(gateway: &MockGateway, asked: Asked) -> Plan {
     let claims = Claims::default();
-    let now = Timestamp::UNIX_EPOCH;
-    let ask = Ask {
-        asked,
-        save: false,
-        wanted: Wanted::All,
-        filter: None,
-        wave_size: WAVE_SIZE,
-        claims: &claims,
-        now,
-    };
-    make(gateway, &ask).unwrap()
+    make(gateway, &Ask::new(asked, Wanted::All, &claims, Timestamp::UNIX_EPOCH)).unwrap()
 }
 
 fn with_session<T>(gateway: &MockGateway, body: impl FnOnce(&Session<'_>) -> T) -> T {
@@ -56,6 +45,8 @@ fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains(words), "{error}");
+    let PolicyError::Refused { remedy, .. } = &error else { panic!("{error}") };
+    assert!(!remedy.is_empty());
     assert_eq!(gateway.changes(), 0, "{error}");
     assert!(list(root.path()).unwrap().is_empty(), "nothing was begun, so nothing is left");
 }
@@ -69,6 +60,17 @@ fn what_has_changed_since_the_plan_is_refused_before_anything_is_done() {
     drifted(|gateway| gateway.mount("sdb", "/srv", "ext4", "rw"), "what stands on it");
     drifted(|gateway| gateway.meddle("sdb", |disk| disk.registrations = 2), "may be shared");
     drifted(|gateway| gateway.meddle("sdb", |disk| disk.write_protected = true), "write-protected");
+    drifted(
+        |gateway| gateway.device_mapper("dm-0", "mpath-3600", &["sda", "sdb"]),
+        "what stands on it has changed",
+    );
+    drifted(
+        |gateway| {
+            let serial = gateway.disk("sdb").unwrap().serial;
+            gateway.appear(MockDisk::new(MockKind::Sas).with(|disk| disk.serial = serial));
+        },
+        "sdb and sdc have the same identity",
+    );
 }
 
 #[test]

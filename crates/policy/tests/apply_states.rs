@@ -13,7 +13,6 @@ use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::verify::verify;
-use plumb_policy::waves::WAVE_SIZE;
 use plumb_policy::wire::sct::WriteCache;
 
 const KINDS: [MockKind; 5] = [MockKind::Sas, MockKind::Sata, MockKind::Nvme, MockKind::Virtio, MockKind::Usb];
@@ -33,7 +32,7 @@ impl Bench {
     fn plan(&self, asked: Asked, save: bool) -> Plan {
         let now = Timestamp::UNIX_EPOCH;
         let claims = &self.claims;
-        let ask = Ask { asked, save, wanted: Wanted::All, filter: None, wave_size: WAVE_SIZE, claims, now };
+        let ask = Ask { save, ..Ask::new(asked, Wanted::All, claims, now) };
         make(&self.gateway, &ask).unwrap()
     }
 

@@ -19,7 +19,6 @@ use plumb_policy::journal::{Journal, JournalError, JournalStore};
 use plumb_policy::mock::{Kill, Killed, MockDisk, MockGateway, MockKind};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback;
-use plumb_policy::waves::WAVE_SIZE;
 
 /// Files in memory that outlive the run that wrote them.
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
@@ -116,15 +115,7 @@ impl Scene {
         ]);
         gateway.device_mapper("dm-0", "LVM-abc", &["sdb"]);
         let claims = Claims::default();
-        let ask = Ask {
-            asked,
-            save: true,
-            wanted: Wanted::All,
-            filter: None,
-            wave_size: WAVE_SIZE,
-            claims: &claims,
-            now: Timestamp::UNIX_EPOCH,
-        };
+        let ask = Ask { save: true, ..Ask::new(asked, Wanted::All, &claims, Timestamp::UNIX_EPOCH) };
         let plan = make(&gateway, &ask).unwrap();
         assert_eq!(plan.changes.len(), NAMES.len(), "{:?}", plan.refused);
         let original = NAMES.map(|name| gateway.disk(name).unwrap()).to_vec();

@@ -118,7 +118,7 @@ fn what_is_no_disk_has_no_state() {
     gateway.partition("sda", "sda1", "data");
     gateway.device_mapper("dm-0", "LVM-x", &["sda1"]);
     gateway.mount("dm-0", "/srv", "ext4", "rw");
-    for (name, remedy) in [("sda1", "sda"), ("dm-0", "sda1"), ("/srv", "the disk below dm-0")] {
+    for (name, remedy) in [("sda1", "sda"), ("dm-0", "sda1"), ("/srv", "name what it is on: sda;")] {
         let view = view(&gateway, name);
         assert_eq!(view.state, Found::None, "{name}");
         assert!(view.refusal.as_ref().unwrap().remedy.contains(remedy), "{:?}", view.refusal);

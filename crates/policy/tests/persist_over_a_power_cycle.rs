@@ -1,5 +1,5 @@
-//! What is to last is requested until a later boot has found it, and lost if it has not; the files are installed whole,
-//! replaced and removed below a root of their own.
+//! What is to last is requested, held over a reboot, proven by a power cycle that the drive counted, or lost; the files are
+//! installed whole, replaced and removed below a root of their own. Guards against a proof without a loss of power.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -19,12 +19,12 @@ use plumb_policy::persist::{
 use plumb_policy::plan::{Ask, Asked, Wanted, make};
 use plumb_policy::state::State;
 use plumb_policy::view::DeviceView;
-use plumb_policy::waves::WAVE_SIZE;
+use plumb_policy::wire::sct::WriteCache;
 
 fn set(gateway: &MockGateway, asked: Asked, wanted: Wanted) {
     let claims = Claims::default();
     let now = Timestamp::UNIX_EPOCH;
-    let ask = Ask { asked, save: true, wanted, filter: None, wave_size: WAVE_SIZE, claims: &claims, now };
+    let ask = Ask { save: true, ..Ask::new(asked, wanted, &claims, now) };
     let plan = make(gateway, &ask).unwrap();
     let root = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
@@ -38,43 +38,112 @@ fn view(gateway: &MockGateway, name: &str) -> DeviceView {
     Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).one(name).unwrap()
 }
 
-#[test]
-fn a_policy_is_proven_by_a_later_boot_and_not_before() {
-    let gateway = MockGateway::new([
-        MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(true)),
-        MockDisk::new(MockKind::Sas),
-    ]);
-    set(&gateway, Asked::Off, Wanted::All);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("lib/persistence.json");
-    let mut ledger = Ledger::load(&path).unwrap();
-    for (name, expected) in [("sda", Means::InTheDrive), ("sdb", Means::AtEveryStart)] {
-        let view = view(&gateway, name);
-        assert_eq!(means(&view, State::Off), expected, "{name}");
-        ledger.request(Witness { view: &view, boot_id: "one" }, State::Off, expected).unwrap();
-        assert!(!ledger.witness(Witness { view: &view, boot_id: "one" }), "the same boot proves nothing");
+/// A ledger in which `off` is requested for all of these, in the boot `one`.
+fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
+    set(gateway, Asked::Off, Wanted::All);
+    let claims = Claims::default();
+    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
+    let mut ledger = Ledger::default();
+    for name in names {
+        let view = view(gateway, name);
+        let means = means(&view, State::Off);
+        ledger.request(Witness::of(&reader, &view, "one"), State::Off, means).unwrap();
     }
-    ledger.save(&path).unwrap();
     assert!(ledger.kept.iter().all(|kept| kept.standing == Standing::Requested));
+    ledger
+}
+
+/// What a look at the disk in this boot makes of what is known: the word, and what was read.
+fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -> (String, String) {
+    let claims = Claims::default();
+    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
+    let view = view(gateway, name);
+    ledger.witness(Witness::of(&reader, &view, boot_id));
+    let kept = ledger.kept.iter().find(|kept| Some(&kept.identity) == view.identity.as_ref()).unwrap();
+    let said = serde_json::to_value(kept).unwrap();
+    let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+    (text("standing"), text("evidence"))
+}
+
+/// One of each that counts or does not, and keeps or does not.
+fn machine() -> MockGateway {
+    MockGateway::new([
+        MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(true)),
+        MockDisk::new(MockKind::Nvme).with(|disk| disk.saved = Some(true)),
+        MockDisk::new(MockKind::Sata).with(|disk| disk.sct = Some(WriteCache::AtaControlled)),
+        MockDisk::new(MockKind::Sata).with(|disk| disk.power_cycles = None),
+    ])
+}
+
+const NAMES: [&str; 4] = ["sda", "nvme0n1", "sdb", "sdc"];
+
+#[test]
+fn a_reboot_proves_nothing_and_a_power_cycle_that_was_counted_does() {
+    let gateway = machine();
+    let mut ledger = requested(&gateway, &NAMES);
+    for name in NAMES {
+        assert_eq!(look(&gateway, &mut ledger, name, "one").0, "requested", "the same boot proves nothing");
+    }
+    gateway.reboot();
+    for (name, words) in
+        [("sda", "does not say whether its power was off"), ("nvme0n1", "counts no power cycle")]
+    {
+        let (standing, evidence) = look(&gateway, &mut ledger, name, "two");
+        assert_eq!(standing, "held-over-reboot", "{name}");
+        assert!(evidence.contains(words), "{name}: {evidence}");
+    }
+    assert_eq!(look(&gateway, &mut ledger, "sdb", "two").0, "held-over-reboot");
 
     gateway.power_cycle();
-    let mut ledger = Ledger::load(&path).unwrap();
-    let standing = |ledger: &mut Ledger, name: &str, boot_id: &str| {
-        let view = view(&gateway, name);
-        ledger.witness(Witness { view: &view, boot_id });
-        let identity = view.identity.unwrap();
-        ledger.kept.iter().find(|kept| kept.identity == identity).unwrap().standing.clone()
-    };
-    let proven = standing(&mut ledger, "sda", "two");
-    assert!(
-        matches!(&proven, Standing::Proven { evidence, .. } if evidence.contains("saved value off")),
-        "{proven:?}"
-    );
-    assert!(matches!(standing(&mut ledger, "sdb", "two"), Standing::Lost { .. }), "nothing set it again");
-    set(&gateway, Asked::Off, Wanted::Named(vec!["sdb".into()]));
-    assert!(matches!(standing(&mut ledger, "sdb", "three"), Standing::Proven { .. }));
+    let expected = ["held-over-reboot", "proven", "proven", "lost"];
+    for (name, expected) in NAMES.into_iter().zip(expected) {
+        let (standing, evidence) = look(&gateway, &mut ledger, name, "three");
+        assert_eq!(standing, expected, "{name}: {evidence}");
+    }
+    let (_, evidence) = look(&gateway, &mut ledger, "nvme0n1", "three");
+    assert!(evidence.contains("one power cycle") && evidence.contains("saved value off"), "{evidence}");
+    gateway.reboot();
+    assert_eq!(look(&gateway, &mut ledger, "sdb", "four").0, "proven", "a reboot takes no proof away");
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lib/persistence.json");
     ledger.save(&path).unwrap();
     assert_eq!(Ledger::load(&path).unwrap(), ledger);
+}
+
+#[test]
+fn what_was_lost_is_not_found_again_because_somebody_set_it() {
+    let gateway = machine();
+    let mut ledger = requested(&gateway, &["sdc", "nvme0n1"]);
+    gateway.meddle("nvme0n1", |disk| disk.saved = Some(true));
+    gateway.power_cycle();
+    for name in ["sdc", "nvme0n1"] {
+        assert_eq!(look(&gateway, &mut ledger, name, "two").0, "lost", "{name}");
+    }
+    set(&gateway, Asked::Off, Wanted::All);
+    for name in ["sdc", "nvme0n1"] {
+        assert_eq!(look(&gateway, &mut ledger, name, "two").0, "lost", "{name} was set by hand");
+    }
+    gateway.reboot();
+    for name in ["sdc", "nvme0n1"] {
+        assert_eq!(look(&gateway, &mut ledger, name, "three").0, "held-over-reboot", "{name}");
+    }
+    // Lost again, then mended in that boot: still lost.
+    gateway.power_cycle();
+    assert_eq!(look(&gateway, &mut ledger, "sdc", "four").0, "lost");
+    set(&gateway, Asked::Off, Wanted::Named(vec!["sdc".into()]));
+    assert_eq!(look(&gateway, &mut ledger, "sdc", "four").0, "lost");
+    assert_eq!(look(&gateway, &mut ledger, "nvme0n1", "four").0, "proven");
+}
+
+#[test]
+fn what_is_set_at_every_start_is_proven_by_the_same_count() {
+    let gateway = MockGateway::new([MockDisk::new(MockKind::Sata)]);
+    let mut ledger = requested(&gateway, &["sda"]);
+    assert_eq!(ledger.kept[0].means, Means::AtEveryStart);
+    gateway.power_cycle();
+    set(&gateway, Asked::Off, Wanted::All);
+    assert_eq!(look(&gateway, &mut ledger, "sda", "two").0, "proven");
 }
 
 #[test]

@@ -13,7 +13,6 @@ use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, load, make, save};
 use plumb_policy::select::Selection;
 use plumb_policy::state::Found;
-use plumb_policy::waves::WAVE_SIZE;
 
 fn now() -> Timestamp {
     "2026-11-22T00:00:00Z".parse().unwrap()
@@ -24,8 +23,7 @@ fn plan(gateway: &MockGateway, asked: Asked, names: &[&str], claims: &Claims) ->
         [] => Wanted::All,
         names => Wanted::Named(names.iter().map(ToString::to_string).collect()),
     };
-    make(gateway, &Ask { asked, save: false, wanted, filter: None, wave_size: WAVE_SIZE, claims, now: now() })
-        .unwrap()
+    make(gateway, &Ask::new(asked, wanted, claims, now())).unwrap()
 }
 
 fn assert_refused(plan: &Plan, name: &str, words: &str) {
@@ -177,15 +175,7 @@ fn disks_are_chosen_by_expression_and_left_alone_where_nothing_is_to_do() {
     let claims = Claims::default();
     let ask = |asked, expression: &str| {
         let filter = Some(Selection::parse(expression).unwrap());
-        let ask = Ask {
-            asked,
-            save: false,
-            wanted: Wanted::All,
-            filter,
-            wave_size: WAVE_SIZE,
-            claims: &claims,
-            now: now(),
-        };
+        let ask = Ask { filter, ..Ask::new(asked, Wanted::All, &claims, now()) };
         make(&gateway, &ask).unwrap()
     };
     let plan = ask(Asked::Off, "transport = sas and size > 1TB");

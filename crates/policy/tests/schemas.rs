@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +18,13 @@ use plumb_policy::device::Reader;
 use plumb_policy::gateway::GatewayError;
 use plumb_policy::journal::Journal;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
+use plumb_policy::persist::{Kept, Means, Standing};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make, save};
 use plumb_policy::rollback::rollback_in;
+use plumb_policy::state::State;
 use plumb_policy::verify::verify;
 use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::Watcher;
-use plumb_policy::waves::WAVE_SIZE;
 use plumb_policy::wire::ocp_log::PowerLoss;
 use plumb_policy::wire::sct::WriteCache;
 use serde::Serialize;
@@ -146,7 +148,7 @@ fn claims(gateway: &MockGateway) -> Claims {
 }
 
 fn planned(gateway: &MockGateway, claims: &Claims, asked: Asked, wanted: Wanted) -> Plan {
-    let ask = Ask { asked, save: true, wanted, filter: None, wave_size: WAVE_SIZE, claims, now: now() };
+    let ask = Ask { save: true, ..Ask::new(asked, wanted, claims, now()) };
     make(gateway, &ask).unwrap()
 }
 
@@ -207,6 +209,9 @@ fn applied(gateway: &MockGateway, stops: bool, root: &Path) -> Report {
     nothing_is_missing_unnoticed("policy-verify", &validates("policy-verify", &verification), &[]);
     let quiet = Session { progress: &Silent, ..session };
     validates("policy-apply", &rollback_in(&quiet, &report.journal).unwrap());
+    let snapshot = std::fs::read(report.journal.join("snapshot.json")).unwrap();
+    let snapshot: Value = serde_json::from_slice(&snapshot).unwrap();
+    nothing_is_missing_unnoticed("policy-snapshot", &validates("policy-snapshot", &snapshot), &[]);
     for entry in Journal::open(&report.journal).unwrap().entries() {
         nothing_is_missing_unnoticed("policy-journal", &validates("policy-journal", entry), &[]);
     }
@@ -241,6 +246,50 @@ fn reports_of_every_end_validate_with_their_journals() {
     note(&applied(&drifting, false, root.path()));
     for result in ["verified", "untouched", "mismatch", "failed", "refused"] {
         assert!(results.iter().any(|found| found == result), "{result} was never seen: {results:?}");
+    }
+}
+
+#[test]
+fn snapshots_of_every_kind_of_disk_validate() {
+    let gateway = machine();
+    let claims = claims(&gateway);
+    let plan = planned(&gateway, &claims, Asked::Off, Wanted::All);
+    let (root, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let report = apply_in(&session, &plan, root.path()).unwrap();
+    let journal = Journal::open(&report.journal).unwrap();
+    let kinds: HashSet<String> = journal
+        .snapshot()
+        .disks
+        .iter()
+        .map(|disk| serde_json::to_value(disk.material.kind).unwrap().to_string())
+        .collect();
+    assert_eq!(kinds.len(), 4, "{kinds:?}");
+    nothing_is_missing_unnoticed("policy-snapshot", &validates("policy-snapshot", journal.snapshot()), &[]);
+}
+
+#[test]
+fn what_is_kept_validates_in_every_standing() {
+    let (at, evidence) = ("2026-11-22T00:00:00Z".to_owned(), "write cache off".to_owned());
+    let standings = [
+        Standing::Requested,
+        Standing::HeldOverReboot { at: at.clone(), evidence: evidence.clone() },
+        Standing::Proven { at: at.clone(), evidence: evidence.clone() },
+        Standing::Lost { at: at.clone(), evidence },
+    ];
+    for standing in standings {
+        let kept = Kept {
+            identity: "naa.5".to_owned(),
+            state: State::Off,
+            means: Means::AtEveryStart,
+            requested_at: at.clone(),
+            boot_id: "one".to_owned(),
+            power_cycles: Some(9),
+            standing,
+        };
+        let document =
+            json!({ "schema": "plumb/policy-persist/1", "kept": [kept], "files": ["/x"], "then_run": [] });
+        nothing_is_missing_unnoticed("policy-persist", &validates("policy-persist", &document), &[]);
     }
 }
 

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicBool;
 use jiff::Timestamp;
 use plumb_policy::apply::{DiskResult, Ended, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
+use plumb_policy::error::ErrorKind;
 use plumb_policy::gateway::Change;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::select::Selection;
-use plumb_policy::waves::WAVE_SIZE;
 
 fn now() -> Timestamp {
     "2026-11-22T00:00:00Z".parse().unwrap()
@@ -45,8 +45,7 @@ fn plan(
         names => Wanted::Named(names.iter().map(ToString::to_string).collect()),
     };
     let filter = expression.map(|expression| Selection::parse(expression).unwrap());
-    make(gateway, &Ask { asked, save: false, wanted, filter, wave_size: WAVE_SIZE, claims, now: now() })
-        .unwrap()
+    make(gateway, &Ask { filter, ..Ask::new(asked, wanted, claims, now()) }).unwrap()
 }
 
 fn off(gateway: &MockGateway, names: &[&str], expression: Option<&str>) -> Plan {
@@ -126,6 +125,69 @@ fn a_namespace_that_is_left_out_or_must_not_be_changed_forbids_all() {
     let report = apply_in(&session, &plan, root.path()).unwrap();
     assert!(matches!(report.disk("nvme0n1"), Some(DiskResult::Refused { .. })), "{report:#?}");
     assert_eq!(gateway.changes(), 0);
+}
+
+/// Refused before anything is done, and the words of it.
+fn refused_now(gateway: &MockGateway, plan: &Plan) -> String {
+    let root = tempfile::tempdir().unwrap();
+    let (claims, stop) = (Claims::default(), AtomicBool::new(false));
+    let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let error = apply_in(&session, plan, root.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(gateway.changes(), 0, "{error}");
+    error.to_string()
+}
+
+#[test]
+fn another_set_of_namespaces_than_was_planned_is_refused() {
+    let gateway = machine();
+    let alone = off(&gateway, &["nvme1n1"], None);
+    let both = off(&gateway, &["nvme0n1"], None);
+    gateway.appear(
+        MockDisk::new(MockKind::Nvme)
+            .with(|disk| (disk.controller, disk.name) = ("nvme1".into(), "nvme1n2".into())),
+    );
+    let words = refused_now(&gateway, &alone);
+    assert!(
+        words.contains("same write cache as nvme1n1 has changed")
+            && words.contains("nothing before, nvme1n2 now"),
+        "{words}"
+    );
+
+    gateway.mount("nvme0n2", "/srv", "ext4", "rw");
+    let words = refused_now(&gateway, &both);
+    assert!(
+        words.contains("what stands on nvme0n2") && words.contains("nothing before, /srv now"),
+        "{words}"
+    );
+    let both = off(&gateway, &["nvme0n1"], None);
+    gateway.meddle("nvme0n2", |disk| disk.serial = "ANOTHER".into());
+    let words = refused_now(&gateway, &both);
+    assert!(words.contains("nvme0n2, which has the same write cache as nvme0n1, was"), "{words}");
+    let both = off(&gateway, &["nvme0n1"], None);
+    gateway.vanish("nvme0n2");
+    let words = refused_now(&gateway, &both);
+    assert!(words.contains("nvme0n2 before, nothing now"), "{words}");
+}
+
+#[test]
+fn a_namespace_behind_several_controllers_is_refused() {
+    let shared = |name: &str| {
+        let name = name.to_owned();
+        MockDisk::new(MockKind::Nvme).with(|disk| (disk.name, disk.in_subsystem) = (name, true))
+    };
+    let gateway = MockGateway::new([shared("nvme0n1"), shared("nvme3n1")]);
+    let plan = off(&gateway, &[], None);
+    assert_eq!(changed(&plan), ["nvme0n1", "nvme3n1"], "one controller leads to each: {plan:#?}");
+    gateway.nvme_path("nvme0n1", "nvme1");
+    let words = refused_now(&gateway, &plan);
+    assert!(words.contains("reached over several controllers (nvme0, nvme1)"), "{words}");
+
+    let plan = off(&gateway, &[], None);
+    assert_eq!(changed(&plan), ["nvme3n1"]);
+    assert!(refusal(&plan, "nvme0n1").contains("several controllers (nvme0, nvme1)"));
+    let refused = plan.refused.iter().find(|refused| refused.name == "nvme0n1").unwrap();
+    assert!(refused.remedy.contains("`nvme set-feature /dev/nvme1 -f 6 -V 0`"), "{}", refused.remedy);
 }
 
 #[test]

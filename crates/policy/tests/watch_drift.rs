@@ -10,7 +10,6 @@ use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::plan::{Ask, Asked, Wanted, make};
 use plumb_policy::verify::verify;
 use plumb_policy::watch::{Change, Watcher};
-use plumb_policy::waves::WAVE_SIZE;
 
 fn look(watcher: &mut Watcher, gateway: &MockGateway) -> Vec<Change> {
     let claims = Claims::default();
@@ -22,15 +21,7 @@ fn drift_without_an_event_is_seen_by_the_next_look_and_by_verify() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Nvme)]);
     let claims = Claims::default();
     let now = Timestamp::UNIX_EPOCH;
-    let ask = Ask {
-        asked: Asked::Off,
-        save: false,
-        wanted: Wanted::All,
-        filter: None,
-        wave_size: WAVE_SIZE,
-        claims: &claims,
-        now,
-    };
+    let ask = Ask::new(Asked::Off, Wanted::All, &claims, now);
     let plan = make(&gateway, &ask).unwrap();
     let stop = AtomicBool::new(false);
     let session = Session { gateway: &gateway, claims: &claims, now, stop: &stop, progress: &Silent };

@@ -1,7 +1,7 @@
 //! Guards every decoder against hostile bytes: noise of any length, and true answers with bytes changed, cut and joined.
 //! A decoder may say `None`; it may not panic, and what it takes apart must go together again.
 
-use plumb_policy::wire::{ata, designator, mode_page, nvme_command, nvme_log, ocp_log, sct, sense};
+use plumb_policy::wire::{ata, designator, mode_page, nvme_command, nvme_log, ocp_log, sct, sense, smart};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -29,7 +29,7 @@ fn answers() -> Vec<Vec<u8>> {
         sense::encode_ata(status),
         vec![0x70, 0, 6, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x2a, 1],
         ocp_log::encode(health),
-        vec![0; 512],
+        smart::encode(417),
         identify,
         sct::set(sct::WriteCache::ForcedOn, true),
         sct_status,
@@ -51,6 +51,7 @@ fn decode(bytes: &[u8]) {
     ata::read_set_write_cache(bytes);
     sct::read(bytes);
     sct::status(bytes);
+    smart::power_cycles(bytes);
     mode_page::write_cache(bytes);
     mode_page::read_select(bytes, bytes);
     for wce in [false, true] {

@@ -205,6 +205,12 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
                     sample.get(&disk).with_context(|| format!("QEMU has no counters for {disk}"))?;
                 answers.write_all(counters.to_string().as_bytes()).context("answering the guest")?;
             }
+            Frame::Unplug { disk } => {
+                let plugged = disks.iter().find(|known| known.name == disk);
+                let id = plugged.and_then(Disk::unplugged_as);
+                qmp.unplug(&id.with_context(|| format!("{disk} cannot be unplugged"))?)?;
+                answers.write_all(b"go\n").context("answering the guest")?;
+            }
             other => guest.hear(other)?,
         }
     }
@@ -284,7 +290,11 @@ impl Guest<'_> {
             Frame::Fail { reason } => self.current()?.end = End::Failed(reason),
             Frame::End { status } => self.end(status)?,
             Frame::Note { text } => self.current()?.evidence.notes.push(text),
-            Frame::Sync { .. } | Frame::Count { .. } | Frame::PowerCycle { .. } | Frame::Bye => {}
+            Frame::Sync { .. }
+            | Frame::Count { .. }
+            | Frame::Unplug { .. }
+            | Frame::PowerCycle { .. }
+            | Frame::Bye => {}
         }
         Ok(())
     }

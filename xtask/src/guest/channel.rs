@@ -7,6 +7,7 @@
 //! @@disk NAME NODE        the kernel calls the drive NAME by NODE
 //! @@sync LABEL            the guest waits until the host has answered "go": the host samples its counters here
 //! @@count DISK            the guest waits for the line "FLUSHES WRITES on|off": what that drive has received, its cache
+//! @@unplug DISK           the guest waits until the host has answered "go": it was asked to give that drive up
 //! @@note TEXT             something was checked; TEXT begins with "ok", "FAIL" or "info"
 //! @@power-cycle LIFE      the host ends this QEMU and starts another with the same drives, which goes on with LIFE
 //! @@blob LABEL SIZE       SIZE bytes follow
@@ -29,6 +30,7 @@ pub(crate) enum Frame {
     Disk { name: String, node: String },
     Sync { label: String },
     Count { disk: String },
+    Unplug { disk: String },
     Note { text: String },
     PowerCycle { life: u32 },
     Blob { label: String, content: Vec<u8> },
@@ -65,6 +67,7 @@ pub(crate) fn read_frame(from: &mut impl BufRead) -> Result<Option<Frame>> {
         }
         "sync" => Frame::Sync { label: rest.to_owned() },
         "count" => Frame::Count { disk: rest.to_owned() },
+        "unplug" => Frame::Unplug { disk: rest.to_owned() },
         "note" => Frame::Note { text: rest.to_owned() },
         "power-cycle" => Frame::PowerCycle { life: rest.parse().with_context(bad)? },
         "blob" => {
@@ -113,9 +116,10 @@ mod tests {
 
     #[test]
     fn a_guest_that_checks_by_itself_asks_and_tells() {
-        let stream = b"@@count a\n@@note ok it is so\n@@power-cycle 2\n";
+        let stream = b"@@count a\n@@unplug b\n@@note ok it is so\n@@power-cycle 2\n";
         let expected = [
             Frame::Count { disk: "a".to_owned() },
+            Frame::Unplug { disk: "b".to_owned() },
             Frame::Note { text: "ok it is so".to_owned() },
             Frame::PowerCycle { life: 2 },
         ];

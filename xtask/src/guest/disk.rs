@@ -55,12 +55,21 @@ pub(crate) struct Disk {
     write_cache: bool,
     medium: Medium,
     wwn: Option<u64>,
+    two_controllers: bool,
 }
 
 impl Disk {
     /// A drive of 512 MiB with its volatile write cache on.
     pub(crate) const fn new(bus: Bus, name: &'static str) -> Self {
-        Self { name, bus, size_mib: 512, write_cache: true, medium: Medium::File, wwn: None }
+        Self {
+            name,
+            bus,
+            size_mib: 512,
+            write_cache: true,
+            medium: Medium::File,
+            wwn: None,
+            two_controllers: false,
+        }
     }
 
     /// The same drive, powered on with its write cache off.
@@ -75,6 +84,18 @@ impl Disk {
     pub(crate) const fn wwn(mut self, wwn: u64) -> Self {
         self.wwn = Some(wwn);
         self
+    }
+
+    /// The same drive, reached over two controllers of one subsystem: NVMe.
+    #[must_use]
+    pub(crate) const fn two_controllers(mut self) -> Self {
+        self.two_controllers = true;
+        self
+    }
+
+    /// QEMU's name of the device that has to go so that this drive is unplugged; none where that is not provided for.
+    pub(crate) fn unplugged_as(&self) -> Option<String> {
+        (self.bus == Bus::VirtioScsi).then(|| format!("{}-disk", self.name))
     }
 
     /// The same drive, keeping nothing.
@@ -156,7 +177,9 @@ impl Disk {
         let wce = if self.write_cache { "on" } else { "off" };
         let device = match self.bus {
             Bus::Ahci => format!("ide-hd,bus=ide.{index},{common},write-cache={wce}"),
-            Bus::VirtioScsi => format!("scsi-hd,bus=scsi.0,scsi-id={index},{common},write-cache={wce}"),
+            Bus::VirtioScsi => {
+                format!("scsi-hd,bus=scsi.0,id={name}-disk,scsi-id={index},{common},write-cache={wce}")
+            }
             Bus::Megasas => format!("scsi-hd,bus=raid.0,scsi-id={index},{common},write-cache={wce}"),
             Bus::Uas => format!("scsi-hd,bus=uas.0,scsi-id=0,lun={index},{common},write-cache={wce}"),
             // QEMU's usb-storage passes no write-cache on to its disk: it always starts with the cache on.
@@ -166,13 +189,29 @@ impl Disk {
             Bus::VirtioBlkFixed => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=off"),
             Bus::NbdClient => return Vec::new(),
             Bus::Nvme => {
-                let controller = format!("nvme,id={name}-controller,serial={serial}");
+                let mut devices = self.nvme_controllers();
                 let number = namespace_number(index);
                 let bus = format!("bus={name}-controller,nsid={number}");
-                return vec![controller, format!("nvme-ns,{bus},drive={name},share-rw=on,write-cache={wce}")];
+                devices.push(format!("nvme-ns,{bus},drive={name},share-rw=on,write-cache={wce}"));
+                return devices;
             }
         };
         vec![device]
+    }
+
+    /// The controllers of an NVMe drive. A namespace of a subsystem is reached over all of its controllers.
+    fn nvme_controllers(&self) -> Vec<String> {
+        let (name, serial) = (self.name, self.serial());
+        let controller = format!("nvme,id={name}-controller,serial={serial}");
+        if !self.two_controllers {
+            return vec![controller];
+        }
+        let in_subsystem = format!("serial={serial},subsys={name}-subsystem");
+        vec![
+            format!("nvme-subsys,id={name}-subsystem,nqn={name}"),
+            format!("nvme,id={name}-controller,{in_subsystem}"),
+            format!("nvme,id={name}-other-controller,{in_subsystem}"),
+        ]
     }
 }
 
@@ -296,7 +335,7 @@ mod tests {
         let b = Disk::new(Bus::VirtioScsi, "b").cache_off();
         let text = attach(&[a, b], directory.path()).unwrap().join(" ");
         assert_eq!(text.matches("virtio-scsi-pci").count(), 1);
-        assert!(text.contains("scsi-id=1,drive=b,serial=b,share-rw=on,write-cache=off"), "{text}");
+        assert!(text.contains("id=b-disk,scsi-id=1,drive=b,serial=b,share-rw=on,write-cache=off"), "{text}");
         assert_eq!(std::fs::metadata(directory.path().join("b")).unwrap().len(), 512 << 20);
     }
 

@@ -1,4 +1,4 @@
-//! QEMU's control protocol, for one purpose: to ask each emulated drive what it has received.
+//! QEMU's control protocol, for two purposes: to ask each emulated drive what it has received, and to pull one out.
 //!
 //! The protocol runs over QEMU's standard input and output: nothing to connect to, nothing left behind, and QEMU's end
 //! is seen as the end of its output. A message is one line of JSON; answers come in the order of the commands, with
@@ -78,9 +78,21 @@ impl Qmp {
         counters(stats, blocks)
     }
 
+    /// Asks the guest to give the device with this id up; it is gone when the guest has.
+    ///
+    /// # Errors
+    /// When QEMU ends, is silent, or knows no such device.
+    pub(crate) fn unplug(&mut self, id: &str) -> Result<()> {
+        self.send("device_del", &json!({ "execute": "device_del", "arguments": { "id": id } })).map(drop)
+    }
+
     /// Runs a command without arguments and returns what it returns.
     fn execute(&mut self, command: &str) -> Result<Value> {
-        writeln!(self.commands, "{}", json!({ "execute": command }))
+        self.send(command, &json!({ "execute": command }))
+    }
+
+    fn send(&mut self, command: &str, message: &Value) -> Result<Value> {
+        writeln!(self.commands, "{message}")
             .and_then(|()| self.commands.flush())
             .with_context(|| format!("sending {command} to QEMU"))?;
         loop {

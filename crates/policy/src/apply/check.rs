@@ -1,6 +1,9 @@
 //! Whether a disk is still what the plan was made for.
 
-use crate::plan::PlannedChange;
+use std::collections::BTreeMap;
+
+use crate::device::Reader;
+use crate::plan::{Asked, PlannedChange, siblings};
 use crate::view::{DeviceView, Holder, Refusal};
 
 /// How much of a disk must be as it was.
@@ -12,10 +15,12 @@ pub(super) enum Extent {
     AllButTheCache,
 }
 
+fn refuse<T>(reason: String) -> Result<T, Refusal> {
+    Err(Refusal { reason, remedy: "look at it with `plumb policy show`, and make a plan anew".to_owned() })
+}
+
 /// Refuses a disk that has become another one, or has changed in what a plan rests on.
 pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent) -> Result<(), Refusal> {
-    let again = || "look at it with `plumb policy show`, and make a plan anew".to_owned();
-    let refuse = |reason: String| Err(Refusal { reason, remedy: again() });
     let found = now.identity.as_deref().unwrap_or("none");
     if found != change.identity {
         return refuse(format!("the disk {} was planned, and {found} has that name now", change.identity));
@@ -40,6 +45,59 @@ pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent
             change.kernel.write_cache.as_deref().unwrap_or("nothing"),
             now.kernel.write_cache.as_deref().unwrap_or("nothing")
         ));
+    }
+    Ok(())
+}
+
+/// Refuses a change that would switch the cache of another set of disks than was planned, or of one on which something
+/// else stands now. Also of a change that was cut off: until it is at its end, it switches them.
+pub(super) fn same_company(
+    reader: &Reader<'_>,
+    change: &PlannedChange,
+    now: &DeviceView,
+) -> Result<(), Refusal> {
+    let switches = change.to != Asked::Heal && siblings::switches_the_drive(now, change.goal());
+    if change.shares_cache_with.is_empty() && !switches {
+        return Ok(());
+    }
+    let planned: BTreeMap<String, (Option<String>, String)> = change
+        .shares_cache_with
+        .iter()
+        .map(|shared| (shared.name.clone(), (shared.identity.clone(), names(&shared.holders))))
+        .collect();
+    let here = reader.siblings(&now.name);
+    let found: BTreeMap<String, (Option<String>, String)> =
+        here.into_iter().map(|view| (view.name, (view.identity, names(&view.holders)))).collect();
+    let list = |all: &BTreeMap<String, _>| match all.is_empty() {
+        true => "nothing".to_owned(),
+        false => all.keys().cloned().collect::<Vec<_>>().join(", "),
+    };
+    if !planned.keys().eq(found.keys()) {
+        return refuse(format!(
+            "what has the same write cache as {} has changed since the plan: {} before, {} now",
+            now.name,
+            list(&planned),
+            list(&found)
+        ));
+    }
+    for (name, (identity, holders)) in &found {
+        let (before, stood) = &planned[name];
+        if before != identity {
+            let word = |identity: &Option<String>| identity.clone().unwrap_or_else(|| "none".to_owned());
+            return refuse(format!(
+                "{name}, which has the same write cache as {}, was {} and is {} now",
+                now.name,
+                word(before),
+                word(identity)
+            ));
+        }
+        if stood != holders {
+            return refuse(format!(
+                "what stands on {name}, which has the same write cache as {}, has changed since the plan: {stood} before, \
+                 {holders} now",
+                now.name
+            ));
+        }
     }
     Ok(())
 }

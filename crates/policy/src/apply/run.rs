@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::Timestamp;
 use plumb_block::Nanos;
 
-use super::check::{Extent, unchanged};
+use super::check::{Extent, same_company, unchanged};
 use super::disk::{Carried, Worker, in_words};
 use super::progress::{Event, Progress};
 use super::report::{DiskReport, DiskResult, Ended, Report};
@@ -175,6 +175,7 @@ fn check_disk(
         remedy: "look with `plumb policy show --all`, and make a plan anew".to_owned(),
     })?;
     unchanged(change, &view, extent)?;
+    same_company(reader, change, &view)?;
     // What was forced by SCT on the way to the goal is no reason to stop half-way.
     if extent == Extent::AllButTheCache && change.saved.is_some() && view.device.sct.is_some() {
         view.refusal = None;

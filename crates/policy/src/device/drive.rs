@@ -8,7 +8,7 @@ use super::inventory::Block;
 use super::kernel;
 use crate::gateway::{Gateway, Query};
 use crate::view::{DeviceSide, HealthCounter};
-use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, sense};
+use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, sense, smart};
 
 /// What a drive said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +44,12 @@ pub fn ask(gateway: &dyn Gateway, block: &Block, names: &Names, transport: &str)
         "ata" | "sas" | "scsi" | "usb" | "fc" | "iscsi" => asked.scsi(names, transport),
         _ => Drive { side: unknown("none", "this kind of device is not asked"), ..Drive::default() },
     }
+}
+
+/// How often an ATA drive was powered on, by its SMART attributes.
+pub(super) fn ata_power_cycles(gateway: &dyn Gateway, block: &Block) -> Option<u64> {
+    let query = Query::Scsi { cdb: ata::SMART_READ_DATA.to_vec(), length: smart::BYTES };
+    smart::power_cycles(&gateway.ask(&unnamed(block), &query).ok()?)
 }
 
 fn unknown(mechanism: &str, because: impl Into<String>) -> DeviceSide {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use plumb_linux::tree::mountinfo::{self, Mount};
 use plumb_linux::tree::{DeviceNumber, Tree};
 
+use crate::many;
+
 /// Which kind of block device it is, as far as it matters for a write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
@@ -39,6 +41,10 @@ pub struct Block {
     pub sysfs: String,
     /// What it is.
     pub kind: BlockKind,
+    /// Its capacity in sectors of 512 bytes, whatever its blocks are; `None` if the kernel does not say.
+    pub sectors: Option<u64>,
+    /// The kernel hides it: one path of an NVMe namespace that has several.
+    pub hidden: bool,
     /// The names of the devices directly below.
     pub below: BTreeSet<String>,
     /// The names of the devices directly above.
@@ -59,13 +65,14 @@ impl Inventory {
     /// Reads the machine. What cannot be read is left out.
     pub fn read(tree: &dyn Tree) -> Self {
         let mut blocks = BTreeMap::new();
-        for name in tree.list("/sys/class/block").unwrap_or_default() {
-            if let Some(block) = block(tree, &name) {
-                blocks.insert(name, block);
-            }
+        let mut neighbours = Vec::new();
+        let names = tree.list("/sys/class/block").unwrap_or_default();
+        for (block, beside) in many::map(&names, |name| block(tree, name)).into_iter().flatten() {
+            neighbours.extend(beside);
+            blocks.insert(block.name.clone(), block);
         }
         let mut inventory = Self { blocks };
-        inventory.link(tree);
+        inventory.link(neighbours);
         inventory.mount(tree);
         inventory.swap(tree);
         inventory
@@ -82,11 +89,9 @@ impl Inventory {
     }
 
     /// All disks that have a size: what `--all` means.
-    pub fn disks<'a>(&'a self, tree: &'a dyn Tree) -> impl Iterator<Item = &'a Block> {
-        self.blocks.values().filter(|block| block.kind == BlockKind::Disk).filter(|block| {
-            let read = |file: &str| tree.text(&format!("{}/{file}", block.sysfs)).unwrap_or_default();
-            read("size") != "0" && read("hidden") != "1"
-        })
+    pub fn disks(&self) -> impl Iterator<Item = &Block> {
+        let disks = self.blocks.values().filter(|block| block.kind == BlockKind::Disk);
+        disks.filter(|block| block.sectors != Some(0) && !block.hidden)
     }
 
     /// All devices that stand on `name`, each after those below it.
@@ -97,6 +102,38 @@ impl Inventory {
         order.retain(|block| block.name != name);
         order.reverse();
         order
+    }
+
+    /// The names of the disks that the device called `name` stands on; its own if it is one.
+    pub fn disks_below(&self, name: &str) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut pending = vec![name];
+        while let Some(block) = pending.pop().and_then(|name| self.blocks.get(name)) {
+            if !seen.insert(&block.name) {
+                continue;
+            }
+            if block.kind == BlockKind::Disk {
+                found.insert(block.name.as_str());
+            }
+            pending.extend(
+                block.below.iter().map(String::as_str).filter(|name| self.blocks.contains_key(*name)),
+            );
+        }
+        found
+    }
+
+    /// The names of the disks that the file or directory at `path` is on; none where it is on no disk of this machine.
+    pub fn disks_under_path(&self, tree: &dyn Tree, path: &str) -> Vec<String> {
+        let mounts =
+            tree.read("/proc/self/mountinfo").map(|bytes| mountinfo::parse(&bytes)).unwrap_or_default();
+        let Some(mount) = mount_of(&mounts, path) else { return Vec::new() };
+        let devices = match self.by_number(mount.device) {
+            Some(block) => vec![block.name.clone()],
+            None => devices_of(tree, mount),
+        };
+        let disks: BTreeSet<&str> = devices.iter().flat_map(|name| self.disks_below(name)).collect();
+        disks.into_iter().map(str::to_owned).collect()
     }
 
     /// Depth first, a device behind all above it; `seen` keeps a cycle of a damaged tree from being followed.
@@ -111,20 +148,8 @@ impl Inventory {
         order.push(block);
     }
 
-    /// `slaves` of those above and `holders` of those below say the same; a recording may have one of them only.
-    fn link(&mut self, tree: &dyn Tree) {
-        let mut edges: Vec<(String, String)> = Vec::new();
-        for block in self.blocks.values() {
-            let list = |name: &str| tree.list(&format!("{}/{name}", block.sysfs)).unwrap_or_default();
-            if block.kind == BlockKind::Partition {
-                let parent = block.sysfs.rsplit('/').nth(1).unwrap_or_default();
-                edges.push((parent.to_owned(), block.name.clone()));
-            } else {
-                edges.extend(list("slaves").into_iter().map(|below| (below, block.name.clone())));
-            }
-            edges.extend(list("holders").into_iter().map(|above| (block.name.clone(), above)));
-        }
-        for (below, above) in edges {
+    fn link(&mut self, neighbours: Vec<Neighbours>) {
+        for Neighbours { below, above } in neighbours {
             if !self.blocks.contains_key(&below) || !self.blocks.contains_key(&above) {
                 continue;
             }
@@ -166,6 +191,15 @@ impl Inventory {
     }
 }
 
+/// The mount that `path`, which is without links, is on.
+pub(super) fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
+    let above = |point: &str| {
+        point == "/" || path == point || path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'))
+    };
+    // Of mounts at one point the last one covers the others.
+    mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len())
+}
+
 /// The devices of a file system that has a number of its own: btrfs, on one device or several.
 fn devices_of(tree: &dyn Tree, mount: &Mount) -> Vec<String> {
     if mount.kind != "btrfs" {
@@ -187,24 +221,49 @@ fn kernel_name(tree: &dyn Tree, path: &str) -> String {
     canonical.strip_prefix("/dev/").unwrap_or(&canonical).replace('/', "!")
 }
 
-fn block(tree: &dyn Tree, name: &str) -> Option<Block> {
+/// Two devices of which one stands directly on the other.
+struct Neighbours {
+    below: String,
+    above: String,
+}
+
+/// A block device, and what it says of its neighbours.
+fn block(tree: &dyn Tree, name: &str) -> Option<(Block, Vec<Neighbours>)> {
     let sysfs = tree.canonical(&format!("/sys/class/block/{name}")).ok()?;
-    let number = tree.text(&format!("{sysfs}/dev")).ok()?.parse().ok()?;
+    let attribute = |file: &str| tree.text(&format!("{sysfs}/{file}")).ok();
+    let number = attribute("dev")?.parse().ok()?;
     let entries = tree.list(&sysfs).unwrap_or_default();
-    Some(Block {
-        kind: kind(name, &entries),
+    let has = |entry: &str| entries.iter().any(|name| name == entry);
+    let block = Block {
+        kind: kind(name, &has),
         name: name.to_owned(),
         number,
-        sysfs,
+        sectors: attribute("size").and_then(|text| text.parse().ok()),
+        hidden: has("hidden") && attribute("hidden").as_deref() == Some("1"),
         below: BTreeSet::new(),
         above: BTreeSet::new(),
         mounts: Vec::new(),
         swap: false,
-    })
+        sysfs,
+    };
+    let list = |entry: &str| {
+        let names = has(entry).then(|| tree.list(&format!("{}/{entry}", block.sysfs)).ok());
+        names.flatten().unwrap_or_default().into_iter()
+    };
+    let own = || block.name.clone();
+    // `slaves` of those above and `holders` of those below say the same; a recording may have one of them only.
+    let mut beside: Vec<Neighbours> =
+        list("holders").map(|above| Neighbours { below: own(), above }).collect();
+    if block.kind == BlockKind::Partition {
+        let parent = block.sysfs.rsplit('/').nth(1).unwrap_or_default().to_owned();
+        beside.push(Neighbours { below: parent, above: own() });
+    } else {
+        beside.extend(list("slaves").map(|below| Neighbours { below, above: own() }));
+    }
+    Some((block, beside))
 }
 
-fn kind(name: &str, entries: &[String]) -> BlockKind {
-    let has = |entry: &str| entries.iter().any(|name| name == entry);
+fn kind(name: &str, has: &dyn Fn(&str) -> bool) -> BlockKind {
     if has("partition") {
         return BlockKind::Partition;
     }

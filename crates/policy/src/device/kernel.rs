@@ -44,13 +44,11 @@ pub(super) fn write_cache(block: &Block) -> String {
     format!("{}/queue/write_cache", block.sysfs)
 }
 
-/// `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk.
+/// `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. Without links on the way, as it will be
+/// written.
 pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
-    let list = format!("{}/device/scsi_disk", block.sysfs);
-    if let Some(address) = tree.list(&list).ok().and_then(|names| names.into_iter().next()) {
-        // The attribute without the links on the way, as it will be written.
-        let device = tree.canonical(&format!("{}/device", block.sysfs)).ok()?;
-        return Some(format!("{device}/scsi_disk/{address}/cache_type"));
+    if let Some(device) = scsi_device(tree, block) {
+        return Some(format!("{}/scsi_disk/{}/cache_type", device.path, device.address));
     }
     let path = format!("{}/cache_type", block.sysfs);
     tree.text(&path).is_ok().then_some(path)
@@ -58,7 +56,20 @@ pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
 
 /// The attribute that makes sd read the drive again.
 fn rescan(tree: &dyn Tree, block: &Block) -> Option<String> {
-    let device = tree.canonical(&format!("{}/device", block.sysfs)).ok()?;
-    tree.list(&format!("{device}/scsi_disk")).ok()?;
-    Some(format!("{device}/rescan"))
+    scsi_device(tree, block).map(|device| format!("{}/rescan", device.path))
+}
+
+/// The SCSI device of a disk of sd.
+struct ScsiDevice {
+    /// Its directory.
+    path: String,
+    /// `H:C:T:L`.
+    address: String,
+}
+
+fn scsi_device(tree: &dyn Tree, block: &Block) -> Option<ScsiDevice> {
+    // The disk is in the directory of its device, so that no link needs to be followed.
+    let (path, _) = block.sysfs.rsplit_once("/block/")?;
+    let address = tree.list(&format!("{path}/scsi_disk")).ok()?.into_iter().next()?;
+    Some(ScsiDevice { path: path.to_owned(), address })
 }

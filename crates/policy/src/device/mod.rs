@@ -7,6 +7,7 @@
 
 pub mod claims;
 pub mod drive;
+mod foreign;
 pub mod identity;
 pub mod inventory;
 mod kernel;
@@ -16,12 +17,15 @@ mod protection;
 pub mod raid_tool;
 mod reader;
 mod refusal;
+mod siblings;
 mod standing;
 mod target;
 
 pub use claims::{Claim, Claims, ClaimsError};
+pub use foreign::foreign;
 pub use inventory::{Block, BlockKind, Inventory};
 pub use kernel::{KernelPaths, kernel_paths};
 pub use reader::Reader;
 pub use refusal::refusal_for;
+pub use siblings::siblings;
 pub use target::UnknownDevice;

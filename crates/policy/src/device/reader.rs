@@ -1,6 +1,7 @@
 //! From the machine to the document: one reader, with what is read once for all disks.
 
 use std::collections::HashMap;
+use std::thread::ScopedJoinHandle;
 
 use jiff::Timestamp;
 use plumb_path::{Finding, Severity};
@@ -13,8 +14,18 @@ use super::standing::Paths;
 use super::target::{Meant, UnknownDevice};
 use super::{kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
+use crate::many;
 use crate::state::Found;
-use crate::view::{DeviceView, Holder, PolicyDocument};
+use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
+
+/// What was read of one disk, before it is known what stands on it.
+struct Look<'b> {
+    block: &'b Block,
+    names: Names,
+    kernel: KernelSide,
+    transport: String,
+    drive: Drive,
+}
 
 /// Reads views; the inventory, with the names of the disks, is that of the moment when it was made.
 pub struct Reader<'a> {
@@ -32,8 +43,9 @@ impl<'a> Reader<'a> {
         let inventory = Inventory::read(gateway.tree());
         let mut names = HashMap::new();
         let mut twins: HashMap<String, Vec<String>> = HashMap::new();
-        for block in inventory.disks(gateway.tree()) {
-            let read = identity::read(gateway, block);
+        let blocks: Vec<&Block> = inventory.disks().collect();
+        let read = many::map(&blocks, |block| identity::read(gateway, block));
+        for (block, read) in blocks.into_iter().zip(read) {
             if let Some(identity) = &read.identity {
                 twins.entry(identity.clone()).or_default().push(block.name.clone());
             }
@@ -62,16 +74,39 @@ impl<'a> Reader<'a> {
 
     /// The disk with this identity, whatever it is called now.
     pub fn find(&self, identity: &str) -> Option<Disk> {
-        let mut disks = self.inventory.disks(self.gateway.tree());
-        disks.find_map(|block| self.disk(&block.name).filter(|disk| disk.identity == identity))
+        self.inventory
+            .disks()
+            .find_map(|block| self.disk(&block.name).filter(|disk| disk.identity == identity))
     }
 
-    /// All disks.
+    /// The disks that have the same write cache as the one called `name`: the further namespaces of an NVMe controller.
+    pub fn siblings(&self, name: &str) -> Vec<DeviceView> {
+        let names = super::siblings(self.gateway.tree(), name);
+        names.iter().filter_map(|name| self.one(name).ok()).collect()
+    }
+
+    /// A reader, and [`all`](Self::all) disks: the survey runs beside the first reading as well.
+    pub fn with_all(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> (Self, PolicyDocument) {
+        std::thread::scope(|scope| {
+            let survey = scope.spawn(|| Paths::surveyed(gateway));
+            let reader = Self::new(gateway, claims, now);
+            let document = reader.beside(survey);
+            (reader, document)
+        })
+    }
+
+    /// All disks, in the order of their names. Several threads ask: one surveys what stands on the disks, the others ask
+    /// the drives. None needs an answer of another's.
     pub fn all(&self) -> PolicyDocument {
-        let tree = self.gateway.tree();
-        let blocks: Vec<&Block> = self.inventory.disks(tree).collect();
-        let paths = Paths::all(self.gateway, &blocks);
-        let devices = blocks.iter().map(|block| self.view(block, &paths)).collect();
+        std::thread::scope(|scope| self.beside(scope.spawn(|| Paths::surveyed(self.gateway))))
+    }
+
+    fn beside(&self, survey: ScopedJoinHandle<'_, Paths>) -> PolicyDocument {
+        let blocks: Vec<&Block> = self.inventory.disks().collect();
+        let looks = many::map(&blocks, |block| self.look(block));
+        let mut paths = survey.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+        paths.complete(self.gateway, blocks.into_iter());
+        let devices = many::map(&looks, |look| self.view(look, &paths));
         self.document(paths.kernel().map(str::to_owned), devices)
     }
 
@@ -90,9 +125,24 @@ impl<'a> Reader<'a> {
     /// [`UnknownDevice`].
     pub fn one(&self, target: &str) -> Result<DeviceView, UnknownDevice> {
         match super::target::meant(self.gateway.tree(), &self.inventory, target)? {
-            Meant::Block(block) => Ok(self.view(block, &Paths::of(self.gateway, &self.inventory, block))),
+            Meant::Block(block) => {
+                // In this order: opening some devices makes the kernel look again, and /sys is read first.
+                let look = self.look(block);
+                Ok(self.view(&look, &Paths::of(self.gateway, &self.inventory, block)))
+            }
             Meant::Path(view) => Ok(*view),
         }
+    }
+
+    /// How often the disk of `view` was powered on; `None` if it does not count that or does not say. Asked apart from the
+    /// view, and only where it counts: an ATA drive that sleeps may wake up for the answer.
+    pub fn power_cycles(&self, view: &DeviceView) -> Option<u64> {
+        let counted = view.health.iter().find(|counter| counter.name == "power_cycles");
+        counted.map(|counter| counter.value).or_else(|| {
+            let speaks_ata = view.device.mechanism == "ata-identify";
+            let block = self.inventory.get(&view.name).filter(|_| speaks_ata)?;
+            drive::ata_power_cycles(self.gateway, block)
+        })
     }
 
     fn document(&self, kernel: Option<String>, devices: Vec<DeviceView>) -> PolicyDocument {
@@ -100,42 +150,47 @@ impl<'a> Reader<'a> {
         PolicyDocument { schema: PolicyDocument::SCHEMA.to_owned(), kernel: kernel.or_else(release), devices }
     }
 
-    fn view(&self, block: &Block, paths: &Paths) -> DeviceView {
+    /// What the disk and the kernel say of it, whatever stands on it.
+    fn look<'b>(&self, block: &'b Block) -> Look<'b> {
         let tree = self.gateway.tree();
         let names = self.names(block);
         // /sys before the drive: opening some devices makes the kernel look again.
         let kernel = kernel::read(tree, block);
-        let size = tree.text(&format!("{}/size", block.sysfs)).ok().and_then(|text| text.parse::<u64>().ok());
-        let mut findings = paths.findings(&block.name);
-        let mut transport = place::transport(tree, block);
+        let transport = place::transport(tree, block);
         let drive = drive::ask(self.gateway, block, &names, &transport);
+        Look { block, names, kernel, transport, drive }
+    }
+
+    fn view(&self, look: &Look<'_>, paths: &Paths) -> DeviceView {
+        let Look { block, names, kernel, drive, .. } = look;
+        let mut transport = look.transport.clone();
+        let mut findings = paths.findings(&block.name);
         if findings.iter().any(|finding| finding.id == "raid-controller-hides-members") {
             "raid".clone_into(&mut transport);
         }
-        let protection = protection::claim(&drive, &names, self.claims, self.now);
-        findings.extend(self.own_findings(block, &drive, &names));
+        findings.extend(self.own_findings(block, drive, names));
         let mut view = DeviceView {
             name: block.name.clone(),
-            identity: names.identity,
+            identity: names.identity.clone(),
             transport,
-            vendor: names.vendor,
-            model: names.model,
-            serial: names.serial,
-            size: size.map(|sectors| sectors.saturating_mul(512)),
+            vendor: names.vendor.clone(),
+            model: names.model.clone(),
+            serial: names.serial.clone(),
+            size: block.sectors.map(|sectors| sectors.saturating_mul(512)),
             rotational: drive.rotational,
-            state: state(block, &drive, kernel.write_cache.as_deref()),
+            state: state(block, drive, kernel.write_cache.as_deref()),
             device: drive.side.clone(),
-            kernel,
+            kernel: kernel.clone(),
             holders: self.holders(block, paths),
-            port: place::port(tree, block),
+            port: place::port(self.gateway.tree(), block),
             redundancy_groups: self.redundancy_groups(block),
-            protection,
+            protection: protection::claim(drive, names, self.claims, self.now),
             health: drive.health.clone(),
             findings,
             changeable_by: String::new(),
             refusal: None,
         };
-        self.judge(&mut view, block, &drive);
+        self.judge(&mut view, block, drive);
         view
     }
 
@@ -191,12 +246,12 @@ impl<'a> Reader<'a> {
         let mut stack = self.inventory.above(&block.name);
         stack.push(block);
         for member in stack {
-            let raid =
-                tree.text(&format!("{}/dm/uuid", member.sysfs)).is_ok_and(|uuid| uuid.starts_with("DMRAID-"));
-            if member.kind == BlockKind::Md
-                || raid
-                || (member.kind == BlockKind::DeviceMapper && member.below.len() > 1)
-            {
+            let mapped = member.kind == BlockKind::DeviceMapper;
+            let raid = mapped
+                && tree
+                    .text(&format!("{}/dm/uuid", member.sysfs))
+                    .is_ok_and(|uuid| uuid.starts_with("DMRAID-"));
+            if member.kind == BlockKind::Md || raid || (mapped && member.below.len() > 1) {
                 groups.push(member.name.clone());
             }
             for (point, _) in member.mounts.iter().filter(|(_, kind)| kind == "btrfs") {

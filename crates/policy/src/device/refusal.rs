@@ -50,7 +50,7 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
         ),
         BlockKind::Loop => refuse(
             format!("{name} is a file; its cache is the page cache of this machine"),
-            "name the disk that the file's file system is on",
+            below_the_file(case),
         ),
         BlockKind::Memory => {
             refuse(format!("{name} is memory: nothing of it survives a power cut"), "nothing can be changed")
@@ -60,6 +60,16 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
             "change the disk on the machine that has it",
         ),
         BlockKind::Removable => refuse(format!("{name} takes removable media"), "nothing can be changed"),
+    }
+}
+
+/// The disks that the file of a loop device is on.
+fn below_the_file(case: &Case<'_>) -> String {
+    let file = case.tree.text(&format!("{}/loop/backing_file", case.block.sysfs)).ok();
+    let disks = file.map_or_else(Vec::new, |file| case.inventory.disks_under_path(case.tree, &file));
+    match disks.as_slice() {
+        [] => "name the disk that the file's file system is on".to_owned(),
+        disks => format!("name the disk that the file's file system is on: {}", disks.join(", ")),
     }
 }
 

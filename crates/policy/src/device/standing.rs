@@ -20,8 +20,8 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Surveys the whole machine once, and then the disks of `wanted` that no place of it leads to.
-    pub(super) fn all(gateway: &dyn Gateway, wanted: &[&Block]) -> Self {
+    /// Surveys the whole machine once.
+    pub(super) fn surveyed(gateway: &dyn Gateway) -> Self {
         let mut paths = Self::default();
         if let Ok(found) = survey(gateway.tree(), gateway.probe(), &Target::All) {
             paths.kernel = found.kernel;
@@ -29,12 +29,16 @@ impl Paths {
                 paths.add(path);
             }
         }
+        paths
+    }
+
+    /// Surveys those of `wanted` that no place of the machine leads to.
+    pub(super) fn complete<'b>(&mut self, gateway: &dyn Gateway, wanted: impl Iterator<Item = &'b Block>) {
         for block in wanted {
-            if paths.is_uncertain(&block.name) {
-                paths.follow(gateway, &block.name);
+            if self.is_uncertain(&block.name) {
+                self.follow(gateway, &block.name);
             }
         }
-        paths
     }
 
     /// Whether nothing tells of a disk yet, or a finding that counts some layers instead of naming them may be about it:

@@ -2,7 +2,7 @@
 
 use plumb_linux::tree::{FileKind, Tree, mountinfo};
 
-use super::inventory::{Block, Inventory};
+use super::inventory::{Block, Inventory, mount_of};
 use crate::state::Found;
 use crate::view::{DeviceSide, DeviceView, KernelSide, Refusal};
 
@@ -54,17 +54,15 @@ pub(super) fn meant<'a>(
 
 fn on_file_system(tree: &dyn Tree, inventory: &Inventory, target: &str, path: &str) -> DeviceView {
     let mounts = tree.read("/proc/self/mountinfo").map(|bytes| mountinfo::parse(&bytes)).unwrap_or_default();
-    let above = |point: &str| {
-        point == "/" || path == point || path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'))
-    };
-    let mount = mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len());
-    let kind = mount.map_or("path", |mount| mount.kind.as_str());
-    let device = mount.and_then(|mount| inventory.by_number(mount.device)).map(|block| block.name.as_str());
-    let remedy = match device {
-        Some(device) => format!("name the disk below {device}; `plumb survey {target}` shows the way to it"),
-        None => {
+    let kind = mount_of(&mounts, path).map_or("path", |mount| mount.kind.as_str());
+    let disks = inventory.disks_under_path(tree, path);
+    let remedy = match disks.as_slice() {
+        [] => {
             "change the disks on the machine that has them; `plumb survey` shows what can be seen from here"
                 .to_owned()
+        }
+        disks => {
+            format!("name what it is on: {}; `plumb survey {target}` shows the way to it", disks.join(", "))
         }
     };
     DeviceView {

@@ -25,7 +25,8 @@ pub enum JournalError {
         holder: String,
     },
     /// There is no journal of this name.
-    #[error("{} holds no snapshot and journal: nothing was changed by it, there is nothing to undo", path.display())]
+    #[error("{} holds no snapshot and journal: nothing was changed by it, there is nothing to undo; \
+             `plumb policy apply` prints the directory of its journal, by itself one below /var/lib/plumb/policy/journals", path.display())]
     NotBegun {
         /// Its directory.
         path: PathBuf,

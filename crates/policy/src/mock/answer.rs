@@ -9,7 +9,7 @@ use super::disk::{MockDisk, MockKind};
 use super::machine::Machine;
 use crate::gateway::{Disk, GatewayError, NvmeCommand, Query};
 use crate::wire::sense::{AtaStatus, encode_ata};
-use crate::wire::{ata, designator, nvme_command, nvme_log, ocp_log, sct};
+use crate::wire::{ata, designator, nvme_command, nvme_log, ocp_log, sct, smart};
 
 const ENOTTY: Errno = Errno(25);
 /// ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE and INVALID FIELD IN CDB.
@@ -192,6 +192,9 @@ impl MockDisk {
             [0x12, 1, 0x80, ..] => Ok(serial),
             [0x12, 1, 0xb1, ..] => Ok([&[0, 0xb1, 0, 0x3c, 0x1c, 0x20][..], &[0; 58]].concat()),
             [0x12, 0, ..] => Ok(self.inquiry()),
+            cdb if cdb == ata::SMART_READ_DATA && self.kind == MockKind::Sata => {
+                Ok(smart::encode(self.power_cycles.unwrap_or(0)))
+            }
             [0x5e, 0, ..] if self.kind == MockKind::Sas => {
                 Ok([&[0; 4][..], &(self.registrations * 8).to_be_bytes()].concat())
             }
@@ -226,6 +229,7 @@ impl MockDisk {
         if log(nvme_log::PAGE, nvme_log::BYTES) {
             let mut data = vec![0_u8; nvme_log::BYTES as usize];
             data[0] = u8::from(self.backup_failed) << 4;
+            data[112..120].copy_from_slice(&self.power_cycles.unwrap_or(0).to_le_bytes());
             data[144..152].copy_from_slice(&self.unsafe_shutdowns.to_le_bytes());
             return Ok(data);
         }

@@ -54,6 +54,8 @@ pub struct MockDisk {
     pub name: String,
     /// NVMe: the controller whose namespace it is; empty: one of its own. Namespaces of one controller have one cache.
     pub controller: String,
+    /// NVMe with native multipath: its directory is that of the subsystem, to which controllers belong.
+    pub in_subsystem: bool,
     /// The serial number; empty: one of its own.
     pub serial: String,
     /// The vendor and the model.
@@ -100,6 +102,8 @@ pub struct MockDisk {
     pub backup_failed: bool,
     /// SMART: unsafe shutdowns.
     pub unsafe_shutdowns: u64,
+    /// How often it was powered on; `None`: it does not count, as most SCSI disks and all of virtio.
+    pub power_cycles: Option<u64>,
     /// Registered paths, by persistent reservations.
     pub registrations: u32,
     /// This user may not ask the drive.
@@ -139,6 +143,7 @@ impl MockDisk {
             kind,
             name: String::new(),
             controller: String::new(),
+            in_subsystem: false,
             serial: String::new(),
             vendor: vendor.to_owned(),
             model: model.to_owned(),
@@ -162,6 +167,7 @@ impl MockDisk {
             ocp: None,
             backup_failed: false,
             unsafe_shutdowns: 0,
+            power_cycles: matches!(kind, MockKind::Sata | MockKind::Nvme).then_some(100),
             registrations: 0,
             denied: false,
             kernel: Kernel::default(),
@@ -279,6 +285,7 @@ impl MockDisk {
         self.pending_set = None;
         self.pending_read = None;
         self.attention = false;
+        self.power_cycles = self.power_cycles.map(|count| count + 1);
         self.wce = self.saved.unwrap_or(self.default);
         if !self.sct_kept && self.sct.is_some() {
             self.sct = Some(WriteCache::AtaControlled);
@@ -288,6 +295,11 @@ impl MockDisk {
             Some(WriteCache::ForcedOff) => self.wce = false,
             _ => {}
         }
+        self.restart_kernel();
+    }
+
+    /// The kernel starts anew; the drive takes no notice.
+    pub(super) fn restart_kernel(&mut self) {
         self.kernel = Kernel { cache: self.as_read(), overridden: false, disabled: false };
     }
 }

@@ -1,7 +1,7 @@
 //! The tree of /sys: where a disk of each kind is, and what its files say.
 
 use super::disk::{MockDisk, MockKind};
-use super::machine::Files;
+use super::files::Files;
 use crate::wire::designator;
 
 /// How many SAS disks hang on one adapter.
@@ -92,12 +92,35 @@ pub(super) fn controller(disk: &MockDisk) -> &str {
 }
 
 fn nvme(tree: &mut Files, disk: &MockDisk) -> String {
-    let controller = controller(disk);
-    let number: usize = controller.trim_start_matches("nvme").parse().unwrap_or(0);
-    let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{controller}", number % 256);
+    let dir = put_controller(tree, disk, controller(disk));
+    if !disk.in_subsystem {
+        return format!("{dir}/{}", disk.name);
+    }
+    let subsystem = subsystem(disk);
+    tree.put_link(&format!("{subsystem}/{}", controller(disk)), &dir);
+    format!("{subsystem}/{}", disk.name)
+}
+
+/// The subsystem of a namespace: nvme-subsys0 of nvme0n1.
+fn subsystem(disk: &MockDisk) -> String {
+    let number = controller(disk).trim_start_matches("nvme");
+    format!("/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}")
+}
+
+/// A controller called `name` that leads to `disk`; its directory.
+fn put_controller(tree: &mut Files, disk: &MockDisk, name: &str) -> String {
+    let number: usize = name.trim_start_matches("nvme").parse().unwrap_or(0);
+    let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{name}", number % 256);
     tree.put_text(&format!("{dir}/model"), &format!("{}\n", disk.model));
+    tree.put_text(&format!("{dir}/serial"), &format!("{}\n", disk.serial));
     tree.put_text(&format!("{dir}/transport"), "pcie\n");
-    format!("{dir}/{}", disk.name)
+    dir
+}
+
+/// Another controller leads to the subsystem of `disk`.
+pub(super) fn add_path(tree: &mut Files, disk: &MockDisk, controller: &str) {
+    let dir = put_controller(tree, disk, controller);
+    tree.put_link(&format!("{}/{controller}", subsystem(disk)), &dir);
 }
 
 fn virtio(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
@@ -117,8 +140,7 @@ pub(super) fn identify(tree: &mut Files, disk: &MockDisk) {
         MockKind::Virtio => tree.put_text(&format!("{sysfs}/serial"), &format!("{}\n", disk.serial)),
         MockKind::Nvme => {
             tree.put_text(&format!("{sysfs}/wwid"), &format!("{}\n", disk.identity()));
-            let controller = sysfs.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
-            tree.put_text(&format!("{controller}/serial"), &format!("{}\n", disk.serial));
+            put_controller(tree, disk, controller(disk));
         }
         _ => {
             let device = sysfs.split("/block/").next().unwrap_or_default();

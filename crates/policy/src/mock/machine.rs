@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use plumb_block::Nanos;
-use plumb_linux::tree::{Answer, DeviceNumber, RecordedTree, Stat, Tree};
+use plumb_linux::tree::DeviceNumber;
 
 use super::disk::{Kernel, MockDisk, MockKind, Trap};
+use super::files::Files;
 use super::layout;
 use super::stack::Stacked;
 
@@ -45,7 +46,7 @@ impl Machine {
         machine
     }
 
-    fn add(&mut self, mut disk: MockDisk) {
+    pub(super) fn add(&mut self, mut disk: MockDisk) {
         let index = self.disks.len();
         if disk.name.is_empty() {
             disk.name = layout::name(
@@ -96,6 +97,11 @@ impl Machine {
         self.settle();
     }
 
+    /// Whether nothing is due.
+    pub(super) fn is_settled(&self) -> bool {
+        self.due.first().is_none_or(|(at, _)| *at > self.time)
+    }
+
     /// What is due by now happens.
     pub(super) fn settle(&mut self) {
         while let Some((at, index)) = self.due.first().copied()
@@ -125,6 +131,12 @@ impl Machine {
         }
     }
 
+    pub(super) fn nvme_path(&mut self, name: &str, controller: &str) {
+        if let Some(index) = self.index(name) {
+            layout::add_path(&mut self.tree, &self.disks[index], controller);
+        }
+    }
+
     pub(super) fn vanish(&mut self, name: &str) {
         let Some(index) = self.index(name) else { return };
         self.disks[index].gone = true;
@@ -140,67 +152,22 @@ impl Machine {
     }
 
     pub(super) fn power_cycle(&mut self) {
+        self.start_anew(MockDisk::power_cycle);
+    }
+
+    pub(super) fn reboot(&mut self) {
+        self.start_anew(MockDisk::restart_kernel);
+    }
+
+    fn start_anew(&mut self, disk: fn(&mut MockDisk)) {
         for index in 0..self.disks.len() {
-            self.disks[index].power_cycle();
+            disk(&mut self.disks[index]);
             self.refresh(index);
         }
         let names: Vec<String> = self.stacked.keys().cloned().collect();
         for name in names {
             self.load(&name);
         }
-    }
-}
-
-/// The tree, with the files that are put without a link on the way also by their path: a thousand disks are read often.
-#[derive(Default)]
-pub(super) struct Files {
-    tree: RecordedTree,
-    flat: HashMap<String, Vec<u8>>,
-}
-
-impl Files {
-    pub(super) fn put_text(&mut self, path: &str, text: &str) {
-        self.put_bytes(path, text.as_bytes());
-    }
-
-    pub(super) fn put_bytes(&mut self, path: &str, bytes: &[u8]) {
-        self.tree.put_bytes(path, bytes);
-        self.flat.insert(path.to_owned(), bytes.to_vec());
-    }
-
-    pub(super) fn put_link(&mut self, path: &str, target: &str) {
-        self.tree.put_link(path, target);
-    }
-
-    pub(super) fn put_stat(&mut self, path: &str, stat: Stat) {
-        self.tree.put_stat(path, stat);
-    }
-
-    pub(super) fn remove(&mut self, path: &str) {
-        self.tree.remove(path);
-        self.flat.retain(|file, _| !file.starts_with(path));
-    }
-}
-
-impl Tree for Files {
-    fn read(&self, path: &str) -> Answer<Vec<u8>> {
-        self.flat.get(path).map_or_else(|| self.tree.read(path), |bytes| Ok(bytes.clone()))
-    }
-
-    fn list(&self, path: &str) -> Answer<Vec<String>> {
-        self.tree.list(path)
-    }
-
-    fn link(&self, path: &str) -> Answer<String> {
-        self.tree.link(path)
-    }
-
-    fn stat(&self, path: &str) -> Answer<Stat> {
-        self.tree.stat(path)
-    }
-
-    fn canonical(&self, path: &str) -> Answer<String> {
-        self.tree.canonical(path)
     }
 }
 

@@ -12,12 +12,13 @@
 mod answer;
 mod change;
 mod disk;
+mod files;
 mod layout;
 mod machine;
 mod stack;
 
 use std::panic;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use plumb_block::Nanos;
 use plumb_linux::probe::{Probe, ProbedDevice, Reply, Request};
@@ -46,7 +47,7 @@ pub struct Killed(pub Kill);
 
 /// The machine.
 pub struct MockGateway {
-    machine: Arc<Mutex<Machine>>,
+    machine: Arc<RwLock<Machine>>,
     tree: MockTree,
     probe: MockProbe,
     control: Mutex<Control>,
@@ -65,10 +66,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The machine, for something that may change it.
+fn alone(machine: &RwLock<Machine>) -> RwLockWriteGuard<'_, Machine> {
+    machine.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl MockGateway {
     /// A machine with these disks.
     pub fn new(disks: impl IntoIterator<Item = MockDisk>) -> Self {
-        let machine = Arc::new(Mutex::new(Machine::new(disks)));
+        let machine = Arc::new(RwLock::new(Machine::new(disks)));
         Self {
             tree: MockTree(Arc::clone(&machine)),
             probe: MockProbe(Arc::clone(&machine)),
@@ -104,76 +110,91 @@ impl MockGateway {
 
     /// What the disk called `name` and the kernel's view of it are now.
     pub fn disk(&self, name: &str) -> Option<MockDisk> {
-        let mut machine = locked(&self.machine);
+        let mut machine = alone(&self.machine);
         machine.settle();
         machine.disk(name).cloned()
     }
 
     /// Changes a disk behind everybody's back: another program, a firmware, a hand in the rack.
     pub fn meddle(&self, name: &str, change: impl FnOnce(&mut MockDisk)) {
-        locked(&self.machine).meddle(name, change);
+        alone(&self.machine).meddle(name, change);
     }
 
     /// The disk is pulled out.
     pub fn vanish(&self, name: &str) {
-        locked(&self.machine).vanish(name);
+        alone(&self.machine).vanish(name);
+    }
+
+    /// A disk is put in.
+    pub fn appear(&self, disk: MockDisk) {
+        alone(&self.machine).add(disk);
+    }
+
+    /// The NVMe namespace called `name`, which is in a subsystem, is also reached over this controller.
+    pub fn nvme_path(&self, name: &str, controller: &str) {
+        alone(&self.machine).nvme_path(name, controller);
     }
 
     /// A dm device called `name` over `below`, with this uuid: it takes over what it finds now (trap H4 if a cache is
     /// switched on later).
     pub fn device_mapper(&self, name: &str, uuid: &str, below: &[&str]) {
-        locked(&self.machine).device_mapper(name, uuid, below);
+        alone(&self.machine).device_mapper(name, uuid, below);
     }
 
     /// An md array of this level over `below`, which is idle.
     pub fn md(&self, name: &str, level: &str, below: &[&str]) {
-        locked(&self.machine).md(name, level, below);
+        alone(&self.machine).md(name, level, below);
     }
 
     /// What the array is doing: `idle`, `resync`, `check`.
     pub fn md_action(&self, name: &str, action: &str) {
-        locked(&self.machine).md_action(name, action);
+        alone(&self.machine).md_action(name, action);
     }
 
     /// A partition called `name` of a disk, with this name in its table.
     pub fn partition(&self, disk: &str, name: &str, label: &str) {
-        locked(&self.machine).partition(disk, name, label);
+        alone(&self.machine).partition(disk, name, label);
     }
 
     /// A block device that is no disk: `loop0`, `zram0`.
     pub fn pseudo(&self, name: &str) {
-        locked(&self.machine).pseudo(name);
+        alone(&self.machine).pseudo(name);
     }
 
     /// A file system that is on no block device of this machine: `nfs4` of `server:/export`.
     pub fn mount_elsewhere(&self, point: &str, kind: &str, source: &str) {
-        locked(&self.machine).mount_elsewhere(point, kind, source);
+        alone(&self.machine).mount_elsewhere(point, kind, source);
     }
 
     /// A file of /sys or /proc says this.
     pub fn put_text(&self, path: &str, text: &str) {
-        locked(&self.machine).tree.put_text(path, text);
+        alone(&self.machine).tree.put_text(path, text);
     }
 
     /// A file system of this type on the device called `name`, with these options.
     pub fn mount(&self, name: &str, point: &str, kind: &str, options: &str) {
-        locked(&self.machine).mount(name, point, kind, options);
+        alone(&self.machine).mount(name, point, kind, options);
     }
 
     /// How many flushes the drive has received.
     pub fn flushes(&self, name: &str) -> u64 {
-        locked(&self.machine).disk(name).map_or(0, |disk| disk.flushes)
+        alone(&self.machine).disk(name).map_or(0, |disk| disk.flushes)
     }
 
     /// Whether a flush from the device called `name` arrives at every drive below it whose cache is on.
     pub fn flush_arrives(&self, name: &str) -> bool {
-        locked(&self.machine).flush_arrives(name)
+        alone(&self.machine).flush_arrives(name)
     }
 
     /// The power goes and comes back: drives start with what they saved or with their maker's default, the kernel knows
     /// nothing of before. Stacks are set up again over what is there then.
     pub fn power_cycle(&self) {
-        locked(&self.machine).power_cycle();
+        alone(&self.machine).power_cycle();
+    }
+
+    /// The kernel starts anew and the power stays: drives are as they were.
+    pub fn reboot(&self) {
+        alone(&self.machine).reboot();
     }
 }
 
@@ -187,7 +208,7 @@ impl Gateway for MockGateway {
     }
 
     fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {
-        locked(&self.machine).query(disk, query)
+        alone(&self.machine).query(disk, query)
     }
 
     fn carry_out(&self, disk: &Disk, change: &Change) -> Result<(), GatewayError> {
@@ -202,7 +223,7 @@ impl Gateway for MockGateway {
         if let Some((_, error)) = failure {
             return Err(error);
         }
-        let outcome = locked(&self.machine).carry_out(disk, change);
+        let outcome = alone(&self.machine).carry_out(disk, change);
         if !matches!(outcome, Err(GatewayError::Gone { .. } | GatewayError::OtherDisk { .. })) {
             locked(&self.control).log.push((disk.clone(), change.clone()));
         }
@@ -211,11 +232,11 @@ impl Gateway for MockGateway {
     }
 
     fn now(&self) -> Nanos {
-        locked(&self.machine).now()
+        alone(&self.machine).now()
     }
 
     fn sleep(&self, time: Nanos) {
-        locked(&self.machine).sleep(time);
+        alone(&self.machine).sleep(time);
     }
 }
 
@@ -229,11 +250,16 @@ impl MockGateway {
     }
 }
 
-struct MockTree(Arc<Mutex<Machine>>);
+struct MockTree(Arc<RwLock<Machine>>);
 
 impl MockTree {
     fn ask<A>(&self, question: impl FnOnce(&dyn Tree) -> A) -> A {
-        let mut machine = locked(&self.0);
+        let machine = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if machine.is_settled() {
+            return question(machine.tree());
+        }
+        drop(machine);
+        let mut machine = alone(&self.0);
         machine.settle();
         question(machine.tree())
     }
@@ -261,10 +287,10 @@ impl Tree for MockTree {
     }
 }
 
-struct MockProbe(Arc<Mutex<Machine>>);
+struct MockProbe(Arc<RwLock<Machine>>);
 
 impl Probe for MockProbe {
     fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
-        locked(&self.0).probe(device, request)
+        alone(&self.0).probe(device, request)
     }
 }

@@ -13,9 +13,12 @@
 //!   /etc/plumb/policy.d/IDENTITY.toml              the wish: the one source of what follows
 //!   /etc/udev/rules.d/99-plumb-policy.rules        made from all wishes that no drive keeps
 //!   /etc/systemd/system/plumb-policy.service       at boot;  plumb-policy-resume.service after sleep
-//!   /var/lib/plumb/policy/persistence.json         requested, or proven over a power cycle
+//!   /var/lib/plumb/policy/persistence.json         how sure each of them is
 //! ```
-//! A policy is `requested` until a later reading, in another boot, has found it: then it is `proven`.
+//! A policy is `requested` until a later reading has tested it. It is `proven` when the drive itself counts that it was
+//! powered off meanwhile: NVMe drives in their health log, ATA drives by SMART attribute 12. In another boot without such a
+//! count it is `held-over-reboot`, which is less: a reboot that leaves the power on leaves every setting of a drive as it
+//! is, saved or not. SCSI drives count spindle starts (log page 0Eh), which are not losses of power.
 
 mod enforce;
 mod error;

@@ -1,4 +1,4 @@
-//! Requested or proven: what is known of each policy that is to last.
+//! Requested, held, proven or lost: what is known of each policy that is to last.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::PersistError;
 use super::means::Means;
+use crate::device::Reader;
 use crate::durable_file;
 use crate::moment::now_text;
 use crate::state::{Found, State};
@@ -15,16 +16,23 @@ use crate::view::DeviceView;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Standing {
-    /// It was set, and no power cycle has tested it.
+    /// It was set, and nothing has tested it.
     Requested,
-    /// A later boot found it.
+    /// A later boot found it. Whether the drive was without power meanwhile is not known, or it was not.
+    HeldOverReboot {
+        /// When: RFC 3339.
+        at: String,
+        /// What was read.
+        evidence: String,
+    },
+    /// It was found after the drive had counted a power cycle.
     Proven {
         /// When: RFC 3339.
         at: String,
         /// What was read.
         evidence: String,
     },
-    /// A later boot did not find it.
+    /// A later boot, or a reading after a power cycle, did not find it.
     Lost {
         /// When: RFC 3339.
         at: String,
@@ -44,7 +52,7 @@ pub struct Kept {
     pub means: Means,
     /// When it was set: RFC 3339.
     pub requested_at: String,
-    /// The boot in which it was set.
+    /// The boot in which it was set, or in which it was last found lost: what is found later in this boot proves nothing.
     pub boot_id: String,
     /// How often the drive had been powered on then, where it counts that.
     pub power_cycles: Option<u64>,
@@ -67,6 +75,15 @@ pub struct Witness<'a> {
     pub view: &'a DeviceView,
     /// The boot in which it was read.
     pub boot_id: &'a str,
+    /// How often the disk was powered on, where it counts that.
+    pub power_cycles: Option<u64>,
+}
+
+impl<'a> Witness<'a> {
+    /// What `view`, which `reader` gave, tells in this boot.
+    pub fn of(reader: &Reader<'_>, view: &'a DeviceView, boot_id: &'a str) -> Self {
+        Self { view, boot_id, power_cycles: reader.power_cycles(view) }
+    }
 }
 
 impl Ledger {
@@ -112,7 +129,7 @@ impl Ledger {
             means,
             requested_at: now_text(),
             boot_id: witness.boot_id.to_owned(),
-            power_cycles: power_cycles(witness.view),
+            power_cycles: witness.power_cycles,
             standing: Standing::Requested,
         });
         self.kept.sort_by(|left, right| left.identity.cmp(&right.identity));
@@ -128,41 +145,72 @@ impl Ledger {
 
     /// Holds a reading against what was requested; whether anything is known now that was not before.
     ///
-    /// Nothing follows from a reading in the same boot, nor where the drive counts that it has not been off since.
+    /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is proven stays so
+    /// until it is lost.
     pub fn witness(&mut self, witness: Witness<'_>) -> bool {
         let identity = witness.view.identity.as_deref();
         let Some(kept) = self.kept.iter_mut().find(|kept| Some(kept.identity.as_str()) == identity) else {
             return false;
         };
-        let standing = judge(kept, witness);
-        let news = standing.as_ref().is_some_and(|standing| !alike(standing, &kept.standing));
-        if let Some(standing) = standing.filter(|_| news) {
-            kept.standing = standing;
+        let Some(standing) = judge(kept, witness).filter(|standing| is_news(standing, &kept.standing)) else {
+            return false;
+        };
+        if matches!(standing, Standing::Lost { .. }) {
+            // What sets it again in this boot is no proof that it lasts.
+            kept.boot_id = witness.boot_id.to_owned();
+            kept.power_cycles = witness.power_cycles.or(kept.power_cycles);
         }
-        news
+        kept.standing = standing;
+        true
     }
 }
 
-/// Whether both say the same but for the time.
-fn alike(left: &Standing, right: &Standing) -> bool {
-    matches!(
-        (left, right),
-        (Standing::Requested, Standing::Requested)
-            | (Standing::Proven { .. }, Standing::Proven { .. })
-            | (Standing::Lost { .. }, Standing::Lost { .. })
-    )
+/// Whether `now` says more than what is known.
+const fn is_news(now: &Standing, known: &Standing) -> bool {
+    match now {
+        Standing::Requested => false,
+        Standing::HeldOverReboot { .. } => matches!(known, Standing::Requested | Standing::Lost { .. }),
+        Standing::Proven { .. } => !matches!(known, Standing::Proven { .. }),
+        Standing::Lost { .. } => true,
+    }
+}
+
+/// What a setting has been through since it was set.
+#[derive(Clone, Copy)]
+enum Test {
+    /// So many power cycles, counted by the drive.
+    PowerCycles(u64),
+    /// A start of the kernel, while the drive counted no power cycle.
+    RebootWithPower,
+    /// A start of the kernel; the drive does not say whether its power was off.
+    Reboot,
+}
+
+impl Test {
+    fn of(kept: &Kept, witness: Witness<'_>) -> Option<Self> {
+        let counted = kept.power_cycles.zip(witness.power_cycles);
+        match counted.map(|(before, now)| now.saturating_sub(before)) {
+            Some(count @ 1..) => Some(Self::PowerCycles(count)),
+            _ if kept.boot_id == witness.boot_id => None,
+            Some(0) => Some(Self::RebootWithPower),
+            None => Some(Self::Reboot),
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::PowerCycles(1) => "the drive counts one power cycle since".to_owned(),
+            Self::PowerCycles(count) => format!("the drive counts {count} power cycles since"),
+            Self::RebootWithPower => {
+                "in a later boot, before which the drive counts no power cycle".to_owned()
+            }
+            Self::Reboot => "in a later boot; the drive does not say whether its power was off".to_owned(),
+        }
+    }
 }
 
 fn judge(kept: &Kept, witness: Witness<'_>) -> Option<Standing> {
-    if kept.boot_id == witness.boot_id {
-        return None;
-    }
-    let cycles = power_cycles(witness.view);
-    let off_since = match (kept.power_cycles, cycles) {
-        (Some(before), Some(now)) if now <= before => return None,
-        (Some(before), Some(now)) => format!("the drive was powered on {} times since", now - before),
-        _ => "in a later boot".to_owned(),
-    };
+    let test = Test::of(kept, witness)?;
     let view = witness.view;
     let device = match view.device.wce {
         Some(true) => "on",
@@ -170,15 +218,16 @@ fn judge(kept: &Kept, witness: Witness<'_>) -> Option<Standing> {
         None => return None,
     };
     let evidence = format!(
-        "{off_since}: write cache {device}, saved value {}, the kernel believes {}",
+        "{}: write cache {device}, saved value {}, the kernel believes {}",
+        test.words(),
         view.device.saved.map_or("not reported", |saved| if saved { "on" } else { "off" }),
         view.kernel.write_cache.as_deref().unwrap_or("nothing"),
     );
     let at = now_text();
-    Some(if is_as_wanted(kept, view) {
-        Standing::Proven { at, evidence }
-    } else {
-        Standing::Lost { at, evidence }
+    Some(match (is_as_wanted(kept, view), test) {
+        (false, _) => Standing::Lost { at, evidence },
+        (true, Test::PowerCycles(_)) => Standing::Proven { at, evidence },
+        (true, Test::RebootWithPower | Test::Reboot) => Standing::HeldOverReboot { at, evidence },
     })
 }
 
@@ -191,8 +240,4 @@ fn is_as_wanted(kept: &Kept, view: &DeviceView) -> bool {
     };
     let saved = kept.means == Means::AtEveryStart || view.device.saved.is_none_or(|saved| saved == wanted);
     view.state == state && view.device.wce == Some(wanted) && saved
-}
-
-fn power_cycles(view: &DeviceView) -> Option<u64> {
-    view.health.iter().find(|counter| counter.name == "power_cycles").map(|counter| counter.value)
 }

@@ -143,7 +143,7 @@ impl Plan {
     /// # Errors
     /// If it cannot be put into JSON, which does not happen.
     pub fn hash_now(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_value(self).map(|value| hash::of(&value))
+        hash::of(self)
     }
 
     /// How many waves there are.

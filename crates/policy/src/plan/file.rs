@@ -36,7 +36,7 @@ pub fn load(path: &Path) -> Result<Plan, PlanError> {
         let source = serde::de::Error::custom("another schema, or none");
         return Err(not_a_plan(source));
     }
-    let found = hash::of(&value);
+    let found = hash::of(&value).map_err(not_a_plan)?;
     let written = value.get(hash::KEY).and_then(Value::as_str).unwrap_or("nothing");
     if found != written {
         return Err(PlanError::Altered { found, written: written.to_owned() });

@@ -1,73 +1,21 @@
 //! The hash of a plan: over canonical JSON, so that neither the order of keys nor white space counts, and everything else
 //! does, what this version does not know included.
-//!
-//! Canonical: no white space, keys sorted by their bytes, texts and numbers as `serde_json` writes them. Plans hold no
-//! fractions.
 
-use std::fmt;
+use serde::Serialize;
+use serde_json::Error;
 
-use serde_json::Value;
-
+use super::canonical;
 use crate::digest::sha256_hex;
 
 /// The key that is left out.
 pub(super) const KEY: &str = "hash";
 
 /// The hash of a document, its own `hash` left out.
-pub(super) fn of(document: &Value) -> String {
-    let mut text = String::new();
-    match document {
-        Value::Object(object) => {
-            let rest = object.iter().filter(|(key, _)| *key != KEY);
-            write_object(rest, &mut text);
-        }
-        other => write(other, &mut text),
-    }
-    format!("sha256:{}", sha256_hex(text.as_bytes()))
-}
-
-fn write(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(object) => write_object(object.iter(), text),
-        Value::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    text.push(',');
-                }
-                write(item, text);
-            }
-            text.push(']');
-        }
-        // Writing to a String cannot fail.
-        scalar => fmt::Write::write_fmt(text, format_args!("{scalar}")).unwrap_or_default(),
-    }
-}
-
-/// A key as JSON writes it; those of plans hold nothing that it would escape.
-fn write_key(key: &str, text: &mut String) {
-    if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        text.push('"');
-        text.push_str(key);
-        text.push('"');
-    } else {
-        text.push_str(&Value::from(key).to_string());
-    }
-}
-
-fn write_object<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, text: &mut String) {
-    let mut entries: Vec<_> = entries.collect();
-    entries.sort_unstable_by_key(|(key, _)| *key);
-    text.push('{');
-    for (index, (key, value)) in entries.into_iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        write_key(key, text);
-        text.push(':');
-        write(value, text);
-    }
-    text.push('}');
+///
+/// # Errors
+/// As [`canonical::text`].
+pub(super) fn of(document: &impl Serialize) -> Result<String, Error> {
+    Ok(format!("sha256:{}", sha256_hex(&canonical::text(document, Some(KEY))?)))
 }
 
 #[cfg(test)]
@@ -75,7 +23,7 @@ mod tests {
     use super::*;
 
     fn hash(json: &str) -> String {
-        of(&serde_json::from_str(json).unwrap())
+        of(&serde_json::from_str::<serde_json::Value>(json).unwrap()).unwrap()
     }
 
     #[test]

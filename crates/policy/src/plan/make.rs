@@ -1,10 +1,11 @@
 //! From what is asked for and what was read to a plan.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::document::{Asked, Plan, PlannedChange, RefusedDisk, SharedCache, UnchangedDisk};
+use super::document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
 use super::obstacle::judge;
 use super::once::Once;
 use super::siblings;
@@ -13,7 +14,8 @@ use super::way::way;
 use crate::claims::Claims;
 use crate::device::Reader;
 use crate::gateway::Gateway;
-use crate::mechanism::{Goal, Material, Step};
+use crate::many;
+use crate::mechanism::{Goal, Material};
 use crate::moment::now_text;
 use crate::select::Selection;
 use crate::state::{Found, State};
@@ -48,6 +50,13 @@ pub struct Ask<'a> {
     pub now: Timestamp,
 }
 
+impl<'a> Ask<'a> {
+    /// Asks for `asked` of all of `wanted`, in waves of the usual size; nothing is saved in the drives.
+    pub const fn new(asked: Asked, wanted: Wanted, claims: &'a Claims, now: Timestamp) -> Self {
+        Self { asked, save: false, wanted, filter: None, wave_size: waves::WAVE_SIZE, claims, now }
+    }
+}
+
 /// What becomes of one disk.
 enum Fate {
     Changed(Box<Accepted>),
@@ -57,7 +66,7 @@ enum Fate {
 
 struct Accepted {
     goal: Goal,
-    steps: Vec<Step>,
+    steps: Vec<PlannedStep>,
     protection: Option<Protection>,
     /// What has the same cache, and so changes with it.
     siblings: Vec<DeviceView>,
@@ -68,18 +77,28 @@ struct Accepted {
 /// # Errors
 /// If the plan cannot be put into JSON, which is not known to happen.
 pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, serde_json::Error> {
-    let gateway: &dyn Gateway = &Once::new(gateway);
-    let reader = Reader::new(gateway, ask.claims, ask.now);
-    let (views, mut refused) = read(&reader, ask);
+    let once = Once::new(gateway);
+    let mut plan = without_hash(&once, ask);
+    plan.hash = std::thread::scope(|scope| {
+        // Of a thousand disks so many answers are remembered that forgetting them takes as long as the hash.
+        scope.spawn(|| drop(once));
+        plan.hash_now()
+    })?;
+    Ok(plan)
+}
+
+fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Plan {
+    let (reader, views, mut refused) = read(gateway, ask);
+    let fates = many::map(&views, |view| fate(gateway, &reader, view, ask));
     let mut unchanged = Vec::new();
-    let mut accepted: Vec<(&DeviceView, Accepted)> = Vec::new();
+    let mut accepted: Vec<(DeviceView, Accepted)> = Vec::new();
     let mut with_another: HashSet<String> = HashSet::new();
-    for view in &views {
+    for (view, fate) in views.into_iter().zip(fates) {
         let (name, identity) = (view.name.clone(), view.identity.clone());
         if with_another.contains(&name) {
             continue;
         }
-        match fate(gateway, &reader, view, ask) {
+        match fate {
             Fate::Changed(change) => {
                 with_another.extend(change.siblings.iter().map(|sibling| sibling.name.clone()));
                 accepted.push((view, *change));
@@ -95,7 +114,7 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, serde_json::Er
         .map(|((view, accepted), place)| (place, change(view, ask.asked, accepted, place)))
         .collect();
     changes.sort_by_key(|(place, _)| place.order);
-    let mut plan = Plan {
+    Plan {
         schema: Plan::SCHEMA.to_owned(),
         hash: String::new(),
         made_at: now_text(),
@@ -105,20 +124,21 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, serde_json::Er
         changes: changes.into_iter().map(|(_, change)| change).collect(),
         refused,
         unchanged,
-    };
-    plan.hash = plan.hash_now()?;
-    Ok(plan)
+    }
 }
 
-/// The views of all that is meant, each once, and the names that stand for nothing.
-fn read(reader: &Reader<'_>, ask: &Ask<'_>) -> (Vec<DeviceView>, Vec<RefusedDisk>) {
+/// A reader, the views of all that is meant, each once, and the names that stand for nothing.
+fn read<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> (Reader<'a>, Vec<DeviceView>, Vec<RefusedDisk>) {
     let mut refused = Vec::new();
     let mut views: Vec<DeviceView> = Vec::new();
-    match &ask.wanted {
+    let reader = match &ask.wanted {
         Wanted::All => {
-            views.extend(reader.all().devices.into_iter().filter(|view| view.state != Found::None))
+            let (reader, document) = Reader::with_all(gateway, ask.claims, ask.now);
+            views.extend(document.devices.into_iter().filter(|view| view.state != Found::None));
+            reader
         }
         Wanted::Named(names) => {
+            let reader = Reader::new(gateway, ask.claims, ask.now);
             for name in names {
                 match reader.one(name) {
                     Ok(view) => views.push(view),
@@ -129,15 +149,16 @@ fn read(reader: &Reader<'_>, ask: &Ask<'_>) -> (Vec<DeviceView>, Vec<RefusedDisk
                     }),
                 }
             }
+            reader
         }
-    }
+    };
     let mut seen = HashSet::new();
     views.retain(|view| seen.insert(view.name.clone()));
     if let Some(filter) = &ask.filter {
         views.retain(|view| filter.chooses(view));
     }
     views.sort_by(|left, right| waves::name_order(&left.name).cmp(&waves::name_order(&right.name)));
-    (views, refused)
+    (reader, views, refused)
 }
 
 fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Fate {
@@ -149,9 +170,9 @@ fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask
         let state = ask.asked.state().unwrap_or(State::On);
         let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
-        let siblings = siblings(gateway, reader, (view, goal), ask)?;
+        let siblings = siblings(reader, (view, goal), ask)?;
         let steps = way(gateway, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
-        Ok(Accepted { goal, steps, protection, siblings })
+        Ok(Accepted { goal, steps: steps.iter().map(planned).collect(), protection, siblings })
     });
     match accepted {
         Ok(accepted) if accepted.steps.is_empty() => Fate::Unchanged,
@@ -162,7 +183,6 @@ fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask
 
 /// What changes with a disk because both have one cache; nothing where only the kernel's view is changed.
 fn siblings(
-    gateway: &dyn Gateway,
     reader: &Reader<'_>,
     change: (&DeviceView, Goal),
     ask: &Ask<'_>,
@@ -171,25 +191,27 @@ fn siblings(
     if ask.asked == Asked::Heal || !siblings::switches_the_drive(view, goal) {
         return Ok(Vec::new());
     }
-    let names = siblings::names(gateway.tree(), &view.name);
-    let siblings: Vec<DeviceView> = names.iter().filter_map(|name| reader.one(name).ok()).collect();
+    let siblings = reader.siblings(&view.name);
     let left_out =
         siblings.iter().find(|sibling| ask.filter.as_ref().is_some_and(|filter| !filter.chooses(sibling)));
     left_out.map_or(Ok(siblings.clone()), |sibling| Err(siblings::left_out(view, &sibling.name)))
 }
 
 /// The order of all that is changed. Disks with one cache are as critical as the most critical of them.
-fn places(accepted: &[(&DeviceView, Accepted)], wave_size: usize) -> Vec<Place> {
-    let whole = |(view, accepted): &(&DeviceView, Accepted)| {
-        let mut whole = (*view).clone();
-        for sibling in &accepted.siblings {
-            whole.holders.extend(sibling.holders.iter().cloned());
-            whole.redundancy_groups.extend(sibling.redundancy_groups.iter().cloned());
-        }
-        whole
-    };
-    let disks: Vec<DeviceView> = accepted.iter().map(whole).collect();
-    waves::arrange(&disks.iter().collect::<Vec<_>>(), wave_size)
+fn places(accepted: &[(DeviceView, Accepted)], wave_size: usize) -> Vec<Place> {
+    let disks: Vec<Cow<'_, DeviceView>> = accepted.iter().map(whole).collect();
+    waves::arrange(&disks.iter().map(AsRef::as_ref).collect::<Vec<_>>(), wave_size)
+}
+
+/// A disk with what stands on those that have the same cache.
+fn whole((view, accepted): &(DeviceView, Accepted)) -> Cow<'_, DeviceView> {
+    let mut whole = Cow::Borrowed(view);
+    for sibling in &accepted.siblings {
+        let view = whole.to_mut();
+        view.holders.extend(sibling.holders.iter().cloned());
+        view.redundancy_groups.extend(sibling.redundancy_groups.iter().cloned());
+    }
+    whole
 }
 
 /// A disk that cannot be changed, and need not be. What a RAID controller says of itself does not count.
@@ -199,24 +221,24 @@ fn is_there_for_good(view: &DeviceView, asked: Asked) -> bool {
         && matches!((view.state, asked), (Found::Off, Asked::Off | Asked::Heal) | (Found::On, Asked::On))
 }
 
-fn change(view: &DeviceView, asked: Asked, accepted: Accepted, place: Place) -> PlannedChange {
+fn change(view: DeviceView, asked: Asked, accepted: Accepted, place: Place) -> PlannedChange {
     PlannedChange {
-        name: view.name.clone(),
-        identity: view.identity.clone().unwrap_or_default(),
-        model: view.model.clone(),
+        name: view.name,
+        identity: view.identity.unwrap_or_default(),
+        model: view.model,
         from: view.state,
         to: asked,
         saved: accepted.goal.saved,
         wave: place.wave,
         canary: place.canary,
-        port: view.port.clone(),
-        redundancy_groups: view.redundancy_groups.clone(),
-        device: view.device.clone(),
-        kernel: view.kernel.clone(),
-        holders: view.holders.clone(),
+        port: view.port,
+        redundancy_groups: view.redundancy_groups,
+        device: view.device,
+        kernel: view.kernel,
+        holders: view.holders,
         shares_cache_with: accepted.siblings.into_iter().map(shared).collect(),
         protection: accepted.protection,
-        steps: accepted.steps.iter().map(planned).collect(),
+        steps: accepted.steps,
     }
 }
 

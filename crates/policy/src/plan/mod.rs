@@ -4,6 +4,7 @@
 //! (WWN, EUI, serial), says what each was like, and is refused when it was altered, when the machine was booted anew, or when
 //! a disk is no longer what it was.
 
+mod canonical;
 mod document;
 mod error;
 mod file;
@@ -11,7 +12,7 @@ mod hash;
 mod make;
 mod obstacle;
 mod once;
-mod siblings;
+pub(crate) mod siblings;
 mod step;
 mod way;
 

@@ -3,9 +3,10 @@
 //! The survey, the reading of a disk and the making of its steps ask for the same files and the same pages of a drive. On a
 //! thousand real disks every command that is not sent again counts, and a plan in which all three saw the same is consistent.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use plumb_block::Nanos;
 use plumb_linux::probe::{Probe, ProbedDevice, Reply, Request};
@@ -14,22 +15,26 @@ use plumb_linux::tree::{Answer, DeviceNumber, Stat, Tree};
 use crate::gateway::{Change, Disk, Gateway, GatewayError, Query};
 
 /// What was answered.
-struct Known<K, A>(Mutex<HashMap<K, A>>);
+struct Known<K, A>(RwLock<HashMap<K, A>>);
 
 impl<K: Eq + Hash, A: Clone> Known<K, A> {
     fn new() -> Self {
-        Self(Mutex::new(HashMap::new()))
+        Self(RwLock::new(HashMap::new()))
     }
 
-    /// The lock is not held while the question is asked: questions may lead to others.
-    fn get(&self, key: K, ask: impl FnOnce() -> A) -> A {
-        let locked = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = locked().get(&key) {
+    /// The lock is not held while the question is asked: questions may lead to others, and drives take their time. Where two
+    /// threads ask it at the same moment, both are given the answer that came first.
+    fn get<Q>(&self, key: &Q, ask: impl FnOnce() -> A) -> A
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return known.clone();
         }
         let answer = ask();
-        locked().insert(key, answer.clone());
-        answer
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry(key.to_owned()).or_insert(answer).clone()
     }
 }
 
@@ -51,7 +56,7 @@ struct OnceTree<'a> {
 
 struct OnceProbe<'a> {
     probe: &'a dyn Probe,
-    replies: Known<(DeviceNumber, String, Request), Reply>,
+    replies: Known<(DeviceNumber, Request), Reply>,
 }
 
 impl<'a> Once<'a> {
@@ -70,30 +75,29 @@ impl<'a> Once<'a> {
 
 impl Tree for OnceTree<'_> {
     fn read(&self, path: &str) -> Answer<Vec<u8>> {
-        self.files.get(path.to_owned(), || self.tree.read(path))
+        self.files.get(path, || self.tree.read(path))
     }
 
     fn list(&self, path: &str) -> Answer<Vec<String>> {
-        self.lists.get(path.to_owned(), || self.tree.list(path))
+        self.lists.get(path, || self.tree.list(path))
     }
 
     fn link(&self, path: &str) -> Answer<String> {
-        self.links.get(path.to_owned(), || self.tree.link(path))
+        self.links.get(path, || self.tree.link(path))
     }
 
     fn stat(&self, path: &str) -> Answer<Stat> {
-        self.stats.get(path.to_owned(), || self.tree.stat(path))
+        self.stats.get(path, || self.tree.stat(path))
     }
 
     fn canonical(&self, path: &str) -> Answer<String> {
-        self.canonical.get(path.to_owned(), || self.tree.canonical(path))
+        self.canonical.get(path, || self.tree.canonical(path))
     }
 }
 
 impl Probe for OnceProbe<'_> {
     fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
-        let key = (device.number, device.name.to_owned(), request);
-        self.replies.get(key, || self.probe.ask(device, request))
+        self.replies.get(&(device.number, request), || self.probe.ask(device, request))
     }
 }
 

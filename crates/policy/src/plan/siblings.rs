@@ -6,7 +6,6 @@
 //! What the kernel believes is each namespace's own: to suppress flushes on one touches no other.
 
 use jiff::Timestamp;
-use plumb_linux::tree::Tree;
 
 use super::document::Asked;
 use super::obstacle::judge;
@@ -16,29 +15,8 @@ use crate::gateway::{Change, Disk};
 use crate::mechanism::{Goal, Step};
 use crate::view::{DeviceView, Refusal};
 
-/// The names of the other namespaces of the controller that has the namespace called `name`; none for any other disk.
-pub(super) fn names(tree: &dyn Tree, name: &str) -> Vec<String> {
-    if !is_namespace(name) {
-        return Vec::new();
-    }
-    // With native multipath the disks are in the directory of the subsystem, otherwise in that of the controller.
-    let sysfs = tree.canonical(&format!("/sys/class/block/{name}")).unwrap_or_default();
-    let parent = sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let mut names = tree.list(parent).unwrap_or_default();
-    names.retain(|other| other != name && is_namespace(other));
-    names.sort_by(|left, right| crate::waves::name_order(left).cmp(&crate::waves::name_order(right)));
-    names
-}
-
-/// `nvme0n1`; not a controller (`nvme0`), a path of a multipath namespace (`nvme0c0n1`) or a partition.
-fn is_namespace(name: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let numbers = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
-    numbers.is_some_and(|(controller, namespace)| digits(controller) && digits(namespace))
-}
-
 /// Whether a change to `goal` switches the drive, and not the kernel's view alone.
-pub(super) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
+pub(crate) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
     let saves = goal.saved.is_some() && goal.saved != view.device.saved;
     saves || view.device.wce != Some(goal.state != crate::state::State::Off)
 }
@@ -104,25 +82,5 @@ fn flush(disk: &Disk, why: &str) -> Step {
         after: None,
         only_unless: None,
         may_be_refused: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn namespaces_are_told_from_controllers_paths_and_partitions() {
-        for (name, expected) in [
-            ("nvme0n1", true),
-            ("nvme12n345", true),
-            ("nvme0", false),
-            ("nvme0c1n1", false),
-            ("nvme0n1p1", false),
-            ("nvmen1", false),
-            ("sda", false),
-        ] {
-            assert_eq!(is_namespace(name), expected, "{name}");
-        }
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::document::Asked;
 use super::siblings;
 use crate::claims::Claims;
-use crate::device::Reader;
+use crate::device::{self, Reader};
 use crate::gateway::Gateway;
 use crate::heal;
 use crate::mechanism::{self, Goal, Material, Step};
@@ -25,7 +25,7 @@ pub(crate) fn way(
     if asked == Asked::Heal {
         return Ok(heal::steps(gateway, view, material, words.0, words.1));
     }
-    let others = siblings::names(gateway.tree(), &view.name);
+    let others = device::siblings(gateway.tree(), &view.name);
     if !others.is_empty() && siblings::switches_the_drive(view, goal) {
         let reader = Reader::new(gateway, words.0, words.1);
         for other in &others {
@@ -49,7 +49,7 @@ pub(crate) fn to_goal(gateway: &dyn Gateway, material: &Material, goal: Goal) ->
     if steps.is_empty() && goal.state == State::On && stale_above() {
         return Ok(mechanism::heal(material));
     }
-    let others = siblings::names(gateway.tree(), &material.disk.name);
+    let others = device::siblings(gateway.tree(), &material.disk.name);
     if others.is_empty() {
         return Ok(steps);
     }

@@ -38,6 +38,10 @@ pub fn read_set_write_cache(cdb: &[u8]) -> Option<bool> {
     }
 }
 
+/// SMART READ DATA (B0h/D0h): 512 bytes. ATA8-ACS 7.52.6.
+pub const SMART_READ_DATA: [u8; 16] =
+    [0x85, PIO_IN, FROM_DEVICE | BLOCKS_IN_COUNT, 0, 0xd0, 0, 1, 0, 0, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0];
+
 /// SMART READ LOG (B0h/D5h) of one block. ACS-4 7.48.6.
 pub fn read_log(address: u8) -> [u8; 16] {
     let flags = FROM_DEVICE | BLOCKS_IN_COUNT;

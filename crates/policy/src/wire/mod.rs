@@ -11,6 +11,7 @@ pub mod nvme_log;
 pub mod ocp_log;
 pub mod sct;
 pub mod sense;
+pub mod smart;
 
 /// The bytes at `at`, little endian.
 fn little<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {

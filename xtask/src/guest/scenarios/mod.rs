@@ -8,6 +8,7 @@ use super::scenario::{Group, Scenario};
 mod buses;
 mod filesystems;
 mod policy_changes;
+mod policy_company;
 mod policy_crash;
 mod policy_traps;
 mod simulated;
@@ -19,6 +20,7 @@ mod ublk;
 pub(crate) const GROUPS: &[Group] = &[
     Group { name: "policy-changes", scenarios: policy_changes::ALL },
     Group { name: "policy-crash", scenarios: policy_crash::ALL },
+    Group { name: "policy-company", scenarios: policy_company::ALL },
     Group { name: "policy-traps", scenarios: policy_traps::ALL },
     Group { name: "stacks", scenarios: stacks::ALL },
     Group { name: "traps", scenarios: traps::ALL },

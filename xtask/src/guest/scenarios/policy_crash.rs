@@ -84,7 +84,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "policy-persist",
-        about: "what is to last: requested, and after power cycles set by the udev rule, by the unit alone, and proven",
+        about: "what is to last: requested, and after power cycles set by the udev rule, by the unit alone, and never called proven",
         disks: &[
             Disk::new(Bus::Ahci, "p-sata").wwn(0x5000_c500_0000_3001),
             Disk::new(Bus::VirtioScsi, "p-scsi").wwn(0x5000_c500_0000_3002),

@@ -71,7 +71,8 @@ wait_for_drives() {
 	while :; do
 		for node in /sys/block/*; do
 			node=${node##*/}
-			case $node in ram* | loop*) continue ;; esac
+			# The paths of an NVMe namespace that has several are not the disk.
+			case $node in ram* | loop* | nvme*c*n*) continue ;; esac
 			echo "$(serial_of "$node" | tr -d ' ') $node"
 		done >/tmp/serials 2>/dev/null
 		missing=

@@ -137,6 +137,14 @@ queue() { echo "/sys/block/${1#/dev/}/queue/write_cache"; }
 # Sends a SCSI disk away, and lets its host look for it again.
 detach() { echo 1 >"/sys/block/${1#/dev/}/device/delete"; }
 
+# The host pulls a drive out, which takes the kernel a moment to notice: unplug DRIVE
+unplug() {
+	by_hand && return 0
+	tell unplug "$1"
+	read -r answer <&3
+	[ "$answer" = go ]
+}
+
 # Waits until a command succeeds: wait_for WHAT COMMAND...
 wait_for() {
 	waited_for=$1

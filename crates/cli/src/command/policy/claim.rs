@@ -13,8 +13,9 @@ use crate::arguments::policy::ClaimArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
+/// What `--json` prints.
 #[derive(Serialize)]
-struct Document<'a> {
+pub(super) struct Document<'a> {
     schema: &'static str,
     file: &'a Path,
     identity: &'a str,
@@ -23,7 +24,20 @@ struct Document<'a> {
     withdrawn: usize,
 }
 
-const SCHEMA: &str = "plumb/policy-claim/1";
+impl<'a> Document<'a> {
+    const SCHEMA: &'static str = "plumb/policy-claim/1";
+
+    /// A word was recorded in `file`.
+    pub(super) const fn recorded(file: &'a Path, claim: &'a Claim) -> Self {
+        let identity = claim.identity.as_str();
+        Self { schema: Self::SCHEMA, file, identity, claim: Some(claim), withdrawn: 0 }
+    }
+
+    /// So many words were taken back out of `file`.
+    pub(super) const fn taken_back(file: &'a Path, identity: &'a str, withdrawn: usize) -> Self {
+        Self { schema: Self::SCHEMA, file, identity, claim: None, withdrawn }
+    }
+}
 
 pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     let mut here = Here::new(&arguments.claims)?;
@@ -37,8 +51,7 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     let given = give(&mut here, arguments)?;
     let claim = &given.claim;
     if arguments.json {
-        let identity = &claim.identity;
-        print_json(&Document { schema: SCHEMA, file, identity, claim: Some(claim), withdrawn: 0 })?;
+        print_json(&Document::recorded(file, claim))?;
     } else {
         let (file, name) = (file.display(), &given.name);
         terminal::print(&format!(
@@ -101,7 +114,7 @@ fn withdraw(here: &Here, arguments: &ClaimArguments, file: &Path) -> anyhow::Res
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     if arguments.json {
-        print_json(&Document { schema: SCHEMA, file, identity: &identity, claim: None, withdrawn })?;
+        print_json(&Document::taken_back(file, &identity, withdrawn))?;
     } else {
         terminal::print(&format!("{identity}: taken back ({})\n", file.display()))?;
     }

@@ -1,7 +1,7 @@
 //! `plumb policy enforce`: every disk is brought to what is wished for it. What the udev rule and the units call.
 //!
-//! What a drive keeps by itself is witnessed before anything is mended, so that "proven" means that the drive kept it;
-//! what is set at every start is witnessed afterwards. A disk that has just appeared is only mended: the unit at boot does
+//! What a drive keeps by itself is witnessed before anything is mended, so that "held" and "proven" mean that the drive
+//! kept it; what is set at every start is witnessed afterwards. A disk that has just appeared is only mended: the unit at boot does
 //! the witnessing, alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,6 @@ use plumb_policy::journal::JournalError;
 use plumb_policy::persist::{Ledger, Means, Wish, load_wishes};
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 use plumb_policy::state::State;
-use plumb_policy::waves::WAVE_SIZE;
 use serde::Serialize;
 
 use super::here::{Here, of_kind, refusal};
@@ -126,15 +125,8 @@ fn note(here: &Here, ledger: &mut Ledger, present: &[(Wish, String)], means: Mea
 }
 
 fn plan(here: &Here, names: Vec<String>, state: State, means: Means) -> anyhow::Result<Plan> {
-    let ask = Ask {
-        asked: Asked::from(state),
-        save: means == Means::InTheDrive,
-        wanted: Wanted::Named(names),
-        filter: None,
-        wave_size: WAVE_SIZE,
-        claims: &here.claims,
-        now: here.now,
-    };
+    let asked = Ask::new(Asked::from(state), Wanted::Named(names), &here.claims, here.now);
+    let ask = Ask { save: means == Means::InTheDrive, ..asked };
     Ok(plan::make(&*here.gateway, &ask)?)
 }
 
@@ -168,7 +160,10 @@ fn tell(done: &Document, json: bool) -> anyhow::Result<()> {
     for identity in &done.absent {
         page += &format!("{identity} is not here\n");
     }
-    if done.reports.is_empty() {
+    if done.disks == 0 && done.absent.is_empty() {
+        page +=
+            "Nothing is wished for: `plumb policy persist DEV` records that a disk is to stay as it is.\n";
+    } else if done.reports.is_empty() {
         page += &format!("{} disks for which something is wished are here; none was changed.\n", done.disks);
     }
     terminal::print(&page)

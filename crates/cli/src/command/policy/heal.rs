@@ -2,7 +2,6 @@
 
 use plumb_policy::mechanism::needs_healing;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
-use plumb_policy::waves::WAVE_SIZE;
 
 use super::apply::{Job, told};
 use super::here::{Here, filter};
@@ -20,7 +19,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
         if json {
             print_json(&plan)?;
         } else {
-            terminal::print(&text::plan::of(&plan, terminal::style(), false))?;
+            terminal::print(&page(&plan))?;
         }
         let found = if plan.changes.is_empty() { Exit::Done } else { Exit::Finding };
         return Ok(exit_of(&plan).and(found));
@@ -34,6 +33,15 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&plan).and(exit))
 }
 
+/// The plan, or that there is nothing to plan for.
+fn page(plan: &Plan) -> String {
+    if plan.changes.is_empty() && plan.refused.is_empty() && plan.unchanged.is_empty() {
+        return "Nothing to heal: no disk that was chosen has its cache on while flushes are kept from it.\n"
+            .to_owned();
+    }
+    text::plan::of(plan, terminal::style(), false)
+}
+
 pub(super) fn make(here: &Here, arguments: &HealArguments) -> anyhow::Result<Plan> {
     let mut chosen = wanted(&arguments.chosen)?;
     if chosen == Wanted::All {
@@ -41,14 +49,7 @@ pub(super) fn make(here: &Here, arguments: &HealArguments) -> anyhow::Result<Pla
         let sick = here.reader().all().devices.into_iter().filter(needs_healing);
         chosen = Wanted::Named(sick.map(|view| view.name).collect());
     }
-    let ask = Ask {
-        asked: Asked::Heal,
-        save: false,
-        wanted: chosen,
-        filter: filter(&arguments.chosen)?,
-        wave_size: WAVE_SIZE,
-        claims: &here.claims,
-        now: here.now,
-    };
+    let asked = Ask::new(Asked::Heal, chosen, &here.claims, here.now);
+    let ask = Ask { filter: filter(&arguments.chosen)?, ..asked };
     Ok(plan::make(&*here.gateway, &ask)?)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use jiff::Timestamp;
 use plumb_policy::apply::{Progress, Session};
 use plumb_policy::claims::{Claims, RecordError};
-use plumb_policy::device::Reader;
+use plumb_policy::device::{Reader, foreign};
 use plumb_policy::error::{ErrorKind, PolicyError};
 use plumb_policy::gateway::{Gateway, LiveGateway};
 use plumb_policy::plan::PlanError;
@@ -15,6 +15,7 @@ use plumb_policy::view::{DeviceView, PolicyDocument, Refusal as Refused};
 
 use crate::arguments::policy::{Chosen, ClaimsFile};
 use crate::exit::{Exit, Refusal};
+use crate::named;
 
 /// A machine, at a moment.
 pub(super) struct Here {
@@ -56,11 +57,10 @@ impl Here {
     pub(super) fn document(&self, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
         let filter = filter(chosen)?;
         let reader = self.reader();
-        let mut document = if chosen.devices.is_empty() {
-            reader.all()
-        } else {
-            reader.named(&chosen.devices).map_err(|unknown| Refusal::because(Exit::Usage, unknown))?
-        };
+        let mut document = if chosen.devices.is_empty() { reader.all() } else { reader.named(&[])? };
+        for name in &chosen.devices {
+            document.devices.push(shown(&reader, name)?);
+        }
         document.devices.retain(|view| filter.as_ref().is_none_or(|filter| filter.chooses(view)));
         Ok(document)
     }
@@ -70,6 +70,7 @@ impl Here {
     /// # Errors
     /// [`Exit::Refused`] with the reason and the remedy.
     pub(super) fn disk(&self, name: &str) -> anyhow::Result<DeviceView> {
+        no_disk_of_this_machine(name)?;
         let unknown = |error| Refusal::because(Exit::Refused, error);
         let view = self.reader().one(name).map_err(unknown)?;
         match (&view.identity, &view.refusal) {
@@ -80,6 +81,25 @@ impl Here {
                 Err(Refusal::new(Exit::Refused, reason).into())
             }
             (Some(_), _) => Ok(view),
+        }
+    }
+}
+
+/// What was named, to be looked at: also a simulated drive, or what an NBD server exports.
+fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
+    if let Some(device) = named::device(name.as_ref())? {
+        return Ok(foreign(&device.opened.shown, &device.opened.device.info(), device.kind));
+    }
+    Ok(reader.one(name).map_err(|unknown| Refusal::because(Exit::Usage, unknown))?)
+}
+
+/// Refuses what is named with a scheme: it can be shown, and is no disk whose policy could be changed.
+pub(super) fn no_disk_of_this_machine(name: &str) -> anyhow::Result<()> {
+    match named::device(name.as_ref())? {
+        None => Ok(()),
+        Some(device) => {
+            let view = foreign(&device.opened.shown, &device.opened.device.info(), device.kind);
+            view.refusal.map_or(Ok(()), |refused| Err(refused_disk(name, &refused)))
         }
     }
 }

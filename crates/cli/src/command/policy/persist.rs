@@ -16,12 +16,21 @@ use crate::arguments::policy::PersistArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
+/// What `--json` prints.
 #[derive(Serialize)]
-struct Document {
+pub(super) struct Document {
     schema: &'static str,
     kept: Vec<Kept>,
     files: Vec<PathBuf>,
     then_run: Vec<&'static str>,
+}
+
+impl Document {
+    /// What is kept now, and what was done for it.
+    pub(super) fn of(ledger: Ledger, done: persist::Installed) -> Self {
+        let persist::Installed { files, then_run } = done;
+        Self { schema: "plumb/policy-persist/1", kept: ledger.kept, files, then_run }
+    }
 }
 
 pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
@@ -70,14 +79,14 @@ pub(super) fn keep(
     places: &Places,
     ledger: &mut Ledger,
 ) -> anyhow::Result<persist::Installed> {
-    let boot_id = boot_id(here);
+    let (boot_id, reader) = (boot_id(here), here.reader());
     let mut wishes = Vec::new();
     for name in &arguments.devices {
         let view = here.disk(name)?;
         let state = state(here, &view).map_err(|refused| refused_disk(name, &refused))?;
         let means = means(&view, state);
         wishes.push(Wish::of(&view, state, means).map_err(failed)?);
-        ledger.request(Witness { view: &view, boot_id: &boot_id }, state, means).map_err(failed)?;
+        ledger.request(Witness::of(&reader, &view, &boot_id), state, means).map_err(failed)?;
     }
     persist::install(places, &wishes).map_err(failed)
 }
@@ -141,12 +150,8 @@ fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Re
     let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
     let exit = if lost { Exit::Finding } else { Exit::Done };
     if json {
-        print_json(&Document {
-            schema: SCHEMA,
-            kept: ledger.kept.clone(),
-            files: Vec::new(),
-            then_run: Vec::new(),
-        })?;
+        let nothing = persist::Installed { files: Vec::new(), then_run: Vec::new() };
+        print_json(&Document::of(ledger.clone(), nothing))?;
     } else if ledger.kept.is_empty() {
         terminal::print(
             "No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n",
@@ -157,13 +162,11 @@ fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Re
     Ok(exit)
 }
 
-const SCHEMA: &str = "plumb/policy-persist/1";
-
 /// Holds a disk as it is now against what is kept of it; whether anything new is known.
 pub(super) fn witness(here: &Here, reader: &Reader<'_>, ledger: &mut Ledger, identity: &str) -> bool {
     let disk = reader.find(identity);
     let view = disk.and_then(|disk| reader.one(&disk.name).ok());
-    view.is_some_and(|view| ledger.witness(Witness { view: &view, boot_id: &boot_id(here) }))
+    view.is_some_and(|view| ledger.witness(Witness::of(reader, &view, &boot_id(here))))
 }
 
 /// The boot that runs; empty where the kernel does not say.
@@ -177,7 +180,12 @@ fn line(kept: &Kept) -> String {
         Means::AtEveryStart => "set again at every start",
     };
     let standing = match &kept.standing {
-        Standing::Requested => format!("requested at {}, not yet seen over a power cycle", kept.requested_at),
+        Standing::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),
+        Standing::HeldOverReboot { at, evidence } => {
+            format!(
+                "HELD OVER A REBOOT, seen at {at}: {evidence}; only a power cycle that the drive counts proves it"
+            )
+        }
         Standing::Proven { at, evidence } => format!("PROVEN at {at}: {evidence}"),
         Standing::Lost { at, evidence } => format!("LOST, seen at {at}: {evidence}"),
     };
@@ -186,12 +194,7 @@ fn line(kept: &Kept) -> String {
 
 fn tell(done: persist::Installed, ledger: Ledger, arguments: &PersistArguments) -> anyhow::Result<Exit> {
     if arguments.json {
-        print_json(&Document {
-            schema: SCHEMA,
-            kept: ledger.kept,
-            files: done.files,
-            then_run: done.then_run,
-        })?;
+        print_json(&Document::of(ledger, done))?;
         return Ok(Exit::Done);
     }
     let mut page: String = ledger.kept.iter().map(line).collect();

@@ -2,7 +2,7 @@
 
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 
-use super::here::{Here, filter, refusal};
+use super::here::{Here, filter, no_disk_of_this_machine, refusal};
 use super::{print_json, text};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
@@ -48,6 +48,7 @@ pub(super) fn make(here: &Here, arguments: &PlanArguments) -> anyhow::Result<Pla
 /// The disks that were named. An expression alone chooses among all; nothing at all is a mistake.
 pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<Wanted> {
     if !chosen.devices.is_empty() {
+        chosen.devices.iter().try_for_each(|name| no_disk_of_this_machine(name))?;
         return Ok(Wanted::Named(chosen.devices.clone()));
     }
     if chosen.all || chosen.filter.is_some() {

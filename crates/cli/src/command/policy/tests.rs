@@ -53,10 +53,23 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Refusal>().unwrap_or_else(|| panic!("{error:#}")).exit
 }
 
-/// The document, which is as its shipped schema says.
+/// Closes every object: no key may be written that the schema does not know.
+fn close(value: &mut serde_json::Value) {
+    if let Some(fields) = value.as_object_mut() {
+        if fields.contains_key("properties") {
+            fields.entry("additionalProperties").or_insert(false.into());
+        }
+        fields.values_mut().for_each(close);
+    } else if let Some(items) = value.as_array_mut() {
+        items.iter_mut().filter(|item| item.get("if").is_none()).for_each(close);
+    }
+}
+
+/// The document, which is as its shipped schema says and holds nothing else.
 fn validates(name: &str, document: &impl serde::Serialize) -> serde_json::Value {
     let path = format!("{}/../policy/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
-    let schema: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let mut schema = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    close(&mut schema);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let document = serde_json::to_value(document).unwrap();
     let complaints: Vec<String> =
@@ -287,6 +300,11 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
     assert_eq!(exit_of(&claim::give(&mut here, &ended).err().unwrap()), Exit::Usage);
     let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
     let given = claim::give(&mut here, &arguments).unwrap();
+    let document = validates("policy-claim", &claim::Document::recorded(&file, &given.claim));
+    assert_eq!((&document["claim"]["who"], &document["withdrawn"]), (&"R".into(), &0.into()));
+    let identity = given.claim.identity.clone();
+    let document = validates("policy-claim", &claim::Document::taken_back(&file, &identity, 1));
+    assert_eq!((&document["claim"], &document["withdrawn"]), (&serde_json::Value::Null, &1.into()));
     assert_eq!((given.doubt, given.claim.who.as_str()), (None, "R"));
     let plan = planned(&here, &["plan", "power-protected", &name]);
     assert_eq!(plan.changes.len(), 1, "{plan:#?}");
@@ -303,7 +321,9 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let PolicyCommand::Persist(arguments) = parsed(&["persist", name, "--root", typed]) else { panic!() };
     let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
     let mut ledger = Ledger::default();
-    persist::keep(&here, &arguments, &places, &mut ledger).unwrap();
+    let done = persist::keep(&here, &arguments, &places, &mut ledger).unwrap();
+    let document = validates("policy-persist", &persist::Document::of(ledger.clone(), done));
+    assert_eq!(document["kept"][0]["standing"], "requested");
     assert!(std::fs::read_to_string(places.rules()).unwrap().contains(&identity));
     assert_eq!(ledger.kept.len(), 1);
 

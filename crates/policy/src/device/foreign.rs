@@ -1,0 +1,110 @@
+//! Devices that the kernel does not know, as one entry of the same document: what such a device reports of itself is all
+//! that there is. There is no kernel's view of it that could be wrong, and nothing that plumb could change on this machine.
+
+use plumb_block::{DeviceInfo, VolatileCache};
+use plumb_path::{DeviceKind, Finding, Severity};
+
+use crate::state::Found;
+use crate::view::{DeviceSide, DeviceView, KernelSide, Refusal};
+
+/// The view of the device that was named `name`. Its cache counts as `off` where it says that none is on: whether it has
+/// one that could be switched on, it does not say.
+pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
+    let (transport, changeable_by) = match kind {
+        DeviceKind::Simulated => ("sim", "whoever names it, or serves it (`plumb drive`)"),
+        DeviceKind::Nbd => ("nbd", "whoever runs the server"),
+    };
+    let (state, device) = cache(info.volatile_cache);
+    DeviceView {
+        name: name.to_owned(),
+        identity: None,
+        transport: transport.to_owned(),
+        vendor: None,
+        model: Some(info.name.clone()),
+        serial: None,
+        size: Some(info.size.0),
+        rotational: info.revolution.map(|_| true),
+        state,
+        device,
+        kernel: KernelSide::default(),
+        holders: Vec::new(),
+        port: String::new(),
+        redundancy_groups: Vec::new(),
+        protection: None,
+        health: Vec::new(),
+        findings: vec![no_kernel_view(name, info)],
+        changeable_by: changeable_by.to_owned(),
+        refusal: Some(refusal(name, kind)),
+    }
+}
+
+fn cache(volatile: VolatileCache) -> (Found, DeviceSide) {
+    let (state, wce, because) = match volatile {
+        VolatileCache::None => (Found::Off, Some(false), None),
+        VolatileCache::Enabled => (Found::On, Some(true), None),
+        VolatileCache::Unknown => (Found::Unknown, None, Some("the device does not say".to_owned())),
+    };
+    let mechanism = "device-info".to_owned();
+    (state, DeviceSide { wce, wce_unknown_because: because, mechanism, ..DeviceSide::default() })
+}
+
+fn no_kernel_view(name: &str, info: &DeviceInfo) -> Finding {
+    let cache = match info.volatile_cache {
+        VolatileCache::None => "no volatile cache is on",
+        VolatileCache::Enabled => "a volatile cache is on",
+        VolatileCache::Unknown => "whether a volatile cache is on is not said",
+    };
+    let fua = if info.fua_native { "FUA is native" } else { "FUA is a write and a flush" };
+    Finding {
+        id: "no-kernel-view".to_owned(),
+        severity: Severity::Info,
+        sentence: format!(
+            "The kernel does not know {name}: it has no view of the cache that could be wrong, and plumb's own flushes go \
+             straight to the device."
+        ),
+        evidence: vec![format!("the device says of itself: {cache}; {fua}")],
+        remedy: String::new(),
+    }
+}
+
+fn refusal(name: &str, kind: DeviceKind) -> Refusal {
+    let (reason, remedy) = match kind {
+        DeviceKind::Simulated => (
+            format!("{name} is a simulated drive in this process, and is gone with it"),
+            "name it as it is to be: sim:MODEL?wce=on, or wce=off; one that is served is switched by `plumb drive set NAME --wce off`"
+                .to_owned(),
+        ),
+        DeviceKind::Nbd => (
+            format!("what is behind {name} is elsewhere"),
+            "change the disk on the machine that serves it".to_owned(),
+        ),
+    };
+    Refusal { reason, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn what_the_device_says_is_its_state_and_nothing_is_made_up() {
+        let plain = DeviceInfo::plain("Model X", Bytes::mib(1), Bytes(512));
+        for (cache, state, wce) in [
+            (VolatileCache::None, Found::Off, Some(false)),
+            (VolatileCache::Enabled, Found::On, Some(true)),
+            (VolatileCache::Unknown, Found::Unknown, None),
+        ] {
+            let info = DeviceInfo { volatile_cache: cache, fua_native: true, ..plain.clone() };
+            for (kind, transport) in [(DeviceKind::Simulated, "sim"), (DeviceKind::Nbd, "nbd")] {
+                let view = foreign("x", &info, kind);
+                assert_eq!((view.state, view.device.wce, view.transport.as_str()), (state, wce, transport));
+                assert_eq!(view.device.wce.is_none(), view.device.wce_unknown_because.is_some());
+                assert_eq!((view.kernel, view.size), (KernelSide::default(), Some(1 << 20)));
+                assert!(view.findings[0].evidence[0].contains("FUA is native"));
+                assert!(!view.refusal.unwrap().remedy.is_empty());
+            }
+        }
+    }
+}
