@@ -48,7 +48,6 @@ pub(crate) mod holders;
 mod loop_queue;
 mod plan;
 mod served;
-mod server;
 mod session;
 mod sweep;
 mod wire;

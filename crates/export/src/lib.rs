@@ -3,6 +3,7 @@
 
 pub mod attach;
 mod latch;
+mod lock;
 pub mod nbd;
 #[cfg(feature = "ublk")]
 pub mod ublk;

@@ -1,24 +1,23 @@
 //! Where attachments live: a directory of this user's alone, and in it one for each attachment.
 //!
 //! ```text
-//! /run/plumb/attach/          0700; lock is held while one of the others is made or taken away
-//!   lock
+//! /run/plumb/attach/          0700; locked while attachments come and go
 //!   NAME/
-//!     server                  who serves it: process, its start time, boot, process namespace
+//!     server                  the number of the process that serves it, which keeps it locked for as long as it lives
 //!     mount/disk              the file under the loop device
 //! ```
 //! Nothing is ever removed but by these names, and a mount point that is in use cannot be removed at all.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno as Os;
+use rustix::fs::{Mode, OFlags};
 
 use super::error::{AttachError, Result, at};
-use super::server::Server;
+use crate::lock::Lock;
 
 const DEFAULT: &str = "/run/plumb/attach";
 const NAME_BYTES_MAX: usize = 64;
@@ -26,11 +25,6 @@ const NAME_BYTES_MAX: usize = 64;
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
 pub(super) struct Base(PathBuf);
-
-/// Held while attachments come and go; the kernel lets go of it when its holder dies.
-pub(super) struct Locked(
-    #[expect(dead_code, reason = "the lock is held for as long as the file is open")] File,
-);
 
 impl Base {
     /// `wanted`, or the default, made if it is not there.
@@ -55,17 +49,8 @@ impl Base {
     }
 
     /// Waits until nobody else changes anything here.
-    pub(super) fn lock(&self) -> Result<Locked> {
-        let path = self.0.join("lock");
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(at("open", &path))?;
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
-                Err(Os::INTR) => {}
-                outcome => break outcome.map_err(at("lock", &path))?,
-            }
-        }
-        Ok(Locked(file.into()))
+    pub(super) fn lock(&self) -> Result<Lock> {
+        Lock::directory(&self.0).map_err(at("lock", &self.0))
     }
 
     /// The directories of all attachments, dead or alive, by name.
@@ -84,14 +69,14 @@ impl Base {
     }
 
     /// Makes the directory of a new attachment that this process serves. While `_locked`.
-    pub(super) fn create(&self, name: &str, _locked: &Locked) -> Result<AttachmentDirectory> {
+    pub(super) fn create(&self, name: &str, _locked: &Lock) -> Result<AttachmentDirectory> {
         if !is_name(name) {
             return Err(AttachError::Name(name.to_owned()));
         }
-        let directory = self.attachment(name);
+        let mut directory = self.attachment(name);
         match private().create(&directory.path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let pid = directory.server()?.map_or(0, |server| server.pid());
+                let pid = directory.server();
                 return Err(AttachError::NameInUse { name: name.to_owned(), pid });
             }
             outcome => outcome.map_err(at("make", &directory.path))?,
@@ -104,7 +89,7 @@ impl Base {
     }
 
     fn attachment(&self, name: &str) -> AttachmentDirectory {
-        AttachmentDirectory { name: name.to_owned(), path: self.0.join(name) }
+        AttachmentDirectory { name: name.to_owned(), path: self.0.join(name), lock: None }
     }
 }
 
@@ -113,6 +98,8 @@ impl Base {
 pub(super) struct AttachmentDirectory {
     pub(super) name: String,
     path: PathBuf,
+    /// On the record, where this process serves it.
+    lock: Option<Arc<Lock>>,
 }
 
 impl AttachmentDirectory {
@@ -125,19 +112,31 @@ impl AttachmentDirectory {
         self.path.join("server")
     }
 
-    fn fill(&self) -> Result<()> {
-        let mount_point = self.mount_point();
+    fn fill(&mut self) -> Result<()> {
+        let (mount_point, record) = (self.mount_point(), self.record());
         private().create(&mount_point).map_err(at("make", &mount_point))?;
-        let server = Server::this_process().map_err(at("look at this process in", Path::new("/proc")))?;
-        fs::write(self.record(), server.to_string()).map_err(at("write", &self.record()))
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(&record, flags, Mode::RUSR | Mode::WUSR).map_err(at("make", &record))?;
+        let taken = || at::<io::Error>("lock", &record)(io::ErrorKind::WouldBlock.into());
+        let lock = Lock::unless_taken(file.into()).map_err(at("lock", &record))?.ok_or_else(taken)?;
+        let text = format!("{}\n", std::process::id());
+        lock.file().write_all_at(text.as_bytes(), 0).map_err(at("write", &record))?;
+        self.lock = Some(Arc::new(lock));
+        Ok(())
     }
 
-    /// Who serves it; `None` if that was never written down, or not to the end.
-    pub(super) fn server(&self) -> Result<Option<Server>> {
-        match fs::read_to_string(self.record()) {
-            Ok(text) => Ok(text.parse().ok()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(at("read", &self.record())(error)),
+    /// The process that serves it, for messages; 0 if that was never written down.
+    fn server(&self) -> u32 {
+        fs::read_to_string(self.record()).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Whether its server lives. Asked while nobody makes one.
+    pub(super) fn is_served(&self, _locked: &Lock) -> Result<bool> {
+        let record = self.record();
+        match File::open(&record) {
+            Ok(file) => Ok(Lock::unless_taken(file).map_err(at("lock", &record))?.is_none()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(at("open", &record)(error)),
         }
     }
 
@@ -212,9 +211,24 @@ mod tests {
         assert!(
             matches!(base.create("a-1", &locked), Err(AttachError::NameInUse { pid: found, .. }) if found == pid)
         );
-        assert!(first.server().unwrap().unwrap().may_live());
+        assert!(base.attachments().unwrap()[0].is_served(&locked).unwrap());
         first.remove().unwrap();
         base.create("a-1", &locked).unwrap();
+    }
+
+    #[test]
+    fn it_is_served_until_the_last_who_has_it_is_gone() {
+        let (_directory, base) = base();
+        let locked = base.lock().unwrap();
+        let served = base.create("a", &locked).unwrap();
+        let again = served.clone();
+        drop(served);
+        let found = &base.attachments().unwrap()[0];
+        assert!(found.is_served(&locked).unwrap());
+        drop(again);
+        assert!(!found.is_served(&locked).unwrap(), "as after a kill: the record is there, its lock is not");
+        fs::remove_file(found.record()).unwrap();
+        assert!(!found.is_served(&locked).unwrap(), "one that was never finished");
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::path::Path;
 use plumb_linux::loop_device::LoopDevice;
 use rustix::io::Errno as Os;
 
-use super::directory::{AttachmentDirectory, Base, Locked};
+use super::directory::{AttachmentDirectory, Base};
 use super::error::{AttachError, Result, at};
 use super::{holders, session};
+use crate::lock::Lock;
 
 /// What a sweep did.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,11 +32,11 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&base, &locked)
 }
 
-pub(super) fn sweep_locked(base: &Base, _locked: &Locked) -> Result<Swept> {
+pub(super) fn sweep_locked(base: &Base, locked: &Lock) -> Result<Swept> {
     let mut swept = Swept::default();
     for attachment in base.attachments()? {
         // Records are written while locked, so one that is missing now was never finished.
-        if attachment.server()?.is_some_and(|server| server.may_live()) {
+        if attachment.is_served(locked)? {
             continue;
         }
         match remove(&attachment) {

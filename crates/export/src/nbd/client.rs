@@ -86,6 +86,12 @@ impl NbdDevice {
         }
     }
 
+    /// Whether the server said, when it was connected to last, that the export is read-only. Writes, discards and zeroes
+    /// then fail with EROFS, before anything is sent: whoever means to write can say so without trying.
+    pub fn is_read_only(&self) -> bool {
+        self.connector.is_read_only()
+    }
+
     fn place(&self) -> String {
         self.connector.uri().to_string()
     }

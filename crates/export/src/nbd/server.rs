@@ -51,7 +51,7 @@ use transmission::{Broken, Manner};
 use transport::Socket;
 
 pub use export::Export;
-pub use listener::{Listener, OWNER_ONLY};
+pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
 pub use options::{Ended, Observer, Options};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
@@ -96,6 +96,17 @@ pub enum ServeError {
     NotASocket {
         /// The path.
         place: String,
+    },
+    /// A path that does not fit into the address of a socket, so that no client could connect.
+    #[error(
+        "cannot listen on {place}: a socket's path has at most {PATH_MAX_BYTES} bytes, and this one has {bytes}; choose a \
+         shorter one"
+    )]
+    TooLong {
+        /// The path.
+        place: String,
+        /// How long it is.
+        bytes: usize,
     },
     /// In the clear beyond this machine.
     #[error(

@@ -16,11 +16,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Os;
 
 use super::error::{Result, UblkError, at};
 use super::risk::State;
+use crate::lock::Lock;
 
 const DEFAULT: &str = "/run/plumb/ublk";
 const FORMAT: &str = "plumb-ublk 1";
@@ -28,11 +29,6 @@ const FORMAT: &str = "plumb-ublk 1";
 /// The directory of all records.
 #[derive(Debug, Clone)]
 pub(super) struct Base(PathBuf);
-
-/// Held while devices come and go; the kernel lets go of it when its holder dies.
-pub(super) struct Locked(
-    #[expect(dead_code, reason = "the lock is held for as long as the file is open")] File,
-);
 
 impl Base {
     /// `wanted`, or the default, made if it is not there.
@@ -50,15 +46,8 @@ impl Base {
     }
 
     /// Waits until nobody else changes anything here.
-    pub(super) fn lock(&self) -> Result<Locked> {
-        let file = File::open(&self.0).map_err(at("open", &self.0))?;
-        loop {
-            match flock(&file, FlockOperation::LockExclusive) {
-                Err(Os::INTR) => {}
-                outcome => break outcome.map_err(at("lock", &self.0))?,
-            }
-        }
-        Ok(Locked(file))
+    pub(super) fn lock(&self) -> Result<Lock> {
+        Lock::directory(&self.0).map_err(at("lock", &self.0))
     }
 
     /// The numbers of all records, of living servers too.
@@ -73,42 +62,41 @@ impl Base {
     }
 
     /// Writes the record of a new device. One that is there is of a device that is gone, for the number is free.
-    pub(super) fn create(&self, number: u32, name: &str, identity: &str, locked: &Locked) -> Result<Record> {
+    pub(super) fn create(&self, number: u32, name: &str, identity: &str, locked: &Lock) -> Result<Record> {
         if let Found::Dead(left) = self.find(number, locked)? {
             left.remove()?;
         }
         let path = self.path(number);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(at("make", &path))?;
-        let file = File::from(file);
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(at("lock", &path))?;
+        let taken = || at::<io::Error>("lock", &path)(io::ErrorKind::WouldBlock.into());
+        let lock = Lock::unless_taken(file.into()).map_err(at("lock", &path))?.ok_or_else(taken)?;
         let one_line = |text: &str| text.replace('\n', " ");
         let text =
             format!("{}\n{FORMAT}\n{}\n{}\n", State::Clean.letter(), one_line(name), one_line(identity));
-        file.write_all_at(text.as_bytes(), 0).map_err(at("write", &path))?;
-        Ok(Record { file, path, name: one_line(name), identity: one_line(identity), state: State::Clean })
+        lock.file().write_all_at(text.as_bytes(), 0).map_err(at("write", &path))?;
+        Ok(Record { lock, path, name: one_line(name), identity: one_line(identity), state: State::Clean })
     }
 
     /// The record of device `number`.
-    pub(super) fn find(&self, number: u32, _locked: &Locked) -> Result<Found> {
+    pub(super) fn find(&self, number: u32, _locked: &Lock) -> Result<Found> {
         let path = self.path(number);
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = match rustix::fs::open(&path, flags, Mode::empty()) {
             Err(Os::NOENT) => return Ok(Found::None),
             opened => File::from(opened.map_err(at("open", &path))?),
         };
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Os::WOULDBLOCK) => return Ok(Found::Served),
-            outcome => outcome.map_err(at("lock", &path))?,
-        }
-        let text = io::read_to_string(&file).map_err(at("read", &path))?;
+        let Some(lock) = Lock::unless_taken(file).map_err(at("lock", &path))? else {
+            return Ok(Found::Served);
+        };
+        let text = io::read_to_string(lock.file()).map_err(at("read", &path))?;
         let mut lines = text.lines();
         let (state, format) = (lines.next().and_then(State::of), lines.next());
         let (name, identity) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         // What was cut off while it was written belongs to a device that was never started.
         let state = state.filter(|_| format == Some(FORMAT)).unwrap_or(State::Failed);
         let (name, identity) = (name.to_owned(), identity.to_owned());
-        Ok(Found::Dead(Record { file, path, name, identity, state }))
+        Ok(Found::Dead(Record { lock, path, name, identity, state }))
     }
 
     fn path(&self, number: u32) -> PathBuf {
@@ -130,7 +118,7 @@ pub(super) enum Found {
 /// The record of one device, locked.
 #[derive(Debug)]
 pub(super) struct Record {
-    file: File,
+    lock: Lock,
     path: PathBuf,
     pub(super) name: String,
     pub(super) identity: String,
@@ -141,7 +129,7 @@ pub(super) struct Record {
 impl Record {
     /// Writes down what is at risk from now on.
     pub(super) fn mark(&self, state: State) -> io::Result<()> {
-        self.file.write_all_at(state.letter().as_bytes(), 0)
+        self.lock.file().write_all_at(state.letter().as_bytes(), 0)
     }
 
     /// Takes it away.

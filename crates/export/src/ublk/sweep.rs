@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::driver::{Driver, MARK};
 use super::error::Result;
-use super::place::{Base, Found, Locked};
+use super::place::{Base, Found};
 use crate::attach::holders;
+use crate::lock::Lock;
 
 /// What a sweep did.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&mut driver, &base, &locked)
 }
 
-pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &Locked) -> Result<Swept> {
+pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &Lock) -> Result<Swept> {
     let mut numbers = base.numbers()?;
     numbers.extend(of_the_kernel());
     numbers.sort_unstable();

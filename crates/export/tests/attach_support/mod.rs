@@ -62,7 +62,7 @@ impl Place {
     pub(crate) fn left(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name != "lock").collect()
+        names.collect()
     }
 
     /// Loop devices whose file is below it.

@@ -5,6 +5,7 @@
 
 mod scripted;
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -13,13 +14,15 @@ use plumb_block::{
     Bytes, Clock, Completion, Device, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool,
     PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Wait,
 };
-use plumb_export::nbd::client::{NbdDevice, Options, Reconnect};
+use plumb_export::nbd::client::{ConnectError, NbdDevice, Options, Reconnect};
+use plumb_export::nbd::uri::Uri;
 use plumb_export::nbd::wire::{
     ChunkHeader, ChunkKind, Command, CommandFlags, Cookie, ErrorChunk, SimpleReply, WireErrno,
     encode_error_chunk,
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use scripted::{CAPABLE, MULTI, Nature, Peer, Scripted};
 
 const IN_DOUBT: Outcome = Outcome::Failed(Errno(104));
@@ -478,4 +481,24 @@ fn the_descriptor_to_wait_on_tells_of_answers_deadlines_and_new_connections() {
     }
     drop((queue, device));
     server.end();
+}
+
+#[test]
+fn a_server_that_takes_nobody_or_says_nothing_is_told_of_as_silent() {
+    let directory = tempfile::tempdir().unwrap();
+    for backlog in [0, 8] {
+        let socket = directory.path().join(backlog.to_string());
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&listener, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
+        listen(&listener, backlog).unwrap();
+        // With no backlog a single client fills it, and the next waits to be connected.
+        let first = UnixStream::connect(&socket).unwrap();
+        let uri: Uri = format!("nbd+unix:///?socket={}", socket.display()).parse().unwrap();
+        let error = NbdDevice::connect(&uri, Options { connect_timeout: Nanos::secs(1), ..options(1) });
+        let said = error.err().unwrap();
+        assert!(matches!(said, ConnectError::Silent { seconds: 1, .. }), "backlog {backlog}: {said:?}");
+        assert!(said.to_string().contains("within 1 s"), "{said}");
+        drop((first, listener));
+    }
 }

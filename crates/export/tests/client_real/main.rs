@@ -127,8 +127,11 @@ fn read_only_exports_refuse_writes_here() {
     let Some(server) = Program::nbdkit(&["-r", "memory", "4M"]) else { return };
     let pool = pool();
     let device = connect(&server.uri(""), Options::default());
+    assert!(device.is_read_only());
     let mut queue = queue_of(&device, &pool);
     assert_eq!(complete(&mut *queue, write(0, 1)).outcome, Outcome::Failed(Errno::EROFS));
+    let Some(writable) = Program::nbdkit(&["memory", "4M"]) else { return };
+    assert!(!connect(&writable.uri(""), Options::default()).is_read_only());
     assert_eq!(device.info().discard_max, Bytes(0));
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use plumb_block::Bytes;
-use plumb_export::nbd::server::{Listener, OWNER_ONLY, Options, ServeError, Server};
+use plumb_export::nbd::server::{Listener, OWNER_ONLY, Options, PATH_MAX_BYTES, ServeError, Server};
 use plumb_export::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
 use crate::client::Client;
@@ -131,4 +131,19 @@ fn several_connections_see_one_device() {
     for (block, bytes) in all.chunks(512).enumerate() {
         assert_eq!(bytes, [block as u8 % 4 + 1; 512], "block {block}");
     }
+}
+
+#[test]
+fn a_socket_is_made_where_clients_can_name_it_and_nowhere_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let room = PATH_MAX_BYTES - directory.path().as_os_str().len() - 2;
+    // So deep that the name under which it is made would be too long, and its own is just not.
+    let deep = directory.path().join("d".repeat(room - 1));
+    std::fs::create_dir(&deep).unwrap();
+    let listener = Listener::unix(&deep.join("s"), OWNER_ONLY).unwrap();
+    UnixStream::connect(deep.join("s")).unwrap();
+    drop(listener);
+    assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "nothing is left");
+    let refused = Listener::unix(&deep.join("ss"), OWNER_ONLY).unwrap_err();
+    assert!(matches!(refused, ServeError::TooLong { bytes: 108, .. }), "{refused}");
 }

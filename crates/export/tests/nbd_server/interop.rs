@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::Command;
 
 use plumb_block::Bytes;
+use plumb_export::nbd::server::{Listener, OWNER_ONLY, Options};
+use plumb_export::nbd::uri::{Address, Uri};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::running::Running;
+use crate::running::{Running, export, memory};
 
 /// Whether `program` is installed; without it the test is skipped.
 pub(crate) fn has(program: &str) -> bool {
@@ -62,6 +64,27 @@ fn nbdinfo_reads_it_all() {
         assert!(info.contains(line), "{line:?} is not in {info}");
     }
     assert!(output("nbdinfo", &["--list", &running.uri()]).contains("export=\"disk\""));
+}
+
+/// The URI is percent-encoded where the path needs it, and leads there.
+#[test]
+fn nbdinfo_finds_sockets_whatever_they_are_called() {
+    if !has("nbdinfo") {
+        return;
+    }
+    let long = "x".repeat(60);
+    for name in ["a b", "a?b&c;d#e", "100%", "\u{fc}", "q'\"", long.as_str()] {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join(name);
+        let listener = Listener::unix(&socket, OWNER_ONLY).unwrap();
+        let exports = vec![export("disk", memory(Bytes::mib(1)))];
+        let running =
+            Running::start_on(exports, Options::default(), vec![listener], socket.clone(), directory);
+        let address = Address::Unix(socket);
+        let uri = Uri { address, export: String::new(), tls: None }.to_string();
+        assert_eq!(output("nbdinfo", &["--size", &uri]).trim(), "1048576", "{uri}");
+        drop(running);
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(super) struct Connector {
 struct State {
     status: Status,
     info: DeviceInfo,
+    is_read_only: bool,
     /// Those to be woken when the status changes.
     waiting: Vec<Weak<Wake>>,
     /// When it is dropped, the thread that connects again ends.
@@ -58,8 +59,9 @@ impl Connector {
         let common = Arc::new(Common { clock: Arc::clone(&options.clock), durability: Default::default() });
         let session = Session::establish(&uri, &options, &common, None)?;
         let info = session.export.info(&uri.to_string());
+        let is_read_only = session.export.is_read_only();
         let status = Status::Up(Arc::new(session));
-        let state = State { status, info, waiting: Vec::new(), stop: None };
+        let state = State { status, info, is_read_only, waiting: Vec::new(), stop: None };
         Ok(Arc::new(Self { options, common, uri, state: Mutex::new(state) }))
     }
 
@@ -74,6 +76,11 @@ impl Connector {
 
     pub(super) fn info(&self) -> DeviceInfo {
         self.state().info.clone()
+    }
+
+    /// Whether the server takes no writes, as it said last.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.state().is_read_only
     }
 
     pub(super) fn uri(&self) -> &Uri {
@@ -124,6 +131,7 @@ impl Connector {
         if info != state.info {
             state.info = DeviceInfo { generation: generation + 1, ..info };
         }
+        state.is_read_only = session.export.is_read_only();
         state.status = Status::Up(Arc::new(session));
         state.wake_all();
         Ok(())

@@ -20,7 +20,10 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The server did not answer in time.
-    #[error("{place} did not answer within {seconds} s; is it an NBD server?")]
+    #[error(
+        "{place} did not answer within {seconds} s: see that it is an NBD server, and that it is neither stopped nor busy \
+         with as many clients as it takes"
+    )]
     Silent {
         /// Where.
         place: String,

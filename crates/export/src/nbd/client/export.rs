@@ -122,6 +122,11 @@ impl Export {
         self.can(TransmissionFlags::CAN_MULTI_CONN)
     }
 
+    /// Whether all but reads and flushes is refused.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.can(TransmissionFlags::READ_ONLY)
+    }
+
     /// The logical block in bytes.
     pub(super) fn logical_block(&self) -> u64 {
         self.logical_block
@@ -132,7 +137,7 @@ impl Export {
     /// A server that understands FLUSH is taken to have a volatile cache that is on. One that does not says nothing
     /// at all about where writes are: not that they are durable. So its cache is unknown.
     pub(super) fn info(&self, name: &str) -> DeviceInfo {
-        let can_trim = self.can(TransmissionFlags::SEND_TRIM) && !self.can(TransmissionFlags::READ_ONLY);
+        let can_trim = self.can(TransmissionFlags::SEND_TRIM) && !self.is_read_only();
         let cached = self.can(TransmissionFlags::SEND_FLUSH);
         DeviceInfo {
             physical_block: Bytes(self.physical_block),
@@ -155,7 +160,7 @@ impl Export {
             return self.plan_flush();
         }
         let (offset, length) = self.place(request)?;
-        if self.can(TransmissionFlags::READ_ONLY) && request.op != Op::Read {
+        if self.is_read_only() && request.op != Op::Read {
             return Err(Errno::EROFS);
         }
         let plan = |command, piece_max| Plan {

@@ -1,5 +1,6 @@
 //! All connections of one epoch.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,12 +74,11 @@ fn still_there(link: &Arc<Link>, until: Instant) -> Result<(), String> {
 }
 
 fn handshake(uri: &Uri, timeout: Nanos, until: Instant) -> Result<(Transport, Export), ConnectError> {
-    let socket = socket::connected(&uri.address, until).map_err(|source| ConnectError::Io {
-        operation: "connect to",
-        place: uri.to_string(),
-        source,
+    let (place, seconds) = (uri.to_string(), Duration::from(timeout).as_secs());
+    let socket = socket::connected(&uri.address, until).map_err(|source| match source.kind() {
+        io::ErrorKind::TimedOut => ConnectError::Silent { place, seconds },
+        _ => ConnectError::Io { operation: "connect to", place, source },
     })?;
-    let seconds = Duration::from(timeout).as_secs();
     Handshake { transport: Transport::new(socket), uri, until, seconds }.negotiate()
 }
 

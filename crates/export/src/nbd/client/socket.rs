@@ -23,7 +23,7 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 /// host that lost power says nothing.
 const UNACKNOWLEDGED_MAX_MS: u32 = 30_000;
 
-/// A socket connected to `address`, by `until`.
+/// A socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took it until then.
 pub(super) fn connected(address: &Address, until: Instant) -> io::Result<OwnedFd> {
     match address {
         Address::Unix(path) => unix(path, until),
@@ -40,7 +40,10 @@ fn unix(path: &Path, until: Instant) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // A server that accepts nobody keeps connect() waiting once its backlog is full; this ends that.
     set_socket_timeout(&socket, Timeout::Send, Some(left_until(until)?))?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    connect(&socket, &SocketAddrUnix::new(path)?).map_err(|errno| match errno {
+        rustix::io::Errno::AGAIN => io::ErrorKind::TimedOut.into(),
+        other => io::Error::from(other),
+    })?;
     set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(socket)
 }

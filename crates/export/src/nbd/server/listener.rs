@@ -8,7 +8,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ use super::ServeError;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
+/// How long the path of a unix socket may be: what `sun_path` holds with the zero behind it (unix(7)).
+pub const PATH_MAX_BYTES: usize = 107;
 /// Who may connect: the owner.
 pub const OWNER_ONLY: u32 = 0o600;
 
@@ -44,12 +46,20 @@ impl Listener {
     /// If another server listens there, something else than a socket is there, or the path is too long.
     pub fn unix(path: &Path, mode: u32) -> Result<Self, ServeError> {
         let fail = |source: io::Error| ServeError::Listen { place: path.display().to_string(), source };
+        let bytes = path.as_os_str().len();
+        if bytes > PATH_MAX_BYTES {
+            return Err(ServeError::TooLong { place: path.display().to_string(), bytes });
+        }
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let lock = File::open(directory).map_err(fail)?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|errno| fail(errno.into()))?;
         refuse_if_taken(path)?;
         let hidden = directory.join(format!(".{:x}.nbd", std::process::id()));
+        // It is not longer than the path itself by way of the open directory.
+        let fits = hidden.as_os_str().len() <= PATH_MAX_BYTES;
+        let short = Path::new("/proc/self/fd").join(lock.as_raw_fd().to_string());
+        let hidden = if fits { hidden } else { short.join(hidden.file_name().unwrap_or_default()) };
         let fd = listen_unix(&hidden, mode).map_err(fail)?;
         let placed = fs::rename(&hidden, path).and_then(|()| fs::symlink_metadata(path));
         match placed {

@@ -4,14 +4,16 @@
 //! - `intake`: takes requests off the input, cuts them into pieces that the device takes, and submits them.
 //! - `command`: the requests in flight.
 //! - `answer`: from completions to replies.
+//! - `eagerness`: looking again for a moment before sleeping.
 //! - `status`: what is behind the blocks.
 //!
 //! One turn is: understand what was received, submit, collect what completed, send. In between nothing is waited for,
 //! so requests that arrived together go to the device together and their replies leave together. Only when a turn
 //! changed nothing does the connection wait, by the first of these that applies:
 //!
-//! 1. Nothing is in flight and nothing to be sent: in the receive call itself. A device that completes within the
-//!    poll costs two system calls a request and no wakeup.
+//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after looking again for a moment where
+//!    that pays. A device that completes within the poll costs two system calls a request and, with a client that
+//!    sends the next one soon, no wakeup.
 //! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together.
 //! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the queue's
 //!    own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
@@ -25,6 +27,7 @@
 
 mod answer;
 mod command;
+mod eagerness;
 mod intake;
 mod plan;
 mod status;
@@ -41,6 +44,7 @@ use super::planted::Planted;
 use super::transport::{Patience, Transport, Wants};
 use crate::nbd::wire::Malformed;
 use command::Commands;
+use eagerness::Eagerness;
 use intake::Intake;
 use plan::Rules;
 
@@ -102,6 +106,7 @@ pub(super) struct Transmission {
     is_unpolled: bool,
     completions: Vec<Completion>,
     output: Output,
+    eagerness: Eagerness,
     /// Whether this connection has written: for a planted bug.
     has_written: bool,
     /// How many replies were answered as done: for a planted bug.
@@ -130,6 +135,7 @@ impl Transmission {
             is_unpolled: false,
             completions: Vec::new(),
             output: Output::default(),
+            eagerness: Eagerness::default(),
             has_written: false,
             replies: 0,
             is_at_end: false,
@@ -176,7 +182,11 @@ impl Transmission {
     ) -> Result<(), Broken> {
         let is_sent = is_sent && self.output.is_empty();
         if may_receive {
-            let patience = if self.in_flight == 0 && is_sent { Patience::Endless } else { Patience::None };
+            let may_sleep = self.in_flight == 0 && is_sent;
+            if may_sleep && self.receive_soon(transport)? {
+                return Ok(());
+            }
+            let patience = if may_sleep { Patience::Endless } else { Patience::None };
             if self.receive(transport, patience)? {
                 return Ok(());
             }
@@ -191,6 +201,17 @@ impl Transmission {
             transport.wait(wants)?;
         }
         Ok(())
+    }
+
+    /// Receives what comes within a moment; whether anything did.
+    fn receive_soon(&mut self, transport: &mut impl Transport) -> Result<bool, Broken> {
+        let mut eagerness = std::mem::take(&mut self.eagerness);
+        let received = eagerness.look_again(|| match self.receive(transport, Patience::None) {
+            Ok(false) => None,
+            other => Some(other),
+        });
+        self.eagerness = eagerness;
+        received.unwrap_or(Ok(false))
     }
 
     /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into the input.

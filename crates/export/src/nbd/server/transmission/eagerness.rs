@@ -1,0 +1,86 @@
+//! Looking again for the next bytes for a moment before sleeping, where that pays.
+//!
+//! A client that waits for each reply sends its next request some microseconds after it, and the payload of a write
+//! right behind its header. To put this thread to sleep and to wake it takes longer than that on most machines, and it is
+//! the client whose sending pays for the waking. So a connection first looks again for a moment. Where nothing came
+//! that was for nothing, and the next waits sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until
+//! looking again pays once more. So an idle client, or one that needs this very processor in order to send, costs next to
+//! nothing.
+
+use std::time::{Duration, Instant};
+
+/// How long is looked again.
+const LOOK_FOR: Duration = Duration::from_micros(50);
+/// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking without a
+/// break would contend with the client for the locks of the socket.
+const PAUSES: u32 = 30;
+/// How many waits at most sleep at once before looking again is tried anew.
+const SLEEPS_MAX: u32 = 1023;
+
+/// Whether looking again has paid of late.
+#[derive(Debug, Default)]
+pub(super) struct Eagerness {
+    /// How many more waits sleep at once.
+    sleeps: u32,
+    /// How many did after the last time that looking again did not pay.
+    sleeps_last: u32,
+}
+
+impl Eagerness {
+    /// What `look` finds within a moment, if it is worth looking at all.
+    pub(super) fn look_again<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        if self.sleeps > 0 {
+            self.sleeps -= 1;
+            return None;
+        }
+        let began = Instant::now();
+        let found = loop {
+            let found = look();
+            if found.is_some() || began.elapsed() >= LOOK_FOR {
+                break found;
+            }
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        };
+        self.sleeps_last = if found.is_some() { 0 } else { (2 * self.sleeps_last + 1).min(SLEEPS_MAX) };
+        self.sleeps = self.sleeps_last;
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each of `waits` looked at all, if what is looked for comes at the second look or never.
+    fn looks(eagerness: &mut Eagerness, waits: u32, comes: bool) -> Vec<bool> {
+        let wait = |_| {
+            let mut count = 0;
+            let found = eagerness.look_again(|| {
+                count += 1;
+                (comes && count == 2).then_some(())
+            });
+            assert_eq!(found.is_some(), comes && count > 0, "what was found is handed on");
+            count > 0
+        };
+        (0..waits).map(wait).collect()
+    }
+
+    #[test]
+    fn who_sends_soon_is_always_looked_for() {
+        assert_eq!(looks(&mut Eagerness::default(), 20, true), [true; 20]);
+    }
+
+    #[test]
+    fn who_does_not_is_looked_for_less_and_less() {
+        let mut eagerness = Eagerness::default();
+        let looked: Vec<usize> = (0..)
+            .zip(looks(&mut eagerness, 40_000, false))
+            .filter_map(|(at, looked)| looked.then_some(at))
+            .collect();
+        assert_eq!(looked[..6], [0, 2, 6, 14, 30, 62]);
+        assert!(looked.len() < 60, "{} of 40000 waits looked", looked.len());
+        // Once it sends soon again, that is found out within as many waits as sleep at most.
+        let found = looks(&mut eagerness, 2 * SLEEPS_MAX, true);
+        assert!(found[SLEEPS_MAX as usize..].iter().all(|looked| *looked));
+    }
+}
