@@ -195,7 +195,8 @@ fn observer(name: String, say: Say) -> plumb_export::nbd::server::Observer {
 /// The URI for a client on this machine; for one elsewhere if other machines are served.
 fn uri(place: &Place, listener: &Listener, encryption: Option<&Encryption>) -> Uri {
     let address = match place {
-        Place::Unix(path) => Address::Unix(path.clone()),
+        // A client may run in another directory.
+        Place::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
         Place::Tcp(asked) => {
             let found = listener.tcp_address().unwrap_or(*asked);
             Address::Tcp { host: host(found.ip(), encryption), port: found.port() }

@@ -7,7 +7,7 @@ mod drive_support;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use common::said;
 use drive_support::{Server, has};
@@ -98,4 +98,53 @@ fn clients_that_are_cut_off_get_errors_and_the_server_ends_well() {
         let text = client.write_and_leave();
         assert!(!text.contains("wrote 4096"), "{flag}: {text}");
     }
+}
+
+/// A load of 64 KiB on the export at `socket`.
+fn load(socket: &Path, more: &[&str]) -> Output {
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let directory = tempfile::tempdir().unwrap();
+    Command::new(env!("CARGO_BIN_EXE_plumb"))
+        .args(["load", &uri, "--count", "16", "--out"])
+        .arg(directory.path().join("run"))
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_drive_without_power_is_not_waited_for_and_answers_again_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd");
+    let server = serve(&socket, &[]);
+    server.order("cut", &[]);
+    let output = load(&socket, &[]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("without an answer"), "{}", said(&output));
+    server.order("power-on", &[]);
+    let output = load(&socket, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    server.detach();
+}
+
+#[test]
+fn an_export_that_takes_no_writes_is_refused_before_the_first() {
+    if !has("nbdkit") {
+        return plumb_testkit::skip("there is no nbdkit");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd");
+    // It ends with the command that it runs.
+    let status = Command::new("nbdkit")
+        .args(["--readonly", "-U", socket.to_str().unwrap(), "memory", "16M", "--run"])
+        .arg(format!(
+            "{} load 'nbd+unix:///?socket={}' --write 100 --overwrite --count 16 --out {}; test $? -eq 4",
+            env!("CARGO_BIN_EXE_plumb"),
+            socket.display(),
+            directory.path().join("run").display()
+        ))
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{}", said(&status));
+    assert!(said(&status).contains("read-only"), "{}", said(&status));
 }

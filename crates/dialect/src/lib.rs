@@ -10,7 +10,6 @@ pub mod error;
 pub mod fio;
 pub mod machine;
 pub mod native;
-mod nearest;
 pub mod sqlio;
 
 pub use error::Error;

@@ -131,7 +131,7 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
         ));
     }
     if block.read_only {
-        let remedy = format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name);
+        let remedy = "if it may be written: `blockdev --setrw` for a disk of this machine; an export its server has to offer so";
         return Err(Error::refused(target, "the device is read-only", remedy));
     }
     no_swap(target, &block.uses)?;

@@ -36,7 +36,7 @@ pub(crate) fn open_all(
     permission: &Permission,
     clock: &Arc<dyn Clock>,
 ) -> Result<Vec<(usize, Opened)>> {
-    let mut known: Vec<(&Name, Arc<dyn Device>)> = Vec::new();
+    let mut known: Vec<(&Name, Arc<NbdDevice>)> = Vec::new();
     let mut opened = Vec::new();
     for (place, want) in wanted {
         let shared = known.iter().find(|(name, _)| **name == want.name).map(|(_, device)| Arc::clone(device));
@@ -53,7 +53,7 @@ pub(crate) fn open_all(
     Ok(opened)
 }
 
-fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
+fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<NbdDevice>> {
     let shown = name.to_string();
     let remedy = "name it as in nbd+unix:///?socket=/path or nbd://host/name";
     let uri: Uri = shown.parse().map_err(|error: UriError| {
@@ -78,9 +78,10 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
         ConnectError::Io { operation, source, .. } => {
             (format!("cannot {operation} it: {source}"), "see that the server runs, and there")
         }
-        ConnectError::Silent { seconds, .. } => {
-            (format!("it did not answer within {seconds} s"), "see that it is an NBD server")
-        }
+        ConnectError::Silent { seconds, .. } => (
+            format!("it did not answer within {seconds} s"),
+            "see that it is an NBD server, and neither stopped nor busy",
+        ),
         ConnectError::Protocol { source, .. } => {
             (format!("it does not speak NBD as expected: {source}"), "see that it is an NBD server")
         }
@@ -90,7 +91,7 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
     Error::unreachable(shown, found, remedy)
 }
 
-fn describe(want: &Wanted, device: Arc<dyn Device>, permission: &Permission) -> Result<Opened> {
+fn describe(want: &Wanted, device: Arc<NbdDevice>, permission: &Permission) -> Result<Opened> {
     let shown = want.name.to_string();
     let info = device.info();
     let contents = match find(&Export(&*device)) {
@@ -102,7 +103,7 @@ fn describe(want: &Wanted, device: Arc<dyn Device>, permission: &Permission) -> 
         partition_of: None,
         size: info.size,
         identities: vec![shown.clone()],
-        read_only: false,
+        read_only: device.is_read_only(),
         contents,
         uses: Vec::new(),
         unseen: None,

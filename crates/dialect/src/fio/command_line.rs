@@ -8,8 +8,8 @@ use super::job_file;
 use super::output::TERSE_VERSIONS;
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
-use crate::nearest::nearest;
 use crate::{Error, Machine};
+use plumb_block::nearest;
 
 /// What was typed.
 #[derive(Debug)]

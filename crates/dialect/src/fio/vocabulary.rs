@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::Error;
-use crate::nearest::nearest;
+use plumb_block::nearest;
 
 /// An option that fio knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::lines::Lines;
 use super::rules;
 use super::words::{SPAN_WORDS, Words};
 use crate::Error;
-use crate::nearest::nearest;
+use plumb_block::nearest;
 
 /// Words with the places where they stand.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! What an expression can ask of a disk.
 
-use super::nearest::nearest;
 use super::role::{Role, roles};
 use crate::state::Found;
 use crate::view::DeviceView;
+use plumb_block::nearest;
 
 /// A property of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,8 +83,8 @@ impl Field {
             return Ok(*field);
         }
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        let meant =
-            nearest(&plain, &names).map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
+        let meant = nearest(&plain, names.iter().copied())
+            .map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
         Err(format!("`{word}` is no property of a disk.{meant} There are {}", names.join(", ")))
     }
 

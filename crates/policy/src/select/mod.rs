@@ -13,7 +13,6 @@ mod caret;
 mod expression;
 mod field;
 mod glob;
-mod nearest;
 mod parse;
 mod role;
 mod size;

@@ -8,10 +8,10 @@
 use super::caret::SelectError;
 use super::expression::{Expression, SizeOperator, TextOperator};
 use super::field::{Field, Shape};
-use super::nearest::nearest;
 use super::size;
 use super::token::{Kind, Token, cut};
 use crate::state::State;
+use plumb_block::nearest;
 
 /// Nobody types more levels, and each takes stack.
 const DEPTH_MAX: usize = 64;
@@ -161,7 +161,7 @@ fn joining(word: &str) -> String {
     let meant = match word {
         "&&" | "&" | "+" | "," => " Did you mean `and`?",
         "||" | "|" => " Did you mean `or`?",
-        _ => match nearest(&word.to_lowercase(), &["and", "or"]) {
+        _ => match nearest(&word.to_lowercase(), ["and", "or"]) {
             Some("and") => " Did you mean `and`?",
             Some(_) => " Did you mean `or`?",
             None => "",
@@ -199,7 +199,8 @@ fn one_of(field: Field, shape: Shape, value: String) -> Result<String, String> {
     if words.contains(&plain.as_str()) || plain.contains(['*', '?']) {
         return Ok(plain);
     }
-    let meant = nearest(&plain, words).map_or_else(String::new, |word| format!(" Did you mean `{word}`?"));
+    let meant = nearest(&plain, words.iter().copied())
+        .map_or_else(String::new, |word| format!(" Did you mean `{word}`?"));
     Err(format!("`{value}` is not known here.{meant} Expected {}", words.join(", ")))
 }
 

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, Deserializer, Error as TomlError};
 
 use super::error::ContentError;
 use super::limits::Limits;
-use super::nearest::nearest;
+use plumb_block::nearest;
 
 /// A value of a model with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

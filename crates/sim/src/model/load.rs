@@ -15,8 +15,8 @@ use super::error::{ContentError, ModelError};
 use super::file;
 use super::geometry::{Geometry, Interface, Kind};
 use super::limits::{Check, Limits};
-use super::nearest::nearest;
 use super::shipped;
+use plumb_block::nearest;
 
 pub use super::build::Parameters;
 

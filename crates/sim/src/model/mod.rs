@@ -22,7 +22,6 @@ mod file;
 mod geometry;
 mod limits;
 mod load;
-mod nearest;
 mod quantity;
 mod shipped;
 mod typed;

@@ -9,7 +9,7 @@ use crate::fault::{Fault, FaultError};
 
 use super::error::{ModelError, TypedError};
 use super::load::Model;
-use super::nearest::nearest;
+use plumb_block::nearest;
 
 /// What was typed, understood but not yet looked up.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ impl Typed {
             }
             "fault" => self.faults.push(value.parse().map_err(|wrong: FaultError| wrong.to_string())?),
             _ => {
-                return Err(match nearest(key, ["wce", "seed", "size", "fault"].into_iter()) {
+                return Err(match nearest(key, ["wce", "seed", "size", "fault"]) {
                     Some(meant) => format!("there is no such option; `{meant}` was probably meant"),
                     None => "there is no such option; there are wce, seed, size, fault".to_owned(),
                 });

@@ -4,18 +4,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plumb_block::{Errno, Nanos, Request, Tag};
+use plumb_block::{Completion, Errno, Nanos, Outcome, Request, Tag};
 
 use super::link::{Link, Lost, Mail};
 use super::wait::{Awaited, wait_for_any};
 use super::wake::Wake;
 use crate::nbd::wire::BlockDescriptor;
 
-/// Carries `request` out. The answer, which may be that it failed.
-pub(super) fn request(link: &Arc<Link>, request: Request, until: Instant) -> Result<Mail, Lost> {
+/// Carries `request` out. The server's answer, which may be that it failed; a connection that ends before is none.
+pub(super) fn request(link: &Arc<Link>, request: Request, until: Instant) -> Result<Completion, Lost> {
     let mut visit = Visit::begin(link)?;
     visit.requests.push_back(request);
-    visit.answer(until)
+    match visit.answer(until)? {
+        Mail::Ended(ended) if ended.outcome != Outcome::Unknown => Ok(ended),
+        _ => Err(Lost("it ended the connection without an answer".to_owned())),
+    }
 }
 
 /// What is behind `length` bytes from `offset` on.
