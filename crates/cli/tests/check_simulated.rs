@@ -59,6 +59,18 @@ fn a_simulated_drive_is_checked_and_the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
+fn the_flush_that_stands_for_fua_is_counted_with_its_time() {
+    let output = check("sim:ata-40gb");
+    let found = document(&output);
+    let dsync =
+        found["sync"].as_array().unwrap().iter().find(|sync| sync["method"] == "direct-dsync").unwrap();
+    assert_eq!(dsync["flushes_per_sync"].as_f64(), Some(1.0), "this drive takes no FUA: {dsync:#}");
+    let (flush, whole) = (&dsync["storage"]["flush_mean"], &dsync["latency"]["mean"]);
+    let share = flush.as_f64().unwrap() / whole.as_f64().unwrap();
+    assert!((0.5..1.0).contains(&share), "a write goes to the cache and the flush to the platter: {dsync:#}");
+}
+
+#[test]
 fn a_driver_that_drops_flushes_is_a_finding() {
     let place = scratch();
     let model = place.path().join("vendor.toml");

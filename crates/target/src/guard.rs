@@ -131,7 +131,11 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
         ));
     }
     if block.read_only {
-        let remedy = "if it may be written: `blockdev --setrw` for a disk of this machine; an export its server has to offer so";
+        // The kernel's names have no colon; an export is named by its URI.
+        let remedy = match block.kernel_name.contains(':') {
+            true => "let its server export it to be written, where it may be".to_owned(),
+            false => format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name),
+        };
         return Err(Error::refused(target, "the device is read-only", remedy));
     }
     no_swap(target, &block.uses)?;

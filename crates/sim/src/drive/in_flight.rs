@@ -28,8 +28,11 @@ pub(super) enum Fate {
 pub(super) enum Stage {
     /// The command itself.
     Whole,
-    /// The flush that stands for FUA on a drive without it: the write is done.
-    FlushAfterWrite,
+    /// The flush that stands for FUA on a drive without it.
+    FlushAfterWrite {
+        /// When the write was done.
+        since: Nanos,
+    },
 }
 
 /// A command that is not answered.

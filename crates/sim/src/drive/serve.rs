@@ -186,9 +186,7 @@ impl Drive {
                 };
                 if read.is_err() { Outcome::Failed(Errno::EIO) } else { Outcome::Done }
             }
-            op if self.skips_flush() && (op == Op::Flush || pending.stage == Stage::FlushAfterWrite) => {
-                Outcome::Done
-            }
+            op if self.skips_flush() && (op == Op::Flush || pending.stage != Stage::Whole) => Outcome::Done,
             _ => match self.contents.complete(id) {
                 Ok(()) => Outcome::Done,
                 Err(error) => Outcome::Failed(error.errno().unwrap_or(Errno::EIO)),
@@ -211,7 +209,7 @@ impl Drive {
             self.deadlines.push(Reverse((deadline.max(at), flush)));
         }
         self.start(at, flush, Op::Flush, LbaRange::EMPTY, &Payload::None);
-        pending.stage = Stage::FlushAfterWrite;
+        pending.stage = Stage::FlushAfterWrite { since: at };
         self.in_flight.push(pending);
     }
 
@@ -247,13 +245,19 @@ impl Drive {
 
     #[inline]
     fn count(&mut self, pending: &Pending, at: Nanos) {
-        let took = at.since(pending.submitted_at);
+        let done_at = match pending.stage {
+            Stage::Whole => at,
+            Stage::FlushAfterWrite { since } => since,
+        };
         match pending.op {
             Op::Flush if self.behaviour.driver_drops_flush => self.counters.flushes_dropped += 1,
-            op => self.counters.done(op, self.info.length_of(pending.range), took),
+            op => {
+                let took = done_at.since(pending.submitted_at);
+                self.counters.done(op, self.info.length_of(pending.range), took);
+            }
         }
-        if pending.stage == Stage::FlushAfterWrite && !self.behaviour.driver_drops_flush {
-            self.counters.done(Op::Flush, plumb_block::Bytes(0), Nanos::ZERO);
+        if pending.stage != Stage::Whole && !self.behaviour.driver_drops_flush {
+            self.counters.done(Op::Flush, plumb_block::Bytes(0), at.since(done_at));
         }
     }
 
