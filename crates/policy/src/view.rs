@@ -64,6 +64,33 @@ pub struct DeviceView {
     pub refusal: Option<Refusal>,
 }
 
+impl DeviceView {
+    /// What is no disk of this machine: nothing is known but its name, and why plumb cannot change it.
+    pub(crate) fn no_disk(name: &str, transport: &str, changeable_by: &str, refusal: Refusal) -> Self {
+        Self {
+            name: name.to_owned(),
+            identity: None,
+            transport: transport.to_owned(),
+            vendor: None,
+            model: None,
+            serial: None,
+            size: None,
+            rotational: None,
+            state: Found::None,
+            device: DeviceSide::default(),
+            kernel: KernelSide::default(),
+            holders: Vec::new(),
+            port: String::new(),
+            redundancy_groups: Vec::new(),
+            protection: None,
+            health: Vec::new(),
+            findings: Vec::new(),
+            changeable_by: changeable_by.to_owned(),
+            refusal: Some(refusal),
+        }
+    }
+}
+
 /// What the device itself says of its write cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSide {

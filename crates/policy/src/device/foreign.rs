@@ -5,7 +5,7 @@ use plumb_block::{DeviceInfo, VolatileCache};
 use plumb_path::{DeviceKind, Finding, Severity};
 
 use crate::state::Found;
-use crate::view::{DeviceSide, DeviceView, KernelSide, Refusal};
+use crate::view::{DeviceSide, DeviceView, Refusal};
 
 /// The view of the device that was named `name`. Its cache counts as `off` where it says that none is on: whether it has
 /// one that could be switched on, it does not say.
@@ -16,25 +16,13 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     };
     let (state, device) = cache(info.volatile_cache);
     DeviceView {
-        name: name.to_owned(),
-        identity: None,
-        transport: transport.to_owned(),
-        vendor: None,
         model: Some(info.name.clone()),
-        serial: None,
         size: Some(info.size.0),
         rotational: info.revolution.map(|_| true),
         state,
         device,
-        kernel: KernelSide::default(),
-        holders: Vec::new(),
-        port: String::new(),
-        redundancy_groups: Vec::new(),
-        protection: None,
-        health: Vec::new(),
         findings: vec![no_kernel_view(name, info)],
-        changeable_by: changeable_by.to_owned(),
-        refusal: Some(refusal(name, kind)),
+        ..DeviceView::no_disk(name, transport, changeable_by, refusal(name, kind))
     }
 }
 
@@ -87,6 +75,7 @@ mod tests {
     use plumb_block::Bytes;
 
     use super::*;
+    use crate::view::KernelSide;
 
     #[test]
     fn what_the_device_says_is_its_state_and_nothing_is_made_up() {

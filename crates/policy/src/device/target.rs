@@ -3,8 +3,7 @@
 use plumb_linux::tree::{FileKind, Tree, mountinfo};
 
 use super::inventory::{Block, Inventory, mount_of};
-use crate::state::Found;
-use crate::view::{DeviceSide, DeviceView, KernelSide, Refusal};
+use crate::view::{DeviceSide, DeviceView, Refusal};
 
 /// A name that stands for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,29 +64,13 @@ fn on_file_system(tree: &dyn Tree, inventory: &Inventory, target: &str, path: &s
             format!("name what it is on: {}; `plumb survey {target}` shows the way to it", disks.join(", "))
         }
     };
+    let refusal = Refusal { reason: format!("{target} is a path on {kind}, not a disk"), remedy };
     DeviceView {
-        name: target.to_owned(),
-        identity: None,
-        transport: kind.to_owned(),
-        vendor: None,
-        model: None,
-        serial: None,
-        size: None,
-        rotational: None,
-        state: Found::None,
         device: DeviceSide {
             wce_unknown_because: Some("a path has no write cache of its own".to_owned()),
             mechanism: "none".to_owned(),
             ..DeviceSide::default()
         },
-        kernel: KernelSide::default(),
-        holders: Vec::new(),
-        port: String::new(),
-        redundancy_groups: Vec::new(),
-        protection: None,
-        health: Vec::new(),
-        findings: Vec::new(),
-        changeable_by: "nobody: a path is no disk".to_owned(),
-        refusal: Some(Refusal { reason: format!("{target} is a path on {kind}, not a disk"), remedy }),
+        ..DeviceView::no_disk(target, kind, "nobody: a path is no disk", refusal)
     }
 }
