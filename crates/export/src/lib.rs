@@ -2,6 +2,7 @@
 //! as one.
 
 pub mod attach;
+mod eagerness;
 mod latch;
 mod lock;
 pub mod nbd;

@@ -26,10 +26,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How to attach.
 #[derive(Debug, Clone, Default)]
 pub struct AttachOptions {
-    /// How many threads, each with a queue of the device; 0: as many as processors, 2 to 4. A queue that carries out
-    /// one request after the other needs as many as requests are to be in flight.
+    /// How many threads, each with a queue of the device; 0: one for two processors, 1 to 4, since the kernel and who
+    /// sends the requests need as many again. A queue that carries out one request after the other needs as many as
+    /// requests are to be in flight.
     pub queues: u32,
-    /// How many requests each thread may have in flight; 0: 32. Each takes address space for the largest
+    /// How many requests each thread may have in flight; 0: 64. Each takes address space for the largest
     /// transfer, and memory as far as it is used.
     pub depth: u32,
     /// Where attachments have their directories; `None`: /run/plumb/attach, or a directory for temporary files if
@@ -41,8 +42,8 @@ impl AttachOptions {
     fn crew(&self) -> Crew {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Crew {
-            queues: if self.queues == 0 { processors.clamp(2, 4) as u32 } else { self.queues },
-            depth: if self.depth == 0 { 32 } else { self.depth },
+            queues: if self.queues == 0 { (processors / 2).clamp(1, 4) as u32 } else { self.queues },
+            depth: if self.depth == 0 { 64 } else { self.depth },
         }
     }
 }

@@ -1,9 +1,11 @@
 //! A thread that serves the file: it takes requests from the kernel, hands them to its queue, and answers when they are
 //! complete, so that as many are in flight as the kernel sends, and a flush overlaps writes.
 //!
-//! While nothing is in flight the thread waits in a blocking read: two system calls a request. Otherwise it reads without
+//! While nothing is in flight the thread waits in a blocking read: two system calls a request. Where requests come one
+//! soon after the other it first looks again for a moment ([`Eagerness`]). While something is in flight it reads without
 //! waiting, from a second file of the same connection, and waits for requests and completions together. Where requests
-//! come several at a time some are taken before the device is asked for completions.
+//! come several at a time some are taken before the device is asked for completions, and nothing is looked for: those
+//! who send them have work enough for every processor.
 //!
 //! Invariants: every job has exactly one request at the device, whose tag is the job's slot; a slot is free until a
 //! job is in it; every request of the kernel that wants an answer gets one, or its file is closed, which makes the kernel
@@ -25,11 +27,14 @@ use rustix::io::Errno as Os;
 use super::plan::{Plan, Zeroing};
 use super::served::Served;
 use super::wire::{self, Answer, HEAD_BYTES};
+use crate::eagerness::Eagerness;
 
 /// How long requests may wait unseen while a queue without a descriptor has something in flight.
 const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// While requests come one by one, only every so many turns look for a second one: the call would find nothing.
 const LOOK_EVERY: u32 = 16;
+/// For so many looks after a second request was found they are taken to come several at a time.
+const CROWDED_FOR: u32 = 64;
 /// How many requests are taken at once: the other threads get some, too, and answers are not held up.
 const TOGETHER_MAX: u32 = 4;
 
@@ -109,8 +114,9 @@ pub(super) struct Worker {
     backlog: VecDeque<Request>,
     completions: Vec<Completion>,
     turns: u32,
-    /// Whether more than one request was there the last time that was looked at.
-    is_crowded: bool,
+    eagerness: Eagerness,
+    /// For how many more looks requests are taken to come several at a time.
+    crowded_for: u32,
 }
 
 impl Worker {
@@ -140,7 +146,8 @@ impl Worker {
             backlog: VecDeque::new(),
             completions: Vec::with_capacity(slots),
             turns: 0,
-            is_crowded: false,
+            eagerness: Eagerness::default(),
+            crowded_for: 0,
         })
     }
 
@@ -155,11 +162,14 @@ impl Worker {
     /// Takes requests, collects completions, and waits if there was neither. The error says that the connection is gone.
     fn turn(&mut self) -> Result<(), Os> {
         let was_idle = self.in_flight() == 0;
-        if was_idle && let Next::End = self.receive(Side::Waiting)? {
+        if was_idle
+            && !self.receive_soon()?
+            && let Next::End = self.receive(Side::Waiting)?
+        {
             return Err(Os::NODEV);
         }
         self.turns = self.turns.wrapping_add(1);
-        let looks = !was_idle || self.is_crowded || self.turns.is_multiple_of(LOOK_EVERY);
+        let looks = !was_idle || self.crowded_for > 0 || self.turns.is_multiple_of(LOOK_EVERY);
         let is_drained = looks && self.take_waiting()?;
         let wait = if self.in_flight() > 0 && !self.has_room() { Wait::ONE } else { Wait::NONE };
         if self.collect(wait)? == 0 && is_drained && self.in_flight() > 0 {
@@ -168,15 +178,31 @@ impl Worker {
         Ok(())
     }
 
+    /// Takes the request that comes within a moment, while they come one by one; whether one did.
+    fn receive_soon(&mut self) -> Result<bool, Os> {
+        if self.crowded_for > 0 {
+            return Ok(false);
+        }
+        let mut eagerness = std::mem::take(&mut self.eagerness);
+        let received = eagerness.look_again(|| match self.receive(Side::Returning) {
+            Ok(Next::Nothing) => None,
+            Ok(Next::Request) => Some(Ok(true)),
+            Ok(Next::End) => Some(Err(Os::NODEV)),
+            Err(error) => Some(Err(error)),
+        });
+        self.eagerness = eagerness;
+        received.unwrap_or(Ok(false))
+    }
+
     /// Takes some of the requests that wait, so that they go to the device together; whether none is left.
     fn take_waiting(&mut self) -> Result<bool, Os> {
-        self.is_crowded = false;
+        self.crowded_for = self.crowded_for.saturating_sub(1);
         for _ in 0..TOGETHER_MAX {
             if !self.has_room() {
                 break;
             }
             match self.receive(Side::Returning)? {
-                Next::Request => self.is_crowded = true,
+                Next::Request => self.crowded_for = CROWDED_FOR,
                 Next::Nothing => return Ok(true),
                 Next::End => return Err(Os::NODEV),
             }

@@ -4,7 +4,6 @@
 //! - `intake`: takes requests off the input, cuts them into pieces that the device takes, and submits them.
 //! - `command`: the requests in flight.
 //! - `answer`: from completions to replies.
-//! - `eagerness`: looking again for a moment before sleeping.
 //! - `status`: what is behind the blocks.
 //!
 //! One turn is: understand what was received, submit, collect what completed, send. In between nothing is waited for,
@@ -27,7 +26,6 @@
 
 mod answer;
 mod command;
-mod eagerness;
 mod intake;
 mod plan;
 mod status;
@@ -42,9 +40,9 @@ use super::input::Input;
 use super::output::Output;
 use super::planted::Planted;
 use super::transport::{Patience, Transport, Wants};
+use crate::eagerness::Eagerness;
 use crate::nbd::wire::Malformed;
 use command::Commands;
-use eagerness::Eagerness;
 use intake::Intake;
 use plan::Rules;
 

@@ -1,25 +1,25 @@
-//! Looking again for the next bytes for a moment before sleeping, where that pays.
+//! Looking again for what comes next for a moment before sleeping, where that pays.
 //!
-//! A client that waits for each reply sends its next request some microseconds after it, and the payload of a write
-//! right behind its header. To put this thread to sleep and to wake it takes longer than that on most machines, and it is
-//! the client whose sending pays for the waking. So a connection first looks again for a moment. Where nothing came
-//! that was for nothing, and the next waits sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until
-//! looking again pays once more. So an idle client, or one that needs this very processor in order to send, costs next to
-//! nothing.
+//! Whoever waits for each answer sends its next request some microseconds after it: an NBD client, which sends the payload of
+//! a write right behind its header, too, and the kernel for a program that does one thing after the other. To put the
+//! serving thread to sleep and to wake it takes longer than that on most machines, and it is the sender who pays for the
+//! waking. So the thread first looks again for a moment. Where nothing came that was for nothing, and the next waits
+//! sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until looking again pays once more. So an idle sender, or
+//! one that needs this very processor in order to send, costs next to nothing.
 
 use std::time::{Duration, Instant};
 
 /// How long is looked again.
 const LOOK_FOR: Duration = Duration::from_micros(50);
 /// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking without a
-/// break would contend with the client for the locks of the socket.
+/// break would contend with the sender for the locks between the two.
 const PAUSES: u32 = 30;
 /// How many waits at most sleep at once before looking again is tried anew.
 const SLEEPS_MAX: u32 = 1023;
 
 /// Whether looking again has paid of late.
 #[derive(Debug, Default)]
-pub(super) struct Eagerness {
+pub(crate) struct Eagerness {
     /// How many more waits sleep at once.
     sleeps: u32,
     /// How many did after the last time that looking again did not pay.
@@ -28,7 +28,7 @@ pub(super) struct Eagerness {
 
 impl Eagerness {
     /// What `look` finds within a moment, if it is worth looking at all.
-    pub(super) fn look_again<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    pub(crate) fn look_again<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if self.sleeps > 0 {
             self.sleeps -= 1;
             return None;
