@@ -1,6 +1,6 @@
 //! What a simulated command costs: `cargo run --release -p plumb-sim --example rates [MODEL | PERCENT | PAYLOAD |
 //! SPAN]...`, where a number stands for the share of writes to look at alone, `pattern` and `bytes` for the payload, and
-//! `64M` and `4096M` for the span.
+//! `64M`, `4096M` and `whole` for the span.
 //!
 //! Every command goes the whole way: submitted to a queue, through drive, timing and contents, and polled. The loop is
 //! that of a load worker without the worker: 32 in flight, polls without waiting, the world moved when nothing is
@@ -26,8 +26,11 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const DEPTH: u32 = 32;
 const LENGTH: Bytes = Bytes::kib(4);
 const ROUNDS: u64 = 20;
-/// Sixteen thousand pages, which caches hold, and a million, which they do not.
-const SPANS: [Bytes; 2] = [Bytes::mib(64), Bytes::gib(4)];
+/// Sixteen thousand pages, which caches hold, a million, which they do not, and the whole drive.
+const SPANS: [Bytes; 3] = [Bytes::mib(64), Bytes::gib(4), WHOLE];
+const WHOLE: Bytes = Bytes(u64::MAX);
+/// As a load gives it, so that nothing waits for ever.
+const ANSWER_WITHIN: Nanos = Nanos::secs(30);
 const MODELS: [&str; 6] =
     ["null", "memory", "plp-nvme-ssd", "consumer-nvme-ssd", "ata-40gb", "he8-media-cache"];
 
@@ -46,7 +49,7 @@ impl Case {
         let words = [
             self.writes.to_string(),
             (if self.has_bytes { "bytes" } else { "pattern" }).to_owned(),
-            format!("{}M", self.span.0 >> 20),
+            label(self.span),
         ];
         words.iter().all(|word| {
             let mut alike = filters.iter().filter(|filter| kind(filter) == kind(word)).peekable();
@@ -55,11 +58,16 @@ impl Case {
     }
 }
 
+fn label(span: Bytes) -> String {
+    if span == WHOLE { "whole".to_owned() } else { format!("{}M", span.0 >> 20) }
+}
+
 /// What a word filters: the share of writes, the span, the payload, or nothing, as it is a model.
 fn kind(word: &str) -> Option<u8> {
     let is_number = |word: &str| word.parse::<u64>().is_ok();
     match word {
         "bytes" | "pattern" => Some(2),
+        "whole" => Some(1),
         _ if is_number(word) => Some(0),
         _ => word.strip_suffix('M').filter(|number| is_number(number)).map(|_| 1),
     }
@@ -87,8 +95,8 @@ fn main() -> Outcome<()> {
                 }
                 let cost = nanoseconds(&model, case)?;
                 let payload = if has_bytes { "4 KiB" } else { "pattern" };
-                let (span, rate) = (span.0 >> 20, 1e9 / cost);
-                println!("{name:18} {span:4}MiB {writes:5} % {payload:>8} {cost:10.1} {rate:12.0}");
+                let (span, rate) = (label(span), 1e9 / cost);
+                println!("{name:18} {span:>7} {writes:5} % {payload:>8} {cost:10.1} {rate:12.0}");
             }
         }
     }
@@ -112,8 +120,8 @@ fn nanoseconds(model: &Model, case: Case) -> Outcome<f64> {
     let blocks = LENGTH.0 / info.logical_block.0;
     let chance = Xoshiro256PlusPlus::seed_from_u64(1);
     let pages = case.span.min(info.size).0 / LENGTH.0;
-    let mut host =
-        Host { world, queue, pool, chance, case, blocks, pages, count: 0, completions: Vec::new() };
+    let (now, completions) = (Nanos::ZERO, Vec::new());
+    let mut host = Host { world, queue, pool, chance, case, blocks, pages, count: 0, now, completions };
     let count = if case.has_bytes || model.kind == Kind::Hdd { 300_000 } else { 2_000_000 };
     // What the first commands make stays: the rounds after them are what a long run costs.
     host.run(count)?;
@@ -138,6 +146,7 @@ struct Host {
     /// Over how many places of that length.
     pages: u64,
     count: u64,
+    now: Nanos,
     completions: Vec<Completion>,
 }
 
@@ -158,7 +167,7 @@ impl Host {
             self.completions.clear();
             in_flight -= done as u32;
             if done == 0 {
-                self.world.advance(Nanos(u64::MAX));
+                self.now = self.world.advance(Nanos(u64::MAX));
             }
         }
         Ok(())
@@ -182,6 +191,7 @@ impl Host {
             }
         };
         let op = if is_write { Op::Write { fua: false } } else { Op::Read };
-        Ok(Request { tag, op, range, payload, deadline: None })
+        let deadline = Some(self.now.saturating_add(ANSWER_WITHIN));
+        Ok(Request { tag, op, range, payload, deadline })
     }
 }

@@ -379,6 +379,29 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_left_of_the_deadline_of_a_command_that_was_answered() {
+        let world = world::World::new();
+        let drive = Drive::new(&Model::named("plp-nvme-ssd").unwrap(), DriveOptions::default()).unwrap();
+        let handle = world.drive(world.add(drive));
+        let shape = PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) };
+        let pool = Pool::new(shape).unwrap();
+        let mut queue = handle.device().open_queue(QueueOptions { depth: 2, pool }).unwrap();
+        for (tag, deadline) in [(0, Nanos::secs(30)), (1, Nanos::micros(10))] {
+            let range = LbaRange::new(Lba(tag), 1);
+            queue.submit(Request { deadline: Some(deadline), ..Request::read(Tag(tag), range) }).unwrap();
+        }
+        let mut completions = Vec::new();
+        queue.poll(Wait { completions: 2, ..Wait::ONE }, &mut completions).unwrap();
+        // The one that is given up in time, and then the other.
+        let ends: Vec<_> = completions.iter().map(|one| (one.tag.0, one.outcome.is_done())).collect();
+        assert_eq!(ends, [(1, false), (0, true)]);
+        assert_eq!(completions[0].completed_at, Nanos::micros(10));
+        queue.poll(Wait::NONE, &mut completions).unwrap();
+        let next = handle.next_event();
+        assert!(next.is_none_or(|next| next < Nanos::millis(1)), "something happens at {next:?}");
+    }
+
+    #[test]
     fn queues_beside_each_other_are_all_rung_for() {
         let shape = PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) };
         // One answers while it is waited for without a sleep, the other long after.

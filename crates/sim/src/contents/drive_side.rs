@@ -1,5 +1,6 @@
 //! [`Contents`]: the commands of a drive as they arrive, are answered and are destaged.
 
+use std::hint::select_unpredictable;
 use std::io;
 
 use plumb_block::{Bytes, LbaRange, Op};
@@ -196,7 +197,7 @@ impl Contents {
         pending.span.completed = now;
         // Whichever of two in flight together lands last is visible: at its submission or at its answer, so that each
         // may be the one.
-        pending.landed = if chance >> 63 == 0 { pending.span.submitted } else { now };
+        pending.landed = select_unpredictable(chance >> 63 == 0, pending.span.submitted, now);
         let state = pending.state;
         let is_durable = !self.promise.volatile
             || state.is_fua && !state.is_given_up

@@ -22,6 +22,12 @@ impl Entry {
         Self { kind_and_number: reference << KIND_SHIFT, generation: 0 }
     }
 
+    /// Whether it names a slot or a spill, which somebody has to give back.
+    #[inline]
+    pub(super) const fn is_numbered(self) -> bool {
+        self.kind_and_number >> KIND_SHIFT >= 3
+    }
+
     #[inline]
     pub(super) const fn tag(self) -> Tag {
         let number = self.kind_and_number & NUMBER_MAX;
@@ -60,7 +66,7 @@ const CHUNK_BITS: u32 = 9;
 /// Leaves by number.
 #[derive(Debug)]
 pub(super) struct Leaves {
-    chunks: Vec<Box<[Leaf]>>,
+    chunks: Vec<Vec<Leaf>>,
     free: Vec<u32>,
     /// How many were ever in use.
     count: u32,
@@ -73,15 +79,21 @@ impl Leaves {
 
     /// A leaf of which all entries say what `reference` says.
     pub(super) fn insert(&mut self, reference: u32) -> u32 {
-        let number = self.free.pop().unwrap_or(self.count);
-        if number == self.count {
-            self.count += 1;
-        }
         let leaf = Leaf([Entry::of(reference); LEAF_PAGES as usize]);
-        if (number >> CHUNK_BITS) as usize == self.chunks.len() {
-            self.chunks.push(vec![leaf; 1 << CHUNK_BITS].into_boxed_slice());
+        if let Some(number) = self.free.pop() {
+            *self.get_mut(number) = leaf;
+            return number;
         }
-        *self.get_mut(number) = leaf;
+        let number = self.count;
+        self.count += 1;
+        match self.chunks.last_mut().filter(|chunk| chunk.len() < 1 << CHUNK_BITS) {
+            Some(chunk) => chunk.push(leaf),
+            None => {
+                let mut chunk = Vec::with_capacity(1 << CHUNK_BITS);
+                chunk.push(leaf);
+                self.chunks.push(chunk);
+            }
+        }
         number
     }
 

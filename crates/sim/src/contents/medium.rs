@@ -113,10 +113,13 @@ impl Medium {
     /// Brings what was put into the map last to its tables.
     #[inline]
     pub(super) fn settle_map(&mut self) {
+        self.map.approach_recent();
         for place in 0..self.map.recent.len() {
             let (page, tag) = self.map.recent.get(place);
             let before = self.map.replace(page, tag);
-            self.forget(before);
+            if before.is_numbered() {
+                self.forget(before.tag());
+            }
         }
         self.map.recent.clear();
     }

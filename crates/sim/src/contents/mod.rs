@@ -25,6 +25,7 @@
 mod cut;
 mod damage;
 mod drive_side;
+mod few;
 mod file;
 mod geometry;
 mod ids;

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   page number:  │ root │    middle: 13 bits    │ leaf: 4 bits │
-//!   roots ──► middle (8,192 references) ──► leaf (16 entries of 8 bytes: two cache lines)
-//!         └─► nothing, or zeroes, for 131,072 pages at once
+//!   roots ─┬► Many: middle (8,192 references) ──► leaf (16 entries of 8 bytes: two cache lines)
+//!          ├► Few: up to a thousand entries, each by itself
+//!          └► nothing, or zeroes, for 131,072 pages at once
 //! ```
 //!
 //! A reference is to a table or says that all below is one thing, so what is discarded costs no memory and a discard
 //! of a whole disk takes time only for what was written. What was said last stands before the tables, in [`Recent`].
 
+use super::few::Few;
 use super::leaves::{Entry, LEAF_BITS, LEAF_PAGES, Leaves};
 use super::recent::Recent;
 use super::slab::Slab;
@@ -41,7 +43,32 @@ pub(super) enum Tag {
     Spill(u32),
 }
 
-type Middle = Box<[u32]>;
+/// What is known of the 131,072 pages below a root.
+#[derive(Debug)]
+enum Middle {
+    Few(Few),
+    /// References to leaves.
+    Many(Box<[u32]>),
+}
+
+impl Middle {
+    /// The references to leaves, which it gets if it has none yet.
+    fn spread(&mut self, leaves: &mut Leaves) -> &mut [u32] {
+        if let Self::Few(few) = self {
+            let rest = if few.rest().tag() == Tag::Hole { HOLE } else { ZEROES };
+            let mut table = vec![rest; 1 << MIDDLE_BITS].into_boxed_slice();
+            for (page, entry) in few.each().map(|(page, entry)| (u64::from(page), entry)) {
+                let leaf = leaf_in(&mut table, leaves, page);
+                leaves.get_mut(leaf).0[(page % LEAF_PAGES) as usize] = entry;
+            }
+            *self = Self::Many(table);
+        }
+        match self {
+            Self::Many(table) => table,
+            Self::Few(_) => &mut [],
+        }
+    }
+}
 
 /// The entries.
 #[derive(Debug)]
@@ -71,11 +98,38 @@ impl PageMap {
         if root <= ZEROES {
             return Entry::of(root).tag();
         }
-        let leaf = self.middles[root - ZEROES][(page % MIDDLE_PAGES / LEAF_PAGES) as usize];
+        let leaf = match &self.middles[root - ZEROES] {
+            Middle::Few(few) => return few.get((page % MIDDLE_PAGES) as u32).tag(),
+            Middle::Many(table) => table[(page % MIDDLE_PAGES / LEAF_PAGES) as usize],
+        };
         if leaf <= ZEROES {
             return Entry::of(leaf).tag();
         }
         self.leaves.get(leaf - ZEROES - 1).0[(page % LEAF_PAGES) as usize].tag()
+    }
+
+    /// Asks for what is known of a page, and waits for none of it: a number that means nothing.
+    #[inline]
+    fn approach(&self, page: u64) -> u32 {
+        let root = self.roots.get((page / MIDDLE_PAGES) as usize).copied().unwrap_or(HOLE);
+        if root <= ZEROES {
+            return root;
+        }
+        let leaf = match &self.middles[root - ZEROES] {
+            Middle::Few(few) => return few.near((page % MIDDLE_PAGES) as u32),
+            Middle::Many(table) => table[(page % MIDDLE_PAGES / LEAF_PAGES) as usize],
+        };
+        if leaf <= ZEROES {
+            return leaf;
+        }
+        self.leaves.get(leaf - ZEROES - 1).0[(page % LEAF_PAGES) as usize].is_numbered().into()
+    }
+
+    /// Asks for what the tables know of all pages of which something was said last: memory answers together.
+    #[inline]
+    pub(super) fn approach_recent(&self) {
+        let asked = self.recent.pages().iter().fold(0, |sum, page| self.approach(*page).wrapping_add(sum));
+        std::hint::black_box(asked);
     }
 
     /// For how many pages from this one on, and at most `far`, nothing else is known than of this one.
@@ -93,7 +147,13 @@ impl PageMap {
             return far.min(MIDDLE_PAGES - page % MIDDLE_PAGES);
         }
         let place = (page % MIDDLE_PAGES / LEAF_PAGES) as usize;
-        let table = &self.middles[root - ZEROES];
+        let table = match &self.middles[root - ZEROES] {
+            Middle::Few(few) => {
+                let far = far.min(MIDDLE_PAGES - page % MIDDLE_PAGES);
+                return few.run((page % MIDDLE_PAGES) as u32, far);
+            }
+            Middle::Many(table) => table,
+        };
         let leaf = table[place];
         if leaf > ZEROES {
             return 1;
@@ -114,10 +174,17 @@ impl PageMap {
 
     /// Says so in the tables; what they said before.
     #[inline]
-    pub(super) fn replace(&mut self, page: u64, tag: Tag) -> Tag {
-        let leaf = self.leaf(page);
+    pub(super) fn replace(&mut self, page: u64, tag: Tag) -> Entry {
+        let middle = self.middle((page / MIDDLE_PAGES) as usize);
+        let middle = &mut self.middles[middle];
+        if let Middle::Few(few) = middle
+            && !few.is_full()
+        {
+            return few.replace((page % MIDDLE_PAGES) as u32, tag.into());
+        }
+        let leaf = leaf_in(middle.spread(&mut self.leaves), &mut self.leaves, page);
         let entry = &mut self.leaves.get_mut(leaf).0[(page % LEAF_PAGES) as usize];
-        std::mem::replace(entry, tag.into()).tag()
+        std::mem::replace(entry, tag.into())
     }
 
     #[inline]
@@ -129,22 +196,8 @@ impl PageMap {
         if reference > ZEROES {
             return reference - ZEROES;
         }
-        let table = vec![reference; 1 << MIDDLE_BITS].into_boxed_slice();
-        let number = self.middles.insert(table);
+        let number = self.middles.insert(Middle::Few(Few::new(Entry::of(reference))));
         self.roots[root] = number + ZEROES;
-        number
-    }
-
-    #[inline]
-    fn leaf(&mut self, page: u64) -> u32 {
-        let middle = self.middle((page / MIDDLE_PAGES) as usize);
-        let place = (page % MIDDLE_PAGES / LEAF_PAGES) as usize;
-        let reference = self.middles[middle][place];
-        if reference > ZEROES {
-            return reference - ZEROES - 1;
-        }
-        let number = self.leaves.insert(reference);
-        self.middles[middle][place] = number + ZEROES + 1;
         number
     }
 
@@ -192,27 +245,46 @@ impl PageMap {
         uniform: u32,
         dropped: &mut impl FnMut(Tag),
     ) {
+        let middle = &mut self.middles[middle];
+        if let Middle::Few(few) = middle {
+            let is_whole = pages.end - pages.start == MIDDLE_PAGES;
+            if is_whole || few.rest().tag() == Entry::of(uniform).tag() {
+                let first = (pages.start % MIDDLE_PAGES) as u32;
+                let within = first..first + (pages.end - pages.start) as u32;
+                return few.clear(within, &mut |entry| dropped(entry.tag()));
+            }
+        }
+        let table = middle.spread(&mut self.leaves);
         let mut page = pages.start;
         while page < pages.end {
             let place = (page % MIDDLE_PAGES / LEAF_PAGES) as usize;
             let next = (page / LEAF_PAGES + 1) * LEAF_PAGES;
             let end = next.min(pages.end);
-            let reference = self.middles[middle][place];
             let is_whole = page.is_multiple_of(LEAF_PAGES) && end == next;
-            if reference <= ZEROES && (is_whole || reference == uniform) {
-                self.middles[middle][place] = uniform;
+            if table[place] <= ZEROES && (is_whole || table[place] == uniform) {
+                table[place] = uniform;
             } else {
-                let leaf = self.leaf(page);
+                let leaf = leaf_in(table, &mut self.leaves, page);
                 let from = (page % LEAF_PAGES) as usize;
                 for entry in &mut self.leaves.get_mut(leaf).0[from..from + (end - page) as usize] {
                     dropped(std::mem::replace(entry, Entry::of(uniform)).tag());
                 }
                 if is_whole {
                     self.leaves.remove(leaf);
-                    self.middles[middle][place] = uniform;
+                    table[place] = uniform;
                 }
             }
             page = end;
         }
     }
+}
+
+/// The leaf of a page, made if there is none.
+#[inline]
+fn leaf_in(table: &mut [u32], leaves: &mut Leaves, page: u64) -> u32 {
+    let reference = &mut table[(page % MIDDLE_PAGES / LEAF_PAGES) as usize];
+    if *reference <= ZEROES {
+        *reference = leaves.insert(*reference) + ZEROES + 1;
+    }
+    *reference - ZEROES - 1
 }

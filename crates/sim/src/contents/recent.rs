@@ -36,6 +36,11 @@ impl Recent {
         self.pages.iter().copied().filter(|one| *one >= page).min()
     }
 
+    /// Their pages.
+    pub(super) fn pages(&self) -> &[u64] {
+        &self.pages
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.pages.len()
     }

@@ -43,8 +43,8 @@ impl Contents {
     /// Brings to the medium what of a page can be.
     #[inline]
     pub(super) fn settle(&mut self, page: u64) {
-        let head = self.window.heads.get(page);
-        let Some(node) = self.window.nodes.get(head).copied() else { return };
+        let Some((head, spot)) = self.window.heads.find(page) else { return };
+        let node = self.window.nodes[head];
         if node.next != 0 || !self.window.wide.is_empty() {
             return self.settle_crowded(page, head);
         }
@@ -55,7 +55,7 @@ impl Contents {
         pending.live -= 1;
         let is_last = pending.live == 0;
         let what = pending.what.shifted(self.geometry.first_block(page).wrapping_sub(pending.range.lba.0));
-        self.window.heads.set(page, 0);
+        self.window.heads.take(spot);
         self.window.nodes.discard(head);
         self.medium.store(page, Part { what, slot: node.slot, mask: node.mask, gives_slot: true });
         if is_last {

@@ -16,6 +16,10 @@ pub(super) struct Table {
     count: usize,
 }
 
+/// Where something was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spot(usize);
+
 impl Table {
     pub(super) fn new() -> Self {
         Self { places: empty(BITS_MIN), bits: BITS_MIN, count: 0 }
@@ -49,6 +53,20 @@ impl Table {
         if self.count == 0 { 0 } else { self.places[self.place(key)].1 }
     }
 
+    /// The number of `key` and where it is, to [`take`](Self::take) it; `None` if it has none.
+    #[inline]
+    pub(super) fn find(&self, key: u64) -> Option<(u32, Spot)> {
+        let place = self.place(key);
+        let number = self.places[place].1;
+        (number != 0).then_some((number, Spot(place)))
+    }
+
+    /// Takes out what was found there, since when nothing has changed.
+    #[inline]
+    pub(super) fn take(&mut self, Spot(place): Spot) {
+        self.empty_place(place);
+    }
+
     /// Gives `key` a number, or none; the one that it had.
     #[inline]
     pub(super) fn set(&mut self, key: u64, number: u32) -> u32 {
@@ -60,8 +78,8 @@ impl Table {
             (0, _) => {
                 self.places[place] = (key, number);
                 self.count += 1;
-                // A quarter is always empty, so that looking for what is not there ends soon.
-                if self.count * 4 > self.places.len() * 3 {
+                // Three eighths are always empty, so that looking for what is not there ends soon.
+                if self.count * 8 > self.places.len() * 5 {
                     self.grow();
                 }
             }

@@ -10,6 +10,9 @@ use plumb_block::{Errno, LbaRange, Nanos, Op, Payload, Tag};
 use super::PortNumber;
 use crate::command::CommandId;
 
+/// After everything.
+pub(super) const NEVER: Nanos = Nanos(u64::MAX);
+
 /// What a fault has in store for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -35,7 +38,7 @@ pub(super) enum Stage {
     },
 }
 
-/// A command that is not answered.
+/// A command that is not answered: 128 bytes, which are copied without a call.
 #[derive(Debug)]
 pub(super) struct Pending {
     /// `None` when its queue is gone.
@@ -45,7 +48,8 @@ pub(super) struct Pending {
     pub(super) range: LbaRange,
     pub(super) payload: Payload,
     pub(super) submitted_at: Nanos,
-    pub(super) deadline: Option<Nanos>,
+    /// When it is given up, which is not before its submission; [`NEVER`] if it has no deadline.
+    pub(super) deadline: Nanos,
     pub(super) fate: Fate,
     pub(super) stage: Stage,
 }
@@ -127,6 +131,24 @@ impl InFlight {
     /// The commands that were put aside.
     pub(super) fn held(&self) -> Vec<CommandId> {
         self.held.iter().map(|(id, _)| *id).collect()
+    }
+
+    /// The commands whose deadline is `now` or before, in the order of their deadlines; and the first deadline of the
+    /// others.
+    pub(super) fn overdue(&self, now: Nanos) -> (Vec<(Nanos, CommandId)>, Nanos) {
+        let in_ring = (self.first..).map(CommandId).zip(&self.ring);
+        let in_ring = in_ring.filter_map(|(id, pending)| Some((id, pending.as_ref()?)));
+        let all = in_ring.chain(self.held.iter().map(|(id, pending)| (*id, pending)));
+        let (mut overdue, mut first) = (Vec::new(), NEVER);
+        for (id, deadline) in all.map(|(id, pending)| (id, pending.deadline)) {
+            if deadline <= now {
+                overdue.push((deadline, id));
+            } else {
+                first = first.min(deadline);
+            }
+        }
+        overdue.sort_unstable();
+        (overdue, first)
     }
 
     /// Takes out all, oldest first.

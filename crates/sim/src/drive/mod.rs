@@ -42,7 +42,7 @@ use crate::model::{Behaviour, Kind, Model, Wce};
 use crate::timing::{Event, Timing};
 
 pub use counters::Counters;
-use in_flight::InFlight;
+use in_flight::{InFlight, NEVER};
 pub(crate) use serve::MOMENTS_MAX;
 
 /// Which queue a command came from.
@@ -95,7 +95,8 @@ pub struct Drive {
     in_flight: InFlight,
     /// Answers that come from the drive's front rather than from its timing: when, and to which command.
     later: BinaryHeap<Reverse<(Nanos, CommandId)>>,
-    deadlines: BinaryHeap<Reverse<(Nanos, CommandId)>>,
+    /// No command in flight has its deadline before; it is looked up when that time has come, as next to none is missed.
+    no_deadline_before: Nanos,
     counters: Counters,
     last_cut: Option<CutReport>,
     /// Kept for its memory.
@@ -141,7 +142,7 @@ impl Drive {
             quiet_until: Nanos::ZERO,
             in_flight: InFlight::default(),
             later: BinaryHeap::new(),
-            deadlines: BinaryHeap::new(),
+            no_deadline_before: NEVER,
             counters: Counters::default(),
             last_cut: None,
             events: Vec::new(),
@@ -259,14 +260,20 @@ impl Drive {
 
     /// When something happens next by itself.
     pub fn next_event(&self) -> Option<Nanos> {
-        let timing = self.timing.next_event();
-        let is_timing_alone = self.later.is_empty() && self.deadlines.is_empty() && self.armed.is_none();
-        if is_timing_alone {
-            return timing;
-        }
-        let first = |heap: &BinaryHeap<Reverse<(Nanos, CommandId)>>| heap.peek().map(|Reverse((at, _))| *at);
+        let timing = self.timing.next_event().unwrap_or(NEVER).min(self.no_deadline_before);
+        let first = if self.later.is_empty() && self.armed.is_none() {
+            timing
+        } else {
+            timing.min(self.next_of_own())
+        };
+        (first != NEVER).then_some(first)
+    }
+
+    /// When the next flush that is not done or command that a fault makes slow is answered, or the power is cut.
+    fn next_of_own(&self) -> Nanos {
+        let later = self.later.peek().map(|Reverse((at, _))| *at);
         let armed = self.armed.as_ref().and_then(|armed| armed.due);
-        [timing, first(&self.later), first(&self.deadlines), armed].into_iter().flatten().min()
+        later.into_iter().chain(armed).min().unwrap_or(NEVER)
     }
 
     /// Before this time no port has anything to take, unless somebody asks for something; zero if that is not known.

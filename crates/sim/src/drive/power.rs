@@ -3,6 +3,7 @@
 use plumb_block::{DeviceInfo, Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Result, VolatileCache};
 
 use super::Drive;
+use super::in_flight::NEVER;
 use crate::contents::{Damage, Data, FlushKept, FuaKept, Promise};
 use crate::cut::{Armed, CutWhen, Edge};
 use crate::model::{Behaviour, IgnoresFlush, Kind};
@@ -58,7 +59,7 @@ impl Drive {
         self.counters.cuts += 1;
         self.timing.power_cut(now);
         self.later.clear();
-        self.deadlines.clear();
+        self.no_deadline_before = NEVER;
         self.destaged.clear();
         let damage = damage(&self.behaviour);
         // Writes that were answered stay durable where nothing is volatile; the rules know.

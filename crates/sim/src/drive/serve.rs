@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use plumb_block::{Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload};
 
 use super::Drive;
-use super::in_flight::{Fate, Pending, Stage};
+use super::in_flight::{Fate, NEVER, Pending, Stage};
 use crate::command::CommandId;
 use crate::cut::Edge;
 use crate::model::IgnoresFlush;
@@ -53,7 +53,7 @@ impl Drive {
         if !self.later.is_empty() {
             self.answer_later(at);
         }
-        if !self.deadlines.is_empty() {
+        if self.no_deadline_before <= at {
             self.expire(at);
         }
         if self.armed.as_ref().and_then(|armed| armed.due).is_some_and(|due| due <= at) {
@@ -88,8 +88,11 @@ impl Drive {
         if self.destaged.is_empty() {
             return;
         }
-        let held = if matches!(self.behaviour.ignores_flush, IgnoresFlush::Last(_)) { LIE_HOLDS } else { 0 };
-        let count = self.destaged.len().saturating_sub(held);
+        if !matches!(self.behaviour.ignores_flush, IgnoresFlush::Last(_)) {
+            self.contents.persist_all(self.destaged.make_contiguous());
+            return self.destaged.clear();
+        }
+        let count = self.destaged.len().saturating_sub(LIE_HOLDS);
         if count > 0 {
             self.contents.persist_all(&self.destaged.make_contiguous()[..count]);
             self.destaged.drain(..count);
@@ -106,10 +109,9 @@ impl Drive {
 
     /// Commands whose deadline has passed are as if they had failed, and may still land.
     fn expire(&mut self, now: Nanos) {
-        while let Some(Reverse((at, id))) =
-            self.deadlines.peek().copied().filter(|Reverse((at, _))| *at <= now)
-        {
-            self.deadlines.pop();
+        let (overdue, next) = self.in_flight.overdue(now);
+        self.no_deadline_before = next;
+        for (at, id) in overdue {
             if let Some(pending) = self.in_flight.take(id) {
                 self.contents_lose_track(id, pending.op);
                 self.answer(pending, Outcome::Unknown, at);
@@ -205,9 +207,7 @@ impl Drive {
             return self.fail(id, pending, error.errno().unwrap_or(Errno::EIO), at);
         }
         let flush = self.in_flight.next_id();
-        if let Some(deadline) = pending.deadline {
-            self.deadlines.push(Reverse((deadline.max(at), flush)));
-        }
+        pending.deadline = pending.deadline.max(at);
         self.start(at, flush, Op::Flush, LbaRange::EMPTY, &Payload::None);
         pending.stage = Stage::FlushAfterWrite { since: at };
         self.in_flight.push(pending);
@@ -236,6 +236,7 @@ impl Drive {
         }
         if self.in_flight.count() == 0 {
             self.counters.idle(at);
+            self.no_deadline_before = NEVER;
         }
         let Pending { port, tag, submitted_at, payload, .. } = pending;
         if let Some(port) = port {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use plumb_block::{Bytes, Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload, Request};
 
-use super::in_flight::{Fate, Pending, Stage};
+use super::in_flight::{Fate, NEVER, Pending, Stage};
 use super::{Drive, PortNumber};
 use crate::command::{Command, CommandId, Sectors};
 use crate::contents::Data;
@@ -26,9 +26,8 @@ impl Drive {
         if self.in_flight.count() == 0 {
             self.counters.busy(now);
         }
-        if let Some(deadline) = request.deadline {
-            self.deadlines.push(Reverse((deadline.max(now), id)));
-        }
+        let deadline = request.deadline.map_or(NEVER, |deadline| deadline.max(now));
+        self.no_deadline_before = self.no_deadline_before.min(deadline);
         let op = request.op;
         self.start(now, id, op, request.range, &request.payload);
         self.in_flight.push(Pending {
@@ -38,7 +37,7 @@ impl Drive {
             range: request.range,
             payload: request.payload,
             submitted_at: now,
-            deadline: request.deadline,
+            deadline,
             fate,
             stage: Stage::Whole,
         });

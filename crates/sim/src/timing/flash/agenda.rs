@@ -1,7 +1,8 @@
 //! What is going to happen inside a drive, by time.
 //!
-//! The answers to reads are given in the order in which they were decided on, and those to writes are: each wait in a
-//! ring. The rest is in a heap.
+//! The answers to reads are given in the order in which they were decided on, those to writes are, and units are mostly
+//! programmed in the order in which they were sent to the dies, one die after the other: each wait in a ring. The rest
+//! is in a heap.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,6 +20,17 @@ pub(super) enum Due {
     AnswerPersisted(CommandId),
     /// A unit was programmed.
     Programmed(u32),
+}
+
+/// In which ring something waits that comes behind the last of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ring {
+    /// Answers to reads.
+    Reads = 0,
+    /// Answers to writes.
+    Writes = 1,
+    /// Programmed units.
+    Units = 2,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,21 +63,22 @@ impl PartialOrd for Entry {
     }
 }
 
-/// An answer in the ring.
-#[derive(Debug, Clone, Copy)]
-struct Answer {
-    at: u64,
-    order: u64,
-    id: CommandId,
-}
-
 /// Things that are going to happen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Agenda {
-    /// To reads, and to writes.
-    answers: [VecDeque<Answer>; 2],
+    rings: [VecDeque<Entry>; 3],
     others: BinaryHeap<Entry>,
     order: u64,
+    /// When the first of all happens, and which ring it is in; in none of them if it is in the heap or is not.
+    next: u64,
+    next_in: Option<usize>,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        let rings = std::array::from_fn(|_| VecDeque::new());
+        Self { rings, others: BinaryHeap::new(), order: 0, next: u64::MAX, next_in: None }
+    }
 }
 
 impl Agenda {
@@ -74,61 +87,106 @@ impl Agenda {
     pub(super) fn put(&mut self, at: u64, due: Due) {
         self.order += 1;
         self.others.push(Entry { at, order: self.order, due });
+        self.comes(at, None);
     }
 
-    /// Puts an answer to a read or to a write down for `at`, which is rarely before that of the last one.
+    /// Puts `due` down for `at`, which is rarely before that of the last one of its kind.
     #[inline]
-    pub(super) fn put_answer(&mut self, at: u64, id: CommandId, write: bool) {
-        let ring = &mut self.answers[usize::from(write)];
+    pub(super) fn put_in(&mut self, ring: Ring, at: u64, due: Due) {
+        let place = ring as usize;
+        let ring = &mut self.rings[place];
         if ring.back().is_some_and(|last| last.at > at) {
-            return self.put(at, Due::Answer(id));
+            return self.put(at, due);
         }
         self.order += 1;
-        ring.push_back(Answer { at, order: self.order, id });
+        ring.push_back(Entry { at, order: self.order, due });
+        self.comes(at, Some(place));
     }
 
-    /// The ring whose first answer comes first, with that answer.
+    /// Something more is going to happen at `at`: of things at one time the one that was first stays so.
     #[inline]
-    fn first_answer(&self) -> Option<(usize, Answer)> {
-        match (self.answers[0].front(), self.answers[1].front()) {
-            (Some(read), Some(write)) if (write.at, write.order) < (read.at, read.order) => Some((1, *write)),
-            (Some(read), _) => Some((0, *read)),
-            (None, write) => write.map(|write| (1, *write)),
+    fn comes(&mut self, at: u64, place: Option<usize>) {
+        if at < self.next {
+            (self.next, self.next_in) = (at, place);
         }
+    }
+
+    /// Looks what comes first now.
+    #[inline]
+    fn look(&mut self) {
+        let mut first = self.others.peek().map_or(u128::MAX, Entry::key);
+        self.next_in = None;
+        for (place, ring) in self.rings.iter().enumerate() {
+            if let Some(entry) = ring.front()
+                && entry.key() < first
+            {
+                first = entry.key();
+                self.next_in = Some(place);
+            }
+        }
+        self.next = (first >> 64) as u64;
     }
 
     /// When something happens next.
     #[inline]
     pub(super) fn next(&self) -> Option<u64> {
-        match (self.first_answer(), self.others.peek()) {
-            (Some((_, answer)), Some(other)) => Some(answer.at.min(other.at)),
-            (Some((_, answer)), None) => Some(answer.at),
-            (None, other) => other.map(|entry| entry.at),
-        }
+        (self.next != u64::MAX).then_some(self.next)
     }
 
     /// Takes what is due at `now`, the earliest first.
     #[inline]
     pub(super) fn take(&mut self, now: u64) -> Option<(u64, Due)> {
-        let other = self.others.peek().map_or((u64::MAX, u64::MAX), |entry| (entry.at, entry.order));
-        if let Some((ring, answer)) = self.first_answer()
-            && (answer.at, answer.order) < other
-        {
-            if answer.at > now {
-                return None;
-            }
-            self.answers[ring].pop_front();
-            return Some((answer.at, Due::Answer(answer.id)));
-        }
-        if other.0 > now {
+        if self.next > now {
             return None;
         }
-        self.others.pop().map(|entry| (entry.at, entry.due))
+        let first = match self.next_in {
+            Some(place) => self.rings[place].pop_front(),
+            None => self.others.pop(),
+        };
+        self.look();
+        first.map(|entry| (entry.at, entry.due))
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.answers.iter_mut().for_each(VecDeque::clear);
+        self.rings.iter_mut().for_each(VecDeque::clear);
         self.others.clear();
+        self.look();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+    #[test]
+    fn all_comes_in_the_order_of_time_and_then_of_decisions() {
+        for seed in 0..50 {
+            let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let (mut agenda, mut kept, mut now) = (Agenda::default(), Vec::new(), 0);
+            for number in 0..3000_u32 {
+                let at = now + chance.next_u64() % (2 + seed * 5);
+                let due = Due::Programmed(number);
+                match chance.next_u64() % 8 {
+                    0 => agenda.put(at, due),
+                    1 => agenda.put_in(Ring::Reads, at, due),
+                    2 => agenda.put_in(Ring::Writes, at, due),
+                    3 => agenda.put_in(Ring::Units, at, due),
+                    _ => {
+                        now += chance.next_u64() % 3;
+                        let first = kept.first().copied().filter(|(at, _)| *at <= now);
+                        let wanted = first.map(|(at, number)| (at, Due::Programmed(number)));
+                        assert_eq!(agenda.take(now), wanted, "seed {seed}");
+                        kept.drain(..usize::from(first.is_some()));
+                        assert_eq!(agenda.next(), kept.first().map(|(at, _)| *at), "seed {seed}");
+                        continue;
+                    }
+                }
+                kept.push((at, number));
+                kept.sort_unstable();
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use plumb_block::{Nanos, Op};
 
-use super::agenda::Due;
+use super::agenda::{Due, Ring};
 use super::drive::FlashTiming;
 use super::ftl::PAGE;
 use crate::command::{Command, CommandId, SECTOR};
@@ -37,10 +37,10 @@ impl FlashTiming {
         self.remap(command, zeroes);
         let answered = arrived + self.latency;
         if self.write_buffer.protected {
-            self.agenda.put_answer(answered, command.id, true);
+            self.agenda.put_in(Ring::Writes, answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, self.write_buffer.dead.then_some(command.id));
         } else if self.at_risk() && !fua {
-            self.agenda.put_answer(answered, command.id, true);
+            self.agenda.put_in(Ring::Writes, answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, Some(command.id));
         } else {
             let floor = self.store(arrived, 0, bytes, None);
@@ -112,7 +112,7 @@ impl FlashTiming {
         }
         let end = self.dies.program(start, std::mem::take(&mut self.rewrite)).max(floor);
         let number = self.units.send();
-        self.agenda.put(end, Due::Programmed(number));
+        self.agenda.put_in(Ring::Units, end, Due::Programmed(number));
         // A flush waits for the floor too.
         self.dies.last_end = self.dies.last_end.max(end);
         end

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use plumb_block::{Bytes, Nanos, Op};
 
-use super::agenda::{Agenda, Due};
+use super::agenda::{Agenda, Due, Ring};
 use super::dies::{Dies, PerByte};
 use super::ftl::{Ftl, PAGE};
 use super::parameters::{FillState, Parameters};
@@ -177,7 +177,7 @@ impl Timing for FlashTiming {
             match self.agenda.take(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);
-                    self.agenda.put_answer(out + self.latency, id, false);
+                    self.agenda.put_in(Ring::Reads, out + self.latency, Due::Answer(id));
                 }
                 Some((at, Due::Answer(id))) => self.answer(at, id, events),
                 Some((at, Due::AnswerPersisted(id))) => {

@@ -11,12 +11,15 @@ use crate::timing::mechanics::{JobId, Urgency};
 
 use super::destage::Sweep;
 use super::leaving::{Gone, Leaving};
+use super::order::Order;
 use super::runs::{Place, Run, Runs, Ticket};
 
 /// The runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache {
     runs: Runs,
+    /// Those that wait.
+    order: Order,
     /// Where the run begins that was born so; empty unless the cache is emptied by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
@@ -44,12 +47,12 @@ impl Cache {
 
     /// Runs that wait or leave.
     pub(super) const fn runs(&self) -> usize {
-        self.runs.waiting() + self.leaving.len()
+        self.order.len() + self.leaving.len()
     }
 
     /// Runs that wait.
     pub(super) const fn waiting_runs(&self) -> usize {
-        self.runs.waiting()
+        self.order.len()
     }
 
     /// Runs that leave.
@@ -79,73 +82,85 @@ impl Cache {
         self.births += 1;
         let place = self.runs.open(sectors.end(), self.births, at_risk);
         let mut first = sectors.first;
-        // What it overlaps stands together, and in front of `rank`.
-        let mut rank = self.runs.rank(sectors.end());
-        while rank > 0 && self.runs.end_at(rank - 1) > sectors.first {
-            rank -= 1;
-            first = first.min(self.join(place, rank));
+        // The last one that begins before its end, as long as that overlaps it, and then the one that may touch it.
+        let mut before = self.order.before(sectors.end());
+        while let Some((start, _)) = before.filter(|(_, run)| self.runs.get(*run).end > sectors.first) {
+            self.join(place, start);
+            first = first.min(start);
+            before = self.order.before(start);
         }
         let end = self.runs.get(place).end;
-        let before = rank.checked_sub(1).and_then(|before| self.runs.at(before));
-        if before.is_some_and(|(start, run)| self.runs.get(run).end == first && end - start <= coalesce) {
-            rank -= 1;
-            first = self.join(place, rank);
+        let touches =
+            |(start, run): &(u64, Place)| self.runs.get(*run).end == first && end - start <= coalesce;
+        if let Some((start, _)) = before.filter(touches) {
+            self.join(place, start);
+            first = start;
         }
-        let behind = self.runs.at(rank).filter(|(start, _)| *start == end);
-        if behind.is_some_and(|(_, run)| self.runs.get(run).end - first <= coalesce) {
-            self.join(place, rank);
+        if coalesce > 0
+            && let Some(behind) = self.order.get(end)
+            && self.runs.get(behind).end - first <= coalesce
+        {
+            self.join(place, end);
         }
         self.runs.get_mut(place).waiting.extend(ticket);
-        self.put(rank, first, place);
+        self.put(first, place);
         first
     }
 
-    /// Makes the run of a rank part of the one at `place`; returns where it began.
-    fn join(&mut self, place: Place, rank: usize) -> u64 {
-        let (start, other) = self.take(rank);
-        self.runs.join(place, other);
-        start
+    /// Makes the waiting run at `first` part of the one at `place`.
+    fn join(&mut self, place: Place, first: u64) {
+        if let Some(other) = self.take(first) {
+            self.runs.join(place, other);
+        }
+    }
+
+    /// The waiting run that has `sector`.
+    fn with(&self, sector: u64) -> Option<(u64, Place)> {
+        self.order.before(sector + 1).filter(|(_, place)| self.runs.get(*place).end > sector)
     }
 
     /// Where the waiting run begins that has `sector`.
     pub(super) fn run_with(&self, sector: u64) -> Option<u64> {
-        self.runs.at(self.runs.with(sector)?).map(|(first, _)| first)
+        self.with(sector).map(|(first, _)| first)
     }
 
-    fn put(&mut self, rank: usize, first: u64, place: Place) {
+    fn put(&mut self, first: u64, place: Place) {
         let run = self.runs.get(place);
         self.sectors += run.end - first;
         self.sectors_at_risk += if run.at_risk { run.end - first } else { 0 };
         if self.emptied_by_age {
             self.by_age.insert(run.born, first);
         }
-        self.runs.insert(rank, first, place);
+        self.order.insert(first, place);
     }
 
-    fn take(&mut self, rank: usize) -> (u64, Place) {
-        let (first, place) = self.runs.remove(rank);
+    fn take(&mut self, first: u64) -> Option<Place> {
+        let place = self.order.remove(first)?;
         let run = self.runs.get(place);
         if self.emptied_by_age {
             self.by_age.remove(&run.born);
         }
         self.sectors -= run.end - first;
         self.sectors_at_risk -= if run.at_risk { run.end - first } else { 0 };
-        (first, place)
+        Some(place)
     }
 
-    /// The rank of the run that `sweep` comes to next, of those born at `born_by` at the latest of which no older version
+    /// Where the run begins that `sweep` comes to next, of those born at `born_by` at the latest of which no older version
     /// is still leaving.
-    fn next(&self, sweep: &Sweep, born_by: u64) -> Option<usize> {
-        let fits = |rank: &usize| {
-            let (first, run) = (self.runs.at(*rank), self.runs.get(self.runs.place(*rank)));
-            run.born <= born_by && first.is_some_and(|(first, _)| !self.leaving.overlaps(first, run.end))
+    fn next(&self, sweep: &Sweep, born_by: u64) -> Option<u64> {
+        let fits = |(first, place): &(u64, Place)| {
+            let run = self.runs.get(*place);
+            run.born <= born_by && !self.leaving.overlaps(*first, run.end)
         };
         let Some(cursor) = sweep.cursor() else {
-            let mut oldest = self.by_age.range(..=born_by).map(|(_, first)| self.runs.rank(*first));
-            return oldest.find(fits);
+            let oldest = self.by_age.range(..=born_by).map(|(_, first)| *first);
+            return oldest
+                .filter_map(|first| Some((first, self.order.get(first)?)))
+                .find(fits)
+                .map(|one| one.0);
         };
-        let from = self.runs.rank(cursor);
-        (from..self.runs.waiting()).chain(0..from).find(fits)
+        let behind = || self.order.each().take_while(|(first, _)| *first < cursor);
+        self.order.from(cursor).find(fits).or_else(|| behind().find(fits)).map(|(first, _)| first)
     }
 
     /// Moves the run that `sweep` comes to next, of those born at `born_by` at the latest, to those that leave as `job`.
@@ -156,25 +171,25 @@ impl Cache {
         job: JobId,
         urgency: Urgency,
     ) -> Option<Sectors> {
-        let rank = self.next(sweep, born_by)?;
-        Some(self.leave_at(rank, job, urgency))
+        let first = self.next(sweep, born_by)?;
+        self.leave_from(first, job, urgency)
     }
 
     /// Moves the run at `first` to those that leave as `job`, unless an older version of it is still leaving.
     pub(super) fn leave(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
-        let rank = self.runs.rank(first);
-        self.runs.at(rank).filter(|(start, _)| *start == first)?;
-        (!self.leaving.overlaps(first, self.runs.end_at(rank))).then(|| self.leave_at(rank, job, urgency))
+        let place = self.order.get(first)?;
+        let is_held = self.leaving.overlaps(first, self.runs.get(place).end);
+        if is_held { None } else { self.leave_from(first, job, urgency) }
     }
 
-    fn leave_at(&mut self, rank: usize, job: JobId, urgency: Urgency) -> Sectors {
-        let (first, place) = self.take(rank);
+    fn leave_from(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
+        let place = self.take(first)?;
         let run = self.runs.get(place);
         let sectors = Sectors { first, count: run.end - first };
         self.sectors += sectors.count;
         self.sectors_at_risk += if run.at_risk { sectors.count } else { 0 };
         self.leaving.push(job, Gone { place, sectors }, urgency == Urgency::Background);
-        sectors
+        Some(sectors)
     }
 
     /// `job` is on the medium: appends who waited for it.
@@ -189,7 +204,13 @@ impl Cache {
 
     /// All runs: those that wait in the order of their addresses, and those that leave.
     fn each(&self) -> impl Iterator<Item = (Sectors, Place)> {
-        self.runs.each().chain(self.leaving.each())
+        self.waiting().chain(self.leaving.each())
+    }
+
+    /// Those that wait, in the order of their addresses.
+    fn waiting(&self) -> impl Iterator<Item = (Sectors, Place)> {
+        let sectors = |(first, place)| (Sectors { first, count: self.runs.get(place).end - first }, place);
+        self.order.each().map(sectors)
     }
 
     /// Lets `ticket` wait for every run that `covers`; returns for how many.
@@ -218,8 +239,9 @@ impl Cache {
 
     /// Whether all of `sectors` can be read from one run.
     pub(super) fn holds(&self, sectors: Sectors) -> bool {
-        let rank = self.runs.with(sectors.first);
-        rank.is_some_and(|rank| sectors.end() <= self.runs.end_at(rank)) || self.leaving.holds(sectors)
+        let waiting = self.with(sectors.first);
+        waiting.is_some_and(|(_, place)| sectors.end() <= self.runs.get(place).end)
+            || self.leaving.holds(sectors)
     }
 
     pub(super) fn clear(&mut self) {
@@ -248,7 +270,7 @@ mod tests {
             let mut written: Vec<Option<Sectors>> = Vec::new();
             let mut job = 0;
             for _ in 0..600 {
-                let runs = || cache.runs.each().map(|(sectors, _)| sectors);
+                let runs = || cache.waiting().map(|(sectors, _)| sectors);
                 let waiting: BTreeSet<u64> = runs().flat_map(|run| run.first..run.end()).collect();
                 let whole: u64 = runs().map(|run| run.count).sum();
                 assert!(runs().is_sorted_by_key(|run| run.first), "seed {seed}: out of order");

@@ -55,7 +55,9 @@ impl Leaving {
 
     /// Whether one of them has all of `sectors`.
     pub(super) fn holds(&self, sectors: Sectors) -> bool {
-        self.spans.iter().any(|(from, to)| *from <= sectors.first && sectors.end() <= *to)
+        self.spans
+            .iter()
+            .fold(false, |any, (from, to)| any | ((*from <= sectors.first) & (sectors.end() <= *to)))
     }
 
     /// Those that leave in the background, which from now on they do not any more.

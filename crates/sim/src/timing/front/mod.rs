@@ -32,6 +32,7 @@ mod emptying;
 mod front_side;
 mod leaving;
 mod link;
+mod order;
 mod parameters;
 mod policy;
 mod runs;

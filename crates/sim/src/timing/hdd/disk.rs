@@ -86,14 +86,10 @@ impl Hdd {
         let mut best = (usize::MAX, i64::MAX, 0);
         for (index, waiting) in self.queue.iter().enumerate() {
             let credit = ((now - waiting.arrived) >> self.patience_shift) as i64;
-            let least = waiting.handicap - credit;
-            // However near it is: so most of what nobody waits for is passed over where somebody waits.
-            if least >= best.1 {
-                continue;
-            }
             let travel = self.disk.travel(self.arm, &waiting.place, waiting.writes);
             let begin = travel + self.disk.rotation(now + travel, &waiting.place, travel > 0);
-            let score = begin as i64 + least;
+            let score = begin as i64 + waiting.handicap - credit;
+            // Seldom: the best of those so far becomes rarer.
             if score < best.1 {
                 best = (index, score, now + begin);
             }

@@ -1,4 +1,9 @@
 //! How long it takes until the head is where a sector begins, and until sectors have passed.
+//!
+//! A disk asks for the former of its whole queue at each access, and no processor can foresee what comes out: so that
+//! is computed without branches.
+
+use std::hint::select_unpredictable;
 
 use plumb_block::Bytes;
 
@@ -56,18 +61,16 @@ impl Positioning {
     /// Until the arm has settled at `place`.
     #[inline]
     pub(super) fn travel(&self, arm: Arm, place: &Place, writes: bool) -> u64 {
-        let mut time = self.seek.time(arm.cylinder.abs_diff(place.cylinder));
-        if arm.head != place.head {
-            time = time.max(self.head_switch);
-        }
-        if writes && time > 0 { time + self.write_settle } else { time }
+        let seek = self.seek.time(arm.cylinder.abs_diff(place.cylinder));
+        let time = seek.max(select_unpredictable(arm.head != place.head, self.head_switch, 0));
+        time + select_unpredictable(writes && time > 0, self.write_settle, 0)
     }
 
     /// From `arrival` until `place` passes under the head, which has just `moved` there or not.
     #[inline]
     pub(super) fn rotation(&self, arrival: u64, place: &Place, moved: bool) -> u64 {
         let wait = self.spindle.time_for(place.angle.wrapping_sub(self.spindle.angle_at(arrival)));
-        if moved && wait < self.margin { wait + self.revolution() } else { wait }
+        wait + select_unpredictable(moved && wait < self.margin, self.revolution(), 0)
     }
 
     /// What lies between the end of `sector`'s predecessor and `sector`: a change of track, or nothing.

@@ -15,6 +15,15 @@ struct Segment {
     used: u64,
 }
 
+impl Segment {
+    /// Whether it reaches from `first` or before to `end` or beyond. Which of the two fails is as good as random: both
+    /// are looked at.
+    #[inline]
+    const fn has(&self, first: u64, end: u64) -> bool {
+        (self.first <= first) & (end <= self.end)
+    }
+}
+
 /// A read that nobody asked for: `next` begins to pass under the head at `at`.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
@@ -54,7 +63,7 @@ impl ReadAhead {
         self.uses += 1;
         let used = self.uses;
         let (first, end) = (sectors.first, sectors.end());
-        let joined = self.segments.iter_mut().find(|segment| segment.first <= first && first <= segment.end);
+        let joined = self.segments.iter_mut().find(|segment| segment.has(first, first));
         if let Some(segment) = joined {
             segment.end = segment.end.max(end);
             segment.first = segment.first.max(segment.end.saturating_sub(2 * self.reach)).min(first);
@@ -98,7 +107,7 @@ impl ReadAhead {
 
     /// Whether all of `sectors` is in the buffer.
     pub(super) fn holds(&mut self, sectors: Sectors) -> bool {
-        let inside = |segment: &&mut Segment| segment.first <= sectors.first && sectors.end() <= segment.end;
+        let inside = |segment: &&mut Segment| segment.has(sectors.first, sectors.end());
         let Some(segment) = self.segments.iter_mut().find(inside) else { return false };
         self.uses += 1;
         segment.used = self.uses;

@@ -6,6 +6,8 @@
 //! that of x is 1/3, hence `a = 5 A - 5/3 F` and `b = 8/3 F - 5 A` with A and F the average and the full stroke above
 //! the one track.
 
+use std::hint::select_unpredictable;
+
 use super::parameters::HddParameters;
 
 /// Distances up to this have an entry of their own.
@@ -16,8 +18,8 @@ const FAR: usize = 4096;
 /// Seek times by distance, looked up.
 #[derive(Debug, Clone)]
 pub(super) struct SeekCurve {
-    near: Box<[u32]>,
-    far: Box<[u32]>,
+    /// Those of the near distances, and behind them those of the far ones.
+    times: Box<[u32]>,
     shift: u32,
 }
 
@@ -35,21 +37,19 @@ impl SeekCurve {
             (track + root * libm::sqrt(x) + linear * x) as u32
         };
         let shift = (0..32).find(|shift| (cylinders as usize >> shift) < FAR).unwrap_or(31);
-        let mut near: Box<[u32]> = (0..NEAR as u64).map(time).collect();
-        near[0] = 0;
         let middle = (1 << shift) / 2;
-        let far = (0..=FAR as u64).map(|entry| time((entry << shift) + middle)).collect();
-        Self { near, far, shift }
+        let far = (0..=FAR as u64).map(|entry| time((entry << shift) + middle));
+        let mut times: Box<[u32]> = (0..NEAR as u64).map(time).chain(far).collect();
+        times[0] = 0;
+        Self { times, shift }
     }
 
     /// How long a move by `distance` cylinders takes, in nanoseconds; none takes none.
+    #[inline]
     pub(super) fn time(&self, distance: u32) -> u64 {
         let distance = distance as usize;
-        let entry = match self.near.get(distance) {
-            Some(time) => *time,
-            None => self.far[(distance >> self.shift).min(FAR)],
-        };
-        u64::from(entry)
+        let far = NEAR + (distance >> self.shift).min(FAR);
+        u64::from(self.times[select_unpredictable(distance < NEAR, distance, far)])
     }
 }
 
