@@ -8,7 +8,8 @@ use plumb_block::Bytes;
 
 /// Simulated drives: what there is, what each is made of, one of them as a block device with a power switch.
 ///
-/// In any command that takes a device, `sim:MODEL?wce=off&seed=7` is such a drive too, in virtual time.
+/// In any command that takes a device, `sim:MODEL?wce=off&seed=7` is such a drive too, in virtual time. Any parameter that
+/// `plumb drive show` prints can be typed behind the name, as in `ata-40gb?behaviour.driver_drops_flush=true`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct DriveArguments {
@@ -118,7 +119,7 @@ impl Switch {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// The name of a shipped model, or the path of a model file
+    /// The name of a shipped model, or the path of a model file; ?PARAMETER=VALUE behind it changes one
     pub(crate) model: String,
 
     /// Also run the drive in virtual time, and show its figures beside those that are published
@@ -133,7 +134,7 @@ pub(crate) struct ShowArguments {
 #[derive(Debug, Args)]
 #[command(after_help = FAULTS)]
 pub(crate) struct ServeArguments {
-    /// The name of a shipped model, or the path of a model file
+    /// The name of a shipped model, or the path of a model file; ?PARAMETER=VALUE behind it changes one
     pub(crate) model: String,
 
     /// What to call this drive; default the model's name, with a number if it is taken

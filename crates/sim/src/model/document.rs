@@ -2,9 +2,12 @@
 
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
+use std::borrow::Cow;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error as TomlError};
 
+use super::change::Change;
 use super::error::ContentError;
 use super::limits::Limits;
 use plumb_block::nearest;
@@ -36,17 +39,53 @@ pub(super) struct Document<'t> {
     root: Spanned<DeTable<'t>>,
     places: Vec<Place>,
     figures: Vec<Figure>,
+    changes: &'t [Change],
 }
 
 impl<'t> Document<'t> {
-    /// Reads `text`; errors name `file`.
-    pub(super) fn parse(file: &'t str, text: &'t str) -> Result<Self, Box<ContentError>> {
+    /// Reads `text` as `changes` have it; errors name `file`, or the change.
+    pub(super) fn parse(
+        file: &'t str,
+        text: &'t str,
+        changes: &'t [Change],
+    ) -> Result<Self, Box<ContentError>> {
         let root = DeTable::parse(text).map_err(|error| not_toml(file, text, &error))?;
-        let mut document = Self { file, text, root, places: Vec::new(), figures: Vec::new() };
+        let mut document = Self { file, text, root, places: Vec::new(), figures: Vec::new(), changes };
         let mut root = std::mem::replace(&mut document.root, Spanned::new(0..0, DeTable::new()));
         document.strip("", root.get_mut());
+        for change in changes {
+            document.change(root.get_mut(), change)?;
+        }
         document.root = root;
         Ok(document)
+    }
+
+    /// Puts the value of `change` where it belongs, whatever stood there.
+    fn change(&mut self, root: &mut DeTable<'t>, change: &'t Change) -> Result<(), Box<ContentError>> {
+        let mut table = root;
+        let (above, key) = change.path.rsplit_once('.').unwrap_or(("", &change.path));
+        for name in above.split('.') {
+            let inner = table
+                .entry(nowhere(Cow::Borrowed(name)))
+                .or_insert_with(|| nowhere(DeValue::Table(DeTable::new())));
+            let DeValue::Table(inner) = inner.get_mut() else {
+                return Err(self.error(&change.path, "there is no such field"));
+            };
+            table = inner;
+        }
+        if table.get(key).is_some_and(|there| there.get_ref().is_table()) {
+            return Err(self.error(&change.path, "it is a table: name one of its fields"));
+        }
+        table.insert(nowhere(Cow::Borrowed(key)), nowhere(change.as_toml()));
+        self.figures.retain(|figure| figure.path != change.path);
+        self.figures.push(Figure {
+            path: change.path.clone(),
+            value: change.value.clone(),
+            source: Some("as asked for".to_owned()),
+            line: 0,
+        });
+        self.figures.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(())
     }
 
     /// All values that stand in a table.
@@ -87,6 +126,9 @@ impl<'t> Document<'t> {
 
     /// An error at `field`: at its nearest table that is there, if it is not.
     pub(super) fn error(&self, field: &str, expected: &str) -> Box<ContentError> {
+        if let Some(change) = self.changes.iter().rev().find(|change| change.path == field) {
+            return Box::new(change.error(self.file, expected));
+        }
         let place = |path: &str| self.places.iter().find(|place| place.path == path);
         let exact = place(field);
         let mut above = field;
@@ -118,6 +160,7 @@ impl<'t> Document<'t> {
                 && inner.keys().all(|key| matches!(key.get_ref().as_ref(), "value" | "source"))
             {
                 source = inner.get("source").and_then(|source| source.get_ref().as_str()).map(str::to_owned);
+                source = source.filter(|source| !source.trim().is_empty());
                 if let Some(plain) = inner.remove("value") {
                     *value = plain;
                 }
@@ -144,9 +187,12 @@ impl<'t> Document<'t> {
             .iter()
             .filter(|place| span.end > 0 && (inside(&place.key) || inside(&place.value)))
             .min_by_key(|place| place.value.len().min(place.key.len()));
-        let field = place.map_or(table, |place| place.path.as_str());
         let message = error.message();
         let named: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let field = match place {
+            Some(place) => place.path.as_str(),
+            None => self.change_of(table, &named).map_or(table, |change| change.path.as_str()),
+        };
         if message.starts_with("missing field") {
             let field = if field.is_empty() { named[0].to_owned() } else { format!("{field}.{}", named[0]) };
             return self.error(&field, "is missing");
@@ -155,6 +201,18 @@ impl<'t> Document<'t> {
             return self.error(field, &unknown_field(&named));
         }
         self.error(field, message)
+    }
+
+    /// The change of `table` that is wrong, if nothing in the text is; `named` is what the complaint names.
+    fn change_of(&self, table: &str, named: &[&str]) -> Option<&'t Change> {
+        let inside = |change: &&Change| {
+            change.path.strip_prefix(table).is_some_and(|rest| table.is_empty() || rest.starts_with('.'))
+        };
+        let mut changes = self.changes.iter().filter(inside);
+        let is_named =
+            |change: &&Change| named.first().is_some_and(|name| [change.key(), &change.value].contains(name));
+        let by_name = changes.clone().filter(is_named).last();
+        by_name.or_else(|| changes.next().filter(|_| changes.next().is_none()))
     }
 
     /// What stands at `span`, cut short if it is long.
@@ -166,6 +224,11 @@ impl<'t> Document<'t> {
             text.to_owned()
         })
     }
+}
+
+/// What stands nowhere in the text.
+fn nowhere<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
 }
 
 /// `named` is the unknown field and then those that there are.
@@ -182,10 +245,15 @@ fn not_toml(file: &str, text: &str, error: &TomlError) -> Box<ContentError> {
     Box::new(ContentError {
         file: file.to_owned(),
         line: line_of(text, error.span().map_or(0, |span| span.start)),
-        field: String::new(),
+        field: repeated_key(text, error).unwrap_or_default().to_owned(),
         value: None,
         expected: format!("not TOML: {}", error.message()),
     })
+}
+
+/// The key that stands there twice, if that is the complaint.
+fn repeated_key<'t>(text: &'t str, error: &TomlError) -> Option<&'t str> {
+    text.get(error.span().filter(|_| error.message().contains("duplicate key"))?)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

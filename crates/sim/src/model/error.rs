@@ -49,11 +49,11 @@ pub enum ModelError {
 
 /// One thing in a model that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {}", self.complaint())]
+#[error("{}: {}", self.place(), self.complaint())]
 pub struct ContentError {
     /// The file, or the name of a shipped model.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 for what was typed and does not stand in the file.
     pub line: usize,
     /// The field with its tables, `flash.channels`; empty if the text is not TOML at all.
     pub field: String,
@@ -64,6 +64,13 @@ pub struct ContentError {
 }
 
 impl ContentError {
+    fn place(&self) -> String {
+        match self.line {
+            0 => format!("{} with a change", self.file),
+            line => format!("{}:{line}", self.file),
+        }
+    }
+
     fn complaint(&self) -> String {
         match (&self.value, self.field.as_str()) {
             (_, "") => self.expected.clone(),

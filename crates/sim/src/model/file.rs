@@ -31,7 +31,11 @@ pub(super) fn text_of(path: &Path) -> Result<String, ModelError> {
     if about.len().max(text.len() as u64) > TEXT_MAX.0 {
         return Err(ModelError::TooLong { path: path.to_owned(), most: TEXT_MAX });
     }
-    String::from_utf8(text).map_err(|error| read_failed(io::Error::new(io::ErrorKind::InvalidData, error)))
+    String::from_utf8(text).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + sound.iter().filter(|byte| **byte == b'\n').count();
+        read_failed(io::Error::new(io::ErrorKind::InvalidData, format!("line {line} is not UTF-8")))
+    })
 }
 
 /// Without waiting for a writer at the other end of a pipe, and without a terminal becoming ours.

@@ -10,6 +10,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::fault::{Fault, FaultError};
 
 use super::behaviour::{Behaviour, Wce};
+use super::change::Change;
 use super::document::{Document, Figure};
 use super::error::{ContentError, ModelError};
 use super::file;
@@ -47,6 +48,7 @@ pub struct Model {
     pub figures: Arc<[Figure]>,
     file: Arc<str>,
     text: Arc<str>,
+    changes: Arc<[Change]>,
 }
 
 /// The top of a file. The tables are read each by itself.
@@ -141,7 +143,20 @@ impl Model {
     /// # Errors
     /// The first thing in it that is not as it must be.
     pub fn from_text(file: &str, text: &str) -> Result<Self, Box<ContentError>> {
-        let document = Document::parse(file, text)?;
+        Self::read(file, text, &[])
+    }
+
+    /// The same model with other parameters, held to the same limits.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or it cannot have that value.
+    pub fn with(&self, changes: &[Change]) -> Result<Self, ModelError> {
+        let all = [&*self.changes, changes].concat();
+        Ok(Self::read(&self.file, &self.text, &all)?)
+    }
+
+    fn read(file: &str, text: &str, changes: &[Change]) -> Result<Self, Box<ContentError>> {
+        let document = Document::parse(file, text, changes)?;
         let top: Top = document.read()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         if top.name.is_empty() || top.name.len() > 64 || !top.name.chars().all(plain) {
@@ -164,6 +179,7 @@ impl Model {
             figures: document.figures().into(),
             file: file.into(),
             text: text.into(),
+            changes: changes.into(),
         })
     }
 
@@ -172,7 +188,7 @@ impl Model {
     /// # Errors
     /// If a field is missing, unknown, of the wrong kind or beyond its limits.
     pub fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, ModelError> {
-        Ok(Document::parse(&self.file, &self.text)?.table(name)?)
+        Ok(Document::parse(&self.file, &self.text, &self.changes)?.table(name)?)
     }
 
     /// What a drive of this model and `size` reports when power comes on with its write cache as `wce` says.

@@ -16,6 +16,7 @@
 
 mod behaviour;
 mod build;
+mod change;
 mod document;
 mod error;
 mod file;
@@ -27,6 +28,7 @@ mod shipped;
 mod typed;
 
 pub use behaviour::{Behaviour, Damage, IgnoresFlush, Wce};
+pub use change::Change;
 pub use document::Figure;
 pub use error::{ContentError, ModelError, TypedError};
 pub use geometry::{Geometry, Interface, Kind};

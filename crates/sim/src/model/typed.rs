@@ -1,4 +1,5 @@
-//! A simulated drive as it is typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`.
+//! A simulated drive as it is typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`, and any parameter of the model
+//! otherwise than the model has it: `ata-40gb?behaviour.driver_drops_flush=true`.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -7,12 +8,13 @@ use plumb_block::Bytes;
 
 use crate::fault::{Fault, FaultError};
 
+use super::change::Change;
 use super::error::{ModelError, TypedError};
 use super::load::Model;
 use plumb_block::nearest;
 
 /// What was typed, understood but not yet looked up.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Typed {
     /// The name of a shipped model, or the path of a file if it has a `/` or ends in `.toml`.
     pub model: String,
@@ -24,6 +26,8 @@ pub struct Typed {
     pub size: Option<Bytes>,
     /// Faults beside the model's own.
     pub faults: Vec<Fault>,
+    /// Parameters of the model that are to be otherwise.
+    pub changes: Vec<Change>,
 }
 
 impl Typed {
@@ -32,10 +36,12 @@ impl Typed {
     /// # Errors
     /// If there is no such model or file, or its content is wrong.
     pub fn resolve(&self) -> Result<Model, ModelError> {
-        if self.model.contains('/') || self.model.ends_with(".toml") {
-            return Model::from_file(Path::new(&self.model));
-        }
-        Model::named(&self.model)
+        let model = if self.model.contains('/') || self.model.ends_with(".toml") {
+            Model::from_file(Path::new(&self.model))?
+        } else {
+            Model::named(&self.model)?
+        };
+        if self.changes.is_empty() { Ok(model) } else { model.with(&self.changes) }
     }
 }
 
@@ -52,7 +58,7 @@ impl FromStr for Typed {
         if model.is_empty() {
             return Err(fail(typed, "expected the name of a model, or the path of a file"));
         }
-        let mut parsed = Self { model: model.to_owned(), wce: None, seed: 0, size: None, faults: Vec::new() };
+        let mut parsed = Self { model: model.to_owned(), ..Self::default() };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (key, value) = option.split_once('=').ok_or_else(|| fail(option, "expected KEY=VALUE"))?;
             parsed.take(key, value).map_err(|expected| fail(option, &expected))?;
@@ -79,11 +85,14 @@ impl Typed {
                 }
                 self.size = Some(size);
             }
+            _ if key.contains('.') => {
+                self.changes.push(Change { path: key.to_owned(), value: value.to_owned() });
+            }
             "fault" => self.faults.push(value.parse().map_err(|wrong: FaultError| wrong.to_string())?),
             _ => {
                 return Err(match nearest(key, ["wce", "seed", "size", "fault"]) {
                     Some(meant) => format!("there is no such option; `{meant}` was probably meant"),
-                    None => "there is no such option; there are wce, seed, size, fault".to_owned(),
+                    None => "there is no such option; there are wce, seed, size, fault, and the parameters that `plumb drive show` prints".to_owned(),
                 });
             }
         }

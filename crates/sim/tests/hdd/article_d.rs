@@ -2,33 +2,17 @@
 //!
 //! The drive is the shipped model. What was chosen to meet the article is the load of the OSD (the article tells none) and
 //! the number of runs that the media cache stages; the two loads at the end were not used for that.
-use plumb_block::Nanos;
+use plumb_sim::figures::hosts::{ObjectStore, Quantiles, StoreLoad, appends, scattered};
 use plumb_sim::model::Model;
 
-use crate::host::{appends, scattered};
-use crate::osd::{Load, Osd};
-use crate::quantiles::Quantiles;
 use crate::shipped::{drive, sectors};
-
-/// A moderately busy OSD: about half of what the disk can do.
-const LOAD: Load = Load {
-    small_writes: 40.0,
-    small_sectors_max: 64,
-    large_writes: 12.0,
-    large_sectors: 256,
-    reads: 30.0,
-    read_sectors: 128,
-    deferred_batch: 64,
-    call: Nanos::micros(130),
-    filled: 0.6,
-};
 
 fn fdatasync(wce: bool, seed: u64) -> Quantiles {
     let disk = Model::named("he8-media-cache").unwrap();
     let mut drive = drive(&disk, wce);
-    let mut osd = Osd::new(&mut drive, wce, sectors(&disk), LOAD, seed);
-    osd.run(20_000);
-    Quantiles::of(&osd.syncs)
+    let mut store = ObjectStore::new(&mut drive, wce, sectors(&disk), StoreLoad::MODERATE, seed);
+    store.run(20_000);
+    Quantiles::of(&store.syncs)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The figures of every shipped disk are within 10 % of what is published.
+//! The figures of every shipped disk are within 10 % of what is published, and within a factor of 1.5 of a field report.
 
 use plumb_sim::figures::hdd::table;
 use plumb_sim::model::Model;
@@ -7,12 +7,19 @@ use crate::shipped::NAMES;
 
 #[test]
 fn what_is_published_is_met() {
-    for name in NAMES {
-        let table = table(&Model::named(name).unwrap(), 7).unwrap();
+    for (name, seed) in NAMES.into_iter().flat_map(|name| [1, 7].map(|seed| (name, seed))) {
+        let table = table(&Model::named(name).unwrap(), seed).unwrap();
         println!("{name}\n{table}");
         for row in &table.rows {
             if let Some(deviation) = row.deviation() {
-                assert!(deviation.abs() <= 0.10, "{name}: {} is off by {:.1} %", row.name, deviation * 100.0);
+                let factor = if row.name.starts_with("object store") { 1.5 } else { 1.1 };
+                let range = 0.9_f64.min(1.0 / factor) - 1.0..=factor - 1.0;
+                assert!(
+                    range.contains(&deviation),
+                    "{name}: {} is off by {:.1} %",
+                    row.name,
+                    deviation * 100.0
+                );
             }
         }
         let compared = table.rows.iter().filter(|row| row.published.is_some());

@@ -1,13 +1,10 @@
 //! The shipped disks in virtual time: their figures beside published ones, and the field reports about such disks.
 //!
-//! What stands for a host here ([`osd`], [`host`]) knows commands and answers only, and what stands for a drive is the
+//! What stands for a host here (`figures::hosts`) knows commands and answers only, and what stands for a drive is the
 //! shipped model, which knows nothing of hosts.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod article_d;
 mod article_e;
 mod figures;
-mod host;
-mod osd;
-mod quantiles;
 mod shipped;

@@ -5,7 +5,7 @@ mod list;
 mod serve;
 mod show;
 
-use plumb_sim::model::{Model, ModelError, Typed};
+use plumb_sim::model::{Model, ModelError, Typed, TypedError};
 
 use crate::arguments::drive::{DriveArguments, DriveCommand};
 use crate::exit::{Exit, Refusal};
@@ -20,8 +20,15 @@ pub(crate) fn run(arguments: &DriveArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// The model of this name, or in this file.
+/// The model of this name, or in this file, with the parameters that are typed behind it.
 fn model(typed: &str) -> anyhow::Result<Model> {
-    let named = Typed { model: typed.to_owned(), wce: None, seed: 0, size: None, faults: Vec::new() };
+    let named: Typed = typed.parse().map_err(|error: TypedError| Refusal::because(Exit::Usage, error))?;
+    if named != (Typed { model: named.model.clone(), changes: named.changes.clone(), ..Typed::default() }) {
+        let message = format!(
+            "`{typed}`: only parameters of the model are typed behind it here; for the rest there are --wce, --seed, \
+             --size and --fault"
+        );
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
     Ok(named.resolve().map_err(|error: ModelError| Refusal::because(Exit::Usage, error))?)
 }

@@ -67,6 +67,10 @@ pub struct Published {
     pub depth_gain: Option<f64>,
     /// Random reads per second at depth 32.
     pub deep_read_iops: Option<f64>,
+    /// An fdatasync of a Ceph OSD with the write cache on: mean, p25, p50, p75.
+    pub object_store_sync_on: Option<[Time; 4]>,
+    /// The same with the write cache off.
+    pub object_store_sync_off: Option<[Time; 4]>,
 }
 
 impl Limits for HddParameters {
@@ -101,6 +105,9 @@ impl Limits for HddParameters {
         );
         check.within("read_ahead_segments", &self.read_ahead_segments, &(0..=64));
         check.within("read_ahead", &self.read_ahead, &(Size(Bytes(0))..=Size(Bytes::mib(64))));
+        let Published { depth_gain, deep_read_iops, .. } = &self.published;
+        check.within("published.depth_gain", &depth_gain.unwrap_or(1.0), &(0.1..=100.0));
+        check.within("published.deep_read_iops", &deep_read_iops.unwrap_or(1.0), &(0.1..=1e6));
     }
 }
 

@@ -1,4 +1,5 @@
-//! A Ceph OSD on one disk, log and data together, as a host that knows only commands and answers.
+//! A Ceph OSD on one disk, log and data together, as a host that knows only commands and answers. What a field report
+//! does not tell of its load is chosen in [`StoreLoad::MODERATE`].
 //!
 //! ```text
 //!   small write ──► log: append, fdatasync ──► acknowledged ──► 64 of them: overwritten in place (direct)
@@ -14,31 +15,48 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use plumb_block::{Nanos, Op};
-use plumb_sim::timing::{Event, Timing};
-use plumb_sim::{Command, CommandId, Sectors};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::command::{Command, CommandId, Sectors};
+use crate::timing::{Event, Timing};
+
 /// What clients do to the OSD, and what its host costs.
-pub(crate) struct Load {
+#[derive(Debug, Clone, Copy)]
+pub struct StoreLoad {
     /// Writes per second that go through the log.
-    pub(crate) small_writes: f64,
+    pub small_writes: f64,
     /// Their length in sectors, at most; at least 4 KiB, evenly spread.
-    pub(crate) small_sectors_max: u64,
+    pub small_sectors_max: u64,
     /// Writes per second that go straight to the data.
-    pub(crate) large_writes: f64,
+    pub large_writes: f64,
     /// Their length in sectors.
-    pub(crate) large_sectors: u64,
+    pub large_sectors: u64,
     /// Reads per second that reach the disk.
-    pub(crate) reads: f64,
+    pub reads: f64,
     /// Their length in sectors.
-    pub(crate) read_sectors: u64,
+    pub read_sectors: u64,
     /// How many overwrites are collected (bluestore_deferred_batch_ops_hdd).
-    pub(crate) deferred_batch: usize,
+    pub deferred_batch: usize,
     /// What a call costs the host besides the drive, on average; exponentially spread.
-    pub(crate) call: Nanos,
+    pub call: Nanos,
     /// Which part of the disk holds data.
-    pub(crate) filled: f64,
+    pub filled: f64,
+}
+
+impl StoreLoad {
+    /// A moderately busy one: about half of what a disk at 7200 rpm can do.
+    pub const MODERATE: Self = Self {
+        small_writes: 40.0,
+        small_sectors_max: 64,
+        large_writes: 12.0,
+        large_sectors: 256,
+        reads: 30.0,
+        read_sectors: 128,
+        deferred_batch: 64,
+        call: Nanos::micros(130),
+        filled: 0.6,
+    };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,10 +92,11 @@ const METADATA: u64 = 4;
 /// The log file is recycled at this length, in sectors.
 const LOG: u64 = (64 << 20) / 512;
 
-pub(crate) struct Osd<'t> {
+/// The store, with its disk.
+pub struct ObjectStore<'t> {
     drive: &'t mut dyn Timing,
     flushes: bool,
-    load: Load,
+    load: StoreLoad,
     sectors: u64,
     chance: Xoshiro256PlusPlus,
     now: Nanos,
@@ -92,12 +111,12 @@ pub(crate) struct Osd<'t> {
     log_at: u64,
     deferred: usize,
     /// How long every fdatasync took.
-    pub(crate) syncs: Vec<Nanos>,
+    pub syncs: Vec<Nanos>,
 }
 
-impl<'t> Osd<'t> {
+impl<'t> ObjectStore<'t> {
     /// An OSD on `drive` of `sectors`, whose kernel sends flushes or not.
-    pub(crate) fn new(drive: &'t mut dyn Timing, flushes: bool, sectors: u64, load: Load, seed: u64) -> Self {
+    pub fn new(drive: &'t mut dyn Timing, flushes: bool, sectors: u64, load: StoreLoad, seed: u64) -> Self {
         Self {
             drive,
             flushes,
@@ -118,16 +137,16 @@ impl<'t> Osd<'t> {
         }
     }
 
-    /// Runs until `count` syncs have been measured.
-    pub(crate) fn run(&mut self, count: usize) {
+    /// Runs until `count` syncs have been measured, or nothing can happen any more.
+    pub fn run(&mut self, count: usize) {
         for due in [Due::SmallWrite, Due::LargeWrite, Due::Read] {
             self.arrive_again(due);
         }
         let mut events = Vec::new();
         while self.syncs.len() < count {
-            let own = self.due.peek().map(|Reverse((at, ..))| *at).unwrap();
+            let own = self.due.peek().map(|Reverse((at, ..))| *at);
             match self.drive.next_event() {
-                Some(at) if at <= own => {
+                Some(at) if own.is_none_or(|own| at <= own) => {
                     self.now = at;
                     self.drive.advance(at, &mut events);
                     for event in events.drain(..) {
@@ -137,7 +156,7 @@ impl<'t> Osd<'t> {
                     }
                 }
                 _ => {
-                    let Reverse((at, _, due)) = self.due.pop().unwrap();
+                    let Some(Reverse((at, _, due))) = self.due.pop() else { return };
                     self.now = at;
                     self.happen(due);
                 }
@@ -209,16 +228,16 @@ impl<'t> Osd<'t> {
     }
 
     fn completed(&mut self, id: CommandId) {
-        match self.inside.remove(&id).unwrap() {
-            Purpose::Read => {}
-            Purpose::Deferred => self.data_written = true,
-            Purpose::LargeData => {
+        match self.inside.remove(&id) {
+            None | Some(Purpose::Read) => {}
+            Some(Purpose::Deferred) => self.data_written = true,
+            Some(Purpose::LargeData) => {
                 self.data_written = true;
                 self.queued.0 += METADATA;
                 self.commit();
             }
-            Purpose::Log if self.flushes => self.submit(Purpose::LogFlush, Op::Flush, Sectors::NONE),
-            Purpose::Log | Purpose::LogFlush | Purpose::DataFlush => self.note(Nanos(0), Due::Returned),
+            Some(Purpose::Log) if self.flushes => self.submit(Purpose::LogFlush, Op::Flush, Sectors::NONE),
+            Some(Purpose::Log | Purpose::LogFlush | Purpose::DataFlush) => self.note(Nanos(0), Due::Returned),
         }
     }
 

@@ -1,33 +1,35 @@
 //! Hosts that write and sync, one after the other, and measure the pair.
 
 use plumb_block::{Nanos, Op};
-use plumb_sim::timing::{Event, Timing};
-use plumb_sim::{Command, CommandId, Sectors};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::command::{Command, CommandId, Sectors};
+use crate::timing::{Event, Timing};
+
 /// A host that does one thing at a time.
-pub(crate) struct Host<'t> {
+pub(super) struct Host<'t> {
     drive: &'t mut dyn Timing,
-    pub(crate) now: Nanos,
+    pub(super) now: Nanos,
     numbers: u64,
     events: Vec<Event>,
 }
 
 impl<'t> Host<'t> {
-    pub(crate) fn new(drive: &'t mut dyn Timing) -> Self {
+    pub(super) fn new(drive: &'t mut dyn Timing) -> Self {
         Self { drive, now: Nanos(0), numbers: 0, events: Vec::new() }
     }
 
-    /// Gives the drive these commands at once, and waits for all.
-    pub(crate) fn call(&mut self, commands: &[(Op, Sectors)]) {
+    /// Gives the drive these commands at once, and waits for all that it answers.
+    pub(super) fn call(&mut self, commands: &[(Op, Sectors)]) {
         for (op, sectors) in commands {
             self.drive.submit(self.now, Command { id: CommandId(self.numbers), op: *op, sectors: *sectors });
             self.numbers += 1;
         }
         let mut left = commands.len();
         while left > 0 {
-            self.now = self.drive.next_event().unwrap();
+            let Some(at) = self.drive.next_event() else { return };
+            self.now = at;
             self.drive.advance(self.now, &mut self.events);
             let answered = self.events.drain(..).filter(|event| matches!(event, Event::Completed { .. }));
             left -= answered.count();
@@ -35,7 +37,7 @@ impl<'t> Host<'t> {
     }
 
     /// Does nothing for so long; the drive may.
-    pub(crate) fn think(&mut self, time: Nanos) {
+    pub(super) fn think(&mut self, time: Nanos) {
         let until = self.now + time;
         while let Some(at) = self.drive.next_event().filter(|at| *at <= until) {
             self.drive.advance(at, &mut self.events);
@@ -44,17 +46,17 @@ impl<'t> Host<'t> {
         self.now = until;
     }
 
-    pub(crate) fn write(&mut self, sectors: Sectors) {
+    pub(super) fn write(&mut self, sectors: Sectors) {
         self.call(&[(Op::Write { fua: false }, sectors)]);
     }
 
-    pub(crate) fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         self.call(&[(Op::Flush, Sectors::NONE)]);
     }
 }
 
 /// Appends 2300 bytes at a time to a file of 64 MiB at `base`, through the page cache, with an fdatasync after each.
-pub(crate) fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u64) -> Vec<Nanos> {
+pub fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u64) -> Vec<Nanos> {
     let mut host = Host::new(drive);
     let base = base / 8 * 8;
     let append = |index: u64| {
@@ -73,13 +75,7 @@ pub(crate) fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u
 }
 
 /// Writes 4 KiB anywhere, each synced before the next.
-pub(crate) fn scattered(
-    drive: &mut dyn Timing,
-    flushes: bool,
-    sectors: u64,
-    count: u64,
-    seed: u64,
-) -> Vec<Nanos> {
+pub fn scattered(drive: &mut dyn Timing, flushes: bool, sectors: u64, count: u64, seed: u64) -> Vec<Nanos> {
     let mut host = Host::new(drive);
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let write = |_| {

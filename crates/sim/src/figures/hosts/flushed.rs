@@ -1,0 +1,75 @@
+//! What a desktop of 2002 did to its disk (KB 332023), in the three states of the write cache that Windows knew: small
+//! writes that are flushed one by one, and large copies.
+
+use plumb_block::{Nanos, Op};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::one_at_a_time::Host;
+use crate::command::Sectors;
+use crate::timing::Timing;
+
+/// Whether flushes reach the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushes {
+    /// They do.
+    Sent,
+    /// The cache is off and none is needed, or the driver in front drops them.
+    NotSent,
+}
+
+impl Flushes {
+    fn flush(self, host: &mut Host<'_>) {
+        if self == Self::Sent {
+            host.flush();
+        }
+    }
+}
+
+/// How long 200 records of a table of 20 MB take: the record, a node of the index, the header, each flushed.
+pub fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(5);
+    timed(drive, |host| {
+        for _ in 0..200 {
+            for place in [1000 + chance.next_u64() % 40_000, 60_000 + chance.next_u64() % 4000, 1000] {
+                host.write(Sectors { first: place, count: 1 });
+                flushes.flush(host);
+            }
+        }
+    })
+}
+
+/// How long 500 times 4 KiB into a log take, each flushed.
+pub fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
+    timed(drive, |host| {
+        for index in 0..500 {
+            host.write(Sectors { first: 100_000 + index * 8, count: 8 });
+            flushes.flush(host);
+        }
+    })
+}
+
+/// How long 20 files of 16 MiB take that are read here and written there; the file system flushes after each.
+pub fn copy(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
+    timed(drive, |host| {
+        for file in 0..20_u64 {
+            for piece in 0..16 {
+                let from = (file * 16 + piece) * 2048;
+                let pieces = |op, base: u64| {
+                    (0..8).map(move |part| (op, Sectors { first: base + from + part * 256, count: 256 }))
+                };
+                host.call(&pieces(Op::Read, 0).collect::<Vec<_>>());
+                host.call(&pieces(Op::Write { fua: false }, 20_000_000).collect::<Vec<_>>());
+            }
+            flushes.flush(host);
+        }
+    })
+}
+
+fn timed(drive: &mut dyn Timing, work: impl FnOnce(&mut Host<'_>)) -> Nanos {
+    let mut host = Host::new(drive);
+    host.think(Nanos::millis(3));
+    let since = host.now;
+    work(&mut host);
+    host.now.since(since)
+}
