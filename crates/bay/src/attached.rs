@@ -111,10 +111,10 @@ impl Attached {
         }
     }
 
-    /// Flushes it and takes it away, if it is not in use.
-    pub(crate) fn detach(&mut self) -> Result<(), BayError> {
+    /// Flushes it and takes it away, if it is not in use. `is_in_haste` is asked while that takes time.
+    pub(crate) fn detach(&mut self, is_in_haste: &mut dyn FnMut() -> bool) -> Result<(), BayError> {
         match self {
-            Self::Loop(attachment) => attachment.detach().map_err(BayError::Detach),
+            Self::Loop(attachment) => attachment.detach_in_haste_if(is_in_haste).map_err(BayError::Detach),
             #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.detach().map_err(BayError::UblkDetach),
         }
@@ -128,6 +128,16 @@ impl BayError {
             Self::Detach(AttachError::Held { .. }) => true,
             #[cfg(feature = "ublk")]
             Self::UblkDetach(UblkError::Held { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the block device is still there because it could not be flushed.
+    pub(crate) fn is_unflushed(&self) -> bool {
+        match self {
+            Self::Detach(AttachError::Flush { .. }) => true,
+            #[cfg(feature = "ublk")]
+            Self::UblkDetach(UblkError::Flush { .. }) => true,
             _ => false,
         }
     }

@@ -1,5 +1,6 @@
 //! The bay: a drive, its exports, and the socket on which it takes orders.
 
+use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const LEAVING: Duration = Duration::from_secs(1);
 /// A server tells nobody that a client has left.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long the drive may take to answer what NBD clients have asked, once nobody is to be served any more.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// What goes into a bay, and how it is to be reached.
 pub struct BayOptions {
@@ -63,19 +66,22 @@ pub struct Bay {
     armed: Option<(String, u64)>,
     servings: Servings,
     attached: Option<Attached>,
+    /// Orders that came while the drive was being detached.
+    waiting: VecDeque<(UnixStream, Order)>,
     say: Say,
 }
 
 impl Bay {
-    /// Makes the drive and its exports.
+    /// Makes the drive and its exports. Faults are set last: they count from when it is ready for its users.
     ///
     /// # Errors
     /// See [`BayError`]; nothing is left behind.
     pub fn open(options: BayOptions) -> Result<Self, BayError> {
-        let BayOptions { directory, name, model, drive, nbd, encryption, say, attach, .. } = options;
+        let BayOptions { directory, name, model, mut drive, nbd, encryption, say, attach, .. } = options;
+        let faults = std::mem::take(&mut drive.faults);
         #[cfg(feature = "ublk")]
         let kept = kept(&model.name, &drive.backing);
-        let (control, name) = ControlSocket::listen(&directory, name, &model.name)?;
+        let (mut control, name) = ControlSocket::listen(&directory, name, &model.name)?;
         let mut drive = Drive::new(&model, drive)?;
         drive.rename(&*name);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
@@ -90,7 +96,10 @@ impl Bay {
         if let Some(warning) = attached.as_ref().and_then(Attached::warning) {
             say(&warning);
         }
-        Ok(Self { name, handle, control, armed: None, servings, attached, say })
+        handle.with(|drive, _| faults.into_iter().for_each(|fault| drive.set_fault(fault)));
+        control.confirm();
+        let waiting = VecDeque::new();
+        Ok(Self { name, handle, control, armed: None, servings, attached, waiting, say })
     }
 
     /// How the drive is.
@@ -139,49 +148,62 @@ impl Bay {
         }
     }
 
-    /// Takes orders until `stop` is set, until the drive is detached, or until an export fails.
+    /// Takes orders until `stop` is set, until the drive is detached, or until an export fails. Whoever has it detached is
+    /// answered once everything is gone, and whether all is durable is known.
     ///
     /// # Errors
-    /// If an export ended by itself.
+    /// If an export ended by itself, or what the drive held could not be made durable.
     pub fn serve(mut self, stop: &AtomicBool) -> Result<(), BayError> {
         let system = |source| BayError::System { operation: "wait for orders", source };
         let has_ended =
             |bay: &Self| bay.servings.has_ended() || bay.attached.as_ref().is_some_and(Attached::has_ended);
-        while !stop.load(Ordering::Relaxed) && !has_ended(&self) {
-            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(system(errno.into())),
+        let mut leave_takers = Vec::new();
+        while leave_takers.is_empty() && !stop.load(Ordering::Relaxed) && !has_ended(&self) {
+            if self.waiting.is_empty() {
+                match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
+                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                    Err(errno) => return Err(system(errno.into())),
+                }
+                hear(&self.control, &mut self.waiting, &self.name, &self.say);
             }
-            if let Some(stream) = self.control.accept()
-                && self.converse(stream)
-            {
-                break;
+            if let Some((stream, order)) = self.waiting.pop_front() {
+                leave_takers.extend(self.converse(stream, &order, stop));
             }
         }
-        self.close()
-    }
-
-    /// Takes one order; whether the drive was detached by it.
-    fn converse(&mut self, mut stream: UnixStream) -> bool {
-        let mut is_detached = false;
-        let conversed = control::serve(&mut stream, |order| {
-            let answer = self.carry_out(order);
-            is_detached = matches!((order, &answer), (Order::Detach { .. }, Answer::Done(_)));
-            answer
-        });
-        if let Err(error) = conversed {
-            // Whoever gave the order is gone; the drive goes on.
-            (self.say)(&format!("{}: an order was not heard to its end: {error}", self.name));
+        let (say, name) = (Arc::clone(&self.say), self.name.clone());
+        for (stream, order) in std::mem::take(&mut self.waiting) {
+            match order {
+                Order::Detach { .. } => leave_takers.push(stream),
+                _ => tell(stream, &Answer::Refused(going()), &name, &say),
+            }
         }
-        is_detached
+        let (status, closed) = self.close();
+        let answer = match &closed {
+            Ok(()) => Answer::Done(Box::new(status)),
+            Err(error) => Answer::Refused(Refused::failed(in_one_line(error))),
+        };
+        for stream in leave_takers {
+            tell(stream, &answer, &name, &say);
+        }
+        closed
     }
 
-    fn carry_out(&mut self, order: &Order) -> Answer {
+    /// Carries out an order and answers it. Whoever had the drive detached is to be answered later, and comes back.
+    fn converse(&mut self, stream: UnixStream, order: &Order, stop: &AtomicBool) -> Option<UnixStream> {
+        let answer = self.carry_out(order, stop);
+        if matches!((order, &answer), (Order::Detach { .. }, Answer::Done(_))) {
+            return Some(stream);
+        }
+        tell(stream, &answer, &self.name, &self.say);
+        None
+    }
+
+    fn carry_out(&mut self, order: &Order, stop: &AtomicBool) -> Answer {
         if *order == Order::PowerOn {
             self.forget_cache();
         }
         let done = match order {
-            Order::Detach { cut_off } => self.take_away(*cut_off),
+            Order::Detach { cut_off } => self.take_away(*cut_off, stop),
             order => self.handle.with(|drive, now| change(drive, now, order)),
         };
         if let (Order::Cut { when }, Ok(())) = (order, &done) {
@@ -204,7 +226,7 @@ impl Bay {
     }
 
     /// Takes the exports away, if they are not in use or even if they are.
-    fn take_away(&mut self, cut_off: bool) -> Result<(), Refused> {
+    fn take_away(&mut self, cut_off: bool, stop: &AtomicBool) -> Result<(), Refused> {
         let until = Instant::now() + LEAVING;
         while !cut_off && self.servings.connections() > 0 && Instant::now() < until {
             std::thread::sleep(LOOK_AGAIN);
@@ -217,35 +239,76 @@ impl Bay {
             }
             return Err(in_use(&BayError::Connected { by }));
         }
-        match self.detach() {
+        match self.detach(&|| cut_off || stop.load(Ordering::Relaxed)) {
             Err(_) if cut_off => {
                 // Dropped, it is cut from those who have it.
                 self.attached = None;
                 Ok(())
             }
             Err(held) if held.is_held() => Err(in_use(&held)),
+            Err(unflushed) if unflushed.is_unflushed() => {
+                let why = in_one_line(&unflushed);
+                Err(Refused::failed(format!(
+                    "{why}; it stays, and `detach --cut-off` takes it away as it is"
+                )))
+            }
             outcome => outcome.map_err(|error| Refused::failed(in_one_line(&error))),
         }
     }
 
-    /// Takes the block device away, if it is not in use.
-    fn detach(&mut self) -> Result<(), BayError> {
-        if let Some(attached) = &mut self.attached {
-            attached.detach()?;
-            self.attached = None;
+    /// Takes the block device away, if it is not in use. Meanwhile orders are heard: one to cut it off hastens this.
+    fn detach(&mut self, is_in_haste: &dyn Fn() -> bool) -> Result<(), BayError> {
+        let Self { attached, control, waiting, name, say, .. } = self;
+        if let Some(held) = attached {
+            held.detach(&mut || {
+                hear(control, waiting, name, say);
+                let is_to_be_cut = |(_, order): &(_, Order)| *order == Order::Detach { cut_off: true };
+                is_in_haste() || waiting.iter().any(is_to_be_cut)
+            })?;
+            *attached = None;
         }
         Ok(())
     }
 
-    /// Ends the exports. What the drive held at risk is durable then, as when a machine shuts down.
-    fn close(mut self) -> Result<(), BayError> {
-        let detached = self.detach().map_err(BayError::cut_off);
+    /// Ends the exports. What the drive held at risk is durable then, as when a machine shuts down. And how the drive was last.
+    fn close(mut self) -> (Status, Result<(), BayError>) {
+        let detached = self.detach(&|| true).map_err(BayError::cut_off);
         // Before the drive ends: nobody shall be left who could still write to it.
         self.attached = None;
-        let served = self.servings.end();
-        let kept = self.handle.with(Drive::shut_down);
-        detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::ShutDown))
+        let (handle, mut abandoned) = (&self.handle, Ok(()));
+        let served = self.servings.end(LAST_ANSWERS, || abandoned = handle.with(abandon));
+        let kept = abandoned.and_then(|()| self.handle.with(Drive::shut_down));
+        let status = self.status();
+        (status, detached.and(served.map_err(BayError::from)).and(kept.map_err(BayError::ShutDown)))
     }
+}
+
+/// Ends whatever the drive leaves unanswered; what it had answered becomes durable first.
+fn abandon(drive: &mut Drive, now: Nanos) -> plumb_block::Result<()> {
+    let kept = drive.shut_down(now);
+    drive.cut_power(now);
+    kept
+}
+
+/// Takes the orders of all who wait to give one.
+fn hear(control: &ControlSocket, waiting: &mut VecDeque<(UnixStream, Order)>, name: &str, say: &Say) {
+    while let Some(mut stream) = control.accept() {
+        match control::hear(&mut stream) {
+            Ok(order) => waiting.extend(order.map(|order| (stream, order))),
+            Err(error) => say(&format!("{name}: an order was not heard to its end: {error}")),
+        }
+    }
+}
+
+/// Answers an order. If whoever gave it is gone the drive goes on.
+fn tell(mut stream: UnixStream, answer: &Answer, name: &str, say: &Say) {
+    if let Err(error) = control::answer(&mut stream, answer) {
+        say(&format!("{name}: an order was not heard to its end: {error}"));
+    }
+}
+
+fn going() -> Refused {
+    Refused::unsafe_now("it is just being taken away".to_owned())
 }
 
 fn in_use(error: &BayError) -> Refused {

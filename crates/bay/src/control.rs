@@ -8,12 +8,14 @@ use std::time::Duration;
 use plumb_sim::contents::CutReport;
 use serde::{Deserialize, Serialize};
 
-use crate::place;
+use crate::{place, remains};
 
 /// The longest line that is read.
 const LINE_MAX: u64 = 1 << 16;
 /// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// The same for taking the drive away: everything is made durable first, by a drive that may be slow or not answer.
+const DETACHED_WITHIN: Duration = Duration::from_secs(600);
 /// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
 const ORDER_WITHIN: Duration = Duration::from_secs(2);
 
@@ -247,6 +249,9 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
     let mut stream = match UnixStream::connect(place::socket(directory, name)) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if remains::is_there(name) {
+                return Err(ControlError::Gone { name: name.to_owned() });
+            }
             let known = place::names(directory).map_err(io)?;
             return Err(ControlError::NoSuchDrive { name: name.to_owned(), known });
         }
@@ -255,7 +260,8 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
         }
         Err(error) => return Err(io(error)),
     };
-    stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(io)?;
+    let within = if matches!(order, Order::Detach { .. }) { DETACHED_WITHIN } else { ANSWER_WITHIN };
+    stream.set_read_timeout(Some(within)).map_err(io)?;
     write_line(&mut stream, order).map_err(io)?;
     match read_line(&stream).map_err(io)? {
         Answer::Done(status) => Ok(*status),
@@ -263,23 +269,30 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
     }
 }
 
-/// Takes one order from `stream` and answers it. Somebody who says nothing only looks whether this is alive.
+/// Takes one order from `stream`. Somebody who says nothing only looks whether this is alive.
 ///
 /// # Errors
 /// If the other side does not keep to the protocol or goes away.
-pub(crate) fn serve(stream: &mut UnixStream, carry_out: impl FnOnce(&Order) -> Answer) -> io::Result<()> {
+pub(crate) fn hear(stream: &mut UnixStream) -> io::Result<Option<Order>> {
     stream.set_read_timeout(Some(ORDER_WITHIN))?;
     stream.set_write_timeout(Some(ORDER_WITHIN))?;
-    let order = match read_line(stream) {
-        Ok(order) => order,
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+    match read_line(stream) {
+        Ok(order) => Ok(Some(order)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => {
             let why = format!("this is no order: {error}");
             write_line(stream, &Answer::Refused(Refused::senseless(why)))?;
-            return Err(error);
+            Err(error)
         }
-    };
-    write_line(stream, &carry_out(&order))
+    }
+}
+
+/// Answers the order that came through `stream`.
+///
+/// # Errors
+/// If the other side is gone.
+pub(crate) fn answer(stream: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+    write_line(stream, answer)
 }
 
 fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {

@@ -12,7 +12,9 @@ use plumb_export::ublk::UblkError;
 #[derive(Debug, thiserror::Error)]
 pub enum BayError {
     /// The name cannot be used.
-    #[error("`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`")]
+    #[error(
+        "`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
+    )]
     Name(String),
     /// There is a drive of this name.
     #[error(

@@ -16,6 +16,7 @@ mod attached;
 mod bay;
 mod clients;
 mod error;
+mod remains;
 mod serving;
 mod socket;
 
@@ -28,6 +29,7 @@ pub use plumb_export::nbd::server::ServeError;
 pub use plumb_export::nbd::tls::TlsError;
 #[cfg(feature = "ublk")]
 pub use plumb_export::ublk::UblkError;
+pub use remains::names_with_remains;
 pub use serving::{Encryption, Place, Say};
 pub use socket::forget;
 

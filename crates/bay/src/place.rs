@@ -14,8 +14,9 @@ pub fn of_this_user(runtime: Option<&Path>) -> PathBuf {
     let user = rustix::process::geteuid();
     match runtime {
         _ if user.is_root() => PathBuf::from("/run/plumb"),
-        Some(runtime) => runtime.join("plumb"),
-        None => PathBuf::from(format!("/tmp/plumb-{}", user.as_raw())),
+        // A relative one is to be ignored (XDG Base Directory Specification).
+        Some(runtime) if runtime.is_absolute() => runtime.join("plumb"),
+        _ => PathBuf::from(format!("/tmp/plumb-{}", user.as_raw())),
     }
 }
 
@@ -68,16 +69,18 @@ pub fn is_served(directory: &Path, name: &str) -> bool {
     UnixStream::connect(socket(directory, name)).is_ok()
 }
 
-/// Whether a drive may have this name: letters, digits, `-`, `_` and `.`, not first a dot.
+/// Whether a drive may have this name: letters, digits, `-`, `_` and `.`, first neither a dot nor a hyphen: a name is typed
+/// where an option could stand.
 pub fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with('.') && name.chars().all(allowed)
+    !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with(['.', '-']) && name.chars().all(allowed)
 }
 
 /// The first name after `model` that no drive has which is being served: `liar`, `liar-2`, ...
 pub fn free_name(directory: &Path, model: &str) -> String {
     let plain: String =
         model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();
+    let plain = plain.trim_start_matches('-').to_owned();
     let plain = if plain.is_empty() { "drive".to_owned() } else { plain };
     let mut name = plain.clone();
     let mut number = 1;
@@ -99,7 +102,7 @@ mod tests {
         for good in ["liar", "consumer-ssd", "A_1.b"] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", ".hidden", "a/b", "a b", "ü", &"x".repeat(41)] {
+        for bad in ["", ".hidden", "-x", "--name", "a/b", "a b", "ü", &"x".repeat(41)] {
             assert!(!is_name(bad), "{bad}");
         }
     }
@@ -116,5 +119,13 @@ mod tests {
         drop(first);
         assert_eq!(free_name(at, "liar"), "liar", "its socket is there, and nobody listens");
         assert_eq!(free_name(&at.join("none"), "../x y"), "xy");
+        assert_eq!(free_name(at, "--x"), "x");
+    }
+
+    #[test]
+    fn a_relative_runtime_directory_is_ignored() {
+        let without = of_this_user(None);
+        assert_eq!(of_this_user(Some(Path::new("relative"))), without);
+        assert!(without.is_absolute());
     }
 }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use plumb_block::Device;
 use plumb_export::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
@@ -16,6 +17,9 @@ use plumb_export::nbd::tls::{ServerPapers, ServerTls, TlsError};
 use plumb_export::nbd::uri::{Address, TlsUri, Uri};
 
 use crate::error::BayError;
+
+/// A thread tells nobody that it has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Told what happens that is nobody's answer.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
@@ -132,13 +136,22 @@ impl Servings {
         self.running.iter().any(|running| running.thread.is_finished())
     }
 
-    /// Stops all, and waits until no request is in flight and the sockets are gone.
+    /// Stops all, and waits until no request is in flight and the sockets are gone. If that takes longer than `patience` the
+    /// drive leaves requests unanswered, and `answer_them` is to see to it that they are.
     ///
     /// # Errors
     /// What the first that failed has failed with.
-    pub(crate) fn end(&mut self) -> Result<(), ServeError> {
+    pub(crate) fn end(&mut self, patience: Duration, answer_them: impl FnOnce()) -> Result<(), ServeError> {
         for running in &self.running {
             running.stopper.stop();
+        }
+        let until = Instant::now() + patience;
+        let is_serving = |servings: &Self| servings.running.iter().any(|one| !one.thread.is_finished());
+        while is_serving(self) && Instant::now() < until {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        if is_serving(self) {
+            answer_them();
         }
         let ends = self.running.drain(..).map(|running| {
             running.thread.join().unwrap_or_else(|_| {
@@ -153,7 +166,7 @@ impl Servings {
 impl Drop for Servings {
     fn drop(&mut self) {
         // Ended already, or never opened to the end, for which there is an error to tell.
-        self.end().unwrap_or_default();
+        self.end(Duration::ZERO, || {}).unwrap_or_default();
     }
 }
 

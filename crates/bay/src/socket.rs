@@ -19,12 +19,15 @@ use crate::place;
 /// How many may wait to give an order.
 const BACKLOG: i32 = 64;
 
-/// A control socket that listens. Dropping it removes it.
+/// A control socket that listens. Dropping it removes it, unless it took the place of a killed bay's and nothing came of it: then
+/// it stays as that one was, so that what the killed bay left is still found.
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
     /// So that the socket of a later bay is not taken for this one.
     identity: (u64, u64),
+    /// A killed bay has left one of this name, and what else it left may still be there.
+    stands_for_dead: bool,
 }
 
 impl ControlSocket {
@@ -50,10 +53,12 @@ impl ControlSocket {
             None => place::free_name(directory, model),
         };
         let path = place::socket(directory, &name);
+        let stands_for_dead = path.symlink_metadata().is_ok();
         remove_if_there(&path).map_err(failed(&path))?;
         match listen_at(&path) {
             Ok((listener, found)) => {
-                Ok((Self { listener, path, identity: (found.dev(), found.ino()) }, name))
+                let identity = (found.dev(), found.ino());
+                Ok((Self { listener, path, identity, stands_for_dead }, name))
             }
             Err(error) => {
                 // The first failure is the one to tell.
@@ -61,6 +66,11 @@ impl ControlSocket {
                 Err(failed(&path)(error))
             }
         }
+    }
+
+    /// The bay is open.
+    pub(crate) fn confirm(&mut self) {
+        self.stands_for_dead = false;
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -85,7 +95,7 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         let is_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
-        if is_ours {
+        if is_ours && !self.stands_for_dead {
             // Not being able to remove it leaves a name that the next bay replaces.
             remove_if_there(&self.path).unwrap_or_default();
         }
@@ -143,9 +153,23 @@ mod tests {
         assert!(place::names(at).unwrap().is_empty());
         drop(UnixListener::bind(place::socket(at, "a")).unwrap());
         assert_eq!(place::names(at).unwrap(), ["a"], "as a killed process leaves it");
-        let (again, _) = listen(at, "a").unwrap();
+        let (mut again, _) = listen(at, "a").unwrap();
+        again.confirm();
         drop(again);
         assert!(!forget(at, "a").unwrap());
+    }
+
+    #[test]
+    fn a_bay_that_came_to_nothing_hides_no_killed_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        drop(UnixListener::bind(place::socket(at, "a")).unwrap());
+        drop(listen(at, "a").unwrap());
+        assert_eq!(place::names(at).unwrap(), ["a"]);
+        assert!(!place::is_served(at, "a"));
+        assert!(forget(at, "a").unwrap());
+        drop(listen(at, "a").unwrap());
+        assert!(place::names(at).unwrap().is_empty());
     }
 
     #[test]

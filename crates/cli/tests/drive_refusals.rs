@@ -6,7 +6,7 @@ mod common;
 mod drive_support;
 
 use std::fs;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::Output;
 
@@ -34,7 +34,9 @@ fn nonsense_is_a_matter_of_the_command_line() {
     let socket = socket.to_str().unwrap();
     refused(&["show", "nosuch"], 2, "plumb drive list");
     refused(&["serve", "lair", "--nbd", socket], 2, "plumb drive list");
+    refused(&["serve", "nosuch"], 2, "nosuch");
     refused(&["serve", "liar"], 2, "--nbd");
+    refused(&["serve", "liar", "--nbd", socket, "--name=-x"], 2, "`-x` is no name");
     for size in ["0", "100", "1000", "1.5P", "abc", "-1"] {
         refused(&["serve", "liar", "--nbd", socket, &format!("--size={size}")], 2, "--size");
     }
@@ -68,6 +70,9 @@ fn what_is_in_the_way_stays() {
     let _held = UnixListener::bind(at("held")).unwrap();
     refused(&["serve", "liar", "--name", &name, "--nbd", &at("held")], 4, "another server");
     refused(&["serve", "liar", "--name", &name, "--nbd", &at("none/nbd")], 5, "none/nbd");
+    let _datagrams = UnixDatagram::bind(at("datagrams")).unwrap();
+    refused(&["serve", "liar", "--name", &name, "--nbd", &at("datagrams")], 4, "another kind");
+    assert!(Path::new(&at("datagrams")).exists());
     // The name of a drive that came to nothing is free.
     refused(&["status", &name], 2, "there is no drive");
     fs::write(at("medium"), [0; 4096]).unwrap();
@@ -156,11 +161,25 @@ fn who_may_not_attach_is_told_and_nothing_stays() {
         .args(["drive", "serve", "memory", "--size", "1M", "--attach", "--nbd"])
         .arg(directory.path().join("nbd"))
         .env("XDG_RUNTIME_DIR", directory.path())
+        .env("TMPDIR", directory.path())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(said(&output).contains("--attach takes root"), "{}", said(&output));
     assert_eq!(common::entries(directory.path()), ["plumb"]);
+    assert_eq!(common::entries(&directory.path().join("plumb")), Vec::<String>::new());
+    // What may not be opened is a failure, and no mistake in what was typed.
+    fs::write(directory.path().join("locked"), "").unwrap();
+    fs::set_permissions(directory.path().join("locked"), std::os::unix::fs::PermissionsExt::from_mode(0o000))
+        .unwrap();
+    let output = as_nobody()
+        .args(["drive", "serve", "memory", "--size", "1M", "--nbd", "nbd", "--backing", "locked"])
+        .current_dir(directory.path())
+        .env("XDG_RUNTIME_DIR", "plumb/relative")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    // A relative directory is ignored.
     assert_eq!(common::entries(&directory.path().join("plumb")), Vec::<String>::new());
 }
 

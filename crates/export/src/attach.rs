@@ -19,7 +19,8 @@
 //! FUA never comes: the block layer sends a write with a flush behind it. `plan` says what becomes a discard.
 //!
 //! # Failures
-//! A request that failed, was not answered, or met a device without power is EIO above. A flush that failed latches:
+//! A request that failed, was not answered within 30 s (the time that the kernel gives SCSI and NVMe disks;
+//! [`AttachOptions::patience`]), or met a device without power is EIO above. A flush that failed latches:
 //! every later one fails without asking the device, for as long as it is attached. When the process is killed, the
 //! kernel cuts the connection and everything in flight and after is EIO: that is not a power cut, for the
 //! device's own state dies with the process.
@@ -33,10 +34,11 @@
 //! - No mount namespace of its own is needed: nothing here walks into the mount after the file is open, and the directory is its
 //!   owner's alone. A copy of the mount in the namespace of a container keeps the file system alive but not the
 //!   connection, which is cut on detaching.
-//! - `session` says why descriptors are in a certain order.
+//! - `session` says why descriptors are in a certain order, and who may wait for the file system at all.
 //!
 //! # Limitations
-//! A device that never answers keeps [`detach`](Attachment::detach), and dropping, waiting for its answer.
+//! A device whose queues have no descriptor to wait for, or wait for its answers when they are dropped, keeps
+//! [`detach`](Attachment::detach), and dropping, waiting if it never answers.
 //! The size and the block size are those at the time of attaching. While a flush is in progress the loop driver holds back the
 //! requests that come behind it, so no write that was sent after a flush overtakes it here. The loop device always
 //! reports a write-back cache, and its physical block is the logical one.
@@ -55,4 +57,4 @@ mod worker;
 
 pub use attachment::{AttachOptions, Attachment};
 pub use error::{AttachError, Result};
-pub use sweep::{Swept, sweep};
+pub use sweep::{Swept, left, sweep};

@@ -7,10 +7,12 @@
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
+//! - [`apart`] makes system calls that may wait for this very process.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
 
+pub mod apart;
 pub mod append_file;
 pub mod block_ioctl;
 pub mod command;

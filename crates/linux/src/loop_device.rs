@@ -5,16 +5,21 @@
 //! (a mounted file system) still has it open.
 //!
 //! What was asked is read back: the kernel may quietly leave direct I/O off.
+//!
+//! Whatever may wait for the file is done [apart](crate::apart), for this process may be the one that serves it.
 
 #![expect(unsafe_code, reason = "ioctl passes untyped pointers to the kernel")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
 use plumb_block::Bytes;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::DupFlags;
+
+use crate::apart::{self, Apart};
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
@@ -88,13 +93,30 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Binds a free loop device to `backing`, with direct I/O, set to vanish with its last opener, in logical blocks of
-    /// `block`. `label` is what losetup(8) may show as its name; cut to 63 bytes.
+    /// Binds a free loop device to the file `backing`, with direct I/O, set to vanish with its last opener, in logical blocks
+    /// of `block`. `label` is what losetup(8) may show as its name; cut to 63 bytes. The descriptor gets the number of
+    /// `place`.
     ///
     /// # Errors
     /// As open(2) and ioctl(2); [`Unsupported`](io::ErrorKind::Unsupported) if the kernel left direct I/O off, for it
     /// would then cache and merge writes; EBUSY if no device stayed free for long enough.
-    pub fn bind(backing: BorrowedFd<'_>, block: Bytes, label: &str) -> io::Result<Self> {
+    pub fn bind(backing: PathBuf, block: Bytes, label: String, place: OwnedFd) -> io::Result<Self> {
+        let (keep, kept) = sync_channel::<()>(0);
+        let bound = apart::start(move |answer| {
+            let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+            let backing = rustix::fs::open(&backing, flags, Mode::empty())?;
+            let device = Self::bind_free(backing.as_fd(), block, &label)?;
+            answer(device.number);
+            // Until it is open there, or will not be: the last who closes it unbinds it.
+            kept.recv().unwrap_or_default();
+            Ok(())
+        })?;
+        let device = Self::open(bound.wait()?).and_then(|device| device.moved_to(place));
+        drop(keep);
+        device
+    }
+
+    fn bind_free(backing: BorrowedFd<'_>, block: Bytes, label: &str) -> io::Result<Self> {
         let control = rustix::fs::open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         for _ in 0..RACES_MAX {
             let device = Self::open(free_number(control.as_fd())?)?;
@@ -130,10 +152,7 @@ impl LoopDevice {
     }
 
     /// The same device through the descriptor `place`, whose number it gets.
-    ///
-    /// # Errors
-    /// As dup3(2).
-    pub fn moved_to(self, mut place: OwnedFd) -> io::Result<Self> {
+    fn moved_to(self, mut place: OwnedFd) -> io::Result<Self> {
         rustix::io::dup3(&self.file, &mut place, DupFlags::CLOEXEC)?;
         Ok(Self { number: self.number, file: place })
     }
@@ -148,14 +167,56 @@ impl LoopDevice {
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Begins to write what the kernel has cached of the block device and is dirty, and to flush it, as fsync(2).
+    ///
+    /// # Errors
+    /// If there is no thread for it.
+    pub fn sync(&self) -> io::Result<Apart<()>> {
+        let number = self.number;
+        apart::start(move |answer| {
+            rustix::fs::fsync(Self::open(number)?.file)?;
+            answer(());
+            Ok(())
+        })
+    }
+
+    /// Closes it. The last who does so writes what is dirty and waits for it, and that is not this thread.
+    ///
+    /// # Errors
+    /// If there is no thread for it, or it cannot open the device; it is closed all the same.
+    pub fn close(self) -> io::Result<()> {
+        let number = self.number;
+        let (go, gone) = sync_channel::<()>(0);
+        let opened = apart::start(move |answer| {
+            let device = Self::open(number)?;
+            answer(());
+            gone.recv().unwrap_or_default();
+            drop(device);
+            Ok(())
+        })?;
+        let outcome = opened.wait();
+        drop(self);
+        drop(go);
+        outcome
+    }
+
     /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and forgets all of it.
     ///
     /// # Errors
     /// As ioctl(2).
     pub fn drop_cache(&self) -> io::Result<()> {
-        // SAFETY: BLKFLSBUF takes no argument.
-        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), BLKFLSBUF, 0) };
-        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let number = self.number;
+        let dropped = apart::start(move |answer| {
+            let device = Self::open(number)?;
+            // SAFETY: BLKFLSBUF takes no argument.
+            let outcome = unsafe { libc::ioctl(device.file.as_raw_fd(), BLKFLSBUF, 0) };
+            if outcome < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            answer(());
+            Ok(())
+        })?;
+        dropped.wait()
     }
 
     fn configure(&self, backing: BorrowedFd<'_>, block: Bytes, label: &str) -> io::Result<()> {

@@ -75,9 +75,10 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
         ConnectError::Io { source, .. } if shown.starts_with("nbds") && source.raw_os_error().is_none() => {
             (format!("TLS: {source}"), TLS_REMEDY)
         }
-        ConnectError::Io { operation, source, .. } => {
-            (format!("cannot {operation} it: {source}"), "see that the server runs, and there")
-        }
+        ConnectError::Io { operation, source, .. } => (
+            format!("cannot {operation} it: {source}"),
+            "see that the server runs, and that it listens there",
+        ),
         ConnectError::Silent { seconds, .. } => (
             format!("it did not answer within {seconds} s"),
             "see that it is an NBD server, and neither stopped nor busy",

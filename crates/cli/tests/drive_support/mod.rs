@@ -28,7 +28,12 @@ pub(crate) struct Server {
 impl Server {
     /// Serves and waits until it is ready.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let name = name();
+        Self::start_named(&name(), arguments)
+    }
+
+    /// The same under this name.
+    pub(crate) fn start_named(name: &str, arguments: &[&str]) -> Self {
+        let name = name.to_owned();
         let mut child = plumb()
             .args(["drive", "serve", "--json", "--name", &name])
             .args(arguments)

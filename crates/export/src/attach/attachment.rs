@@ -20,6 +20,15 @@ use super::sweep::{Swept, sweep_locked};
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
 const PASSER_BY: Duration = Duration::from_secs(1);
+/// How long the device may take for a request: as long as the kernel gives a SCSI disk (`/sys/block/*/device/timeout`) and
+/// an NVMe one (`nvme_core.io_timeout`).
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The same once it has to be taken away in any case.
+const PATIENCE_IN_HASTE: Duration = Duration::from_secs(3);
+/// How long all that is dirty may then take.
+const FLUSH_IN_HASTE: Duration = Duration::from_secs(15);
+/// How often whoever waits for a flush is asked whether it hastes.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The kernel has no event for "closed by everybody".
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -36,9 +45,15 @@ pub struct AttachOptions {
     /// Where attachments have their directories; `None`: /run/plumb/attach, or a directory for temporary files if
     /// that cannot be made. It is this user's alone (0700).
     pub directory: Option<PathBuf>,
+    /// How long the device may leave a request unanswered before whoever waits for it gets EIO in its place; zero: 30 s.
+    pub patience: Duration,
 }
 
 impl AttachOptions {
+    fn patience(&self) -> Duration {
+        if self.patience.is_zero() { PATIENCE } else { self.patience }
+    }
+
     fn crew(&self) -> Crew {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Crew {
@@ -50,8 +65,8 @@ impl AttachOptions {
 
 /// A device that the kernel has as `/dev/loopN`.
 ///
-/// Dropping it detaches as cleanly as possible: if somebody still uses the block device, or it cannot be flushed, the
-/// connection is cut, and they get EIO.
+/// Dropping it detaches as cleanly as possible in haste, as [`detach_in_haste_if`](Attachment::detach_in_haste_if) has it: if
+/// somebody still uses the block device, or it cannot be flushed, the connection is cut, and they get EIO.
 pub struct Attachment {
     name: String,
     path: PathBuf,
@@ -73,21 +88,26 @@ impl Attachment {
     /// device can be used.
     ///
     /// # Errors
-    /// [`Name`](AttachError::Name), [`NameInUse`](AttachError::NameInUse), [`Geometry`](AttachError::Geometry) for a device
+    /// [`Name`](AttachError::Name), [`NameInUse`](AttachError::NameInUse), [`Left`](AttachError::Left), [`Geometry`](AttachError::Geometry) for a device
     /// that no loop device can stand for, [`Kernel`](AttachError::Kernel) if the kernel is too old, or a call that failed: it
     /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
-        let served = Arc::new(Served::new(device)?);
+        let served = Arc::new(Served::new(device, options.patience())?);
         let base = Base::open(options.directory.as_deref())?;
         let (swept, directory) = {
             let locked = base.lock()?;
-            (sweep_locked(&base, &locked)?, base.create(name, &locked)?)
+            let swept = sweep_locked(&base, &locked)?;
+            if let Some((name, why)) = swept.kept.iter().find(|(kept, _)| kept == name) {
+                return Err(AttachError::Left { name: name.clone(), why: why.clone() });
+            }
+            (swept, base.create(name, &locked)?)
         };
         let live = match attach(&served, options.crew(), directory.clone()) {
             Ok(live) => live,
             Err(error) => {
                 // The first error tells more than one of clearing up; what stays is swept away later.
                 directory.remove().unwrap_or_default();
+                base.take_back();
                 return Err(served.refusal().unwrap_or(error));
             }
         };
@@ -131,15 +151,26 @@ impl Attachment {
     /// be used, detached later, or dropped. Other errors mean that something could not be taken away; what is left is swept away
     /// by the next attachment once this process has ended.
     pub fn detach(&mut self) -> Result<()> {
+        self.detach_in_haste_if(&mut || false)
+    }
+
+    /// The same, for whoever may have to take it away in any case: `is_in_haste` is asked again and again while something is
+    /// waited for. Once it says so the device has 3 s for each request, and 15 s for all; what it leaves unanswered then is
+    /// EIO, so that this fails and the attachment can be dropped.
+    ///
+    /// # Errors
+    /// As [`detach`](Self::detach).
+    pub fn detach_in_haste_if(&mut self, is_in_haste: &mut dyn FnMut() -> bool) -> Result<()> {
         let Some(live) = &self.live else { return Ok(()) };
-        self.release(live)?;
+        self.release(live, is_in_haste)?;
         let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() else {
             return Ok(());
         };
         let number = loop_device.number();
         let disk = session.disk();
         let restored = changed.restore();
-        drop(loop_device);
+        // That it was closed is seen below.
+        loop_device.close().unwrap_or_default();
         if !is_free_soon(number, &disk) {
             // Somebody came in the last moment. Their device stays until they leave, and so does its server.
             let loop_device = LoopDevice::open(number).map_err(at("open", &self.path))?;
@@ -153,7 +184,7 @@ impl Attachment {
     }
 
     /// Makes sure that nobody uses the block device, and that all that was written is durable.
-    fn release(&self, live: &Live) -> Result<()> {
+    fn release(&self, live: &Live, is_in_haste: &mut dyn FnMut() -> bool) -> Result<()> {
         let number = live.loop_device.number();
         let until = Instant::now() + PASSER_BY;
         let claim = loop {
@@ -175,8 +206,27 @@ impl Attachment {
             }
             std::thread::sleep(LOOK_AGAIN);
         }
-        rustix::fs::fsync(&claim)
-            .map_err(|errno| AttachError::Flush { device: self.path.clone(), source: errno.into() })
+        self.flush(live, is_in_haste)
+            .map_err(|source| AttachError::Flush { device: self.path.clone(), source })
+    }
+
+    /// Makes what is dirty durable. Whoever has the connection must not wait for that in the kernel.
+    fn flush(&self, live: &Live, is_in_haste: &mut dyn FnMut() -> bool) -> std::io::Result<()> {
+        let flushed = live.loop_device.sync()?;
+        let mut until = None;
+        loop {
+            if let Some(outcome) = flushed.within(ASK_EVERY) {
+                return outcome;
+            }
+            match until {
+                None if is_in_haste() => {
+                    self.served.lose_patience(PATIENCE_IN_HASTE);
+                    until = Some(Instant::now() + FLUSH_IN_HASTE);
+                }
+                Some(until) if Instant::now() >= until => live.session.cut(),
+                _ => {}
+            }
+        }
     }
 
     fn held(&self, number: u32) -> AttachError {
@@ -191,7 +241,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        if self.detach().is_ok() {
+        if self.detach_in_haste_if(&mut || true).is_ok() {
             return;
         }
         if let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() {
@@ -199,7 +249,7 @@ impl Drop for Attachment {
             // that may not answer. What cannot be removed now is swept away later.
             session.end().unwrap_or_default();
             changed.restore().unwrap_or_default();
-            drop(loop_device);
+            loop_device.close().unwrap_or_default();
             directory.remove().unwrap_or_default();
         }
     }
@@ -211,11 +261,10 @@ fn attach(served: &Arc<Served>, crew: Crew, directory: AttachmentDirectory) -> R
     let place =
         rustix::fs::open(null, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at("open", null))?;
     let session = Session::start(served, &directory.mount_point(), crew, place.as_fd())?;
-    let backing = session.open_disk()?;
     let block = Bytes(served.geometry.block.into());
     let control = Path::new("/dev/loop-control");
-    let loop_device = LoopDevice::bind(backing.as_fd(), block, &format!("plumb:{}", directory.name))
-        .and_then(|device| device.moved_to(place))
+    let label = format!("plumb:{}", directory.name);
+    let loop_device = LoopDevice::bind(session.disk(), block, label, place)
         .map_err(at("bind a loop device through", control))?;
     let changed = loop_queue::set_up(loop_device.number(), served)?;
     Ok(Live { changed, loop_device, session, directory })

@@ -24,16 +24,21 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
-pub(super) struct Base(PathBuf);
+pub(super) struct Base {
+    path: PathBuf,
+    /// Whether it was made here just now, in place of the default.
+    is_stopgap: bool,
+}
 
 impl Base {
     /// `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
+        let mut is_stopgap = false;
         let path = match wanted {
             Some(path) => made(path).map_err(at("make", path))?,
             None => made(Path::new(DEFAULT)).or_else(|_| {
-                let fallback = std::env::temp_dir()
-                    .join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()));
+                let fallback = fallback();
+                is_stopgap = !fallback.exists();
                 made(&fallback).map_err(at("make", &fallback))
             })?,
         };
@@ -45,19 +50,35 @@ impl Base {
             return Err(AttachError::Directory(path));
         }
         // As the kernel will show it in the paths of backing files.
-        Ok(Self(path.canonicalize().map_err(at("look at", &path))?))
+        Ok(Self { path: path.canonicalize().map_err(at("look at", &path))?, is_stopgap })
+    }
+
+    /// Of the attachments that there are by default; `None` if nobody has made any.
+    pub(super) fn found() -> Result<Option<Self>> {
+        match [PathBuf::from(DEFAULT), fallback()].into_iter().find(|path| path.is_dir()) {
+            Some(path) => Self::open(Some(&path)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes it away again if it was made here and nobody uses it.
+    pub(super) fn take_back(&self) {
+        if self.is_stopgap {
+            // Whoever uses it keeps it from being removed.
+            fs::remove_dir(&self.path).unwrap_or_default();
+        }
     }
 
     /// Waits until nobody else changes anything here.
     pub(super) fn lock(&self) -> Result<Lock> {
-        Lock::directory(&self.0).map_err(at("lock", &self.0))
+        Lock::directory(&self.path).map_err(at("lock", &self.path))
     }
 
     /// The directories of all attachments, dead or alive, by name.
     pub(super) fn attachments(&self) -> Result<Vec<AttachmentDirectory>> {
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(at("list", &self.0))? {
-            let entry = entry.map_err(at("list", &self.0))?;
+        for entry in fs::read_dir(&self.path).map_err(at("list", &self.path))? {
+            let entry = entry.map_err(at("list", &self.path))?;
             let is_directory = entry.file_type().map_err(at("look at", &entry.path()))?.is_dir();
             match entry.file_name().into_string() {
                 Ok(name) if is_directory && is_name(&name) => found.push(self.attachment(&name)),
@@ -89,7 +110,7 @@ impl Base {
     }
 
     fn attachment(&self, name: &str) -> AttachmentDirectory {
-        AttachmentDirectory { name: name.to_owned(), path: self.0.join(name), lock: None }
+        AttachmentDirectory { name: name.to_owned(), path: self.path.join(name), lock: None }
     }
 }
 
@@ -147,6 +168,11 @@ impl AttachmentDirectory {
         unless_missing(fs::remove_file(self.record())).map_err(at("remove", &self.record()))?;
         unless_missing(fs::remove_dir(&self.path)).map_err(at("remove", &self.path))
     }
+}
+
+/// Where those are who may not have [`DEFAULT`].
+fn fallback() -> PathBuf {
+    std::env::temp_dir().join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()))
 }
 
 fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {

@@ -22,6 +22,17 @@ pub enum AttachError {
         /// Who uses it.
         pid: u32,
     },
+    /// A server of this name was killed, and what it left cannot be taken away yet.
+    #[error(
+        "the process that served {name} is gone, and what it left must stay for now: {why}; end that, then detach {name}, or \
+         take another name"
+    )]
+    Left {
+        /// The name.
+        name: String,
+        /// Who holds what.
+        why: String,
+    },
     /// The device is not one that a loop device can stand for.
     #[error("{device} cannot be attached: {why}")]
     Geometry {
@@ -45,7 +56,7 @@ pub enum AttachError {
         by: Vec<String>,
     },
     /// The last flush failed: what was written is not known to be durable. The device is still attached.
-    #[error("{device} could not be flushed, so what was written may not be durable; it is still attached")]
+    #[error("{device} could not be flushed, so what was written may not be durable")]
     Flush {
         /// `/dev/loopN`.
         device: PathBuf,

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use plumb_linux::apart;
+
 use super::error::{AttachError, Result, at};
 use super::served::Served;
 
@@ -47,7 +49,8 @@ struct Attributes {
 impl Attributes {
     fn set(&self, name: &str, value: &str) -> Result<()> {
         let path = self.directory.join(name);
-        fs::write(&path, value).map_err(at("set", &path))?;
+        // It waits for what is in flight.
+        apart::write(path.clone(), value.to_owned()).map_err(at("set", &path))?;
         self.expect(name, value)
     }
 

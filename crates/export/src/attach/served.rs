@@ -1,6 +1,8 @@
 //! What all workers of an attachment share: the device, its geometry, and what has become of it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, Outcome, PoolShape};
 
@@ -30,6 +32,8 @@ pub(super) struct Served {
     alignment: Bytes,
     /// Closed by the first flush that failed: from then on none succeeds, until the device lives anew.
     flush_failed: FlushLatch,
+    /// How long the device may take for a request, in nanoseconds.
+    patience_ns: AtomicU64,
     /// What the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
 }
@@ -40,7 +44,7 @@ impl Served {
     /// # Errors
     /// [`Geometry`](AttachError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
     /// a time.
-    pub(super) fn new(device: Arc<dyn Device>) -> super::Result<Self> {
+    pub(super) fn new(device: Arc<dyn Device>, patience: Duration) -> super::Result<Self> {
         let info = device.info();
         let block = block_of(&info)?;
         let unit = PAGE.max(info.logical_block);
@@ -57,8 +61,19 @@ impl Served {
             alignment: info.dma_alignment.max(PAGE),
             device,
             flush_failed: FlushLatch::open(),
+            patience_ns: AtomicU64::new(nanos(patience)),
             refusal: OnceLock::new(),
         })
+    }
+
+    /// How long the device may take for a request before it is answered with EIO in its place.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_nanos(self.patience_ns.load(Ordering::Relaxed))
+    }
+
+    /// From now on no longer than `patience`, what is in flight already included.
+    pub(super) fn lose_patience(&self, patience: Duration) {
+        self.patience_ns.fetch_min(nanos(patience), Ordering::Relaxed);
     }
 
     /// The largest read and write of the file.
@@ -143,6 +158,10 @@ impl Served {
             (None, false) => Ok(Answer::position(self.geometry.size)),
         }
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn is_data(extent: &Extent) -> bool {

@@ -3,7 +3,8 @@
 //! The order of descriptors matters when the process is killed. The kernel then releases its files by descending number,
 //! and the last opener of a block device waits until what is dirty in its page cache is written: to this very process,
 //! which serves nothing any more and could never end. So every file of the connection gets a higher number than the
-//! descriptor that keeps the loop device: the connection is cut first, and the writes fail.
+//! descriptor that keeps the loop device: the connection is cut first, and the writes fail. For the same reason nobody who
+//! has these descriptors ever waits for the file system in the kernel: see [`plumb_linux::apart`].
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use plumb_linux::fuse_connection::{self, WhenIdle};
-use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::error::{Result, at};
@@ -82,11 +82,10 @@ impl Session {
         self.mount_point.join(DISK_NAME)
     }
 
-    /// Opens the file past the page cache.
-    pub(super) fn open_disk(&self) -> Result<OwnedFd> {
-        let disk = self.disk();
-        let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
-        rustix::fs::open(&disk, flags, Mode::empty()).map_err(at("open", &disk))
+    /// Cuts the connection: what is in flight fails, and whatever comes. Everything stays to be taken away.
+    pub(super) fn cut(&self) {
+        // It is in use by the loop device, so nothing is unmounted; that it was gone already is as well.
+        unmount(&self.mount_point, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW).unwrap_or_default();
     }
 
     /// Cuts the connection, unmounts, and waits for the threads. What is in flight fails.

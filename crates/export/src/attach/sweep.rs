@@ -32,6 +32,22 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&base, &locked)
 }
 
+/// The names of attachments in the default directory whose server no longer runs. Nothing is made or changed.
+///
+/// # Errors
+/// If there is such a directory, and it cannot be read.
+pub fn left() -> Result<Vec<String>> {
+    let Some(base) = Base::found()? else { return Ok(Vec::new()) };
+    let locked = base.lock()?;
+    let mut names = Vec::new();
+    for attachment in base.attachments()? {
+        if !attachment.is_served(&locked)? {
+            names.push(attachment.name);
+        }
+    }
+    Ok(names)
+}
+
 pub(super) fn sweep_locked(base: &Base, locked: &Lock) -> Result<Swept> {
     let mut swept = Swept::default();
     for attachment in base.attachments()? {

@@ -7,6 +7,10 @@
 //! come several at a time some are taken before the device is asked for completions, and nothing is looked for: those
 //! who send them have work enough for every processor.
 //!
+//! A request that the device leaves unanswered for too long ([`Served::patience`]) is answered with EIO, as a driver of the
+//! kernel does, for whoever waits for it can be interrupted by nothing else. Its slot and its memory stay the device's, which may
+//! still act on it. Once all slots are so, the device is taken to be off line: what comes fails at once.
+//!
 //! Invariants: every job has exactly one request at the device, whose tag is the job's slot; a slot is free until a
 //! job is in it; every request of the kernel that wants an answer gets one, or its file is closed, which makes the kernel
 //! fail it.
@@ -15,13 +19,14 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plumb_block::{
     BufferMut, Bytes, Completion, Errno, LbaRange, Op, Outcome, Payload, Pool, PoolShape, Queue,
     QueueOptions, Request, Tag, Wait,
 };
 use rustix::event::epoll;
-use rustix::event::{Timespec, epoll::EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll::EventFlags};
 use rustix::io::Errno as Os;
 
 use super::plan::{Plan, Zeroing};
@@ -31,6 +36,8 @@ use crate::eagerness::Eagerness;
 
 /// How long requests may wait unseen while a queue without a descriptor has something in flight.
 const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// How often what is in flight is looked through for what has been there for too long.
+const PATROL_EVERY: Duration = Duration::from_millis(250);
 /// While requests come one by one, only every so many turns look for a second one: the call would find nothing.
 const LOOK_EVERY: u32 = 16;
 /// For so many looks after a second request was found they are taken to come several at a time.
@@ -74,6 +81,8 @@ struct Asker {
 struct Job {
     asker: Asker,
     kind: JobKind,
+    /// Since when the device has it.
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -85,6 +94,8 @@ enum JobKind {
     Flush,
     /// With what is left to be zeroed.
     Zero(Zeroing),
+    /// Answered already, in place of the device.
+    GivenUp,
 }
 
 /// Whether to go on.
@@ -110,6 +121,10 @@ pub(super) struct Worker {
     head: Box<[u8; HEAD_BYTES]>,
     jobs: Vec<Option<Job>>,
     free: Vec<usize>,
+    /// How many jobs are given up.
+    given_up: usize,
+    /// When to look next for what has been in flight for too long.
+    next_patrol: Instant,
     /// What the queue had no room for.
     backlog: VecDeque<Request>,
     completions: Vec<Completion>,
@@ -143,6 +158,8 @@ impl Worker {
             head: Box::new([0; HEAD_BYTES]),
             jobs: std::iter::repeat_with(|| None).take(slots).collect(),
             free: (0..slots).rev().collect(),
+            given_up: 0,
+            next_patrol: Instant::now(),
             backlog: VecDeque::new(),
             completions: Vec::with_capacity(slots),
             turns: 0,
@@ -171,11 +188,52 @@ impl Worker {
         self.turns = self.turns.wrapping_add(1);
         let looks = !was_idle || self.crowded_for > 0 || self.turns.is_multiple_of(LOOK_EVERY);
         let is_drained = looks && self.take_waiting()?;
-        let wait = if self.in_flight() > 0 && !self.has_room() { Wait::ONE } else { Wait::NONE };
-        if self.collect(wait)? == 0 && is_drained && self.in_flight() > 0 {
+        let is_stuck = self.in_flight() > 0 && !self.has_room();
+        let wait = if is_stuck && self.queue.wake_fd().is_none() { Wait::ONE } else { Wait::NONE };
+        let has_waited = self.collect(wait)? == 0 && (is_drained || is_stuck) && self.in_flight() > 0;
+        if has_waited && is_stuck {
+            self.wait_for_room()?;
+        } else if has_waited {
             self.wait()?;
         }
+        if has_waited || self.turns.is_multiple_of(LOOK_EVERY) {
+            self.give_up_late()?;
+        }
         Ok(())
+    }
+
+    /// Answers what the device has not answered for too long.
+    fn give_up_late(&mut self) -> Result<(), Os> {
+        let now = Instant::now();
+        if now < self.next_patrol || self.in_flight() == self.given_up {
+            return Ok(());
+        }
+        let patience = self.served.patience();
+        self.next_patrol = now + patrol_every(patience);
+        let is_late = |job: &Job| !matches!(job.kind, JobKind::GivenUp) && now - job.since >= patience;
+        for slot in 0..self.jobs.len() {
+            let Some(job) = self.jobs[slot].as_mut().filter(|job| is_late(job)) else { continue };
+            if matches!(std::mem::replace(&mut job.kind, JobKind::GivenUp), JobKind::Flush) {
+                self.served.note_failed_flush(Outcome::Unknown);
+            }
+            let asker = job.asker;
+            let before = self.backlog.len();
+            self.backlog.retain(|request| request.tag.0 != slot as u64);
+            if self.backlog.len() < before {
+                // The device never had it.
+                self.jobs[slot] = None;
+                self.free.push(slot);
+            } else {
+                self.given_up += 1;
+            }
+            self.answer(asker, Err(Errno::EIO))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the device holds every slot with a request that it was given up on.
+    fn is_off_line(&self) -> bool {
+        self.given_up == self.jobs.len()
     }
 
     /// Takes the request that comes within a moment, while they come one by one; whether one did.
@@ -216,7 +274,7 @@ impl Worker {
 
     /// Whether another request can be taken: a slot, nothing that waits for the queue, and memory for a payload.
     fn has_room(&mut self) -> bool {
-        !self.free.is_empty() && self.backlog.is_empty() && self.has_buffer()
+        (!self.free.is_empty() || self.is_off_line()) && self.backlog.is_empty() && self.has_buffer()
     }
 
     fn has_buffer(&mut self) -> bool {
@@ -319,11 +377,14 @@ impl Worker {
         range: LbaRange,
         payload: Payload,
     ) -> Result<(), Os> {
-        if self.is_broken {
+        let free = if self.is_broken { None } else { self.free.pop() };
+        let Some(slot) = free else {
+            if let JobKind::Flush = kind {
+                self.served.note_failed_flush(Outcome::Unknown);
+            }
             return self.answer(asker, Err(Errno::EIO));
-        }
-        let Some(slot) = self.free.pop() else { return self.answer(asker, Err(Errno::EIO)) };
-        self.jobs[slot] = Some(Job { asker, kind });
+        };
+        self.jobs[slot] = Some(Job { asker, kind, since: Instant::now() });
         let request = Request { tag: Tag(slot as u64), op, range, payload, deadline: None };
         if let Err(full) = self.queue.submit(request) {
             self.backlog.push_back(full.0);
@@ -362,6 +423,10 @@ impl Worker {
         let Some(job) = self.jobs.get_mut(slot).and_then(Option::take) else { return Ok(()) };
         self.free.push(slot);
         match (job.kind, completion.outcome) {
+            (JobKind::GivenUp, _) => {
+                self.given_up -= 1;
+                Ok(())
+            }
             (JobKind::Flush, outcome) if !outcome.is_done() => {
                 self.served.note_failed_flush(outcome);
                 self.answer(job.asker, Err(Errno::EIO))
@@ -382,12 +447,15 @@ impl Worker {
     /// The queue is broken: whatever is in flight is unanswered, and nothing more can be asked.
     fn give_up(&mut self) -> Result<(), Os> {
         self.is_broken = true;
+        self.given_up = 0;
         self.backlog.clear();
         for slot in 0..self.jobs.len() {
             if let Some(job) = self.jobs[slot].take() {
                 self.free.push(slot);
-                if let JobKind::Flush = job.kind {
-                    self.served.note_failed_flush(Outcome::Unknown);
+                match job.kind {
+                    JobKind::GivenUp => continue,
+                    JobKind::Flush => self.served.note_failed_flush(Outcome::Unknown),
+                    _ => {}
                 }
                 self.answer(job.asker, Err(Errno::EIO))?;
             }
@@ -408,15 +476,38 @@ impl Worker {
         }
     }
 
-    /// Waits for a request or a completion.
+    /// Waits for a request or a completion, but no longer than until it is time to look for what is late.
     fn wait(&mut self) -> Result<(), Os> {
-        let patience = self.queue.wake_fd().is_none().then_some(&BLIND_WAIT);
+        let patience = if self.queue.wake_fd().is_none() { BLIND_WAIT } else { self.until_patrol() };
         let event = epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-        match epoll::wait(&self.wakeups, &mut [event; 2], patience) {
+        match epoll::wait(&self.wakeups, &mut [event; 2], Some(&patience)) {
             Ok(_) | Err(Os::INTR) => Ok(()),
             Err(other) => Err(other),
         }
     }
+
+    /// The same, where no request could be taken. The error says that the connection is gone.
+    fn wait_for_room(&mut self) -> Result<(), Os> {
+        let patience = self.until_patrol();
+        let Some(completions) = self.queue.wake_fd() else { return Ok(()) };
+        let mut files = [
+            PollFd::from_borrowed_fd(completions, PollFlags::IN),
+            PollFd::new(&self.files.returning, PollFlags::empty()),
+        ];
+        match rustix::event::poll(&mut files, Some(&patience)) {
+            Ok(_) if files[1].revents().contains(PollFlags::ERR) => Err(Os::NODEV),
+            Ok(_) | Err(Os::INTR) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn until_patrol(&self) -> Timespec {
+        Timespec { tv_sec: 0, tv_nsec: patrol_every(self.served.patience()).subsec_nanos().into() }
+    }
+}
+
+fn patrol_every(patience: Duration) -> Duration {
+    (patience / 4).clamp(Duration::from_millis(1), PATROL_EVERY)
 }
 
 /// What becomes readable with a request or a completion. A request wakes one worker only.

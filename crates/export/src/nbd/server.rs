@@ -97,6 +97,15 @@ pub enum ServeError {
         /// The path.
         place: String,
     },
+    /// A socket of another kind is there, so it is not replaced.
+    #[error(
+        "cannot listen on {place}: there is a socket of another kind there, for datagrams or packets, which no NBD server has \
+         left; choose another path"
+    )]
+    AnotherKind {
+        /// The path.
+        place: String,
+    },
     /// A path that does not fit into the address of a socket, so that no client could connect.
     #[error(
         "cannot listen on {place}: a socket's path has at most {PATH_MAX_BYTES} bytes, and this one has {bytes}; choose a \

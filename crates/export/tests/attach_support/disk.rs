@@ -37,6 +37,7 @@ struct State {
     largest: u64,
     holds_writes: bool,
     held: Vec<(Arc<Inbox>, Request)>,
+    holds_flushes: bool,
     /// The most writes that were held while a flush arrived.
     writes_held_at_flush: usize,
     fails: Option<(Failing, Outcome)>,
@@ -104,11 +105,17 @@ impl Disk {
         self.state().holds_writes = true;
     }
 
+    /// Holds all flushes back from now on.
+    pub(crate) fn hold_flushes(&self) {
+        self.state().holds_flushes = true;
+    }
+
     /// Carries out what was held; in what order is nobody's business.
     pub(crate) fn open_gate(&self) {
         let held = {
             let mut state = self.state();
             state.holds_writes = false;
+            state.holds_flushes = false;
             std::mem::take(&mut state.held)
         };
         for (inbox, request) in held {
@@ -117,7 +124,7 @@ impl Disk {
         }
     }
 
-    /// Waits until `count` writes are held at once.
+    /// Waits until `count` requests are held at once.
     pub(crate) fn wait_for_held(&self, count: usize) {
         self.wait_for(
             |state| state.held.len() >= count,
@@ -145,14 +152,18 @@ impl Disk {
 
     fn accept(&self, inbox: &Arc<Inbox>, request: Request) {
         let mut state = self.state();
-        match request.op {
-            Op::Flush => state.writes_held_at_flush = state.writes_held_at_flush.max(state.held.len()),
-            Op::Write { .. } if state.holds_writes => {
-                state.held.push((Arc::clone(inbox), request));
-                self.changed.notify_all();
-                return;
-            }
-            _ => {}
+        if request.op == Op::Flush {
+            state.writes_held_at_flush = state.writes_held_at_flush.max(state.held.len());
+        }
+        let is_held = match request.op {
+            Op::Flush => state.holds_flushes,
+            Op::Write { .. } => state.holds_writes,
+            _ => false,
+        };
+        if is_held {
+            state.held.push((Arc::clone(inbox), request));
+            self.changed.notify_all();
+            return;
         }
         drop(state);
         self.changed.notify_all();

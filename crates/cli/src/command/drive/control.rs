@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use plumb_bay::control::{ControlError, Order, RefusedKind, Status, give};
-use plumb_bay::{forget, place};
+use plumb_bay::{forget, names_with_remains, place};
 use plumb_block::Bytes;
 use plumb_sim::cut::{CutWhen, Edge, Mark};
 use plumb_sim::fault::Fault;
@@ -123,7 +123,7 @@ struct Document {
 fn all(json: bool) -> anyhow::Result<Exit> {
     let directory = directory();
     let mut drives = Vec::new();
-    for name in place::names(&directory)? {
+    for name in names_with_remains(&directory)? {
         match give(&directory, &name, &Order::Status) {
             Ok(status) => drives.push(status),
             Err(error) => terminal::say(&format!("plumb: {error}")),

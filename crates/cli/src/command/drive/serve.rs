@@ -23,12 +23,12 @@ use crate::{stop, terminal};
 const SOCKET_PATH_MAX: usize = 107;
 
 pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
+    let model = super::model(&arguments.model)?;
     let places = places(arguments)?;
     if places.is_empty() && !is_block_device(arguments) {
         let message = "nobody could use this drive: give --nbd SOCKET, --nbd-tcp ADDRESS or --attach";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let model = super::model(&arguments.model)?;
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
     let faults = faults.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let size = size(arguments, &model)?;
@@ -224,9 +224,14 @@ fn refusal(error: BayError) -> anyhow::Error {
         BayError::Name(_) => Refusal::because(Exit::Usage, error).into(),
         BayError::Taken(_)
         | BayError::Nbd(
-            ServeError::Taken { .. } | ServeError::NotASocket { .. } | ServeError::InTheClear { .. },
+            ServeError::Taken { .. }
+            | ServeError::NotASocket { .. }
+            | ServeError::AnotherKind { .. }
+            | ServeError::InTheClear { .. },
         )
-        | BayError::Attach(AttachError::NameInUse { .. }) => Refusal::because(Exit::Refused, error).into(),
+        | BayError::Attach(AttachError::NameInUse { .. } | AttachError::Left { .. }) => {
+            Refusal::because(Exit::Refused, error).into()
+        }
         BayError::Attach(AttachError::Os { ref source, .. })
             if source.kind() == ErrorKind::PermissionDenied =>
         {

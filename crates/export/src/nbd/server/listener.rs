@@ -14,6 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt,
 };
@@ -144,6 +145,9 @@ fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
         Ok(_) => match UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
             Ok(_) => Err(ServeError::Taken { place }),
+            Err(error) if error.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
+                Err(ServeError::AnotherKind { place })
+            }
             Err(source) => Err(ServeError::Listen { place, source }),
         },
     }
