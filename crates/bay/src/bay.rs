@@ -210,6 +210,9 @@ impl Bay {
             let cuts = self.handle.with(|drive, _| drive.counters().cuts);
             self.armed = Some((when.clone(), cuts)).filter(|(when, _)| when != "now");
         }
+        if *order == Order::Disarm {
+            self.armed = None;
+        }
         match done {
             Ok(()) => Answer::Done(Box::new(self.status())),
             Err(refused) => Answer::Refused(refused),
@@ -328,6 +331,7 @@ fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), Refused> {
             }
             drive.cut_when(now, when);
         }
+        Order::Disarm => drive.disarm(),
         Order::PowerOn => drive.power_on(now),
         Order::Set { wce } => drive.set_wce(now, *wce).map_err(|error| {
             let why = in_one_line(&error);
@@ -337,7 +341,11 @@ fn change(drive: &mut Drive, now: Nanos, order: &Order) -> Result<(), Refused> {
                 _ => Refused::failed(why),
             }
         })?,
-        Order::Fault { fault } => drive.set_fault(fault.parse::<Fault>().map_err(|error| senseless(&error))?),
+        Order::Fault { fault } => {
+            let fault: Fault = fault.parse().map_err(|error| senseless(&error))?;
+            fault.fits(drive.info().blocks()).map_err(|error| senseless(&error))?;
+            drive.set_fault(fault);
+        }
         Order::ClearFaults => drive.clear_faults(),
     }
     Ok(())

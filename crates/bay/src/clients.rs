@@ -10,10 +10,12 @@ use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, getsockname, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
-/// The clients of NBD: `process 12 (qemu-io)`, `10.0.0.7:51234`. Those that cannot be told are left out.
+/// The clients of NBD: `process 12 (qemu-io)`, `10.0.0.7:51234`, each once however many connections it has. Those that
+/// cannot be told are left out.
 pub(crate) fn of_nbd(control: &Path) -> Vec<String> {
     let mut found: Vec<String> = sockets().iter().filter_map(|socket| client(socket, control)).collect();
     found.sort();
+    found.dedup();
     found
 }
 
@@ -56,4 +58,29 @@ fn process(socket: &OwnedFd) -> Option<String> {
 
 fn address(peer: SocketAddrAny) -> Option<String> {
     std::net::SocketAddr::try_from(peer).ok().map(|peer| peer.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn a_process_with_several_connections_is_named_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join("nbd")).unwrap();
+        let connect = |_| {
+            let client = UnixStream::connect(directory.path().join("nbd")).unwrap();
+            (client, listener.accept().unwrap())
+        };
+        let connections: Vec<_> = (0..3).map(connect).collect();
+        if sockets().is_empty() {
+            return plumb_testkit::skip("descriptors of this process cannot be had");
+        }
+        let this = format!("process {}", std::process::id());
+        let named = of_nbd(Path::new("/nowhere"));
+        assert_eq!(named.iter().filter(|name| name.starts_with(&this)).count(), 1, "{named:?}");
+        drop(connections);
+    }
 }

@@ -30,6 +30,8 @@ pub enum Order {
         /// `now`, `write=7`, `flush:3:submitted..flush:3:completed`.
         when: String,
     },
+    /// Take back a cut that waits for its moment; nothing is done if none does.
+    Disarm,
     /// Turn the power on again.
     PowerOn,
     /// Switch the write cache.
@@ -129,6 +131,9 @@ pub struct LastCut {
     pub shorn: u64,
     /// Writes that landed elsewhere.
     pub misdirected: u64,
+    /// Blocks that held something and over which those landed.
+    #[serde(default)]
+    pub misdirected_over_blocks: u64,
 }
 
 impl From<&CutReport> for LastCut {
@@ -142,6 +147,7 @@ impl From<&CutReport> for LastCut {
             torn_inside_blocks: report.torn_inside_blocks,
             shorn: report.shorn,
             misdirected: report.misdirected,
+            misdirected_over_blocks: report.misdirected_over_blocks,
         }
     }
 }
@@ -218,8 +224,20 @@ pub enum ControlError {
         /// The drive.
         name: String,
     },
+    /// It is there and says nothing.
+    #[error(
+        "the drive `{name}` did not answer within {} s: its process hangs or is held up, and whether the order was \
+         carried out is not known",
+        within.as_secs()
+    )]
+    Silent {
+        /// The drive.
+        name: String,
+        /// How long was waited.
+        within: Duration,
+    },
     /// The conversation failed.
-    #[error("cannot talk to the drive `{name}`: {source}")]
+    #[error("cannot talk to the drive `{name}`")]
     Io {
         /// The drive.
         name: String,
@@ -245,7 +263,22 @@ fn there_are(known: &[String]) -> String {
 /// # Errors
 /// If there is no such drive, it does not answer, or it refuses.
 pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, ControlError> {
-    let io = |source| ControlError::Io { name: name.to_owned(), source };
+    let within = if matches!(order, Order::Detach { .. }) { DETACHED_WITHIN } else { ANSWER_WITHIN };
+    give_within(directory, name, order, within)
+}
+
+/// The same with patience of another length.
+fn give_within(
+    directory: &Path,
+    name: &str,
+    order: &Order,
+    within: Duration,
+) -> Result<Status, ControlError> {
+    let io = |source: io::Error| match source.kind() {
+        // What a socket says whose time is over.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::Silent { name: name.to_owned(), within },
+        _ => ControlError::Io { name: name.to_owned(), source },
+    };
     let mut stream = match UnixStream::connect(place::socket(directory, name)) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -260,7 +293,6 @@ pub fn give(directory: &Path, name: &str, order: &Order) -> Result<Status, Contr
         }
         Err(error) => return Err(io(error)),
     };
-    let within = if matches!(order, Order::Detach { .. }) { DETACHED_WITHIN } else { ANSWER_WITHIN };
     stream.set_read_timeout(Some(within)).map_err(io)?;
     write_line(&mut stream, order).map_err(io)?;
     match read_line(&stream).map_err(io)? {
@@ -308,4 +340,32 @@ fn read_line<T: for<'a> Deserialize<'a>>(stream: &UnixStream) -> io::Result<T> {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other side hung up"));
     }
     Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use plumb_block::in_one_line;
+
+    use super::*;
+
+    #[test]
+    fn a_drive_that_does_not_answer_is_told_from_one_that_hangs_up_and_no_cause_is_said_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        let listener = UnixListener::bind(place::socket(at, "one")).unwrap();
+        let silent = give_within(at, "one", &Order::Status, Duration::from_millis(20)).unwrap_err();
+        let said = in_one_line(&silent);
+        assert!(said.contains("`one` did not answer within 30 s") && !said.contains("os error"), "{said}");
+        let hangs_up = std::thread::spawn(move || {
+            // The first one has given up.
+            listener.accept().and_then(|_| listener.accept()).unwrap();
+        });
+        let gone = give_within(at, "one", &Order::Status, Duration::from_secs(10)).unwrap_err();
+        hangs_up.join().unwrap();
+        let said = in_one_line(&gone);
+        let cause = std::error::Error::source(&gone).unwrap().to_string();
+        assert_eq!(said.matches(&cause).count(), 1, "{said}");
+    }
 }

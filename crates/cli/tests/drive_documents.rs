@@ -72,12 +72,15 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
         ("fault", &["write:eio:nth=3"]),
         ("fault", &["--clear"]),
         ("cut", &["--at-flush", "2"]),
+        ("cut", &["--disarm"]),
         ("cut", &[]),
         ("power-on", &[]),
     ] {
         let status = server.order(order, arguments);
         matches_schema(&status, "drive-status");
         assert_eq!(status["schema"], "plumb/drive-status/1", "{order}");
+        let armed = arguments.contains(&"--at-flush").then_some("flush=2");
+        assert_eq!(status["cut_armed"].as_str(), armed, "{order} {arguments:?}");
     }
     let all = drive(&["status", "--json"]);
     let drives = document(&all);

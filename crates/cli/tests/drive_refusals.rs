@@ -45,9 +45,14 @@ fn nonsense_is_a_matter_of_the_command_line() {
     refused(&["serve", "null", "--nbd", socket, "--backing", socket], 2, "--backing");
     refused(&["serve", "liar", "--nbd", socket, "--backing", "/dev/null/x"], 2, "--backing");
     refused(&["cut", "nosuch", "--between", "foo..bar"], 2, "foo..bar");
-    for window in
-        ["now", "write=3", "flush:2:completed..flush:2:submitted", "flush:2:submitted..flush:1:submitted"]
-    {
+    for window in [
+        "now",
+        "write=3",
+        "flush:2:completed..flush:2:submitted",
+        "flush:2:submitted..flush:1:submitted",
+        "write:2:completed..write:1:submitted",
+        "write:2:submitted..any:2:submitted",
+    ] {
         refused(&["cut", "nosuch", "--between", window], 2, window);
     }
     refused(&["cut", "nosuch", "--at-write", "0"], 2, "--at-write");
@@ -55,6 +60,11 @@ fn nonsense_is_a_matter_of_the_command_line() {
     refused(&["serve", "liar", "--nbd", socket, "--nbd", socket], 2, "twice");
     refused(&["serve", "liar", "--nbd", &format!("{socket}{}", "x".repeat(108))], 2, "107 bytes");
     refused(&["fault", "nosuch", "bogus"], 2, "bogus");
+    refused(&["fault", "nosuch", "write:eio:nth=1:nth=2"], 2, "each condition once");
+    refused(&["fault", "nosuch", "flush:eio:lba=1-2"], 2, "a flush is of the whole drive");
+    refused(&["cut", "nosuch", "--disarm", "--at-write", "1"], 2, "--disarm");
+    let beyond = ["serve", "liar", "--nbd", socket, "--size", "1M", "--fault", "read:eio:lba=2048"];
+    refused(&beyond, 2, "0 to 2047");
     refused(&["status", "no-such-drive"], 2, "no-such-drive");
     assert_eq!(common::entries(directory.path()), Vec::<String>::new());
 }
@@ -113,8 +123,10 @@ fn an_order_that_makes_no_sense_is_told_from_one_that_does_not_fit_now_and_from_
     assert_eq!(server.order("set", &["--wce", "on"])["wce"], true);
     server.order("cut", &[]);
     refused(&["set", &server.name, "--wce", "off"], 4, "no power");
-    server.order("power-on", &[]);
+    assert_eq!(server.order("power-on", &[])["wce"], false, "a switch lasts as long as the power");
+    assert_eq!(server.order("set", &["--wce", "on"])["wce"], true);
     assert_eq!(server.order("set", &["--wce", "off"])["wce"], false);
+    refused(&["fault", &server.name, "read:eio:lba=2000-2048"], 2, "0 to 2047");
     server.detach();
     // A drive whose firmware takes the command and changes nothing.
     let stubborn = include_str!("../../sim/models/sas-15k.toml");

@@ -32,6 +32,17 @@ pub struct Mark {
     pub edge: Edge,
 }
 
+impl Mark {
+    /// Whether it certainly does not come after `other`, whatever the host does. Of two commands the second may be
+    /// answered before the first, so no more is certain than that there are at least as many of any kind as of one, and at
+    /// least as many submitted as answered.
+    fn comes_no_later_than(self, other: Self) -> bool {
+        let counts_all = self.kind == other.kind || self.kind == CommandKind::Any;
+        let is_in_time = self.edge == other.edge || self.edge == Edge::Submitted;
+        counts_all && is_in_time && self.number <= other.number
+    }
+}
+
 /// When to cut the power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutWhen {
@@ -45,22 +56,34 @@ pub enum CutWhen {
 
 /// When to cut that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` does not say when to cut: expected now, write=N, flush=N, or a window such as \
-     flush:3:submitted..flush:3:completed"
-)]
-pub struct CutWhenError(String);
+pub enum CutWhenError {
+    /// It is not understood.
+    #[error(
+        "`{0}` does not say when to cut: expected now, write=N, flush=N, or a window such as \
+         flush:3:submitted..flush:3:completed"
+    )]
+    Unknown(String),
+    /// A window that ends before it begins.
+    #[error("in `{0}` the second event does not come after the first")]
+    Backwards(String),
+}
 
 impl FromStr for CutWhen {
     type Err = CutWhenError;
 
     fn from_str(text: &str) -> Result<Self, CutWhenError> {
-        let wrong = || CutWhenError(text.to_owned());
+        let wrong = || CutWhenError::Unknown(text.to_owned());
         if text == "now" {
             return Ok(Self::Now);
         }
         if let Some((from, to)) = text.split_once("..") {
-            return Ok(Self::Between(mark(from).ok_or_else(wrong)?, mark(to).ok_or_else(wrong)?));
+            let (from, to) = (mark(from).ok_or_else(wrong)?, mark(to).ok_or_else(wrong)?);
+            let is_backwards = to.comes_no_later_than(from);
+            return if is_backwards {
+                Err(CutWhenError::Backwards(text.to_owned()))
+            } else {
+                Ok(Self::Between(from, to))
+            };
         }
         let at_command = text.split_once('=').and_then(|(kind, number)| {
             Some(Mark { kind: kind.parse().ok()?, number: positive(number)?, edge: Edge::Submitted })
@@ -167,6 +190,33 @@ mod tests {
             ["", "then", "write", "write=0", "write=x", "write:7", "write:7:done", "a..b", "now..now"]
         {
             assert!(wrong.parse::<CutWhen>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_certainly_ends_before_it_begins_is_refused() {
+        for window in [
+            "write:2:completed..write:1:submitted",
+            "write:1:completed..write:1:submitted",
+            "write:2:submitted..write:2:submitted",
+            "flush:3:completed..flush:2:completed",
+            "flush:3:submitted..any:3:submitted",
+            "read:2:completed..any:1:submitted",
+        ] {
+            assert_eq!(
+                window.parse::<CutWhen>(),
+                Err(CutWhenError::Backwards(window.to_owned())),
+                "{window}"
+            );
+        }
+        for window in [
+            "write:2:submitted..write:1:completed",
+            "write:1:completed..write:2:submitted",
+            "write:9:completed..flush:1:submitted",
+            "any:5:submitted..write:1:submitted",
+            "write:1:submitted..any:2:submitted",
+        ] {
+            assert!(window.parse::<CutWhen>().is_ok(), "{window}");
         }
     }
 

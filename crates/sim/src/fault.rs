@@ -6,7 +6,9 @@
 //! |---|---|---|
 //! | `read`, `write`, `flush`, `discard`, `any` | `eio`, `enospc`, `timeout`, `slow=50ms` | `nth=7`, `every=100`, `p=0.01`, `lba=1000-1999`, `times=3` |
 //!
-//! All conditions must hold. Without any, every such command is meant. `nth` counts from when the fault was set.
+//! All conditions must hold, each may be given once. Without any, every such command is meant. `lba` is in logical blocks
+//! of the drive, of which a command must touch one. `nth` and `every` count from when the fault was set, and with `lba`
+//! only the commands that touch it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -96,17 +98,30 @@ pub struct Fault {
 
 /// A fault that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{found}` is no part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
-)]
-pub struct FaultError {
-    found: String,
-    expected: &'static str,
+pub enum FaultError {
+    /// It is not understood, or means nothing.
+    #[error(
+        "`{found}` is no part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
+    )]
+    Senseless {
+        /// What was found.
+        found: String,
+        /// What could have been there.
+        expected: &'static str,
+    },
+    /// It means blocks that the drive does not have.
+    #[error("`{fault}` means blocks that the drive does not have: its logical blocks are 0 to {last}")]
+    Beyond {
+        /// The fault.
+        fault: String,
+        /// The last block that there is.
+        last: u64,
+    },
 }
 
 impl FaultError {
     fn new(found: impl Into<String>, expected: &'static str) -> Self {
-        Self { found: found.into(), expected }
+        Self::Senseless { found: found.into(), expected }
     }
 }
 
@@ -123,6 +138,19 @@ impl Fault {
             times: None,
             seen: 0,
             struck: 0,
+        }
+    }
+
+    /// Refuses a fault of blocks that a drive of so many does not have.
+    ///
+    /// # Errors
+    /// If it means blocks at or beyond `blocks`.
+    pub fn fits(&self, blocks: u64) -> Result<(), FaultError> {
+        match self.lba {
+            Some((_, last)) if last >= blocks => {
+                Err(FaultError::Beyond { fault: self.to_string(), last: blocks.saturating_sub(1) })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -160,8 +188,17 @@ impl FromStr for Fault {
         let kind = parts.next().unwrap_or_default().parse()?;
         let effect = effect(parts.next().unwrap_or_default())?;
         let mut fault = Self { nth: None, ..Self::next(kind, effect) };
+        let mut given: Vec<&str> = Vec::new();
         for part in parts {
             fault.read_condition(part)?;
+            let word = part.split('=').next().unwrap_or_default();
+            if given.contains(&word) {
+                return Err(FaultError::new(part, "each condition once"));
+            }
+            given.push(word);
+        }
+        if fault.kind == CommandKind::Flush && fault.lba.is_some() {
+            return Err(FaultError::new(text, "no lba: a flush is of the whole drive"));
         }
         Ok(fault)
     }
@@ -271,6 +308,22 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_of_blocks_that_are_not_there_is_refused() {
+        let fault: Fault = "write:eio:lba=7-15".parse().unwrap();
+        assert_eq!(fault.fits(16), Ok(()));
+        let error = fault.fits(15).unwrap_err().to_string();
+        assert!(error.contains("lba=7-15") && error.contains("0 to 14"), "{error}");
+        assert_eq!("any:eio".parse::<Fault>().unwrap().fits(1), Ok(()));
+    }
+
+    #[test]
+    fn with_lba_only_commands_that_touch_it_are_counted() {
+        let write = Op::Write { fua: false };
+        assert_eq!(strikes("write:eio:lba=40-69:nth=2", write), [5]);
+        assert_eq!(strikes("write:eio:lba=40-69:every=3", write), [6]);
+    }
+
+    #[test]
     fn what_is_written_reads_back_and_what_makes_no_sense_is_named() {
         for text in
             ["write:eio:nth=3", "any:timeout:every=5:p=0.25", "read:enospc:lba=3-9", "flush:slow=1500us"]
@@ -280,6 +333,9 @@ mod tests {
         let wrong =
             ["", "write", "wrote:eio", "write:eoi", "write:eio:nth=0", "write:eio:p=2", "read:eio:lba=9-3"];
         for text in wrong.into_iter().chain(["flush:slow=9h", "flush:slow=NaNs", "read:eio:often"]) {
+            assert!(text.parse::<Fault>().is_err(), "{text}");
+        }
+        for text in ["write:eio:nth=1:nth=2", "read:eio:lba=1:p=0.5:lba=2", "flush:eio:lba=3-9"] {
             assert!(text.parse::<Fault>().is_err(), "{text}");
         }
         let error = "write:eoi".parse::<Fault>().unwrap_err().to_string();

@@ -185,6 +185,10 @@ fn with_the_cache_off_a_write_is_answered_when_it_is_on_the_flash() {
                     timing.advance(now, &mut events);
                 }
             }
+            // What waits for more to come is programmed in the end.
+            while let Some(next) = timing.next_event() {
+                timing.advance(next, &mut events);
+            }
             let persisted = events.iter().any(|event| matches!(event, Event::Persisted { .. }));
             assert_eq!(persisted, wce, "{name}");
             now.as_secs_f64() / 200.0
@@ -246,4 +250,58 @@ fn after_a_power_cut_nothing_that_was_before_it_happens() {
         assert_eq!(old.count(), 0, "{}", host.context);
         assert!(host.commands.range(before..).all(|(_, told)| told.completed.is_some()), "{}", host.context);
     }
+}
+
+/// What a flash drive has in its cache of `mib` MiB that were written `after` ago.
+fn dirty_after(name: &str, mib: u64, after: Nanos) -> Bytes {
+    let (mut timing, mut events) = (Model::named(name).unwrap().timing(SIZE, 1), Vec::new());
+    let mut now = Nanos(0);
+    for id in 0..mib * 8 {
+        let sectors = Sectors { first: id * 256, count: 256 };
+        timing.submit(now, Command { id: CommandId(id), op: Op::Write { fua: false }, sectors });
+        while !events.iter().any(|event| matches!(event, Event::Completed { id: done, .. } if done.0 == id)) {
+            now = timing.next_event().unwrap();
+            timing.advance(now, &mut events);
+        }
+    }
+    timing.advance(Nanos(now.0 + after.0), &mut events);
+    timing.dirty()
+}
+
+#[test]
+fn what_nobody_flushes_waits_in_a_volatile_buffer_for_more_to_come() {
+    for (name, gathered) in
+        [("consumer-nvme-ssd", Bytes::mib(8)), ("consumer-sata-ssd", Bytes::mib(6)), ("liar", Bytes::mib(14))]
+    {
+        let soon = Nanos::millis(300);
+        assert_eq!(dirty_after(name, 4, soon), Bytes::mib(4), "{name}: all that was written last");
+        assert_eq!(dirty_after(name, 40, soon), gathered, "{name}: no more than it gathers");
+        assert_eq!(dirty_after(name, 40, Nanos::secs(11)), Bytes(0), "{name}: not for ever");
+    }
+    assert_eq!(dirty_after("liar", 4, Nanos::secs(5)), Bytes::mib(4), "a liar waits for longer");
+}
+
+#[test]
+fn fua_does_not_carry_along_what_was_written_before_it() {
+    let (mut timing, mut events) = (Model::named("consumer-nvme-ssd").unwrap().timing(SIZE, 1), Vec::new());
+    for (id, fua) in [(0, false), (1, true), (2, false)] {
+        let sectors = Sectors { first: id * 8, count: 8 };
+        timing.submit(Nanos(0), Command { id: CommandId(id), op: Op::Write { fua }, sectors });
+    }
+    timing.advance(Nanos::millis(100), &mut events);
+    let persisted: Vec<u64> = events
+        .iter()
+        .filter(|event| matches!(event, Event::Persisted { .. }))
+        .map(|event| of(*event))
+        .collect();
+    assert_eq!((events.len(), persisted), (4, vec![1]), "{events:?}");
+    assert_eq!(timing.dirty(), Bytes::kib(8));
+    timing.submit(Nanos::millis(100), Command { id: CommandId(3), op: Op::Flush, sectors: Sectors::NONE });
+    timing.advance(Nanos::millis(200), &mut events);
+    assert_eq!((events.len(), timing.dirty()), (7, Bytes(0)), "{events:?}");
+}
+
+fn of(event: Event) -> u64 {
+    let (Event::Completed { id, .. } | Event::Persisted { id, .. }) = event;
+    id.0
 }

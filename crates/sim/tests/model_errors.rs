@@ -50,6 +50,20 @@ fn an_error_names_the_place_the_value_and_what_was_expected() {
             "expected a size",
         ),
         (
+            "gather = { value = \"6 MiB\"",
+            "gather = { value = \"17 MiB\"",
+            "flash.gather",
+            Some("\"17 MiB\""),
+            "no more than the buffer holds",
+        ),
+        (
+            "gather = { value = \"6 MiB\"",
+            "gather = { value = \"six\"",
+            "flash.gather",
+            Some("\"six\""),
+            "expected a size",
+        ),
+        (
             "link = { value = \"560 MB/s\"",
             "link = { value = \"560\"",
             "flash.link",
@@ -125,6 +139,22 @@ fn plain_values_do_for_a_users_own_file() {
     assert!(model.figures.iter().all(|figure| figure.source.is_none()));
     let figure = model.figures.iter().find(|figure| figure.path == "flash.slc.size").unwrap();
     assert_eq!(figure.value, "3 GiB");
+}
+
+#[test]
+fn a_model_that_does_not_say_how_much_it_gathers_takes_half_of_its_buffer() {
+    let line = SSD.lines().find(|line| line.starts_with("gather = ")).unwrap();
+    let model = Model::from_text("mine.toml", &SSD.replace(line, "")).unwrap();
+    let mut timing = model.timing(Bytes::mib(64), 1);
+    let (mut now, mut events) = (Nanos(0), Vec::new());
+    for id in 0..100 {
+        let sectors = Sectors { first: id * 256, count: 256 };
+        timing.submit(now, Command { id: CommandId(id), op: Op::Write { fua: false }, sectors });
+        now = Nanos(now.0 + 10_000_000);
+        timing.advance(now, &mut events);
+    }
+    // Of 16 MiB, but for what has waited for 700 ms: 12.5 MiB a second come.
+    assert_eq!(timing.dirty(), Bytes::mib(8));
 }
 
 #[test]

@@ -30,8 +30,13 @@ pub(crate) enum DriveCommand {
     /// Serve a drive of a model, in real time, until it is detached or the command is interrupted
     Serve(Box<ServeArguments>),
     /// Cut the power of a drive that is being served, now or at a chosen moment
+    ///
+    /// What is in flight is not answered, NBD connections end, and a device that is attached answers with I/O errors. Clients of
+    /// NBD connect again after `plumb drive power-on`.
     Cut(CutArguments),
     /// Turn the power on again: the drive serves what survived
+    ///
+    /// Its write cache is as it was served, whatever `plumb drive set` has made of it.
     ///
     /// What the kernel has cached of an attached drive is forgotten before, as in a machine that lost power with it. What is mounted
     /// keeps its own cache: unmount it first.
@@ -45,7 +50,7 @@ pub(crate) enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Switch the write cache of a drive
+    /// Switch the write cache of a drive, until its power is cut
     Set {
         /// Its name
         name: String,
@@ -78,13 +83,17 @@ Does a file system keep what was synced on a drive that ignores flushes?
 
 const EVENTS: &str = "\
 An EVENT is KIND:N:submitted or KIND:N:completed: the Nth command of a kind from now arrives, or is about to be answered.
-KIND is read, write, flush, discard or any. In flush:3:submitted..flush:3:completed the power goes while the third flush is done.";
+KIND is read, write, flush, discard or any. Commands are counted at the drive: a large write over NBD is several, write-zeroes is a
+write, and FUA on a drive without it is a write and a flush. In flush:3:submitted..flush:3:completed the power goes while the third flush is done.";
 
 const FAULTS: &str = "\
 A fault is WHAT:EFFECT[:WHEN]..., such as write:eio:nth=100 or flush:slow=50ms:p=0.1.
   WHAT    read, write, flush, discard, any
   EFFECT  eio, enospc, timeout (never answered), slow=TIME (takes so much longer)
-  WHEN    nth=N, every=N, p=0..1, lba=FIRST-LAST, times=N; all of them must hold; counted from when the fault is set";
+  WHEN    nth=N, every=N, p=0..1, lba=FIRST-LAST, times=N; all of them must hold, each may be given once
+An lba is in logical blocks of the drive; a command is meant that touches one of FIRST to LAST. nth and every count the commands
+of that kind from when the fault is set; with lba, only those that touch it. Commands are counted at the drive, where a large write
+over NBD is several.";
 
 /// The port that is assigned to NBD.
 const NBD_PORT: u16 = 10809;
@@ -204,17 +213,21 @@ pub(crate) struct CutArguments {
     /// The name of the drive
     pub(crate) name: String,
 
-    /// When the Nth write from now arrives
+    /// When the Nth write from now arrives at the drive; a large one over NBD is several, and write-zeroes is one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), group = "when")]
     pub(crate) at_write: Option<u64>,
 
-    /// When the Nth flush from now arrives
+    /// When the Nth flush from now arrives at the drive, that of FUA on a drive without it included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), group = "when")]
     pub(crate) at_flush: Option<u64>,
 
     /// At a random moment in a window, such as flush:3:submitted..flush:3:completed
     #[arg(long, value_name = "EVENT..EVENT", group = "when")]
     pub(crate) between: Option<String>,
+
+    /// Not at all: take back a cut that waits for its moment
+    #[arg(long, group = "when")]
+    pub(crate) disarm: bool,
 
     /// One JSON document on stdout: the state afterwards
     #[arg(long)]

@@ -16,6 +16,11 @@ use crate::rules::{Contender, Keep, Moment, below, draw, happens, is_atomic};
 pub(super) type Owners = BTreeMap<u64, [u32; 8]>;
 /// The owner of a block that is not what any command made of it.
 pub(super) const NOBODY: u32 = u32::MAX;
+/// The owner of a block over which a write of another place landed.
+pub(super) const STRAY: u32 = u32::MAX - 1;
+
+/// By page: the answered commands with blocks in it, and which blocks.
+type Answered<'l> = BTreeMap<u64, Vec<(u8, &'l Pending)>>;
 
 impl Contents {
     /// Cuts the power: chooses what survives of what is at risk. Afterwards the medium is what is left, nothing is in
@@ -127,29 +132,52 @@ impl Contents {
         }
     }
 
-    /// Counts what is not as it was.
+    /// Counts what is not as it was: the blocks of which an answered version is gone.
     fn account(&self, owners: &Owners, left: &Owners, lays: &[Lay], report: &mut CutReport) {
         let known: BTreeMap<u32, &Pending> = lays.iter().map(|lay| (lay.number, &lay.pending)).collect();
-        for (page, before) in owners {
-            let after = left.get(page).copied().unwrap_or_default();
+        let answered = answered(lays);
+        for (page, after) in left {
+            let before = owners.get(page).copied().unwrap_or_default();
+            let versions = answered.get(page).map_or(&[][..], Vec::as_slice);
             for block in bits(self.geometry.full()).filter(|block| before[*block] != after[*block]) {
-                let Some(pending) = known.get(&before[block]).filter(|one| !one.state.is_given_up) else {
-                    continue;
-                };
+                let (was, is) = (known.get(&before[block]), after[block]);
                 // What is newer, or was in flight with it, may be there instead.
-                let is_replaced =
-                    known.get(&after[block]).is_some_and(|one| !one.span.is_older_than(pending.span));
-                if is_replaced {
-                    continue;
+                let is_gone = |one: &Pending| match is {
+                    0 => true,
+                    NOBODY | STRAY => was.is_some_and(|was| was.id == one.id),
+                    _ => known.get(&is).is_some_and(|is| is.span.is_older_than(one.span)),
+                };
+                let here = versions.iter().filter(|(mask, one)| mask >> block & 1 == 1 && is_gone(one));
+                let (mut is_lost, mut is_promised) = (is == STRAY && before[block] == 0, false);
+                for (_, one) in here {
+                    is_lost = true;
+                    let counts =
+                        was.is_some_and(|was| was.id == one.id) || !planted(Bug::OlderPromiseUnaccounted);
+                    is_promised |= counts && self.is_promised(one);
                 }
-                report.lost_blocks += 1;
-                let is_promised = pending.state.is_durable
-                    || pending.state.asked_fua
-                    || pending.span.completed < self.promised_until;
-                report.promised_lost_blocks += u64::from(is_promised);
+                report.lost_blocks += u64::from(is_lost);
+                // What a stray write destroys is damage, and no lie about it.
+                report.promised_lost_blocks += u64::from(is_promised && is != STRAY);
+                report.misdirected_over_blocks += u64::from(is == STRAY);
             }
         }
     }
+
+    /// Whether the drive has said that an answered command is durable.
+    const fn is_promised(&self, one: &Pending) -> bool {
+        one.state.is_durable || one.state.asked_fua || one.span.completed < self.promised_until
+    }
+}
+
+fn answered(lays: &[Lay]) -> Answered<'_> {
+    let mut answered = Answered::new();
+    let is_answered = |lay: &&Lay| lay.pending.span.is_completed() && !lay.pending.state.is_given_up;
+    for lay in lays.iter().filter(is_answered) {
+        for part in &lay.parts {
+            answered.entry(part.page).or_default().push((part.mask, &lay.pending));
+        }
+    }
+    answered
 }
 
 /// A command that is about to be laid, with nothing chosen yet.

@@ -60,8 +60,8 @@ pub struct CutReport {
     pub survived: u64,
     /// Of both: those of which some blocks survived.
     pub torn: u64,
-    /// Blocks of which an answered version was visible and something older, or nothing, is left. Discards and zeroes over
-    /// long runs are not counted.
+    /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left. Discards and
+    /// zeroes over long runs are not counted.
     pub lost_blocks: u64,
     /// Of them: those of which the drive had said that they were durable, by answering FUA or a flush. Zero for a
     /// drive that does not lie.
@@ -74,6 +74,8 @@ pub struct CutReport {
     pub shorn: u64,
     /// Writes that landed elsewhere.
     pub misdirected: u64,
+    /// Blocks that held something and over which those landed: they are lost, too, however long they had been durable.
+    pub misdirected_over_blocks: u64,
     /// Whether survivors landed in the reverse of their order.
     pub unserialized: bool,
 }

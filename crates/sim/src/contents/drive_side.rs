@@ -112,7 +112,8 @@ impl Contents {
     fn what(&mut self, op: Op, data: Data<'_>, range: LbaRange) -> Option<(What, State)> {
         let fua = |asked: bool| {
             let is_kept = self.promise.fua == FuaKept::Honoured && !planted(Bug::FuaIsPlain);
-            State { asked_fua: asked, is_fua: asked && is_kept, ..State::default() }
+            let is_noted = is_kept || !planted(Bug::IgnoredFuaUnaccounted);
+            State { asked_fua: asked && is_noted, is_fua: asked && is_kept, ..State::default() }
         };
         match (op, data) {
             (Op::Write { fua: asked }, Data::Pattern(pattern)) => {
@@ -215,7 +216,9 @@ impl Contents {
 
     /// A flush that was submitted at `submitted` is answered.
     fn flushed(&mut self, submitted: Moment) {
-        self.promised_until = self.promised_until.max(submitted);
+        if self.promise.flush != FlushKept::Never || !planted(Bug::IgnoredFlushUnaccounted) {
+            self.promised_until = self.promised_until.max(submitted);
+        }
         if planted(Bug::FlushCoversNothing) {
             return;
         }

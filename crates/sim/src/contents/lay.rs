@@ -1,9 +1,11 @@
 //! Laying one surviving command over the medium after a power cut, with what goes wrong beyond the rules.
 
+use std::ops::Range;
+
 use plumb_block::{Lba, LbaRange};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::cut::{NOBODY, Owners};
+use super::cut::{NOBODY, Owners, STRAY};
 use super::damage::{CutReport, Damage};
 use super::drive_side::Contents;
 use super::geometry::bits;
@@ -31,10 +33,13 @@ pub(super) struct LaidPart {
     pub(super) slot: u32,
 }
 
+/// An eighth of the 4 KiB of which a shorn write lacks the end.
+const EIGHTH: usize = 512;
+
 /// What goes wrong with one command.
 #[derive(Default)]
 struct Harm {
-    /// How many eighths of each page land.
+    /// How many eighths of each 4 KiB land.
     shorn: Option<usize>,
     /// Which of its blocks is torn inside.
     torn_block: Option<u64>,
@@ -58,7 +63,7 @@ impl Contents {
         for part in &lay.parts {
             let kept = self.kept(lay, *part, &harm);
             if let Some(target) = harm.misdirected {
-                self.lay_elsewhere(lay, *part, kept, target);
+                self.lay_elsewhere(lay, *part, kept, (target, left));
                 continue;
             }
             let what = self.what_in(&lay.pending, part.page);
@@ -71,8 +76,7 @@ impl Contents {
                     part.page,
                     Part { what: What::Unreadable, slot: 0, mask: broken, gives_slot: false },
                 );
-                let owner = if lay.pending.span.is_completed() { NOBODY } else { lay.number };
-                own(left, part.page, broken, owner);
+                own(left, part.page, broken, spoiler(lay));
                 report.unreadable_blocks += bits(broken).count() as u64;
             }
         }
@@ -95,10 +99,8 @@ impl Contents {
         let range = lay.pending.range;
         let landing = bits(part.mask).filter(|block| {
             let index = (first + *block as u64).wrapping_sub(range.lba.0);
-            let is_shorn = harm.shorn.is_some_and(|eighths| {
-                self.geometry.bytes_of(*block).start >= eighths * self.geometry.page_bytes / 8
-            });
-            lay.keep.keeps(index, range.nlb) && !is_shorn
+            let has_new = self.eighths(*block).any(|eighth| !harm.keeps_old(eighth));
+            lay.keep.keeps(index, range.nlb) && has_new
         });
         landing.fold(0, |mask, block| mask | 1 << block)
     }
@@ -125,8 +127,10 @@ impl Contents {
             report.shorn += 1;
         }
         if lay.pending.state.is_write && happens(chance, damage.misdirected) {
-            harm.misdirected = Some(below(chance, self.geometry.blocks - range.nlb + 1));
-            report.misdirected += 1;
+            let target = below(chance, self.geometry.blocks - range.nlb + 1);
+            // Its own place is none that it goes astray to.
+            harm.misdirected = (target != range.lba.0).then_some(target);
+            report.misdirected += u64::from(harm.misdirected.is_some());
         }
         harm
     }
@@ -141,18 +145,20 @@ impl Contents {
         (left, report): (&mut Owners, &mut CutReport),
     ) {
         let first = self.geometry.first_block(page);
-        let block_bytes = self.geometry.block_bytes;
         let mut whole = new.mask;
         for block in bits(new.mask) {
-            let shorn = harm.shorn.map(|eighths| eighths * self.geometry.page_bytes / 8);
-            let shorn =
-                shorn.map(|end| end - self.geometry.bytes_of(block).start).filter(|end| *end < block_bytes);
-            let torn = (harm.torn_block == Some(first + block as u64)).then_some(block_bytes / 2);
-            if let Some(split) = shorn.or(torn) {
+            let half = self.geometry.block_bytes / 2;
+            let mut old: Vec<Range<usize>> = Vec::new();
+            if harm.torn_block == Some(first + block as u64) {
+                old.push(half..2 * half);
+            }
+            let shorn = self.eighths(block).enumerate().filter(|(_, eighth)| harm.keeps_old(*eighth));
+            old.extend(shorn.map(|(place, _)| place * EIGHTH..(place + 1) * EIGHTH));
+            if !old.is_empty() {
                 whole &= !(1 << block);
-                if self.store_torn(page, block, new, split) {
+                if self.store_torn(page, block, new, &old) {
                     report.torn_inside_blocks += 1;
-                    own(left, page, 1 << block, NOBODY);
+                    own(left, page, 1 << block, spoiler(lay));
                 }
             }
         }
@@ -162,22 +168,33 @@ impl Contents {
         }
     }
 
-    /// Stores a block of which the first `split` bytes are new and the rest is old; nothing if either has no bytes.
-    fn store_torn(&mut self, page: u64, block: usize, new: Part, split: usize) -> bool {
-        let block_bytes = self.geometry.block_bytes;
-        let (mut bytes, mut old) = (vec![0; block_bytes], vec![0; block_bytes]);
-        let mut before = None;
-        self.medium.parts(page, 1 << block, &mut |part| before = Some(part));
-        self.medium.drain();
-        let Some(before) = before else { return false };
-        let is_readable = |done: Result<bool, _>| done.unwrap_or(false);
-        let has_old = is_readable(self.medium.bytes(page, block, before, &mut old));
-        if !has_old || !is_readable(self.medium.bytes(page, block, new, &mut bytes)) {
+    /// The eighths of a block, by their number among those of its page.
+    fn eighths(&self, block: usize) -> Range<usize> {
+        let bytes = self.geometry.bytes_of(block);
+        bytes.start / EIGHTH..bytes.end / EIGHTH
+    }
+
+    /// Stores a block that is new but for the ranges that are `old`; nothing if either has no bytes.
+    fn store_torn(&mut self, page: u64, block: usize, new: Part, old: &[Range<usize>]) -> bool {
+        let mut bytes = vec![0; self.geometry.block_bytes];
+        let Some(before) = self.on_medium(page, block) else { return false };
+        if !self.medium.bytes(page, block, new, &mut bytes).unwrap_or(false) {
             return false;
         }
-        bytes[split..].copy_from_slice(&old[split..]);
+        for range in old {
+            bytes[range.clone()].copy_from_slice(&before[range.clone()]);
+        }
         self.store_bytes(page, block, &bytes);
         true
+    }
+
+    /// What a block holds now, if it can be read.
+    fn on_medium(&mut self, page: u64, block: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; self.geometry.block_bytes];
+        let mut found = None;
+        self.medium.parts(page, 1 << block, &mut |part| found = Some(part));
+        self.medium.drain();
+        self.medium.bytes(page, block, found?, &mut bytes).unwrap_or(false).then_some(bytes)
     }
 
     fn store_bytes(&mut self, page: u64, block: usize, bytes: &[u8]) {
@@ -188,13 +205,17 @@ impl Contents {
     }
 
     /// Stores the kept blocks of a part at another place; its own place stays as it is.
-    fn lay_elsewhere(&mut self, lay: &Lay, part: LaidPart, kept: u8, target: u64) {
+    fn lay_elsewhere(&mut self, lay: &Lay, part: LaidPart, kept: u8, (target, left): (u64, &mut Owners)) {
         let first = self.geometry.first_block(part.page);
         let what = self.what_in(&lay.pending, part.page);
         for block in bits(kept) {
             let lba = Lba(target + (first + block as u64 - lay.pending.range.lba.0));
             let page = self.geometry.page_of(lba.0);
             let there = (lba.0 - self.geometry.first_block(page)) as usize;
+            // Where there was nothing, nothing is lost.
+            if self.on_medium(page, there).is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0)) {
+                left.entry(page).or_default()[there] = STRAY;
+            }
             if what == What::Bytes {
                 let bytes = self.medium.slots.bytes(part.slot)[self.geometry.bytes_of(block)].to_vec();
                 self.store_bytes(page, there, &bytes);
@@ -219,6 +240,18 @@ fn draw_unreadable(lay: &Lay, mask: u8, chance: &mut Xoshiro256PlusPlus, damage:
         return 0;
     }
     bits(mask).filter(|_| happens(chance, probability)).fold(0, |mask, block| mask | 1 << block)
+}
+
+impl Harm {
+    /// Whether this eighth of a page is as it was.
+    fn keeps_old(&self, eighth: usize) -> bool {
+        self.shorn.is_some_and(|landed| eighth % 8 >= landed)
+    }
+}
+
+/// Who owns a block that a command has spoilt: one in flight may leave anything, from one that was answered that is a loss.
+const fn spoiler(lay: &Lay) -> u32 {
+    if lay.pending.span.is_completed() { NOBODY } else { lay.number }
 }
 
 fn own(left: &mut Owners, page: u64, mask: u8, number: u32) {

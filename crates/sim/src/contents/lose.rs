@@ -14,16 +14,18 @@ const LATE_ODDS: u64 = 8;
 impl Contents {
     /// The command failed or is not answered. What becomes of it is drawn: it lands now, later or never, or each of its
     /// blocks lands, does not, or becomes unreadable. Visible or not, it is at risk as long as it is not flushed. A
-    /// flush that is lost track of covers nothing.
+    /// flush that is lost track of covers nothing. One that was answered to the drive, and is not to the host because its
+    /// flush failed, is where it is.
     pub fn lose_track(&mut self, id: CommandId) {
         self.now += 1;
         self.window.flushes.retain(|flush| flush.id != id);
-        let number = self.window.ids.take(id.0);
+        let number = self.window.ids.get(id.0);
         let Some(pending) = self.window.pendings.get_mut(number) else { return };
         pending.state.is_given_up = true;
         if pending.span.is_completed() {
             return;
         }
+        self.window.ids.take(id.0);
         let is_narrow = !pending.state.is_wide;
         match self.chance.next_u64() % 4 {
             _ if planted(Bug::FailedNeverLands) => self.withdraw(number),

@@ -35,6 +35,8 @@ pub(super) enum Stage {
     FlushAfterWrite {
         /// When the write was done.
         since: Nanos,
+        /// The write.
+        write: CommandId,
     },
 }
 

@@ -16,7 +16,7 @@
 //!   have landed, and may still land.
 //! - **A failed flush**, or a failed FUA write, latches the drive until its power was off.
 //! - **FUA without native FUA** is a write and then a flush, as the kernel does it (blk-flush.c), inside the drive's
-//!   answer.
+//!   answer. The flush is one like any other: counted, cut at, subject to faults, refused once the drive is latched.
 //!
 //! Invariants: whatever was submitted completes exactly once, to the port it came from, unless that port is closed or the
 //! fault is a timeout without a deadline. Time passed in never runs backwards.
@@ -30,14 +30,16 @@ mod submit;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use plumb_block::{Bytes, Completion, DeviceInfo, Errno, Extent, Latch, LbaRange, Nanos, VolatileCache};
+use plumb_block::{
+    Bytes, Completion, DeviceInfo, Errno, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, VolatileCache,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
 use crate::command::CommandId;
 use crate::contents::{Backing, Contents, CutReport, Shape};
 use crate::cut::Armed;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultError};
 use crate::model::{Behaviour, Kind, Model, Wce};
 use crate::timing::{Event, Timing};
 
@@ -61,7 +63,7 @@ struct Port {
 pub struct DriveOptions {
     /// Its capacity; the model's own if `None`.
     pub size: Option<Bytes>,
-    /// The write cache on or off; the model's own state if `None`.
+    /// The write cache on or off whenever power comes on; the model's own state if `None`.
     pub wce: Option<bool>,
     /// The seed of everything random.
     pub seed: u64,
@@ -86,6 +88,8 @@ pub struct Drive {
     is_powered: bool,
     /// Whether the write cache is on; `None` if there is none to switch.
     wce: Option<bool>,
+    /// The same when power comes on.
+    saved_wce: Option<bool>,
     latch: Option<Latch>,
     ports: Vec<Port>,
     /// Completions that wait in ports.
@@ -109,7 +113,7 @@ impl Drive {
     /// A drive of this model, powered, with nothing in flight.
     ///
     /// # Errors
-    /// If its backing cannot be used for its size.
+    /// If its backing cannot be used for its size, or a fault means blocks that it does not have.
     pub fn new(model: &Model, options: DriveOptions) -> plumb_block::Result<Self> {
         let size = options.size.unwrap_or(model.geometry.default_size.0);
         let wce = match model.behaviour.wce {
@@ -121,6 +125,12 @@ impl Drive {
         let shape = Shape { logical_block: info.logical_block, blocks: info.blocks() };
         let promise = power::promise(&model.behaviour, model.kind, &info, wce);
         let contents = Contents::new(shape, promise, backing(model, options.backing))?;
+        for fault in &options.faults {
+            let wrong = |error: FaultError| {
+                Error::new(ErrorKind::Invalid, "make", "a drive with a fault").because(error.to_string())
+            };
+            fault.fits(info.blocks()).map_err(wrong)?;
+        }
         let mut faults = model.faults.clone();
         faults.extend(options.faults);
         let mut drive = Self {
@@ -136,6 +146,7 @@ impl Drive {
             armed: None,
             is_powered: true,
             wce,
+            saved_wce: wce,
             latch: None,
             ports: Vec::new(),
             ready: 0,

@@ -27,7 +27,7 @@ pub(super) fn promise(behaviour: &Behaviour, kind: Kind, info: &DeviceInfo, wce:
         volatile: is_deceived || wce == Some(true) && !behaviour.keeps_cache(),
         fua: if behaviour.ignores_fua || is_deceived { FuaKept::Ignored } else { FuaKept::Honoured },
         flush: match behaviour.ignores_flush {
-            _ if is_deceived => FlushKept::Never,
+            _ if is_deceived || behaviour.driver_drops_flush => FlushKept::Never,
             IgnoresFlush::Never => FlushKept::Always,
             IgnoresFlush::Always => FlushKept::Never,
             IgnoresFlush::Last(count) => FlushKept::AllButLast(count),
@@ -62,14 +62,26 @@ impl Drive {
         self.no_deadline_before = NEVER;
         self.destaged.clear();
         let damage = damage(&self.behaviour);
+        let in_flight = self.in_flight.drain();
+        for (_, pending) in &in_flight {
+            self.give_up_first_half(pending.stage);
+        }
         // Writes that were answered stay durable where nothing is volatile; the rules know.
         self.last_cut = Some(self.contents.cut(&mut self.chance, &damage));
-        for (_, pending) in self.in_flight.drain() {
+        for (_, pending) in in_flight {
             self.answer(pending, Outcome::PowerLost, now);
         }
     }
 
-    /// Turns the power on again: the drive has what survived, and has forgotten that a flush failed.
+    /// Takes back a cut that was asked for and has not happened.
+    pub fn disarm(&mut self) {
+        self.quiet_until = Nanos::ZERO;
+        self.armed = None;
+    }
+
+    /// Turns the power on again: the drive has what survived, has forgotten that a flush failed, and its write cache is
+    /// as it was made with: a switch is a setting for as long as there is power (ATA SET FEATURES, SCSI MODE SELECT
+    /// without SP, NVMe Set Features without SV).
     pub fn power_on(&mut self, now: Nanos) {
         self.quiet_until = Nanos::ZERO;
         if self.is_powered {
@@ -78,9 +90,12 @@ impl Drive {
         self.is_powered = true;
         self.latch = None;
         self.info.generation += 1;
+        self.wce = self.saved_wce;
         if let Some(enabled) = self.wce {
             self.timing.set_wce(now, enabled);
         }
+        self.contents.set_promise(promise(&self.behaviour, self.kind, &self.info, self.wce));
+        self.state_volatile_cache();
     }
 
     /// Turns the write cache on or off. What is in it when it is turned off is durable when this returns.
@@ -108,11 +123,9 @@ impl Drive {
         }
         self.wce = Some(enabled);
         self.timing.set_wce(now, enabled);
-        if !enabled && self.behaviour.is_deceived() {
-            // It does empty its cache: what it takes for granted is only that a flush need not.
-            self.contents.set_promise(Promise { flush: FlushKept::Always, ..self.contents.promise() });
+        if !enabled {
+            self.empty_cache()?;
         }
-        self.destage_all()?;
         self.contents.set_promise(promise(&self.behaviour, self.kind, &self.info, self.wce));
         self.info.generation += 1;
         self.state_volatile_cache();
@@ -126,10 +139,8 @@ impl Drive {
     /// If the backing file fails: what is in it is not known then.
     pub fn shut_down(&mut self, _now: Nanos) -> Result<()> {
         if self.is_powered {
-            // Time enough to destage, whatever the drive makes of flushes.
-            let honest = Promise { flush: FlushKept::Always, ..self.contents.promise() };
-            self.contents.set_promise(honest);
-            self.destage_all()?;
+            // Time enough to destage.
+            self.empty_cache()?;
         }
         let name = &self.name;
         self.contents
@@ -137,8 +148,18 @@ impl Drive {
             .map_err(|error| Error::io(&error, "sync the backing file of", name.clone()))
     }
 
-    /// A flush of the drive's own: done at once as far as contents are concerned.
-    fn destage_all(&mut self) -> Result<()> {
+    /// A flush of the drive's own: done at once as far as contents are concerned, and truly done, whatever the drive makes
+    /// of those that hosts ask for.
+    fn empty_cache(&mut self) -> Result<()> {
+        let promise = self.contents.promise();
+        self.contents.set_promise(Promise { flush: FlushKept::Always, ..promise });
+        let emptied = self.flush_contents();
+        self.contents.set_promise(promise);
+        self.destaged.clear();
+        emptied
+    }
+
+    fn flush_contents(&mut self) -> Result<()> {
         let id = self.in_flight.number_of_own();
         self.contents.submit(id, Op::Flush, LbaRange::EMPTY, Data::None);
         self.contents.complete(id).map_err(|error| {
@@ -153,14 +174,16 @@ impl Drive {
         self.info.volatile_cache = if says { VolatileCache::Enabled } else { VolatileCache::None };
     }
 
-    /// Looks whether a cut was asked for at what happens now; true if the power is gone with it.
-    pub(super) fn watch_for_cut(&mut self, op: Op, edge: Edge, now: Nanos) -> bool {
-        let Some(armed) = &mut self.armed else { return false };
-        let cut = armed.sees(op, edge, now, &mut self.chance);
-        if cut {
+    /// Looks whether a cut was asked for at what happens now, and cuts then.
+    pub(super) fn watch_for_cut(&mut self, op: Op, edge: Edge, now: Nanos) {
+        if self.is_cut_due(op, edge, now) {
             self.cut_power(now);
         }
-        cut
+    }
+
+    /// Looks whether a cut was asked for at what happens now.
+    pub(super) fn is_cut_due(&mut self, op: Op, edge: Edge, now: Nanos) -> bool {
+        self.armed.as_mut().is_some_and(|armed| armed.sees(op, edge, now, &mut self.chance))
     }
 }
 

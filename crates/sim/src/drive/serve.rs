@@ -114,6 +114,7 @@ impl Drive {
         for (at, id) in overdue {
             if let Some(pending) = self.in_flight.take(id) {
                 self.contents_lose_track(id, pending.op);
+                self.give_up_first_half(pending.stage);
                 self.answer(pending, Outcome::Unknown, at);
             }
         }
@@ -164,9 +165,11 @@ impl Drive {
             Fate::Fail(errno) => return self.fail(id, pending, errno, at),
             Fate::Done => {}
         }
-        if self.watch_for_cut(pending.op, Edge::Completed, at) {
-            let outcome = Outcome::PowerLost;
-            return self.answer(pending, outcome, at);
+        let op = if pending.stage == Stage::Whole { pending.op } else { Op::Flush };
+        if self.is_cut_due(op, Edge::Completed, at) {
+            self.give_up_first_half(pending.stage);
+            self.cut_power(at);
+            return self.answer(pending, Outcome::PowerLost, at);
         }
         if self.needs_flush_after(&pending) {
             return self.flush_after(id, pending, at);
@@ -188,7 +191,6 @@ impl Drive {
                 };
                 if read.is_err() { Outcome::Failed(Errno::EIO) } else { Outcome::Done }
             }
-            op if self.skips_flush() && (op == Op::Flush || pending.stage != Stage::Whole) => Outcome::Done,
             _ => match self.contents.complete(id) {
                 Ok(()) => Outcome::Done,
                 Err(error) => Outcome::Failed(error.errno().unwrap_or(Errno::EIO)),
@@ -201,26 +203,39 @@ impl Drive {
         fua && !self.info.fua_native && pending.stage == Stage::Whole && self.wce == Some(true)
     }
 
-    /// The second half of FUA on a drive without it.
+    /// The second half of FUA on a drive without it: a flush like any other.
     fn flush_after(&mut self, id: CommandId, mut pending: Pending, at: Nanos) {
         if let Err(error) = self.contents.complete(id) {
             return self.fail(id, pending, error.errno().unwrap_or(Errno::EIO), at);
         }
+        pending.stage = Stage::FlushAfterWrite { since: at, write: id };
+        if let Some(latch) = self.latch {
+            return self.fail(id, pending, latch.errno, at);
+        }
         let flush = self.in_flight.next_id();
         pending.deadline = pending.deadline.max(at);
+        pending.fate = self.draw_fate(Op::Flush, LbaRange::EMPTY);
         self.start(at, flush, Op::Flush, LbaRange::EMPTY, &Payload::None);
-        pending.stage = Stage::FlushAfterWrite { since: at };
         self.in_flight.push(pending);
+        self.watch_for_cut(Op::Flush, Edge::Submitted, at);
     }
 
     fn fail(&mut self, id: CommandId, pending: Pending, errno: Errno, at: Nanos) {
         self.contents_lose_track(id, pending.op);
+        self.give_up_first_half(pending.stage);
         let is_sync =
             matches!(pending.op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         if is_sync {
             self.latch(errno, at);
         }
         self.answer(pending, Outcome::Failed(errno), at);
+    }
+
+    /// A write whose flush is not answered as done was not answered as done itself.
+    pub(super) fn give_up_first_half(&mut self, stage: Stage) {
+        if let Stage::FlushAfterWrite { write, .. } = stage {
+            self.contents.lose_track(write);
+        }
     }
 
     pub(super) fn contents_lose_track(&mut self, id: CommandId, op: Op) {
@@ -248,7 +263,7 @@ impl Drive {
     fn count(&mut self, pending: &Pending, at: Nanos) {
         let done_at = match pending.stage {
             Stage::Whole => at,
-            Stage::FlushAfterWrite { since } => since,
+            Stage::FlushAfterWrite { since, .. } => since,
         };
         match pending.op {
             Op::Flush if self.behaviour.driver_drops_flush => self.counters.flushes_dropped += 1,

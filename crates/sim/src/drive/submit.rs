@@ -90,7 +90,7 @@ impl Drive {
     }
 
     #[inline]
-    fn draw_fate(&mut self, op: Op, range: LbaRange) -> Fate {
+    pub(super) fn draw_fate(&mut self, op: Op, range: LbaRange) -> Fate {
         if self.faults.is_empty() {
             return Fate::Done;
         }
@@ -107,40 +107,40 @@ impl Drive {
         fate
     }
 
-    /// Hands a command to contents and timing, or keeps a flush from them that is not to be done.
+    /// Hands a command to contents and timing, but keeps a flush from the timing that is not to be done.
     #[inline]
     pub(super) fn start(&mut self, now: Nanos, id: CommandId, op: Op, range: LbaRange, payload: &Payload) {
-        let inner = self.inner(op);
-        if inner == Op::Flush && self.skips_flush() {
-            self.later.push(Reverse((now.saturating_add(self.behaviour.ignored_flush()), id)));
-            return;
-        }
-        if inner != Op::Read {
+        if op != Op::Read {
             let bytes = match payload {
                 Payload::Bytes(buffer) => Data::Bytes(buffer),
                 Payload::Pattern(pattern) => Data::Pattern(*pattern),
                 Payload::None | Payload::Into(_) => Data::None,
             };
-            self.contents.submit(id, inner, range, bytes);
+            // What is ignored is known there, too: it was said to be done.
+            self.contents.submit(id, with_fua(op, self.info.fua_native), range, bytes);
         }
+        if op == Op::Flush && self.skips_flush() {
+            self.later.push(Reverse((now.saturating_add(self.behaviour.ignored_flush()), id)));
+            return;
+        }
+        let inner = with_fua(op, self.info.fua_native && !self.behaviour.ignores_fua);
         let sectors = Sectors::of(range, self.info.logical_block);
         self.timing.submit(now, Command { id, op: inner, sectors });
-    }
-
-    /// The command as the drive proper gets it: without FUA where FUA is ignored or made of a write and a flush.
-    pub(super) const fn inner(&self, op: Op) -> Op {
-        let keeps = self.info.fua_native && !self.behaviour.ignores_fua;
-        match op {
-            Op::Write { fua } => Op::Write { fua: fua && keeps },
-            Op::WriteZeroes { fua, no_hole, fast_only } => {
-                Op::WriteZeroes { fua: fua && keeps, no_hole, fast_only }
-            }
-            other => other,
-        }
     }
 
     /// Whether flushes are answered and not done at all.
     pub(super) fn skips_flush(&self) -> bool {
         self.behaviour.driver_drops_flush || self.behaviour.ignores_flush == IgnoresFlush::Always
+    }
+}
+
+/// The command as one who keeps FUA gets it, or one who does not: FUA is ignored, or made of a write and a flush.
+const fn with_fua(op: Op, keeps: bool) -> Op {
+    match op {
+        Op::Write { fua } => Op::Write { fua: fua && keeps },
+        Op::WriteZeroes { fua, no_hole, fast_only } => {
+            Op::WriteZeroes { fua: fua && keeps, no_hole, fast_only }
+        }
+        other => other,
     }
 }

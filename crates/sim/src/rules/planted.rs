@@ -59,9 +59,21 @@ pub(crate) enum Bug {
     RecentUnseen,
     /// What was said of a page last comes over a discard of a long run that is newer.
     RecentOverRun,
+    /// What a flush that is ignored has said is not in the account of a cut.
+    IgnoredFlushUnaccounted,
+    /// What FUA that is ignored has said is not in the account of a cut.
+    IgnoredFuaUnaccounted,
+    /// Of what was said to be durable only the version that was visible is in the account.
+    OlderPromiseUnaccounted,
+    /// The flash that FUA data goes to takes what was written before it along.
+    FuaCarriesAlong,
+    /// A flush leaves in the buffer of flash what is gathered there.
+    FlushLeavesGathered,
+    /// A flash drive programs a unit as soon as it is full.
+    NothingGathered,
 }
 
-/// Every bug.
+/// Every bug of contents and of the rules.
 #[cfg(test)]
 pub(crate) const ALL: &[Bug] = &[
     Bug::FlushCoversSubmitted,
@@ -92,7 +104,14 @@ pub(crate) const ALL: &[Bug] = &[
     Bug::PartIsWhole,
     Bug::RecentUnseen,
     Bug::RecentOverRun,
+    Bug::IgnoredFlushUnaccounted,
+    Bug::IgnoredFuaUnaccounted,
+    Bug::OlderPromiseUnaccounted,
 ];
+
+/// Every bug of the write buffer of flash.
+#[cfg(test)]
+pub(crate) const OF_FLASH: &[Bug] = &[Bug::FuaCarriesAlong, Bug::FlushLeavesGathered, Bug::NothingGathered];
 
 #[cfg(test)]
 thread_local! {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use plumb_bay::control::{ControlError, Order, RefusedKind, Status, give};
 use plumb_bay::{forget, names_with_remains, place};
-use plumb_block::Bytes;
-use plumb_sim::cut::{CutWhen, Edge, Mark};
+use plumb_block::{Bytes, in_one_line};
+use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
 use serde::Serialize;
 
@@ -24,6 +24,7 @@ pub(super) fn run(command: &DriveCommand) -> anyhow::Result<Exit> {
     let (name, order, json) = match command {
         DriveCommand::Status { name: None, json } => return all(*json),
         DriveCommand::Status { name: Some(name), json } => (name, Order::Status, *json),
+        DriveCommand::Cut(cut) if cut.disarm => (&cut.name, Order::Disarm, cut.json),
         DriveCommand::Cut(cut) => (&cut.name, Order::Cut { when: when(cut)? }, cut.json),
         DriveCommand::PowerOn(named) => (&named.name, Order::PowerOn, named.json),
         DriveCommand::Set { name, wce, json } => (name, Order::Set { wce: wce.is_on() }, *json),
@@ -75,23 +76,20 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
     let at_write = cut.at_write.map(|number| format!("write={number}"));
     let at_flush = cut.at_flush.map(|number| format!("flush={number}"));
     let when = at_write.or(at_flush).or_else(|| cut.between.clone()).unwrap_or_else(|| "now".to_owned());
-    let meant = when.parse::<CutWhen>().map_err(|error| Refusal::because(Exit::Usage, error))?;
-    let wrong = cut.between.as_ref().and_then(|typed| no_window(typed, meant));
-    wrong.map_or(Ok(when), |message| Err(Refusal::new(Exit::Usage, message).into()))
-}
-
-/// Why what was typed for `--between` is no window.
-fn no_window(typed: &str, meant: CutWhen) -> Option<String> {
-    let CutWhen::Between(from, to) = meant else {
-        return Some(format!(
-            "--between: `{typed}` is no window: expected EVENT..EVENT, such as flush:3:submitted..flush:3:completed"
-        ));
+    let backwards = |error: CutWhenError| match error {
+        CutWhenError::Backwards(_) => Refusal::new(Exit::Usage, format!("--between: {error}")),
+        CutWhenError::Unknown(_) => Refusal::because(Exit::Usage, error),
     };
-    let order = |mark: Mark| (mark.number, mark.edge == Edge::Completed);
-    // Of two commands the second may be answered before the first.
-    let has_order = from.kind == to.kind && (from.edge == to.edge || from.number == to.number);
-    (has_order && order(from) >= order(to))
-        .then(|| format!("--between: in `{typed}` the second event does not come after the first"))
+    let meant = when.parse::<CutWhen>().map_err(backwards)?;
+    match &cut.between {
+        Some(typed) if !matches!(meant, CutWhen::Between(..)) => {
+            let message = format!(
+                "--between: `{typed}` is no window: expected EVENT..EVENT, such as flush:3:submitted..flush:3:completed"
+            );
+            Err(Refusal::new(Exit::Usage, message).into())
+        }
+        _ => Ok(when),
+    }
 }
 
 fn of_fault(arguments: &FaultArguments) -> anyhow::Result<Order> {
@@ -108,7 +106,7 @@ fn refusal(error: ControlError) -> anyhow::Error {
             RefusedKind::UnsafeNow => Exit::Refused,
             RefusedKind::Failed => Exit::Failed,
         },
-        ControlError::Gone { .. } | ControlError::Io { .. } => Exit::Failed,
+        ControlError::Gone { .. } | ControlError::Silent { .. } | ControlError::Io { .. } => Exit::Failed,
     };
     Refusal::because(exit, error).into()
 }
@@ -126,7 +124,7 @@ fn all(json: bool) -> anyhow::Result<Exit> {
     for name in names_with_remains(&directory)? {
         match give(&directory, &name, &Order::Status) {
             Ok(status) => drives.push(status),
-            Err(error) => terminal::say(&format!("plumb: {error}")),
+            Err(error) => terminal::say(&format!("plumb: {}", in_one_line(&error))),
         }
     }
     if json {

@@ -32,6 +32,9 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
     let faults = faults.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let size = size(arguments, &model)?;
+    let blocks = size.0 / model.geometry.logical_block.0.0;
+    let fits = faults.iter().try_for_each(|fault| fault.fits(blocks));
+    fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let encryption = encryption(arguments, &places)?;
     if arguments.wce.is_some() && model.behaviour.wce == Wce::Absent {
         let message =

@@ -58,6 +58,53 @@ fn shorn_writes_lack_the_end_of_each_page() {
 }
 
 #[test]
+fn shorn_is_meant_of_each_4_kib_of_a_larger_block() {
+    let damage = Damage { shorn: 1.0, ..ALL_SURVIVE };
+    for seed in 0..8 {
+        let (contents, report) = cut(16_384, Promise::volatile(Bytes(16_384)), damage, seed);
+        assert_eq!(report.torn_inside_blocks, 8);
+        let mut found = vec![0; 16_384];
+        contents.read(LbaRange::new(Lba(20), 1), &mut found).unwrap();
+        let version = |generation| {
+            let mut bytes = vec![0; 16_384];
+            Pattern { seed: 1, lba: Lba(20), generation }.fill(16_384, &mut bytes);
+            bytes
+        };
+        let (old, new) = (version(1), version(2));
+        let eighth = |number: usize| number * 512..(number + 1) * 512;
+        let landed: Vec<bool> = (0..32).map(|number| found[eighth(number)] == new[eighth(number)]).collect();
+        let is_old = |number: usize| found[eighth(number)] == old[eighth(number)];
+        assert!((0..32).all(|number| landed[number] != is_old(number)), "seed {seed}");
+        let count = landed[..8].iter().filter(|landed| **landed).count();
+        assert!(count == 3 || count == 7, "seed {seed}: {landed:?}");
+        assert!((0..32).all(|number| landed[number] == (number % 8 < count)), "seed {seed}: {landed:?}");
+    }
+}
+
+#[test]
+fn a_write_in_flight_may_spoil_what_was_durable_and_breaks_no_promise() {
+    let shape = Shape { logical_block: Bytes(512), blocks: 64 };
+    let (mut torn, mut answered) = (0, 0);
+    for seed in 0..40 {
+        let mut contents = Contents::new(shape, Promise::durable(Bytes(512)), Backing::Memory).unwrap();
+        for id in 1..=2 {
+            let pattern = Data::Pattern(Pattern { seed: 1, lba: Lba(16), generation: id });
+            contents.submit(CommandId(id), Op::Write { fua: false }, LbaRange::new(Lba(16), 8), pattern);
+            if id == 1 {
+                contents.complete(CommandId(id)).unwrap();
+            }
+        }
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let damage = Damage { torn: 1.0, shorn: 0.5, ..Damage::LEGAL };
+        let report = contents.cut(&mut chance, &damage);
+        assert_eq!((report.lost_blocks, report.promised_lost_blocks), (0, 0), "seed {seed}: {report:?}");
+        torn += report.torn_inside_blocks;
+        answered += report.at_risk;
+    }
+    assert!(torn >= 5 && answered == 0, "{torn}, {answered}");
+}
+
+#[test]
 fn a_block_is_torn_inside() {
     let (contents, report) = cut(512, Promise::volatile(Bytes(512)), Damage { torn: 1.0, ..ALL_SURVIVE }, 2);
     assert_eq!(report.torn_inside_blocks, 1);
@@ -73,6 +120,52 @@ fn a_misdirected_write_leaves_its_place_and_spoils_another() {
         let found = generations(&contents, 512);
         assert_eq!(found.iter().filter(|one| **one == Some(2)).count(), 8, "seed {seed}: {found:?}");
     }
+}
+
+#[test]
+fn what_a_misdirected_write_goes_over_is_lost_and_counted() {
+    let shape = Shape { logical_block: Bytes(512), blocks: 64 };
+    let damage = Damage { misdirected: 1.0, ..ALL_SURVIVE };
+    for (seed, written) in (0..20).flat_map(|seed| [(seed, 64), (seed, 24)]) {
+        let promise = Promise::volatile(Bytes(512));
+        let mut contents = Contents::new(shape, promise, Backing::Memory).unwrap();
+        for (id, first, nlb) in [(1, 0, written), (2, 16, 8)] {
+            let pattern = Data::Pattern(Pattern { seed: 1, lba: Lba(first), generation: id });
+            let range = LbaRange::new(Lba(first), nlb);
+            contents.submit(CommandId(id), Op::Write { fua: id == 1 }, range, pattern);
+            contents.complete(CommandId(id)).unwrap();
+        }
+        let before = generations(&contents, 512);
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let report = contents.cut(&mut chance, &damage);
+        let strays: Vec<bool> = (0..written).map(|lba| stamp(&contents, lba).lba != Lba(lba)).collect();
+        let count = strays.iter().filter(|stray| **stray).count();
+        assert_eq!(report.misdirected_over_blocks, count as u64, "seed {seed}");
+        let after = generations(&contents, 512);
+        let lost = (0..written as usize).filter(|lba| before[*lba] != after[*lba] || strays[*lba]);
+        assert_eq!(report.lost_blocks, lost.count() as u64, "seed {seed}, {written} written: {report:?}");
+        assert_eq!(report.promised_lost_blocks, 0, "it does not lie: {report:?}");
+    }
+}
+
+fn stamp(contents: &Contents, lba: u64) -> Stamp {
+    let mut bytes = [0; 512];
+    contents.read(LbaRange::new(Lba(lba), 1), &mut bytes).unwrap();
+    Stamp::read(&bytes).unwrap()
+}
+
+#[test]
+fn a_lie_about_flushes_or_fua_is_in_the_account_and_so_is_the_version_under_the_visible_one() {
+    let lost = Damage { survival: Survival::By(Strategy::AllLost), ..ALL_SURVIVE };
+    let honest = Promise::volatile(Bytes(512));
+    let ignored = Promise { flush: FlushKept::Never, ..honest };
+    let (_, report) = cut(512, ignored, lost, 4);
+    assert_eq!((report.lost_blocks, report.promised_lost_blocks), (8, 8), "a flush that is ignored");
+    let plain = Promise { fua: crate::contents::FuaKept::Ignored, ..honest };
+    let (contents, report) = cut(512, plain, lost, 4);
+    assert_eq!(generations(&contents, 512)[16..24], [Some(0); 8]);
+    // The version on top was not said to be durable, the one below was.
+    assert_eq!((report.lost_blocks, report.promised_lost_blocks), (8, 8), "FUA that is ignored");
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(super) fn kinds() -> Vec<Kind> {
         Kind { promise: Promise::durable(Bytes(512)), ..of_small },
         Kind { promise: Promise { flush: FlushKept::AllButLast(2), ..small }, ..of_small },
         Kind { promise: Promise { flush: FlushKept::Never, fua: FuaKept::Ignored, ..small }, ..of_small },
+        Kind { promise: Promise { fua: FuaKept::Ignored, ..small }, ..of_small },
         Kind { promise: Promise { discard_zeroes: false, ..large }, ..of_large },
         Kind {
             longest: 4,

@@ -29,6 +29,8 @@ pub(super) struct Trial {
     now: Moment,
     /// Submissions of answered flushes that a liar has not kept yet.
     unkept: Vec<Moment>,
+    /// The last submission of an answered flush, kept or not.
+    flushed: Moment,
 }
 
 const SEED: u64 = 77;
@@ -39,7 +41,7 @@ impl Trial {
         let contents = Contents::new(shape, promise, Backing::Memory).unwrap().with_seed(seed);
         let histories = (0..blocks).map(|_| History::starting_with(0)).collect();
         let (commands, unkept) = (Vec::new(), Vec::new());
-        Self { contents, commands, histories, promise, block_bytes, now: 0, unkept }
+        Self { contents, commands, histories, promise, block_bytes, now: 0, unkept, flushed: 0 }
     }
 
     fn tick(&mut self) -> Moment {
@@ -90,6 +92,7 @@ impl Trial {
     }
 
     fn flushed(&mut self, submitted: Moment) {
+        self.flushed = self.flushed.max(submitted);
         self.unkept.push(submitted);
         let unkept = match self.promise.flush {
             FlushKept::Always => 0,
@@ -218,7 +221,38 @@ impl Trial {
             }
         }
         self.judge_atomic(&state)?;
+        self.judge_account(&state, report.promised_lost_blocks)?;
         Ok(state)
+    }
+
+    /// What a cut counts as broken promises: no less than what certainly is, no more than what can be.
+    fn judge_account(&self, state: &[Found], counted: u64) -> Result<(), String> {
+        let (mut certain, mut possible) = (0, 0);
+        for (block, found) in state.iter().enumerate() {
+            let over = |seen: &&Seen| blocks(seen.range).contains(&block);
+            let is_base = *found == Some(0)
+                && self.commands.iter().filter(over).all(|seen| matches!(seen.op, Op::Write { .. }));
+            let is_older = |than: &Seen| match found {
+                Some(0) => is_base,
+                Some(number) => {
+                    self.commands[*number as usize - 1].completed.is_some_and(|at| at < than.submitted)
+                }
+                None => false,
+            };
+            let mut promised = self.commands.iter().filter(over).filter(|seen| self.is_promised(seen));
+            possible += u64::from(promised.clone().next().is_some());
+            certain += u64::from(promised.any(|seen| matches!(seen.op, Op::Write { .. }) && is_older(seen)));
+        }
+        if (certain..=possible).contains(&counted) {
+            return Ok(());
+        }
+        Err(format!("{counted} broken promises are counted, of {certain} to {possible}"))
+    }
+
+    /// Whether the drive has said that it is durable, true or not.
+    fn is_promised(&self, seen: &Seen) -> bool {
+        let asked = matches!(seen.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        seen.completed.is_some_and(|at| !seen.is_lost && (asked || at < self.flushed))
     }
 
     fn is_honest(&self) -> bool {

@@ -1,4 +1,10 @@
 //! What a flash drive does with what is written: the buffer, the units that go to the dies, and the flush.
+//!
+//! Firmware gathers before it programs: full units wait in the buffer, so that stripes are programmed whole and what is
+//! overwritten soon is not programmed at all. They go to the dies, oldest first, when more than `gather` of them wait, when
+//! they have waited for `destage_after`, when a flush comes or the cache is turned off, and when room is short. So what was
+//! answered and not flushed is at risk for a while, and what a drive that ignores flushes has answered is for as long.
+//! FUA data takes units of its own: it does not carry along what came before it.
 
 use plumb_block::{Nanos, Op};
 
@@ -6,6 +12,7 @@ use super::agenda::{Due, Ring};
 use super::drive::FlashTiming;
 use super::ftl::PAGE;
 use crate::command::{Command, CommandId, SECTOR};
+use crate::rules::planted::{Bug, planted};
 use crate::timing::Event;
 
 /// What a discard or a write-zeroes takes of the buffer: an entry of the map's journal.
@@ -43,8 +50,10 @@ impl FlashTiming {
             self.agenda.put_in(Ring::Writes, answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, Some(command.id));
         } else {
-            let floor = self.store(arrived, 0, bytes, None);
-            let end = self.close_unit(arrived).max(floor).max(arrived) + self.latency;
+            if planted(Bug::FuaCarriesAlong) {
+                self.close_unit(arrived);
+            }
+            let end = self.store_alone(arrived, bytes) + self.latency;
             let due = if self.at_risk() { Due::AnswerPersisted(command.id) } else { Due::Answer(command.id) };
             self.agenda.put(end, due);
         }
@@ -71,58 +80,130 @@ impl FlashTiming {
         self.write_end = first + bytes;
     }
 
-    /// Puts `bytes` into the open unit and those after it, with `id` where the last byte is; returns when those parts are
-    /// programmed whose units are full.
+    /// Puts `bytes` into the open unit and those after it, with `id` where the last byte is.
     #[inline]
-    pub(super) fn store(&mut self, arrived: u64, answered: u64, bytes: u64, id: Option<CommandId>) -> u64 {
+    pub(super) fn store(&mut self, arrived: u64, answered: u64, bytes: u64, id: Option<CommandId>) {
         self.units.bytes += bytes;
-        let (mut left, mut floor) = (bytes, answered);
+        let mut left = bytes;
         loop {
             let open = &mut self.units.open;
+            if open.bytes == 0 {
+                open.since = arrived;
+                open.goes_on = left < bytes;
+            }
             let part = left.min(self.unit - open.bytes);
             open.bytes += part;
             open.arrived = open.arrived.max(arrived);
             left -= part;
             if left == 0 {
                 open.ids.extend(id);
-                open.floor = open.floor.max(floor);
+                open.floor = open.floor.max(answered);
             }
             if open.bytes == self.unit {
-                floor = floor.max(self.close_unit(arrived));
-            } else if self.open_until.is_none() && part > 0 {
-                self.open_until = Some(arrived + self.destage_after);
+                self.gather(arrived);
             }
             if left == 0 {
-                return floor;
+                break;
             }
+        }
+        self.wait_for_more();
+    }
+
+    /// The open unit is full: it waits for others, and those that have waited go.
+    #[inline]
+    fn gather(&mut self, at: u64) {
+        let number = self.units.send();
+        self.units.gathered.push_back(number);
+        let most = if planted(Bug::NothingGathered) { 0 } else { self.gather };
+        while self.units.gathered.len() as u64 * self.unit > most {
+            self.program_oldest(at);
         }
     }
 
-    /// Sends the open unit to a die, if there is anything in it, and returns when all so far is programmed at the latest.
-    pub(super) fn close_unit(&mut self, at: u64) -> u64 {
-        self.open_until = None;
-        if self.units.open.bytes == 0 {
-            return 0;
+    /// Until when what is there may wait.
+    #[inline]
+    fn wait_for_more(&mut self) {
+        self.open_until = self.units.oldest().map(|since| since + self.destage_after);
+    }
+
+    /// Sends the oldest of the gathered units to a die.
+    fn program_oldest(&mut self, at: u64) {
+        if let Some(number) = self.units.gathered.pop_front() {
+            self.program(at, number);
         }
-        let open = &self.units.open;
-        let (start, floor, padding) = (at.max(open.arrived), open.floor, self.unit - open.bytes);
+    }
+
+    /// Sends a unit to a die; when it is programmed, and with it all of the commands that end in it.
+    fn program(&mut self, at: u64, number: u32) -> u64 {
+        let unit = self.units.closed(number);
+        let (start, floor, goes_on) = (at.max(unit.arrived), unit.floor, unit.goes_on);
+        let padding = self.unit - unit.bytes;
         if padding > 0 {
             let moved = self.ftl.pad(padding);
             self.dies.owe(moved * PAGE);
         }
-        let end = self.dies.program(start, std::mem::take(&mut self.rewrite)).max(floor);
-        let number = self.units.send();
+        let before = if goes_on { self.units.chain } else { 0 };
+        let end = self.dies.program(start, std::mem::take(&mut self.rewrite)).max(floor).max(before);
+        self.units.chain = end;
         self.agenda.put_in(Ring::Units, end, Due::Programmed(number));
         // A flush waits for the floor too.
         self.dies.last_end = self.dies.last_end.max(end);
         end
     }
 
+    /// Puts `bytes` into units that hold nothing else and are programmed now; when that is done.
+    fn store_alone(&mut self, arrived: u64, bytes: u64) -> u64 {
+        self.units.bytes += bytes;
+        let chain = self.units.chain;
+        let (mut left, mut end) = (bytes, arrived);
+        while left > 0 {
+            let part = left.min(self.unit);
+            let number = self.units.send_alone(part, arrived);
+            end = end.max(self.program(arrived, number));
+            left -= part;
+        }
+        // What is gathered goes on from where it was.
+        self.units.chain = chain;
+        end
+    }
+
+    /// Sends all to the dies that has waited long enough.
+    pub(super) fn close_waited(&mut self, now: u64) {
+        while let Some(since) = self.units.oldest()
+            && since + self.destage_after <= now
+        {
+            if self.units.gathered.is_empty() {
+                self.close_open(now);
+            } else {
+                self.program_oldest(now);
+            }
+        }
+        self.wait_for_more();
+    }
+
+    /// Sends all to the dies that waits for more.
+    pub(super) fn close_unit(&mut self, at: u64) {
+        while !self.units.gathered.is_empty() {
+            self.program_oldest(at);
+        }
+        if self.units.open.bytes > 0 {
+            self.close_open(at);
+        }
+        self.open_until = None;
+    }
+
+    fn close_open(&mut self, at: u64) {
+        let number = self.units.send();
+        self.program(at, number);
+    }
+
     pub(super) fn flush(&mut self, at: u64, id: CommandId) {
         let done = if self.write_buffer.protected {
             at + self.flush
         } else {
-            self.close_unit(at);
+            if !planted(Bug::FlushLeavesGathered) {
+                self.close_unit(at);
+            }
             if std::mem::take(&mut self.journal_dirty) {
                 self.journal_free = at.max(self.dies.last_end).max(self.journal_free) + self.flush;
             }

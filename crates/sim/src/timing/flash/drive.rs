@@ -36,6 +36,7 @@ pub struct FlashTiming {
     pub(super) duplex: bool,
     pub(super) queue: usize,
     pub(super) buffer: u64,
+    pub(super) gather: u64,
     pub(super) destage_after: u64,
     pub(super) flush: u64,
     pub(super) trim: u64,
@@ -57,6 +58,7 @@ pub struct FlashTiming {
     pub(super) journal_free: u64,
     /// Whether anything came since the journal was written last.
     pub(super) journal_dirty: bool,
+    /// Until when the oldest of what waits in the buffer for more to come may wait.
     pub(super) open_until: Option<u64>,
     pub(super) write_end: u64,
     pub(super) rewrite: u64,
@@ -80,6 +82,7 @@ impl FlashTiming {
             duplex: parameters.duplex,
             queue: parameters.queue as usize,
             buffer: parameters.buffer.0.0,
+            gather: parameters.gathered(),
             destage_after: parameters.destage_after.0.0,
             flush: parameters.flush.0.0,
             trim: parameters.trim.0.0,
@@ -173,7 +176,7 @@ impl Timing for FlashTiming {
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>) {
         loop {
             let until = self.open_until.filter(|until| *until <= now.0);
-            // What is due no later than the open unit's time comes first.
+            // What is due no later than that comes first.
             match self.agenda.take(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);
@@ -186,9 +189,7 @@ impl Timing for FlashTiming {
                 }
                 Some((at, Due::Programmed(number))) => self.programmed(at, number, events),
                 None => match until {
-                    Some(until) => {
-                        self.close_unit(until);
-                    }
+                    Some(until) => self.close_waited(until),
                     None => return,
                 },
             }

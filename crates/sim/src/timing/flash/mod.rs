@@ -1,12 +1,13 @@
 //! Flash behind a controller: dies in parallel, a write buffer, a flash translation layer.
 //!
 //! ```text
-//!   command ─► queue ─► controller ─► link ─► write buffer ─► open unit ─► die (SLC or not, + collection) ─► Persisted
+//!   command ─► queue ─► controller ─► link ─► write buffer ─► units, gathered ─► die (SLC or not, + collection) ─► Persisted
 //!                                  └► die read ─► channel ─► link ─► Completed
 //! ```
 //!
 //! A write is answered when it is in the buffer, if the cache is on or survives a power cut; otherwise when it is
-//! programmed. The buffer is written in units of one page on every plane of a die. Everything is whole nanoseconds and
+//! programmed. The buffer is written in units of one page on every plane of a die, which wait for more to come before they
+//! are programmed. Everything is whole nanoseconds and
 //! bytes, so the same seed gives the same run on every machine.
 //!
 //! Not modelled: reads that are answered from the write buffer, wear, temperature, read disturb, contention between
@@ -18,6 +19,8 @@ mod dies;
 mod drive;
 mod ftl;
 mod parameters;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub use drive::{FlashTiming, WriteBuffer};

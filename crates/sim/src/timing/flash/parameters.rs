@@ -58,7 +58,10 @@ pub struct Parameters {
     pub queue: u32,
     /// The write buffer.
     pub buffer: Size,
-    /// How long data may wait in the buffer for a unit to fill up.
+    /// How much waits in the buffer for more to come, until a flush or `destage_after`: what is beyond that is
+    /// programmed, oldest first. Half of the buffer if it is not said.
+    pub gather: Option<Size>,
+    /// How long data may wait so.
     pub destage_after: Time,
     /// What a flush takes once everything is programmed: the map's journal, or with a protected buffer all that there is.
     pub flush: Time,
@@ -96,6 +99,11 @@ const fn mapping() -> Size {
 }
 
 impl Parameters {
+    /// How much waits in the buffer for more to come.
+    pub(super) fn gathered(&self) -> u64 {
+        self.gather.map_or(self.buffer.0.0 / 2, |gather| gather.0.0)
+    }
+
     /// What is programmed at once: a page on every plane of a die.
     pub(super) const fn unit(&self) -> u64 {
         self.page.0.0 * self.planes as u64
@@ -139,6 +147,8 @@ impl Limits for Parameters {
         check.within("link", &self.link, &RATES);
         check.within("queue", &self.queue, &(1..=65536));
         check.within("buffer", &self.buffer, &(Size(Bytes(512))..=Size(Bytes::gib(64))));
+        let gather = self.gather.is_none_or(|gather| gather <= self.buffer);
+        check.that("gather", gather, "no more than the buffer holds");
         check.within("overprovisioning", &self.overprovisioning, &(0.0..=4.0));
         let mapping = self.mapping.0.0;
         let fits = mapping.is_power_of_two() && (512..=64 << 20).contains(&mapping);

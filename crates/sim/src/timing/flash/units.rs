@@ -1,4 +1,6 @@
-//! The write buffer's content: a unit that fills up, and those on their way to the dies.
+//! The write buffer's content: a unit that fills up, full ones that are gathered, and those on their way to the dies.
+
+use std::collections::VecDeque;
 
 use crate::command::CommandId;
 
@@ -9,10 +11,14 @@ pub(super) struct Unit {
     pub(super) bytes: u64,
     /// The commands whose last byte is in it.
     pub(super) ids: Vec<CommandId>,
+    /// When the first of it arrived.
+    pub(super) since: u64,
     /// When all in it has arrived.
     pub(super) arrived: u64,
-    /// It is not out of the cache before: earlier parts of its commands are on other dies.
+    /// It is not out of the cache before: its commands are answered first.
     pub(super) floor: u64,
+    /// It begins with the rest of a command whose earlier parts are in the units before it.
+    pub(super) goes_on: bool,
 }
 
 /// All units. Memory is reused: nothing is allocated in the long run.
@@ -20,6 +26,11 @@ pub(super) struct Unit {
 pub(super) struct Units {
     /// The one that fills up.
     pub(super) open: Unit,
+    /// Full ones that wait for more, oldest first.
+    pub(super) gathered: VecDeque<u32>,
+    /// When the last unit that was sent to a die is programmed, with those before it that share a command with it.
+    pub(super) chain: u64,
+    /// Those that are gathered or on their way.
     flying: Vec<Unit>,
     free: Vec<u32>,
     /// Host bytes in all of them.
@@ -27,15 +38,42 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Sends the open unit off and begins another; returns its number.
+    /// Closes the open unit and begins another; returns its number.
     pub(super) fn send(&mut self) -> u32 {
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.flying.push(Unit::default());
-            (self.flying.len() - 1) as u32
-        });
+        let number = self.number();
         // The emptied unit in that place gives its memory to the next open one.
         std::mem::swap(&mut self.flying[number as usize], &mut self.open);
         number
+    }
+
+    /// Makes a unit that nothing is added to; returns its number.
+    pub(super) fn send_alone(&mut self, bytes: u64, arrived: u64) -> u32 {
+        let number = self.number();
+        let unit = &mut self.flying[number as usize];
+        (unit.bytes, unit.arrived) = (bytes, arrived);
+        number
+    }
+
+    /// Of a unit that is empty.
+    fn number(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.flying.push(Unit::default());
+            (self.flying.len() - 1) as u32
+        })
+    }
+
+    /// A unit that is closed and not programmed.
+    pub(super) fn closed(&self, number: u32) -> &Unit {
+        &self.flying[number as usize]
+    }
+
+    /// Since when the oldest of what waits to be sent to a die has been there.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<u64> {
+        match self.gathered.front() {
+            Some(number) => Some(self.closed(*number).since),
+            None => (self.open.bytes > 0).then_some(self.open.since),
+        }
     }
 
     /// The unit `number` is programmed: hands its commands to `each`, and forgets it.
