@@ -69,8 +69,7 @@ impl Watcher for Bar {
             _ => None,
         };
         if !self.redraws {
-            let left =
-                expected.map_or_else(String::new, |time| format!(" ({:.0} s)", time.as_secs_f64().ceil()));
+            let left = expected.map_or_else(String::new, |time| format!(" ({time})"));
             crate::terminal::say(&format!("plumb: {}{left}", self.phase));
         }
     }

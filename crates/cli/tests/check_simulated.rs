@@ -128,3 +128,21 @@ fn an_export_is_looked_at_and_never_written_by_a_check() {
     assert_eq!(status["writes"], 0, "{status:#}");
     server.detach();
 }
+
+#[test]
+fn without_a_seed_of_its_own_a_check_takes_that_of_the_drive() {
+    let run = |target: &str| {
+        let runs = scratch();
+        let output = plumb()
+            .args(["check", "--json", "--seconds", "1", "--size", "16M", "--out", "run", target])
+            .current_dir(runs.path())
+            .output()
+            .unwrap();
+        document(&output)
+    };
+    let (one, other) = (run("sim:sas-15k?seed=3"), run("sim:sas-15k?seed=3"));
+    for part in ["sync", "io"] {
+        assert!(one[part].is_array(), "{part}");
+        assert_eq!(one[part], other[part], "{part}");
+    }
+}

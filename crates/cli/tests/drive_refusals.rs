@@ -87,7 +87,12 @@ fn what_is_in_the_way_stays() {
     refused(&["status", &name], 2, "there is no drive");
     fs::write(at("medium"), [0; 4096]).unwrap();
     let size = ["serve", "liar", "--nbd", &at("nbd"), "--size", "1M", "--backing", &at("medium")];
-    refused(&size, 4, "4 KiB");
+    refused(&size, 4, "4096 bytes");
+    refused(&["serve", "liar", "--nbd", &at("nbd"), "--size", "1048577"], 2, "1048577 bytes");
+    fs::write(at("theirs"), vec![7; 1 << 20]).unwrap();
+    let theirs = ["serve", "liar", "--nbd", &at("nbd"), "--size", "1M", "--backing", &at("theirs")];
+    refused(&theirs, 4, "--overwrite");
+    assert_eq!(fs::read(at("theirs")).unwrap(), vec![7; 1 << 20]);
     assert_eq!(fs::read(at("medium")).unwrap().len(), 4096);
 }
 
@@ -103,13 +108,13 @@ fn what_can_be_no_medium_is_refused_and_a_new_one_does_not_stay() {
     };
     refused_medium("/dev/zero", 2, "no regular file");
     refused_medium(directory.path().to_str().unwrap(), 2, "no regular file");
-    refused_medium(&at("none/medium"), 2, "No such file");
+    refused_medium(&at("none/medium"), 2, "no such directory");
     let _held = UnixListener::bind(at("nbd")).unwrap();
     refused_medium(&at("new"), 4, "another server");
     assert!(!Path::new(&at("new")).exists(), "a medium stays of a drive that came to nothing");
-    fs::write(at("old"), vec![7; 1 << 20]).unwrap();
+    fs::write(at("old"), "").unwrap();
     refused_medium(&at("old"), 4, "another server");
-    assert_eq!(fs::read(at("old")).unwrap(), vec![7; 1 << 20]);
+    assert_eq!(fs::read(at("old")).unwrap(), Vec::<u8>::new());
 }
 
 #[test]

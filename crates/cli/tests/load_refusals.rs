@@ -226,6 +226,7 @@ fn nonsense_is_a_usage_error_that_names_the_word() {
         ("load bad.toml", "bad.toml:2: blocksize"),
         ("load nowhere.toml", "a file of words, not a target"),
         ("load --profile sqlite-wal no/such", "mkdir -p no/such"),
+        ("load --profile dbf-update sim:ata-40gb?wce=off", "plumb drive serve ata-40gb --attach"),
         ("load --profile sqlite-wal f", "f: is no directory"),
         ("load f --content file:1M,nowhere --write 100 --count 1", "nowhere"),
         ("diskspd", "targets"),

@@ -44,6 +44,26 @@ fn what_was_written_is_read_back_and_flushes_are_counted_at_the_drive() {
 }
 
 #[test]
+fn blocks_beyond_the_largest_transfer_are_written_and_read_back_in_pieces() {
+    let run =
+        document("load sim:ata-40gb?size=64MiB --write 50 --block-size 1M --depth 4 --count 60 --verify");
+    assert_eq!(run.pointer("/total/verified/lost"), Some(&Value::from(0)));
+    assert!(run.pointer("/total/verified/blocks").unwrap().as_u64().unwrap() > 0);
+    // The drive has seen pieces, the application whole operations.
+    assert_eq!(run.pointer("/total/write/latency/count"), run.pointer("/total/write/ios"));
+}
+
+#[test]
+fn the_seed_of_the_drive_is_that_of_the_run_and_a_short_run_says_how_short() {
+    let place = Place::new();
+    let (one, other) =
+        (document("load sim:null?seed=7 --count 9"), document("load sim:null?seed=7 --count 9"));
+    assert_eq!(one["seed"], other["seed"]);
+    let output = place.run("load sim:null --duration 200ms");
+    assert!(stderr(&output).contains("measuring (200 ms)"), "{}", said(&output));
+}
+
+#[test]
 fn a_driver_that_drops_flushes_shows_at_the_storage() {
     let place = Place::new();
     std::fs::write(

@@ -43,6 +43,8 @@ pub(crate) struct InFlight {
     pub(crate) range: LbaRange,
     /// The version that a write gives its blocks.
     pub(crate) generation: u64,
+    /// Whether it is durable when it completes.
+    pub(crate) fua: bool,
     /// When it was meant to start; without a schedule when it was handed to the queue.
     pub(crate) intended_at: Nanos,
     /// When it was handed to the queue, by the step's clock.
@@ -107,6 +109,7 @@ mod tests {
             kind: Kind::Read,
             range: LbaRange::new(Lba(at), 2),
             generation: 0,
+            fua: false,
             intended_at: Nanos(at),
             handed_at: Nanos(at),
         };

@@ -11,6 +11,10 @@
 //! - *misdirected*: a block that was written for another address;
 //! - *torn*: stamped as this block, but not whole.
 //!
+//! After a loss of power, or of the connection to whoever holds the blocks, only what was durable before it is demanded:
+//! what a flush or FUA covered. What was only acknowledged may be there or may be as before, in any version that is no
+//! older than the durable one; such a block is counted apart ([`Verified::at_risk`], [`Verified::older`]).
+//!
 //! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it must be
 //! in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
 
@@ -38,7 +42,13 @@ pub struct Verified {
     pub misdirected: u64,
     /// Older versions.
     pub stale: u64,
-    /// The first of them.
+    /// Blocks that were acknowledged and not durable when power or connection were lost, and that hold what was written.
+    pub at_risk: u64,
+    /// Such blocks that hold something older, as they may; not among [`blocks`](Self::blocks).
+    pub older: u64,
+    /// Blocks that could not be read because nobody answered any more; nothing is said of them.
+    pub unreached: u64,
+    /// The first that are wrong.
     pub examples: Vec<Wrong>,
 }
 
@@ -81,6 +91,9 @@ impl Verified {
         self.torn += other.torn;
         self.misdirected += other.misdirected;
         self.stale += other.stale;
+        self.at_risk += other.at_risk;
+        self.older += other.older;
+        self.unreached += other.unreached;
         let room = EXAMPLES_MAX - self.examples.len().min(EXAMPLES_MAX);
         self.examples.extend(other.examples.iter().take(room));
     }
@@ -106,6 +119,15 @@ pub struct Ledger {
     /// Logical blocks of each grain.
     grain: u64,
     versions: Vec<u32>,
+    /// The version that each had when it was last known to be durable, while a newer one is not.
+    durable: Vec<u32>,
+    /// Before which flush each was acknowledged: at risk if that is the next one; 0 if it was durable at once.
+    epochs: Vec<u32>,
+    /// The number of the next flush, from 1.
+    epoch: u32,
+    /// Whether what is acknowledged is durable.
+    is_durable_at_once: bool,
+    has_lost_power: bool,
     maker: Maker,
     seed: u64,
     logical_block: usize,
@@ -122,6 +144,11 @@ impl Ledger {
             range,
             grain: grain.max(1),
             versions: vec![UNTOUCHED; grains as usize],
+            durable: vec![UNTOUCHED; grains as usize],
+            epochs: vec![0; grains as usize],
+            epoch: 1,
+            is_durable_at_once: false,
+            has_lost_power: false,
             maker,
             seed,
             logical_block: logical_block.0 as usize,
@@ -130,27 +157,75 @@ impl Ledger {
         }
     }
 
+    /// The same for a device without a volatile cache, where what is acknowledged is durable.
+    pub(crate) fn durable_at_once(self, is_durable_at_once: bool) -> Self {
+        Self { is_durable_at_once, ..self }
+    }
+
     /// A write or a trim ended. A trim is given no version: what trimmed blocks hold is the device's choice.
     pub(crate) fn changed(&mut self, range: LbaRange, version: Option<u64>, outcome: Outcome) {
+        self.changed_with(range, version, false, outcome);
+    }
+
+    /// The same for one that may have had FUA.
+    pub(crate) fn changed_with(
+        &mut self,
+        range: LbaRange,
+        version: Option<u64>,
+        fua: bool,
+        outcome: Outcome,
+    ) {
         let version = match (outcome, version.map(u32::try_from)) {
             (Outcome::Done, Some(Ok(version))) if version != ANY => version,
             _ => ANY,
         };
+        let epoch = if fua || self.is_durable_at_once { 0 } else { self.epoch };
         let (first, end) = self.grains_of(range);
-        if let Some(versions) = self.versions.get_mut(first..end) {
-            versions.fill(version);
+        for grain in first..end.min(self.versions.len()) {
+            if self.epochs[grain] < self.epoch {
+                self.durable[grain] = self.versions[grain];
+            }
+            self.versions[grain] = version;
+            self.epochs[grain] = epoch;
         }
+    }
+
+    /// A flush succeeded that was submitted when nothing was in flight: all that was acknowledged is durable.
+    pub(crate) fn flushed(&mut self) {
+        // So many flushes take years; then nothing is said to be durable that is not.
+        self.epoch = self.epoch.saturating_add(1);
+    }
+
+    /// Power or connection were lost, or a flush failed: from now on only what was durable is demanded.
+    pub fn lose_power(&mut self) {
+        self.has_lost_power = true;
+    }
+
+    /// Whether [`lose_power`](Self::lose_power) was called.
+    pub fn has_lost_power(&self) -> bool {
+        self.has_lost_power
     }
 
     /// Compares what was read from `range` with what must be there.
     pub(crate) fn check(&mut self, range: LbaRange, bytes: &[u8]) {
         for (index, block) in bytes.chunks_exact(self.logical_block).enumerate() {
             let lba = range.lba + index as u64;
-            self.verified.blocks += 1;
-            if let Some(wrong) = self.judge(lba, block) {
-                self.verified.count(wrong);
+            let may_be_older = self.is_at_risk(lba);
+            match self.judge(lba, block) {
+                Some(_) if may_be_older && self.is_allowed(lba, block) => {
+                    self.verified.older += 1;
+                    continue;
+                }
+                Some(wrong) => self.verified.count(wrong),
+                None => self.verified.at_risk += u64::from(may_be_older),
             }
+            self.verified.blocks += 1;
         }
+    }
+
+    /// Nobody answers any more for blocks that were written.
+    pub(crate) fn unreached(&mut self, range: LbaRange) {
+        self.verified.unreached += range.nlb;
     }
 
     /// Blocks that were written cannot be read.
@@ -166,17 +241,21 @@ impl Ledger {
     /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical blocks, in
     /// order.
     pub(crate) fn written(&self, most: u64) -> impl Iterator<Item = LbaRange> + '_ {
-        let grains_max = (most / self.grain).max(1);
+        let is_known = |version: &u32| *version != UNTOUCHED && *version != ANY;
         let mut next = 0;
-        std::iter::from_fn(move || {
-            let is_known = |version: &u32| *version != UNTOUCHED && *version != ANY;
+        let runs = std::iter::from_fn(move || {
             let first = next + self.versions[next..].iter().position(is_known)?;
-            let run =
-                self.versions[first..].iter().take(grains_max as usize).take_while(|v| is_known(v)).count();
+            let run = self.versions[first..].iter().take_while(|version| is_known(version)).count();
             next = first + run;
             let lba = self.range.lba + first as u64 * self.grain;
             let end = (lba.0 + run as u64 * self.grain).min(self.range.end().0);
-            Some(LbaRange::new(lba, end - lba.0))
+            Some(lba.0..end)
+        });
+        // In whole grains, where a grain is no longer than what is read at once.
+        let most = if most > self.grain { most - most % self.grain } else { most.max(1) };
+        runs.flat_map(move |run| {
+            let end = run.end;
+            run.step_by(most as usize).map(move |lba| LbaRange::new(Lba(lba), most.min(end - lba)))
         })
     }
 
@@ -220,6 +299,35 @@ impl Ledger {
             None => WrongKind::Lost,
         };
         Some(Wrong { lba, kind, expected: Some(expected), found })
+    }
+
+    /// Whether power was lost while what was acknowledged of this block was not durable.
+    fn is_at_risk(&self, lba: Lba) -> bool {
+        let grain = self.grains_of(LbaRange::new(lba, 1)).0;
+        self.has_lost_power && self.epochs.get(grain) == Some(&self.epoch)
+    }
+
+    /// Whether a block that was at risk when power was lost holds what it may: the durable version, a newer one, or, if
+    /// this run has made none durable, what it held before. Blocks of another address or in parts it may not hold.
+    fn is_allowed(&mut self, lba: Lba, block: &[u8]) -> bool {
+        let grain = self.grains_of(LbaRange::new(lba, 1)).0;
+        let (newest, durable) = (self.versions[grain], self.durable[grain]);
+        let has_floor = durable != UNTOUCHED && durable != ANY;
+        let Some(stamp) = Stamp::read(block).filter(|stamp| stamp.seed == self.seed) else {
+            return !has_floor;
+        };
+        // A copy, of content that repeats blocks: it does not say which version it is.
+        if stamp.generation == u64::MAX {
+            return true;
+        }
+        if stamp.lba != lba || stamp.generation > u64::from(newest) {
+            return false;
+        }
+        if has_floor && stamp.generation < u64::from(durable) {
+            return false;
+        }
+        self.maker.expect(lba, stamp.generation, &mut self.expected);
+        self.expected == block
     }
 
     /// A block whose version is not known can only be held against the address that it says of itself. Whether it is whole

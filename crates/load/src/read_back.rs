@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{
-    Bytes, Completion, Device, LbaRange, Payload, Pool, PoolShape, Queue, QueueOptions, Request, Tag, Wait,
+    Bytes, Completion, Device, LbaRange, Outcome, Payload, Pool, PoolShape, Queue, QueueOptions, Request,
+    Tag, Wait,
 };
 
 use crate::fault::Error;
@@ -20,7 +21,8 @@ const CHUNK: Bytes = Bytes::kib(256);
 const DEPTH: u32 = 16;
 
 /// Reads every block from `device` that `ledger` knows to have been written, and compares it. What cannot be read is
-/// lost. `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says whether it did not.
+/// lost; but if power or connection were lost and nothing at all can be read, or no answer comes, nothing is said of it.
+/// `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says whether it did not.
 ///
 /// # Errors
 /// If the device has no queue, or its queue broke.
@@ -41,6 +43,7 @@ pub fn read_back(
         logical_block: info.logical_block,
         in_flight: HashMap::new(),
         unreadable: Vec::new(),
+        is_anything_read: false,
     };
     let ranges: Vec<LbaRange> = ledger.written(chunk.0 / info.logical_block.0).collect();
     let mut next = 0;
@@ -59,7 +62,12 @@ pub fn read_back(
         progress(read);
     }
     let unreadable = std::mem::take(&mut pass.unreadable);
+    let is_gone = ledger.has_lost_power() && !pass.is_anything_read;
     for range in unreadable {
+        if is_gone {
+            ledger.unreached(range);
+            continue;
+        }
         pass.block_by_block(range, ledger)?;
     }
     Ok(!stop.load(Ordering::Relaxed))
@@ -71,6 +79,7 @@ struct Pass {
     logical_block: Bytes,
     in_flight: HashMap<Tag, LbaRange>,
     unreadable: Vec<LbaRange>,
+    is_anything_read: bool,
 }
 
 impl Pass {
@@ -94,7 +103,13 @@ impl Pass {
             let Some(range) = self.in_flight.remove(&completion.tag) else { continue };
             read += self.logical_block * range.nlb;
             match &completion.payload {
-                Payload::Into(bytes) if completion.outcome.is_done() => ledger.check(range, bytes),
+                Payload::Into(bytes) if completion.outcome.is_done() => {
+                    self.is_anything_read = true;
+                    ledger.check(range, bytes);
+                }
+                _ if matches!(completion.outcome, Outcome::Unknown | Outcome::PowerLost) => {
+                    ledger.unreached(range);
+                }
                 _ => self.unreadable.push(range),
             }
         }

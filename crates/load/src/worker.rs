@@ -378,7 +378,8 @@ impl Worker {
     #[inline]
     fn submit(&mut self, operation: Operation, intended_at: Nanos, now: Nanos) -> Result<bool, Fault> {
         let (kind, range, generation) = self.shape.place(operation);
-        let in_flight = InFlight { kind, range, generation, intended_at, handed_at: now };
+        let fua = matches!(operation, Operation::Write { fua: true, .. });
+        let in_flight = InFlight { kind, range, generation, fua, intended_at, handed_at: now };
         let tag = self.table.put(in_flight).ok_or_else(|| self.breach("more in flight than its depth"))?;
         match kind {
             Kind::Read | Kind::Trim => {}
@@ -515,8 +516,15 @@ impl Worker {
 
 /// Enters in the ledger what a request did to its blocks, or found in them.
 fn enter(ledger: &mut Ledger, request: &InFlight, completion: &Completion) {
+    let is_loss = matches!(completion.outcome, Outcome::PowerLost | Outcome::Unknown);
+    if is_loss || (request.kind == Kind::Flush && !completion.outcome.is_done()) {
+        ledger.lose_power();
+    }
     match (request.kind, &completion.payload) {
-        (Kind::Write, _) => ledger.changed(request.range, Some(request.generation), completion.outcome),
+        (Kind::Write, _) => {
+            ledger.changed_with(request.range, Some(request.generation), request.fua, completion.outcome);
+        }
+        (Kind::Flush, _) if completion.outcome.is_done() => ledger.flushed(),
         (Kind::Trim, _) => ledger.changed(request.range, None, completion.outcome),
         (Kind::Read, Payload::Into(bytes)) if completion.outcome.is_done() => {
             ledger.check(request.range, bytes);

@@ -163,7 +163,7 @@ pub(crate) fn signs(contents: &Contents, uses: &[Use]) -> Vec<String> {
     signs
 }
 
-fn no_swap(target: &str, uses: &[Use]) -> Result<()> {
+pub(crate) fn no_swap(target: &str, uses: &[Use]) -> Result<()> {
     let Some(swap @ Use::Swap { device }) = uses.iter().find(|used| matches!(used, Use::Swap { .. })) else {
         return Ok(());
     };
@@ -174,7 +174,7 @@ fn no_swap(target: &str, uses: &[Use]) -> Result<()> {
     Err(Error::refused(target, swap.to_string(), remedy))
 }
 
-fn unseen_words(unseen: &str) -> String {
+pub(crate) fn unseen_words(unseen: &str) -> String {
     format!("what uses it cannot be seen: {unseen}")
 }
 

@@ -74,7 +74,8 @@ fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<Located> {
     Ok(Located { by_number: true, ..located })
 }
 
-fn locate_path(typed: &Path, shown: String) -> Result<Located> {
+/// Where `typed` leads, which messages call `shown`.
+pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<Located> {
     let failed = |error: &io::Error| {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
         Error::os(&shown, "reach", errno)

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::StorageCounters;
+use plumb_block::{Device, StorageCounters};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::{Typed, Wce};
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
 use crate::opened::{Opened, Route, TargetKind};
+use crate::split::Split;
 use crate::time::Time;
 
 /// How a simulated drive is typed; for messages.
@@ -21,6 +22,20 @@ const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=w
 /// Whether `name` is that of a simulated drive.
 pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Sim, .. })
+}
+
+/// The seed that all random choices of a run derive from whose targets are simulated drives, so that the same names give
+/// the same run: that of the first drive, mixed, for the drive itself draws from it. `None` if there are other targets.
+pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
+    let mut seeds = names.into_iter().map(|name| match name {
+        Name::Scheme { scheme: Scheme::Sim, rest } => rest.parse::<Typed>().ok().map(|typed| typed.seed),
+        _ => None,
+    });
+    let first = seeds.next()??;
+    // A bijection: other drives have other runs.
+    seeds
+        .all(|seed| seed.is_some())
+        .then(|| (first ^ 0x706c_756d_6273_6565).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Makes the drives that are wanted, each with its place in the list.
@@ -40,7 +55,7 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], time: &Time) -> Result<Vec<(u
                 handle
             }
         };
-        opened.push((*place, describe(want, &handle)?));
+        opened.push((*place, describe(want, &handle, time)?));
     }
     Ok(opened)
 }
@@ -72,9 +87,10 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
     })
 }
 
-fn describe(want: &Wanted, handle: &Handle) -> Result<Opened> {
+fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
     let shown = want.name.to_string();
-    let device = handle.device();
+    // Above a real disk the kernel does it.
+    let device: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(handle.device(), time.clock()));
     let size = device.info().size;
     if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {
         let found = format!("the drive has {size}, less than the {wanted} that are asked for");

@@ -85,10 +85,13 @@ impl Stage<'_> {
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
         };
         let (mut result, settled) = sides.finish();
-        let ledgers = take_in(&mut result, teams, &posts, self.first_use(number));
+        let mut ledgers = take_in(&mut result, teams, &posts, self.first_use(number));
         let read_back = match ledgers.is_empty() {
             true => None,
-            false => Some(self.read_back(number, ledgers, &mut result)?),
+            false => {
+                self.spread_losses(&mut ledgers, &ended);
+                Some(self.read_back(number, ledgers, &mut result)?)
+            }
         };
         Ok(Ran { result, ended, settled, read_back })
     }
@@ -96,6 +99,22 @@ impl Stage<'_> {
     /// The place of the first use of a span among all.
     fn first_use(&self, number: usize) -> usize {
         self.targets.of_span(number).next().map_or(0, |(index, _)| index)
+    }
+
+    /// What one worker has seen lose its power, or fall silent, has lost it for all.
+    fn spread_losses(&self, ledgers: &mut [Kept], ended: &Ended) {
+        let is_silence = matches!(
+            ended,
+            Ended::Failed(Fault::Unanswered { .. } | Fault::Hung { .. } | Fault::Queue { .. })
+        );
+        let beneath = |kept: &Kept| self.targets.uses[kept.one].beneath;
+        let lost: Vec<usize> =
+            ledgers.iter().filter(|kept| kept.ledger.has_lost_power()).map(beneath).collect();
+        for kept in ledgers {
+            if is_silence || lost.contains(&beneath(kept)) {
+                kept.ledger.lose_power();
+            }
+        }
     }
 
     /// Reads back what each worker wrote. Says whether that was done to the end.

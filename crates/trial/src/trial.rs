@@ -25,6 +25,7 @@ use crate::rounds::SpanRun;
 use crate::span::{Ended, Stage};
 use crate::spans;
 use crate::targets::{self, Targets, Use};
+use crate::verify;
 use crate::watcher::Watcher;
 
 /// What is asked of a trial. Time and randomness come in here.
@@ -148,7 +149,8 @@ fn run_on(
             break;
         }
     }
-    let said = replayed::notes(&request.replays, targets, &runs);
+    let mut said = replayed::notes(&request.replays, targets, &runs);
+    said.extend(runs.iter().filter_map(|run| verify::note(run.ran.result.total().verified.as_ref()?)));
     said.iter().for_each(|note| watcher.note(note));
     let mut document = describe(request, targets, &runs, &facts, &ended);
     document.notes.extend(said);

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Clock, Device, Error};
 use plumb_linux::{Access, Caching, EngineChoice, FileOptions, pagecache};
-use plumb_load::{Ledger, Verified, read_back};
+use plumb_load::{Ledger, Verified, flush, read_back};
+use plumb_target::TargetKind;
 
 use crate::error::TrialError;
 use crate::targets::Use;
@@ -31,6 +32,10 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<Found, TrialError> {
     let failed = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
+    // A connection that was lost and made again while nothing was in flight is seen only by a flush.
+    if one.opened.kind == TargetKind::Network && flush(&*one.opened.device, 1).is_err() {
+        ledger.lose_power();
+    }
     let device = past_the_cache(one, clock).map_err(|error| failed(error.into()))?;
     let whole = read_back(&*device, &mut ledger, stop, progress).map_err(failed)?;
     Ok(Found { verified: ledger.into_verified(), whole })
@@ -55,4 +60,24 @@ fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<
             Ok(Arc::clone(&one.opened.device))
         }
     }
+}
+
+/// What is to be said of blocks that were not held against the last version that was acknowledged.
+pub(crate) fn note(found: &Verified) -> Option<String> {
+    let Verified { at_risk, older, unreached, .. } = *found;
+    let mut said = Vec::new();
+    if at_risk + older > 0 {
+        said.push(format!(
+            "power or connection were lost, or a flush failed: of {} blocks that were acknowledged and not durable by then, \
+             {older} do not hold the last version, which is no fault of the storage; those that were durable before are \
+             demanded as written",
+            at_risk + older
+        ));
+    }
+    if unreached > 0 {
+        said.push(format!(
+            "{unreached} blocks could not be read back, since nobody answers any more: nothing is said of them"
+        ));
+    }
+    (!said.is_empty()).then(|| format!("verification: {}", said.join("; ")))
 }

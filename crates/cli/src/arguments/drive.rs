@@ -154,9 +154,14 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
-    /// Where what is durable is kept: a file, which then is the medium and outlives the process, or `memory`
+    /// Where what is durable is kept: a file, which then is the medium and outlives the process, or `memory`. A file that is
+    /// missing or empty is made; another must be the medium of such a drive already
     #[arg(long, value_name = "FILE|memory", default_value = "memory")]
     pub(crate) backing: PathBuf,
+
+    /// Take a --backing FILE that plumb did not make: what is in it is on the drive, and is written over
+    #[arg(long, requires = "backing")]
+    pub(crate) overwrite: bool,
 
     /// Seed of everything random: what survives a power cut, where damage strikes
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -11,9 +11,10 @@ use plumb_report::{Format, render};
 use plumb_target::Time;
 
 use crate::arguments::CheckArguments;
+use crate::command::running::default_seed;
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
-use crate::surroundings::{parents, seed_from_clock, time_of_day};
+use crate::surroundings::{parents, time_of_day};
 use crate::{named, stop, terminal};
 
 /// Checks, prints the report, and says how it ended.
@@ -70,7 +71,7 @@ fn request(subject: Subject, arguments: CheckArguments) -> Request {
         subject,
         length: Nanos::secs(arguments.seconds),
         size: arguments.size,
-        seed: arguments.seed.unwrap_or_else(seed_from_clock),
+        seed: arguments.seed.unwrap_or_else(|| default_seed([&*arguments.target.to_string_lossy()])),
         out: arguments.out.map_or_else(|| Out::Within { parents: parents(), stem }, Out::At),
         argv: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         started_at,

@@ -2,12 +2,12 @@
 
 use plumb_dialect::{Meaning, native};
 use plumb_report::{Format, render};
+use plumb_target::{Name, Scheme};
 
 use crate::arguments::LoadArguments;
 use crate::command::profile;
-use crate::command::running::{Running, usage};
+use crate::command::running::{Running, default_seed, usage};
 use crate::exit::{Exit, Refusal};
-use crate::surroundings::seed_from_clock;
 use crate::terminal;
 
 /// What to do about a file of words that cannot be read.
@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     }
     let running = Running::begin("load", arguments.own.clone());
     if let Some(name) = &arguments.profile {
+        refuse_devices(name, &arguments.words.targets)?;
         return profile::run(running, name, &arguments.words);
     }
     running.run(meaning(arguments)?, &|trial| {
@@ -30,11 +31,15 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
 fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
     let Some(file) = arguments.words.file() else {
         refuse_company(&arguments.words.targets)?;
-        return arguments.words.meaning(seed_from_clock()).map_err(usage);
+        let seed = default_seed(arguments.words.targets.iter().map(String::as_str));
+        return arguments.words.meaning(seed).map_err(usage);
     };
     let text = crate::text_file::read(file)
         .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;
-    let scenario = native::read(&text, file, seed_from_clock()).map_err(usage)?;
+    let first = native::read(&text, file, 0).map_err(usage)?;
+    let jobs = first.spans.iter().flat_map(|span| &span.jobs);
+    let seed = default_seed(jobs.flat_map(|job| job.targets.iter().map(|target| target.name.as_str())));
+    let scenario = native::read(&text, file, seed).map_err(usage)?;
     Ok(Meaning { scenario, notes: Vec::new() })
 }
 
@@ -43,4 +48,28 @@ fn refuse_company(targets: &[String]) -> Result<(), Refusal> {
     let Some(file) = targets.iter().find(|target| native::is_file_of_words(target)) else { return Ok(()) };
     let problem = "a file of words stands alone; put the other words into it, or name the target otherwise";
     Err(Refusal::new(Exit::Usage, format!("{file}: {problem}")))
+}
+
+/// A profile that works on files cannot be run on a device that the kernel does not know.
+fn refuse_devices(profile: &str, targets: &[String]) -> Result<(), Refusal> {
+    let is_of_files = plumb_application::find(profile).is_ok_and(|(profile, _)| profile.needs_directory());
+    let device = targets.iter().find_map(|target| match Name::parse(target) {
+        Ok(Name::Scheme { scheme, rest }) if is_of_files => Some((target, scheme, rest)),
+        _ => None,
+    });
+    let Some((target, scheme, rest)) = device else { return Ok(()) };
+    let how = match scheme {
+        Scheme::Sim => {
+            let model = rest.split('?').next().unwrap_or_default();
+            format!(
+                "serve the drive with `plumb drive serve {model} --attach`, make a file system on its device, mount it"
+            )
+        }
+        _ => "attach it as a block device (nbd-client), make a file system on it, mount it".to_owned(),
+    };
+    let problem = format!(
+        "{target}: profile {profile} works on files, and this is a drive; {how}, and name a directory there (a directory of \
+         this very name is ./{target})"
+    );
+    Err(Refusal::new(Exit::Usage, problem))
 }

@@ -7,9 +7,8 @@ use plumb_dialect::{Meaning, native::Words};
 use plumb_report::{Format, render};
 use plumb_trial::{ProfileRun, Trial};
 
-use crate::command::running::{Running, usage};
+use crate::command::running::{Running, default_seed, usage};
 use crate::exit::{Exit, Refusal};
-use crate::surroundings::seed_from_clock;
 use crate::terminal;
 
 /// Says what a profile does, on what that rests, and what it leaves out; of all of them with `list`.
@@ -35,7 +34,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
         count: limits.count,
         threads: limits.threads,
         scale: None,
-        seed: limits.seed.unwrap_or_else(seed_from_clock),
+        seed: limits.seed.unwrap_or_else(|| default_seed(words.targets.iter().map(String::as_str))),
     };
     let print =
         |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?);

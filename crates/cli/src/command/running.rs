@@ -9,7 +9,7 @@ use plumb_block::{Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_measure::Out;
 use plumb_report::{Format, render};
-use plumb_target::Permission;
+use plumb_target::{Name, Permission};
 use plumb_trial::{FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
 use plumb_workload::{Replays, Scenario};
 
@@ -17,7 +17,7 @@ use crate::arguments::OwnArguments;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
 use crate::load_progress::Bar;
-use crate::surroundings::{machine, parents, time_of_day};
+use crate::surroundings::{machine, parents, seed_from_clock, time_of_day};
 use crate::{stop, terminal, traces};
 
 /// A command that runs a workload.
@@ -144,6 +144,12 @@ impl Running {
         }
         Box::new(Bar::on_stderr(spans))
     }
+}
+
+/// The seed of a run on these targets that was given none: that of simulated drives, or one of the clock.
+pub(crate) fn default_seed<'a>(targets: impl IntoIterator<Item = &'a str>) -> u64 {
+    let names: Vec<Name> = targets.into_iter().filter_map(|target| Name::parse(target).ok()).collect();
+    plumb_target::seed_of(&names).unwrap_or_else(seed_from_clock)
 }
 
 /// How the language of `command` gives a file its size.

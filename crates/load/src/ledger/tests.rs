@@ -73,3 +73,44 @@ fn what_was_written_is_read_back_in_runs() {
     let expected = [(1000, 8), (1016, 8), (1064, 16)].map(|(lba, nlb)| LbaRange::new(Lba(lba), nlb));
     assert_eq!(runs, expected);
 }
+
+#[test]
+fn a_range_is_cut_even_where_a_grain_is_longer_than_what_is_read_at_once() {
+    let mut ledger = ledger();
+    ledger.changed(LbaRange::new(Lba(1000), 16), Some(1), Outcome::Done);
+    let runs: Vec<(u64, u64)> = ledger.written(3).map(|run| (run.lba.0, run.nlb)).collect();
+    assert_eq!(runs, [(1000, 3), (1003, 3), (1006, 3), (1009, 3), (1012, 3), (1015, 1)]);
+}
+
+#[test]
+fn after_a_loss_of_power_only_what_was_durable_is_demanded() {
+    let mut ledger = ledger();
+    let grain = |lba| LbaRange::new(Lba(lba), 8);
+    let mut wrote = |lba, version, fua| {
+        ledger.changed_with(grain(lba), Some(version), fua, Outcome::Done);
+    };
+    wrote(1000, 1, false);
+    wrote(1008, 2, true);
+    wrote(1024, 3, false);
+    ledger.flushed();
+    let mut wrote = |lba, version, fua| {
+        ledger.changed_with(grain(lba), Some(version), fua, Outcome::Done);
+    };
+    wrote(1000, 4, false);
+    wrote(1000, 5, false);
+    wrote(1008, 6, false);
+    wrote(1016, 7, false);
+    assert_eq!(kind_of(&mut ledger, 1000, &bytes(1000, 4)), Some(WrongKind::Stale), "nothing was lost yet");
+    ledger.lose_power();
+    for version in [1, 4, 5] {
+        assert_eq!(kind_of(&mut ledger, 1000, &bytes(1000, version)), None, "{version}");
+    }
+    assert_eq!(kind_of(&mut ledger, 1000, &[0; BLOCK]), Some(WrongKind::Lost), "version 1 was durable");
+    assert_eq!(kind_of(&mut ledger, 1008, &bytes(1008, 2)), None, "FUA");
+    assert_eq!(kind_of(&mut ledger, 1008, &bytes(1008, 1)), Some(WrongKind::Stale));
+    assert_eq!(kind_of(&mut ledger, 1016, &[0; BLOCK]), None, "none of it was durable");
+    assert_eq!(kind_of(&mut ledger, 1016, &bytes(1017, 7)), Some(WrongKind::Misdirected));
+    assert_eq!(kind_of(&mut ledger, 1024, &bytes(1024, 2)), Some(WrongKind::Stale), "a flush covers it");
+    let found = ledger.verified();
+    assert_eq!((found.older, found.at_risk), (4, 1));
+}

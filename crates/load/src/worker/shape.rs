@@ -1,6 +1,6 @@
 //! From operations to requests: block sizes, payloads, and whether all of it fits the device.
 
-use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag};
+use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag, VolatileCache};
 use plumb_workload::{Operation, Workload, common_unit};
 
 use crate::content::{Maker, STAMP, stamp_seed};
@@ -94,7 +94,8 @@ impl Shape {
         let grain = grain_of(workload, self.logical_block);
         let maker = Maker::new(workload, info.logical_block, Bytes(PAGE))?;
         let seed = stamp_seed(workload.seed, info.logical_block);
-        Ok(Ledger::new(range, grain, seed, info.logical_block, maker))
+        let is_durable_at_once = info.volatile_cache == VolatileCache::None;
+        Ok(Ledger::new(range, grain, seed, info.logical_block, maker).durable_at_once(is_durable_at_once))
     }
 
     #[inline]

@@ -1,8 +1,7 @@
 //! `plumb drive serve`: a drive in a bay, until it is detached or this is interrupted.
 
-use std::fs::File;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -13,6 +12,7 @@ use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
 use plumb_sim::model::{Geometry, Kind, Model, Wce};
+use plumb_target::{MediumWanted, PendingMedium};
 
 use super::control::directory;
 use crate::arguments::drive::{ServeArguments, Switch};
@@ -48,7 +48,10 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let directory = directory();
     place::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let stop = stop::on_signals()?;
-    let medium = Medium::open(&arguments.backing, size)?;
+    let (backing, pending) = match medium(arguments, &model, size)? {
+        Some(medium) => (Backing::File(medium.file), Some(medium.pending)),
+        None => (Backing::Memory, None),
+    };
     let options = BayOptions {
         directory,
         name: arguments.name.clone(),
@@ -57,7 +60,7 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             size: Some(size),
             wce: arguments.wce.map(Switch::is_on),
             seed: arguments.seed,
-            backing: medium.backing,
+            backing,
             faults,
         },
         nbd: places,
@@ -67,13 +70,16 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         #[cfg(feature = "ublk")]
         ublk: arguments.ublk.then_some(plumb_bay::Ublk { recover: arguments.recover }),
     };
-    let bay = Bay::open(options).map_err(|error| {
-        if let Some(path) = &medium.made {
-            // What stays of a drive that came to nothing is an empty file, at worst.
-            std::fs::remove_file(path).unwrap_or_default();
+    let bay = match Bay::open(options) {
+        Ok(bay) => bay,
+        Err(error) => {
+            pending.into_iter().for_each(PendingMedium::undo);
+            return Err(refusal(error));
         }
-        refusal(error)
-    })?;
+    };
+    if let Some(note) = pending.and_then(PendingMedium::settle) {
+        terminal::say(&format!("plumb: {note}"));
+    }
     announce(bay.status(), arguments)?;
     bay.serve(&stop).map_err(refusal)?;
     Ok(Exit::Done)
@@ -135,60 +141,35 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let whole = typed.round_down(block);
     if whole != typed || !Geometry::SIZES.contains(&typed.0) {
         let message = format!(
-            "--size: {typed} is no capacity: expected a multiple of {block}, the block of this model, of 1 MiB to 1 PiB"
+            "--size: {} bytes are no capacity: expected a multiple of {}, the block of this model, of 1 MiB to 1 PiB",
+            typed.0, block.0
         );
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     Ok(whole)
 }
 
-/// Where what is durable is kept.
-struct Medium {
-    backing: Backing,
-    /// The file that was made for it.
-    made: Option<PathBuf>,
-}
-
-impl Medium {
-    /// A file that is there already is a medium that was used before.
-    fn open(path: &Path, size: Bytes) -> anyhow::Result<Self> {
-        if path == Path::new("memory") {
-            return Ok(Self { backing: Backing::Memory, made: None });
-        }
-        let refused = |exit, why: String| {
-            anyhow::Error::from(Refusal::new(exit, format!("--backing {}: {why}", path.display())))
-        };
-        // A pipe would be waited for, and a terminal taken.
-        if path.exists() && !path.is_file() {
-            return Err(refused(Exit::Usage, "it is no regular file; name one, or a new one".to_owned()));
-        }
-        let is_new = !path.exists();
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| {
-            let is_mistyped = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-            let exit = if is_mistyped { Exit::Usage } else { Exit::Failed };
-            refused(exit, format!("cannot be opened for writing: {error}"))
-        })?;
-        // Before its length is looked at or set: another drive may be about to do the same.
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| refused(Exit::Refused, "another drive has it".to_owned()))?;
-        let made = is_new.then(|| path.to_owned());
-        let length = file.metadata()?.len();
-        if length == 0 {
-            if let Err(error) = file.set_len(size.0) {
-                if is_new {
-                    std::fs::remove_file(path).unwrap_or_default();
-                }
-                return Err(refused(Exit::Failed, format!("cannot be made {size} long: {error}")));
-            }
-        } else if length != size.0 {
-            let found = Bytes(length);
-            let why =
-                format!("it is {found} long and the drive {size}; give --size {length}, or name a new file");
-            return Err(refused(Exit::Refused, why));
-        }
-        Ok(Self { backing: Backing::File(file), made })
+/// The file where what is durable is kept; `None` if that is memory.
+fn medium(
+    arguments: &ServeArguments,
+    model: &Model,
+    size: Bytes,
+) -> anyhow::Result<Option<plumb_target::Medium>> {
+    let path = &arguments.backing;
+    if path == Path::new("memory") {
+        return Ok(None);
     }
+    let block = model.geometry.logical_block.0;
+    let wanted = MediumWanted { size, block, model: &model.name, overwrite: arguments.overwrite };
+    let shown = format!("--backing {}", path.display());
+    plumb_target::Medium::open(path, &shown, wanted).map(Some).map_err(|error| {
+        let exit = match error.kind().exit_code() {
+            2 => Exit::Usage,
+            4 => Exit::Refused,
+            _ => Exit::Failed,
+        };
+        Refusal::because(exit, error).into()
+    })
 }
 
 fn announce(status: Status, arguments: &ServeArguments) -> anyhow::Result<()> {

@@ -1,0 +1,98 @@
+//! The medium of a served drive: nobody's file becomes one unasked. It guards against writing a drive over an image that
+//! somebody has mounted, or merely keeps.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+#[expect(dead_code, reason = "the tests of block devices use more of it")]
+mod loop_device;
+#[expect(dead_code, reason = "the tests of block devices use more of it")]
+mod support;
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use loop_device::LoopDevice;
+use plumb_block::Bytes;
+use plumb_target::{Error, Kind, Medium, MediumWanted};
+
+const SIZE: u64 = 1 << 20;
+
+fn wanted(overwrite: bool) -> MediumWanted<'static> {
+    MediumWanted { size: Bytes(SIZE), block: Bytes(512), model: "a model", overwrite }
+}
+
+fn take(path: &Path, overwrite: bool) -> Result<Option<String>, Error> {
+    Medium::open(path, &path.display().to_string(), wanted(overwrite)).map(|medium| medium.pending.settle())
+}
+
+/// The refusal of a file, which must stay as it is.
+fn refusal(path: &Path, overwrite: bool) -> String {
+    let before = fs::read(path).unwrap();
+    let error = take(path, overwrite).unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused, "{error}");
+    assert!(fs::read(path).unwrap() == before, "a refusal has changed the file");
+    error.to_string()
+}
+
+#[test]
+fn what_plumb_made_is_taken_again_and_what_somebody_keeps_only_as_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("short"), "hello\n").unwrap();
+    let said = refusal(&at("short"), true);
+    assert!(said.contains("6 bytes long") && !said.contains("--size"), "{said}");
+    fs::write(at("theirs"), vec![7; SIZE as usize]).unwrap();
+    let said = refusal(&at("theirs"), false);
+    assert!(said.contains("--overwrite"), "{said}");
+    File::create(at("hole")).unwrap().set_len(SIZE).unwrap();
+    take(&at("hole"), false).unwrap();
+    fs::write(at("empty"), "").unwrap();
+    take(&at("empty"), false).unwrap();
+    assert_eq!(fs::metadata(at("empty")).unwrap().len(), SIZE);
+    let note = take(&at("new"), false).unwrap();
+    // As a drive does that was used.
+    fs::write(at("new"), vec![9; SIZE as usize]).unwrap();
+    if note.is_some() {
+        assert!(refusal(&at("new"), false).contains("--overwrite"));
+        return plumb_testkit::skip("the temporary directory keeps no user attributes");
+    }
+    assert_eq!(take(&at("new"), false).unwrap(), None);
+    let other = MediumWanted { block: Bytes(4096), ..wanted(false) };
+    let said = Medium::open(&at("new"), "new", other).unwrap_err().to_string();
+    assert!(said.contains("a model") && said.contains("512 B"), "{said}");
+    take(&at("theirs"), true).unwrap();
+    assert_eq!(fs::read(at("theirs")).unwrap(), vec![7; SIZE as usize]);
+    take(&at("theirs"), false).unwrap();
+}
+
+#[test]
+fn one_drive_has_it_and_a_drive_that_came_to_nothing_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new");
+    let medium = Medium::open(&path, "new", wanted(false)).unwrap();
+    let second = Medium::open(&path, "new", wanted(true)).unwrap_err();
+    assert!(second.to_string().contains("another drive has it"), "{second}");
+    medium.pending.undo();
+    assert!(!path.exists());
+    fs::write(&path, "").unwrap();
+    Medium::open(&path, "new", wanted(false)).unwrap().pending.undo();
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    for (path, kind) in [("/dev/null/x", Kind::NotFound), ("/dev/zero", Kind::Usage)] {
+        assert_eq!(take(Path::new(path), true).unwrap_err().kind(), kind, "{path}");
+    }
+}
+
+#[test]
+fn a_file_behind_a_loop_device_and_the_device_are_refused_whatever_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("image");
+    fs::write(&path, vec![7; SIZE as usize]).unwrap();
+    let device = match LoopDevice::over(&path, &[]) {
+        Ok(device) => device,
+        Err(why) => return plumb_testkit::skip(&why),
+    };
+    let said = refusal(&path, true);
+    assert!(said.contains(&format!("behind {}", device.name)), "{said}");
+    let said = take(&device.path, true).unwrap_err();
+    assert!(said.kind() == Kind::Refused && said.found().contains("block device"), "{said}");
+}
