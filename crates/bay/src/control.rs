@@ -276,7 +276,9 @@ fn give_within(
 ) -> Result<Status, ControlError> {
     let io = |source: io::Error| match source.kind() {
         // What a socket says whose time is over.
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::Silent { name: name.to_owned(), within },
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            ControlError::Silent { name: name.to_owned(), within }
+        }
         _ => ControlError::Io { name: name.to_owned(), source },
     };
     let mut stream = match UnixStream::connect(place::socket(directory, name)) {

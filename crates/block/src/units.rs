@@ -217,7 +217,9 @@ fn three_digits(value: f64) -> String {
 
 /// What was typed is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{typed}` is not a size: expected a number and a unit that make whole bytes, such as 512, 8k, 64KiB, 1.5G")]
+#[error(
+    "`{typed}` is not a size: expected a number and a unit that make whole bytes, such as 512, 8k, 64KiB, 1.5G"
+)]
 pub struct ParseBytesError {
     /// What was typed.
     pub typed: String,
