@@ -226,9 +226,8 @@ pub enum ControlError {
     },
     /// It is there and says nothing.
     #[error(
-        "the drive `{name}` did not answer within {} s: its process hangs or is held up, and whether the order was \
-         carried out is not known",
-        within.as_secs()
+        "the drive `{name}` did not answer within {within:?}: its process hangs or is held up, and whether the order was \
+         carried out is not known"
     )]
     Silent {
         /// The drive.
@@ -359,7 +358,7 @@ mod tests {
         let listener = UnixListener::bind(place::socket(at, "one")).unwrap();
         let silent = give_within(at, "one", &Order::Status, Duration::from_millis(20)).unwrap_err();
         let said = in_one_line(&silent);
-        assert!(said.contains("`one` did not answer within 30 s") && !said.contains("os error"), "{said}");
+        assert!(said.contains("`one` did not answer within 20ms") && !said.contains("os error"), "{said}");
         let hangs_up = std::thread::spawn(move || {
             // The first one has given up.
             listener.accept().and_then(|_| listener.accept()).unwrap();

@@ -200,7 +200,8 @@ impl LoopDevice {
         outcome
     }
 
-    /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and forgets all of it.
+    /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and forgets all of it,
+    /// also that some of it could not.
     ///
     /// # Errors
     /// As ioctl(2).
@@ -213,6 +214,9 @@ impl LoopDevice {
             if outcome < 0 {
                 return Err(io::Error::last_os_error());
             }
+            // What could not be written is forgotten, and the kernel keeps that for the next who syncs. It is told here, where
+            // it is no news, and not to somebody who has lost nothing.
+            rustix::fs::fsync(&device.file).unwrap_or_default();
             answer(());
             Ok(())
         })?;
