@@ -1,5 +1,4 @@
 //! Parameters of a model that are typed behind its name.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use plumb_sim::model::{Change, Model, Typed};
 

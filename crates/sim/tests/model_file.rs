@@ -24,8 +24,8 @@ fn a_file_is_read_and_what_is_wrong_in_it_is_told_with_its_name() {
     assert_eq!(Model::from_file(&path).unwrap().name, "plp-nvme-ssd");
     std::fs::write(&path, "name = 1").unwrap();
     assert!(refusal(&path).contains("mine.toml:1"));
-    std::fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert!(refusal(&path).contains("utf-8"));
+    std::fs::write(&path, [b'#', b'\n', 0xff, 0xfe]).unwrap();
+    assert!(refusal(&path).contains("line 2 is not UTF-8"));
 }
 
 #[test]

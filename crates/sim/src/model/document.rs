@@ -211,7 +211,7 @@ impl<'t> Document<'t> {
         let mut changes = self.changes.iter().filter(inside);
         let is_named =
             |change: &&Change| named.first().is_some_and(|name| [change.key(), &change.value].contains(name));
-        let by_name = changes.clone().filter(is_named).last();
+        let by_name = changes.clone().rfind(is_named);
         by_name.or_else(|| changes.next().filter(|_| changes.next().is_none()))
     }
 
