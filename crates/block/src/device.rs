@@ -62,13 +62,15 @@ pub trait Queue: Send {
     /// Hands submitted requests to the device, waits as told, and appends what has completed to `completions`.
     /// Returns how many were appended.
     ///
-    /// In virtual time a poll that waits moves the clock of the whole world, so whoever has several queues does not wait.
+    /// Only the owner of a single queue waits here, since in virtual time that moves the clock of all devices: whoever has
+    /// several queues polls them without waiting and then calls [`wait_any`](crate::wait_any).
     ///
     /// # Errors
     /// If the queue itself is broken; requests in flight are then unanswered.
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize>;
 
-    /// A descriptor that becomes readable when completions can be polled, if the queue has one.
+    /// A descriptor that becomes readable when completions can be polled, or something else is to be done by a poll. `None`
+    /// in virtual time, and where the poll itself does the work.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 

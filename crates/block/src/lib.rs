@@ -10,8 +10,8 @@
 //! - **acknowledged**: its completion was seen;
 //! - **durable**: it survives a power cut.
 //!
-//! This crate knows no kernel, no file format and no other crate of the workspace. Its only unsafe code is the pool
-//! of aligned buffers.
+//! This crate knows no file format, no other crate of the workspace, and of the kernel only poll(2). Its only unsafe code
+//! is the pool of aligned buffers.
 
 pub mod buffer;
 pub mod clock;
@@ -26,9 +26,10 @@ pub mod pattern;
 pub mod request;
 pub mod store;
 pub mod units;
+pub mod wait;
 
 pub use buffer::{Buffer, BufferMut, Pool, PoolShape};
-pub use clock::{Clock, RealClock, VirtualClock};
+pub use clock::{Clock, EventSource, RealClock, Time, VirtualClock};
 pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
 pub use device::{Device, Latch, Queue, QueueFull, QueueOptions, Wait};
 pub use error::{Errno, Error, ErrorKind, Result, in_one_line};
@@ -38,3 +39,4 @@ pub use pattern::{Pattern, Stamp};
 pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 pub use store::{FileId, FileStore, OpenOptions};
 pub use units::{Bytes, Iops, Lba, Nanos, ParseBytesError};
+pub use wait::{PollFlags, Poller, Waiter, Wakeups, wait_any, waiting_poll};

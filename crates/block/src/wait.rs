@@ -1,0 +1,234 @@
+//! Waiting for several queues at once, in real and in virtual time.
+//!
+//! ```text
+//!   wait_any(queues, until, waiter)
+//!                             ├── Poller          poll(2) on the wake_fds of the queues and on the caller's descriptors
+//!                             ├── Time::Real      the same without descriptors of the caller
+//!                             └── Time::Virtual   the clock moves to the next answer of a device, its next timer, or `until`
+//! ```
+//!
+//! Who has one queue may wait in its [`poll`](Queue::poll). Who has several, or descriptors beside them, polls each without
+//! waiting and then calls [`wait_any`]. A wait may end early and for no reason: poll again, and look at the clock.
+
+use std::os::fd::BorrowedFd;
+
+pub use rustix::event::PollFlags;
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::clock::{Clock, Time};
+use crate::device::{Queue, Wait};
+use crate::error::{Error, Result};
+use crate::request::Completion;
+use crate::units::Nanos;
+
+/// How long to wait in real time where a queue has no descriptor: then it is time to poll it again.
+const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
+
+/// What tells that queues have completions.
+#[derive(Debug, Default)]
+pub struct Wakeups<'q> {
+    /// Readable when there are completions to poll.
+    descriptors: Vec<BorrowedFd<'q>>,
+    /// Whether a queue has no descriptor.
+    has_unsignalled: bool,
+}
+
+/// How time passes while nothing can be done.
+pub trait Waiter {
+    /// The time now.
+    fn now(&self) -> Nanos;
+
+    /// As [`wait_any`], which is how to call it.
+    ///
+    /// # Errors
+    /// If the system cannot wait.
+    fn wait(&mut self, wakeups: &Wakeups<'_>, until: Option<Nanos>) -> Result<bool>;
+}
+
+/// Waits until one of `queues` has completions to poll, until the waiter has a reason of its own to stop, or until
+/// `until`. `queues` are those with requests in flight, polled once since the last was submitted. False if nothing will ever
+/// happen: only in virtual time, where no device has an event and `until` is `None`.
+///
+/// # Errors
+/// If the system cannot wait.
+pub fn wait_any<'q>(
+    queues: impl IntoIterator<Item = &'q dyn Queue>,
+    until: Option<Nanos>,
+    waiter: &mut dyn Waiter,
+) -> Result<bool> {
+    let mut wakeups = Wakeups::default();
+    for queue in queues {
+        match queue.wake_fd() {
+            Some(descriptor) => wakeups.descriptors.push(descriptor),
+            None => wakeups.has_unsignalled = true,
+        }
+    }
+    waiter.wait(&wakeups, until)
+}
+
+/// The [`poll`](Queue::poll) of a queue that itself only polls without waiting, with `in_flight` requests in flight.
+///
+/// # Errors
+/// If the queue is broken, or the system cannot wait.
+pub fn waiting_poll(
+    queue: &mut dyn Queue,
+    in_flight: usize,
+    wait: Wait,
+    completions: &mut Vec<Completion>,
+    waiter: &mut dyn Waiter,
+) -> Result<usize> {
+    let mut count = queue.poll(Wait::NONE, completions)?;
+    let wanted = (wait.completions as usize).min(in_flight);
+    if count >= wanted {
+        return Ok(count);
+    }
+    let patience = wait.patience.map(|patience| waiter.now().saturating_add(patience));
+    while count < wanted {
+        let patience = patience.filter(|_| count > 0);
+        let until = [wait.deadline, patience].into_iter().flatten().min();
+        let is_late = until.is_some_and(|until| until <= waiter.now());
+        if is_late || !wait_any([&*queue], until, waiter)? {
+            break;
+        }
+        count += queue.poll(Wait::NONE, completions)?;
+    }
+    Ok(count)
+}
+
+/// Waits by poll(2), for queues and for other descriptors beside them.
+pub struct Poller<'a> {
+    clock: &'a dyn Clock,
+    watched: Vec<Watched<'a>>,
+}
+
+/// A descriptor beside those of queues.
+struct Watched<'a> {
+    descriptor: BorrowedFd<'a>,
+    wanted: PollFlags,
+    /// What the last wait found.
+    found: PollFlags,
+}
+
+impl<'a> Poller<'a> {
+    /// Watches only queues; `until` is a time of `clock`.
+    pub fn new(clock: &'a dyn Clock) -> Self {
+        Self { clock, watched: Vec::new() }
+    }
+
+    /// Watches this descriptor, too, for `events`; errors and hang-ups always count.
+    #[must_use]
+    pub fn watching(mut self, descriptor: BorrowedFd<'a>, events: PollFlags) -> Self {
+        self.watched.push(Watched { descriptor, wanted: events, found: PollFlags::empty() });
+        self
+    }
+
+    /// What the last wait found of the `index`-th descriptor that was added, from 0.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn events(&self, index: usize) -> PollFlags {
+        self.watched[index].found
+    }
+}
+
+impl Waiter for Poller<'_> {
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn wait(&mut self, wakeups: &Wakeups<'_>, until: Option<Nanos>) -> Result<bool> {
+        let left = until.map(|until| until.since(self.clock.now()));
+        let limit = wakeups.has_unsignalled.then_some(UNSIGNALLED_WAIT);
+        let timeout = [left, limit].into_iter().flatten().min().map(|time| Timespec {
+            tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (time.0 % 1_000_000_000) as i64,
+        });
+        let own = self.watched.iter().map(|one| PollFd::from_borrowed_fd(one.descriptor, one.wanted));
+        let queues = wakeups.descriptors.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN));
+        let mut polled: Vec<PollFd<'_>> = own.chain(queues).collect();
+        let result = poll(&mut polled, timeout.as_ref());
+        for (one, polled) in self.watched.iter_mut().zip(&polled) {
+            one.found = polled.revents();
+        }
+        match result {
+            // A signal is as good as any other reason to look again.
+            Ok(_) | Err(Errno::INTR) => Ok(true),
+            Err(errno) => Err(Error::io(&errno.into(), "wait for", "completions")),
+        }
+    }
+}
+
+impl Waiter for &Time {
+    fn now(&self) -> Nanos {
+        Clock::now(*self)
+    }
+
+    fn wait(&mut self, wakeups: &Wakeups<'_>, until: Option<Nanos>) -> Result<bool> {
+        match self {
+            Time::Real(clock) => Poller::new(&**clock).wait(wakeups, until),
+            Time::Virtual(clock) if until.is_some() || clock.has_events() => {
+                clock.advance(until.unwrap_or(Nanos(u64::MAX)));
+                Ok(true)
+            }
+            Time::Virtual(_) => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+    use std::sync::{Arc, Weak};
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+    use crate::clock::{EventSource, RealClock, VirtualClock};
+
+    #[test]
+    fn a_descriptor_of_the_caller_ends_the_wait_and_is_told() {
+        let clock = RealClock::start();
+        let (quiet, loud) =
+            (eventfd(0, EventfdFlags::empty()).unwrap(), eventfd(1, EventfdFlags::empty()).unwrap());
+        let mut poller =
+            Poller::new(&clock).watching(quiet.as_fd(), PollFlags::IN).watching(loud.as_fd(), PollFlags::IN);
+        assert!(wait_any([], None, &mut poller).unwrap());
+        assert_eq!((poller.events(0), poller.events(1)), (PollFlags::empty(), PollFlags::IN));
+    }
+
+    #[test]
+    fn a_real_wait_lasts_until_its_end() {
+        let time = Time::Real(Arc::new(RealClock::start()));
+        let until = Nanos::millis(2);
+        while Clock::now(&time) < until {
+            assert!(wait_any([], Some(until), &mut &time).unwrap());
+        }
+    }
+
+    struct Timer(Nanos);
+
+    impl EventSource for Timer {
+        fn next_event(&self) -> Option<Nanos> {
+            Some(self.0)
+        }
+
+        fn advance(&self, now: Nanos) -> bool {
+            now >= self.0
+        }
+    }
+
+    #[test]
+    fn a_virtual_wait_stops_at_the_first_timer_and_says_when_there_is_none() {
+        let clock = Arc::new(VirtualClock::new());
+        let time = Time::Virtual(Arc::clone(&clock));
+        assert!(!wait_any([], None, &mut &time).unwrap(), "nothing will ever happen");
+        let timer: Arc<dyn EventSource> = Arc::new(Timer(Nanos::millis(7)));
+        let weak: Weak<dyn EventSource> = Arc::downgrade(&timer);
+        clock.register(weak);
+        assert!(wait_any([], Some(Nanos::millis(5)), &mut &time).unwrap());
+        assert_eq!(time.now(), Nanos::millis(5));
+        assert!(wait_any([], None, &mut &time).unwrap());
+        assert_eq!(time.now(), Nanos::millis(7));
+    }
+}
