@@ -9,8 +9,8 @@ use std::sync::Arc;
 use plumb_block::{
     Bytes, Clock, Device, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Wait,
 };
-use plumb_export::nbd::client::{ConnectError, NbdDevice, Options};
-use plumb_export::nbd::uri::{Uri, UriError};
+use plumb_serve::nbd::client::{ConnectError, NbdDevice, Options};
+use plumb_serve::nbd::uri::{Uri, UriError};
 
 use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, Found};

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use plumb_bay::control::{ControlError, Order, RefusedKind, Status, give};
-use plumb_bay::{forget, names_with_remains, place};
 use plumb_block::{Bytes, in_one_line};
+use plumb_serve::bay::control::{ControlError, Order, RefusedKind, Status, give};
+use plumb_serve::bay::{forget, names_with_remains, place};
 use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
 use serde::Serialize;
@@ -52,13 +52,13 @@ struct Gone<'a> {
 fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
     let directory = directory();
     if rustix::process::geteuid().is_root() {
-        let kept = plumb_bay::sweep()?.kept;
+        let kept = plumb_serve::bay::sweep()?.kept;
         if let Some((_, why)) = kept.iter().find(|(kept, _)| kept == name) {
             let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
             return Err(Refusal::new(Exit::Refused, message).into());
         }
         #[cfg(feature = "ublk")]
-        for (number, why) in plumb_bay::sweep_ublk()? {
+        for (number, why) in plumb_serve::bay::sweep_ublk()? {
             terminal::say(&format!("plumb: /dev/ublkb{number} must stay for now: {why}"));
         }
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use plumb_bay::control::Status;
-use plumb_bay::{AttachError, Bay, BayError, BayOptions, Encryption, Place, ServeError, place};
 use plumb_block::Bytes;
+use plumb_serve::bay::control::Status;
+use plumb_serve::bay::{AttachError, Bay, BayError, BayOptions, Encryption, Place, ServeError, place};
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         say: Arc::new(|line| terminal::say(&format!("plumb: {line}"))),
         attach: arguments.attach,
         #[cfg(feature = "ublk")]
-        ublk: arguments.ublk.then_some(plumb_bay::Ublk { recover: arguments.recover }),
+        ublk: arguments.ublk.then_some(plumb_serve::bay::Ublk { recover: arguments.recover }),
     };
     let bay = match Bay::open(options) {
         Ok(bay) => bay,
@@ -200,11 +200,13 @@ fn is_block_device(arguments: &ServeArguments) -> bool {
 fn refusal(error: BayError) -> anyhow::Error {
     match error {
         #[cfg(feature = "ublk")]
-        BayError::Ublk(plumb_bay::UblkError::NotRecoverable { .. }) => {
+        BayError::Ublk(plumb_serve::bay::UblkError::NotRecoverable { .. }) => {
             Refusal::because(Exit::Refused, error).into()
         }
         #[cfg(feature = "ublk")]
-        BayError::Ublk(plumb_bay::UblkError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
+        BayError::Ublk(plumb_serve::bay::UblkError::Geometry { .. }) => {
+            Refusal::because(Exit::Usage, error).into()
+        }
         BayError::Name(_) => Refusal::because(Exit::Usage, error).into(),
         BayError::Taken(_)
         | BayError::Nbd(

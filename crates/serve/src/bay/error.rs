@@ -1,0 +1,76 @@
+//! Why a bay cannot be opened or closed.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::attach::AttachError;
+use crate::nbd::server::ServeError;
+#[cfg(feature = "ublk")]
+use crate::ublk::UblkError;
+
+/// Why a bay cannot be opened or closed.
+#[derive(Debug, thiserror::Error)]
+pub enum BayError {
+    /// The name cannot be used.
+    #[error(
+        "`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
+    )]
+    Name(String),
+    /// There is a drive of this name.
+    #[error(
+        "there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {0}`"
+    )]
+    Taken(String),
+    /// The control socket cannot be had.
+    #[error("cannot make the control socket {place}")]
+    Control {
+        /// Its path.
+        place: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The drive cannot be made.
+    #[error("cannot make the drive")]
+    Drive(#[from] plumb_block::Error),
+    /// It ended, and its medium is not as it should be.
+    #[error("what the drive held at risk could not be made durable as it ended")]
+    ShutDown(#[source] plumb_block::Error),
+    /// It cannot be served over NBD.
+    #[error("cannot serve the drive over NBD")]
+    Nbd(#[from] ServeError),
+    /// It cannot be attached.
+    #[error("cannot attach the drive")]
+    Attach(#[source] AttachError),
+    /// It cannot be detached.
+    #[error("cannot take the drive away")]
+    Detach(#[source] AttachError),
+    /// Clients are connected to it.
+    #[error("cannot take the drive away: it is in use over NBD by {}", by.join(", "))]
+    Connected {
+        /// Each in words.
+        by: Vec<String>,
+    },
+    /// It was taken away all the same, since the bay closed.
+    #[error("the drive was taken from those who used it, who get I/O errors now")]
+    CutOff(#[source] AttachError),
+    /// It cannot be exported through ublk.
+    #[cfg(feature = "ublk")]
+    #[error("cannot export the drive through ublk")]
+    Ublk(#[source] UblkError),
+    /// It cannot be taken away from the ublk driver.
+    #[cfg(feature = "ublk")]
+    #[error("cannot take the drive away")]
+    UblkDetach(#[source] UblkError),
+    /// It was taken away all the same, since the bay closed.
+    #[cfg(feature = "ublk")]
+    #[error("the drive was taken from those who used it, who get I/O errors now")]
+    UblkCutOff(#[source] UblkError),
+    /// The system refused a thread or a wait.
+    #[error("cannot {operation}")]
+    System {
+        /// What was being done.
+        operation: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,242 @@
+//! NBD being served: on unix sockets in the clear, for their owner alone; over TCP in the clear on this machine, or
+//! encrypted.
+//!
+//! Two servers of one device, at most: one for what is in the clear, one for what is encrypted. The promise that a flush covers
+//! all connections holds across both, since it is the device's.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
+use crate::nbd::tls::{ServerPapers, ServerTls, TlsError};
+use crate::nbd::uri::{Address, TlsUri, Uri};
+use plumb_block::Device;
+
+use super::error::BayError;
+
+/// A thread tells nobody that it has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Told what happens that is nobody's answer.
+pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Where NBD is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A unix socket, made for its owner alone.
+    Unix(PathBuf),
+    /// A TCP port; 0 for one that is free.
+    Tcp(SocketAddr),
+}
+
+impl Place {
+    /// Whether other machines may get there.
+    pub fn is_beyond_this_machine(&self) -> bool {
+        matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
+    }
+}
+
+/// How TCP is encrypted.
+#[derive(Clone)]
+pub struct Encryption {
+    directory: PathBuf,
+    papers: ServerPapers,
+    tls: ServerTls,
+    verifies_clients: bool,
+}
+
+impl Encryption {
+    /// With the certificates in `directory`; clients need one as well if they are verified.
+    ///
+    /// # Errors
+    /// If they cannot be read, do not fit together, or are out of date.
+    pub fn new(directory: PathBuf, verifies_clients: bool) -> Result<Self, TlsError> {
+        let papers = ServerPapers::read(&directory, verifies_clients)?;
+        let tls = papers.tls(verifies_clients)?;
+        Ok(Self { directory, papers, tls, verifies_clients })
+    }
+
+    /// The certificates of a client on this machine, if they are in the same directory.
+    fn of_clients(&self) -> Option<PathBuf> {
+        let needed: &[&str] =
+            if self.verifies_clients { &["ca-cert.pem", "client-cert.pem"] } else { &["ca-cert.pem"] };
+        needed.iter().all(|name| self.directory.join(name).exists()).then(|| self.directory.clone())
+    }
+}
+
+/// All that is served of a drive.
+#[derive(Default)]
+pub(crate) struct Servings {
+    uris: Vec<String>,
+    running: Vec<Running>,
+}
+
+struct Running {
+    server: Arc<Server>,
+    stopper: Stopper,
+    thread: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Servings {
+    /// Listens at all of `places`, then serves.
+    ///
+    /// # Errors
+    /// If one place cannot be had; nothing is served then.
+    pub(crate) fn start(
+        name: &str,
+        device: &Arc<dyn Device>,
+        places: &[Place],
+        encryption: Option<&Encryption>,
+        say: &Say,
+    ) -> Result<Self, BayError> {
+        let mut servings = Self::default();
+        let (mut clear, mut encrypted) = (Vec::new(), Vec::new());
+        for place in places {
+            let encryption = encryption.filter(|_| matches!(place, Place::Tcp(_)));
+            if encryption.is_none() && place.is_beyond_this_machine() {
+                let Place::Tcp(address) = place else { continue };
+                return Err(ServeError::InTheClear { place: address.to_string() }.into());
+            }
+            let listener = match place {
+                Place::Unix(path) => Listener::unix(path, OWNER_ONLY)?,
+                Place::Tcp(address) => Listener::tcp(*address)?,
+            };
+            servings.uris.push(uri(place, &listener, encryption).to_string());
+            let group = if encryption.is_some() { &mut encrypted } else { &mut clear };
+            group.push(listener);
+        }
+        let groups = [(clear, None), (encrypted, encryption.map(|encryption| encryption.tls.clone()))];
+        for (listeners, tls) in groups.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
+            let mut options = Options::default();
+            if tls.is_some() {
+                options.observer = Some(observer(name.to_owned(), Arc::clone(say)));
+            }
+            options.tls = tls;
+            servings.running.push(serve(name, device, listeners, options)?);
+        }
+        Ok(servings)
+    }
+
+    /// The URIs that connect.
+    pub(crate) fn uris(&self) -> &[String] {
+        &self.uris
+    }
+
+    /// How many clients are connected.
+    pub(crate) fn connections(&self) -> usize {
+        self.running.iter().map(|running| running.server.connections()).sum()
+    }
+
+    /// Whether one has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.running.iter().any(|running| running.thread.is_finished())
+    }
+
+    /// Stops all, and waits until no request is in flight and the sockets are gone. If that takes longer than `patience` the
+    /// drive leaves requests unanswered, and `answer_them` is to see to it that they are.
+    ///
+    /// # Errors
+    /// What the first that failed has failed with.
+    pub(crate) fn end(&mut self, patience: Duration, answer_them: impl FnOnce()) -> Result<(), ServeError> {
+        for running in &self.running {
+            running.stopper.stop();
+        }
+        let until = Instant::now() + patience;
+        let is_serving = |servings: &Self| servings.running.iter().any(|one| !one.thread.is_finished());
+        while is_serving(self) && Instant::now() < until {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        if is_serving(self) {
+            answer_them();
+        }
+        let ends = self.running.drain(..).map(|running| {
+            running.thread.join().unwrap_or_else(|_| {
+                let source = io::Error::other("its thread panicked");
+                Err(ServeError::System { operation: "serve NBD to the end", source })
+            })
+        });
+        ends.fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for Servings {
+    fn drop(&mut self) {
+        // Ended already, or never opened to the end, for which there is an error to tell.
+        self.end(Duration::ZERO, || {}).unwrap_or_default();
+    }
+}
+
+fn serve(
+    name: &str,
+    device: &Arc<dyn Device>,
+    listeners: Vec<Listener>,
+    options: Options,
+) -> Result<Running, BayError> {
+    let export = Export {
+        name: name.to_owned(),
+        description: format!("{} (simulated)", device.info().name),
+        device: Arc::clone(device),
+        read_only: false,
+    };
+    let server = Arc::new(Server::new(vec![export], options)?);
+    let stopper = server.stopper();
+    let serving = Arc::clone(&server);
+    let thread = std::thread::Builder::new()
+        .name("nbd".to_owned())
+        .spawn(move || serving.serve(listeners))
+        .map_err(|source| BayError::System { operation: "start the NBD server", source })?;
+    Ok(Running { server, stopper, thread })
+}
+
+/// Says why clients were turned away: their own programs often say little. The same reason twice in a row is said once.
+fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
+    let last = Mutex::new(String::new());
+    Arc::new(move |ended| {
+        let Some(failure) = &ended.failure else { return };
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != *failure {
+            say(&format!("{name}: a TLS connection ended: {failure}"));
+            last.clone_from(failure);
+        }
+    })
+}
+
+/// The URI for a client on this machine; for one elsewhere if other machines are served.
+fn uri(place: &Place, listener: &Listener, encryption: Option<&Encryption>) -> Uri {
+    let address = match place {
+        // A client may run in another directory.
+        Place::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        Place::Tcp(asked) => {
+            let found = listener.tcp_address().unwrap_or(*asked);
+            Address::Tcp { host: host(found.ip(), encryption), port: found.port() }
+        }
+    };
+    let tls = encryption.map(|encryption| TlsUri {
+        certificates: encryption.of_clients(),
+        is_verified: true,
+        hostname: None,
+    });
+    Uri { address, export: String::new(), tls }
+}
+
+/// What to call this machine: a name that the certificate is for, where there is one.
+fn host(address: IpAddr, encryption: Option<&Encryption>) -> String {
+    let address = address.to_canonical();
+    let mut names = Vec::new();
+    if address.is_unspecified() {
+        names.push(rustix::system::uname().nodename().to_string_lossy().into_owned());
+    } else {
+        names.push(address.to_string());
+    }
+    if address.is_loopback() || address.is_unspecified() {
+        names.push("localhost".to_owned());
+    }
+    let is_named = |name: &&String| {
+        encryption.is_none_or(|encryption| encryption.papers.speak_for(name.as_str()).is_ok())
+    };
+    names.iter().find(is_named).unwrap_or(&names[0]).clone()
+}

@@ -1,0 +1,128 @@
+//! What the tests of attachments share: where they attach, and the programs that they run on what is attached.
+
+#![expect(dead_code, reason = "each test program uses a part of this")]
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+pub(crate) mod disk;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use disk::{Disk, Shared};
+use plumb_serve::attach::{AttachOptions, Attachment};
+
+/// How long something that must happen may take before a test fails.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A directory of attachments of one test's own.
+pub(crate) struct Place {
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    /// A new place; `None`, said aloud, where nothing can be attached.
+    pub(crate) fn new() -> Option<Self> {
+        for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
+            if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open(path) {
+                plumb_testkit::skip(&format!("no {what} here: {path}: {error}"));
+                return None;
+            }
+        }
+        if !rustix::process::geteuid().is_root() {
+            plumb_testkit::skip("only root can mount");
+            return None;
+        }
+        Some(Self { root: tempfile::tempdir().unwrap() })
+    }
+
+    /// Where the attachments have their directories.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.root.path().join("attach")
+    }
+
+    /// The options for it.
+    pub(crate) fn options(&self) -> AttachOptions {
+        AttachOptions { directory: Some(self.directory()), ..AttachOptions::default() }
+    }
+
+    /// Attaches `disk`.
+    pub(crate) fn attach(&self, disk: &Arc<Disk>, name: &str) -> Attachment {
+        Attachment::new(Arc::new(Shared(Arc::clone(disk))), name, &self.options()).unwrap()
+    }
+
+    /// Whether anything is mounted below it.
+    pub(crate) fn has_mounts(&self) -> bool {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        mounts.contains(&self.root.path().display().to_string())
+    }
+
+    /// The names of what is left in the directory, but for its lock.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    /// Loop devices whose file is below it.
+    pub(crate) fn loop_devices(&self) -> Vec<PathBuf> {
+        let root = self.root.path().canonicalize().unwrap();
+        let blocks = std::fs::read_dir("/sys/block").unwrap().map(|entry| entry.unwrap().path());
+        let is_ours = |path: &PathBuf| {
+            std::fs::read_to_string(path.join("loop/backing_file"))
+                .is_ok_and(|file| Path::new(file.trim()).starts_with(&root))
+        };
+        blocks.filter(is_ours).collect()
+    }
+}
+
+/// Runs a command; its output, or why not.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output =
+        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() { Ok(text) } else { Err(format!("{program} {arguments:?}: {text}")) }
+}
+
+/// Waits until `condition` holds; fails the test if it never does.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A file system mounted in a directory of its own, unmounted on drop.
+pub(crate) struct Mounted {
+    pub(crate) directory: tempfile::TempDir,
+}
+
+impl Mounted {
+    pub(crate) fn new(device: &Path) -> Result<Self, String> {
+        let directory = tempfile::tempdir().unwrap();
+        run("mount", &[&device.display().to_string(), &directory.path().display().to_string()])?;
+        Ok(Self { directory })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn unmount(self) -> Result<(), String> {
+        let path = self.path().display().to_string();
+        std::mem::forget(self);
+        run("umount", &[&path])?;
+        std::fs::remove_dir(path).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(error) = run("umount", &["--lazy", &self.path().display().to_string()]) {
+            eprintln!("left mounted: {error}");
+        }
+    }
+}

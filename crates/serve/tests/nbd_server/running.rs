@@ -1,0 +1,77 @@
+//! A server on a unix socket of its own, in a thread, until the test is over.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use plumb_block::{Bytes, Device};
+use plumb_serve::nbd::server::{Export, Listener, OWNER_ONLY, Options, Server, Stopper};
+
+use crate::memory::{Memory, Shared};
+
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    pub(crate) socket: PathBuf,
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+    _directory: tempfile::TempDir,
+}
+
+pub(crate) fn export(name: &str, device: Arc<dyn Device>) -> Export {
+    Export { name: name.to_owned(), description: "a test".to_owned(), device, read_only: false }
+}
+
+pub(crate) fn memory(size: Bytes) -> Arc<dyn Device> {
+    Arc::new(Shared(Memory::new(size)))
+}
+
+impl Running {
+    pub(crate) fn start(exports: Vec<Export>, options: Options) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("s");
+        let listener = Listener::unix(&socket, OWNER_ONLY).unwrap();
+        Self::start_on(exports, options, vec![listener], socket, directory)
+    }
+
+    pub(crate) fn start_on(
+        exports: Vec<Export>,
+        options: Options,
+        listeners: Vec<Listener>,
+        socket: PathBuf,
+        directory: tempfile::TempDir,
+    ) -> Self {
+        let server = Arc::new(Server::new(exports, options).unwrap());
+        let stopper = server.stopper();
+        let serving = Arc::clone(&server);
+        let thread = std::thread::spawn(move || serving.serve(listeners).unwrap());
+        Self { server, socket, stopper, thread: Some(thread), _directory: directory }
+    }
+
+    pub(crate) fn of_memory(size: Bytes) -> Self {
+        Self::start(vec![export("disk", memory(size))], Options::default())
+    }
+
+    /// The address for programs that take one.
+    pub(crate) fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap();
+            }
+        }
+    }
+}
