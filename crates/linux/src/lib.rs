@@ -6,6 +6,7 @@
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
+//! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`apart`] makes system calls that may wait for this very process.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
@@ -22,6 +23,7 @@ pub mod extents;
 mod file;
 pub mod fuse_connection;
 mod hex;
+pub mod inventory;
 pub mod layout;
 pub mod loop_device;
 mod mapped;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use plumb_block::Bytes;
+pub use plumb_linux::inventory::Use;
 
 use crate::signature::Signature;
 
@@ -94,53 +95,6 @@ impl fmt::Display for Contents {
                 f.write_str(&found.iter().map(|found| found.name).collect::<Vec<_>>().join(" and "))
             }
             Self::Unreadable(why) => write!(f, "something that cannot be read ({why})"),
-        }
-    }
-}
-
-/// One use of a target, or of what stands on it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Use {
-    /// A mounted file system.
-    Mounted {
-        /// The device that is mounted: the target, a partition of it, its disk, or something above.
-        device: String,
-        /// Where; empty if the mount table does not say.
-        point: String,
-        /// The type of the file system.
-        kind: String,
-    },
-    /// Active swap space.
-    Swap {
-        /// The device or file.
-        device: String,
-    },
-    /// Another device is made of it: device mapper, md, bcache.
-    Held {
-        /// The device that is held.
-        device: String,
-        /// By which device, with its own name if it has one.
-        by: String,
-    },
-    /// A loop device is set up over it.
-    Loop {
-        /// The device or file behind the loop device.
-        device: String,
-        /// The loop device.
-        by: String,
-    },
-}
-
-impl fmt::Display for Use {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mounted { device, point, kind } if point.is_empty() => {
-                write!(f, "{device} is mounted ({kind})")
-            }
-            Self::Mounted { device, point, kind } => write!(f, "{device} is mounted at {point} ({kind})"),
-            Self::Swap { device } => write!(f, "{device} is active swap space"),
-            Self::Held { device, by } => write!(f, "{device} is part of {by}"),
-            Self::Loop { device, by } => write!(f, "{device} is behind {by}"),
         }
     }
 }

@@ -45,7 +45,6 @@ mod split;
 mod time;
 
 pub use error::{Error, Kind, Result};
-pub use machine::Machine;
 pub use mark::{MADE, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};
 pub use name::{Name, Scheme};

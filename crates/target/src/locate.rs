@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
 use crate::facts::Missing;
-use crate::machine::Machine;
+use crate::machine::{Machine, numbered};
 use crate::name::{Name, Scheme};
 
 /// A name and where it leads.
@@ -45,10 +45,14 @@ fn unsupported(scheme: Scheme, name: &Name) -> Error {
 }
 
 fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<Located> {
-    let Some(disk) = machine.disk(number) else {
-        let disks = machine.disks();
-        let list: Vec<String> =
-            disks.iter().enumerate().map(|(number, disk)| format!("#{number} {disk}")).collect();
+    let inventory = machine.inventory().map_err(|error| {
+        let found = format!("the disks of this machine cannot be listed: {error}");
+        Error::new(Kind::NotFound, format!("#{number}"), found, "name the device")
+    })?;
+    let disks = numbered(&inventory);
+    let Some(disk) = disks.get(number) else {
+        let list = disks.iter().enumerate().map(|(number, disk)| format!("#{number} {}", disk.name));
+        let list: Vec<String> = list.collect();
         let remedy = if list.is_empty() {
             "name a device or a file".to_owned()
         } else {
@@ -129,6 +133,7 @@ mod tests {
     fn a_number_says_which_device_it_became() {
         use plumb_linux::{probe::RecordedProbe, tree::RecordedTree};
         let mut tree = RecordedTree::new();
+        tree.put_text("/proc/self/mountinfo", "1 0 0:9 / / rw - tmpfs none rw\n");
         for (name, number) in [("none-such", "8:0"), ("null", "8:16")] {
             tree.put_text(&format!("/sys/devices/{name}/dev"), number);
             tree.put_text(&format!("/sys/devices/{name}/size"), "8");

@@ -5,13 +5,15 @@ use std::path::Path;
 
 use plumb_block::Bytes;
 use plumb_linux::block_ioctl;
+use plumb_linux::inventory::FileId;
 use plumb_linux::tree::DeviceNumber;
+use plumb_path::survey_path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, Found};
 use crate::locate::Located;
-use crate::machine::{FileId, Machine, Tables};
+use crate::machine::Machine;
 use crate::mark::is_made;
 use crate::signature::{self, FileSource};
 
@@ -117,12 +119,10 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
     let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
-    let (uses, unseen) = match Tables::read(machine) {
-        Ok(tables) => {
-            let id = FileId { device: stat.st_dev, inode: stat.st_ino };
-            (tables.uses_of_file(machine, id, &located.path.to_string_lossy()), None)
-        }
-        Err(unseen) => (Vec::new(), Some(unseen)),
+    let id = FileId { device: stat.st_dev, inode: stat.st_ino };
+    let (uses, unseen) = match machine.inventory() {
+        Ok(inventory) => (inventory.uses_of_file(id, &located.path.to_string_lossy()), None),
+        Err(unseen) => (Vec::new(), Some(unseen.to_string())),
     };
     let made_by_plumb = is_made(file);
     let contents = contents(file, size);
@@ -132,42 +132,48 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
 /// What the machine knows of the block device whose node has `rdev`.
 pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Contents) -> BlockFacts {
     let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
-    let unseen = |kernel_name: String, unseen: String| BlockFacts {
-        kernel_name,
-        partition_of: None,
-        size,
-        identities: Vec::new(),
-        read_only: false,
-        contents: contents.clone(),
-        uses: Vec::new(),
-        unseen: Some(unseen),
-    };
-    let block = match machine.block(number) {
-        Ok(block) => block,
-        Err(absence) => return unseen(number.to_string(), format!("/sys/dev/block/{number} ({absence})")),
-    };
-    let tables = match Tables::read(machine) {
-        Ok(tables) => tables,
-        Err(table) => {
-            let identities = machine.identities(&block);
-            return BlockFacts { identities, ..unseen(block.name, table) };
+    let unseen = |unseen: String| {
+        // Its name, at least: what is only read may be read all the same.
+        let sysfs = machine.tree.canonical(&format!("/sys/dev/block/{number}")).unwrap_or_default();
+        let name = sysfs.rsplit('/').next().filter(|name| !name.is_empty());
+        let kernel_name = name.map_or_else(|| number.to_string(), str::to_owned);
+        BlockFacts {
+            partition_of: None,
+            size,
+            identities: vec![kernel_name.clone()],
+            read_only: false,
+            contents: contents.clone(),
+            uses: Vec::new(),
+            unseen: Some(unseen),
+            kernel_name,
         }
     };
+    let inventory = match machine.inventory() {
+        Ok(inventory) => inventory,
+        Err(error) => return unseen(error.to_string()),
+    };
+    let Some(block) = inventory.by_number(number) else {
+        return unseen(format!("/sys/class/block has no device {number}"));
+    };
+    let has_partitions =
+        block.above.iter().any(|above| inventory.get(above).is_some_and(|above| above.partition.is_some()));
     let mut contents = contents;
-    let partitions = machine.partitions(&block).len();
-    if partitions > 0 && contents == Contents::BLANK {
+    if has_partitions && contents == Contents::BLANK {
         // A partition table of a kind that has no mark among ours; the kernel reads more kinds.
         contents = Contents::Read(vec![signature::Signature { name: "partitions", at: 0 }]);
     }
     BlockFacts {
-        identities: machine.identities(&block),
-        partition_of: block.part.as_ref().map(|part| part.disk.clone()),
+        identities: inventory.identities(machine.tree, block, |disk| {
+            let path = survey_path(machine.tree, machine.probe, &disk.node()).ok()?;
+            path.layer(&disk.name)?.identity.clone()
+        }),
+        partition_of: block.partition.as_ref().map(|partition| partition.disk.clone()),
         size,
-        read_only: machine.says(&block, "ro") == "1",
+        read_only: machine.tree.text(&format!("{}/ro", block.sysfs)).is_ok_and(|text| text == "1"),
         contents,
-        uses: tables.uses_of_block(machine, &block),
+        uses: inventory.uses(&block.name),
         unseen: None,
-        kernel_name: block.name,
+        kernel_name: block.name.clone(),
     }
 }
 

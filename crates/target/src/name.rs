@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 pub enum Name {
     /// A path to a file or a block device. Symbolic links are followed when it is opened.
     Path(PathBuf),
-    /// `#N`: the disk of this number, from 0, in the order of [`Machine::disks`](crate::Machine::disks).
+    /// `#N`: the disk of this number, from 0, in the order of the kernel's names, as the kernel hands them out.
     Disk(usize),
     /// Another kind of device.
     Scheme {

@@ -1,6 +1,7 @@
 //! What the user wants to do with a target, and what the user has allowed.
 
 use plumb_block::Bytes;
+use plumb_linux::inventory::single_spaced;
 
 /// What is to be done with a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,11 +57,6 @@ impl Permission {
         let typed = single_spaced(typed);
         !typed.is_empty() && identities.iter().any(|identity| single_spaced(identity) == typed)
     }
-}
-
-/// `text` with runs of white space as one space: drives pad their serials.
-pub(crate) fn single_spaced(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,45 +1,32 @@
 //! The disks that `#N` counts.
 
-use super::{Block, Machine};
+use plumb_linux::inventory::{Block, Inventory};
 
 /// Stems of names that are no disks: memory, files, media drives, raw flash, and what is made of other devices.
 const NOT_DISKS: [&str; 10] = ["loop", "ram", "zram", "sr", "fd", "dm-", "md", "md_d", "bcache", "mtdblock"];
 
-impl Machine<'_> {
-    /// The whole disks of this machine in the order of `#0`, `#1`, ...: the kernel's names, with their drivers in
-    /// alphabetical order (`nvme`, `sd`, `vd`) and within a driver in the order in which the kernel hands names out
-    /// (`sda`, `sdz`, `sdaa`; `nvme0n1`, `nvme0n2`, `nvme10n1`).
-    ///
-    /// A disk counts whether it is in use or not, so that mounting one does not number the others anew; whether it may be
-    /// written is for the guard to say. Left out is what is no disk of its own: loop devices, memory (ram, zram), optical
-    /// and floppy drives, raw flash, what is made of other devices (device mapper, md, bcache), the boot and RPMB areas
-    /// of an eMMC, hidden paths of multipath NVMe, and devices without a size.
-    ///
-    /// Limitations: a disk that is added or taken out may number those behind it anew. `/dev/disk/by-id` does not
-    /// change.
-    pub fn disks(&self) -> Vec<String> {
-        let names = self.tree.list("/sys/block").unwrap_or_default();
-        let mut disks: Vec<String> = names.into_iter().filter(|name| self.is_disk(name)).collect();
-        disks.sort_by_cached_key(|name| order(name));
-        disks
-    }
+/// The whole disks of a machine in the order of `#0`, `#1`, ...: the kernel's names, with their drivers in alphabetical
+/// order (`nvme`, `sd`, `vd`) and within a driver in the order in which the kernel hands names out (`sda`, `sdz`, `sdaa`;
+/// `nvme0n1`, `nvme0n2`, `nvme10n1`).
+///
+/// A disk counts whether it is in use or not, so that mounting one does not number the others anew; whether it may be
+/// written is for the guard to say. Left out is what is no disk of its own: loop devices, memory (ram, zram), optical and
+/// floppy drives, raw flash, what is made of other devices (device mapper, md, bcache), the boot and RPMB areas of an eMMC,
+/// hidden paths of multipath NVMe, and devices without a size.
+///
+/// Limitations: a disk that is added or taken out may number those behind it anew. `/dev/disk/by-id` does not change.
+pub(crate) fn numbered(inventory: &Inventory) -> Vec<&Block> {
+    let mut disks: Vec<&Block> = inventory.blocks().filter(|block| is_disk(block)).collect();
+    disks.sort_by_cached_key(|block| order(&block.name));
+    disks
+}
 
-    /// The disk of `#number`.
-    pub(crate) fn disk(&self, number: usize) -> Option<Block> {
-        self.block_named(self.disks().get(number)?)
-    }
-
-    fn is_disk(&self, name: &str) -> bool {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let area =
-            name.strip_prefix("mmcblk").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-        if NOT_DISKS.contains(&stem) || area.is_some_and(|area| !area.is_empty()) {
-            return false;
-        }
-        let Some(block) = self.block_named(name) else { return false };
-        let size = self.says(&block, "size");
-        !size.is_empty() && size != "0" && self.says(&block, "hidden") != "1"
-    }
+fn is_disk(block: &Block) -> bool {
+    let digits = |c: char| c.is_ascii_digit();
+    let stem = block.name.trim_end_matches(digits);
+    let area = block.name.strip_prefix("mmcblk").map(|rest| rest.trim_start_matches(digits));
+    let is_other = block.partition.is_some() || block.hidden || NOT_DISKS.contains(&stem);
+    !is_other && area.is_none_or(str::is_empty) && block.sectors.is_some_and(|sectors| sectors > 0)
 }
 
 /// What names are sorted by: the driver, then digits as numbers and letters as the kernel counts with them (the

@@ -1,33 +1,37 @@
-//! What the machine knows of its block devices and of who uses what.
+//! The machine that the guard looks at, and how its disks are numbered.
 //!
-//! /proc and /sys are read through a [`Tree`], so that the rules can be tried on trees that were put together by hand;
-//! the files themselves, and what they are behind, are looked at directly.
+//! /proc and /sys are read through a [`Tree`], so that the rules can be tried on trees that were put together by hand.
+//! What uses what is [`plumb_linux::inventory`]'s.
 
-mod block;
 mod disks;
-mod family;
-mod identity;
-mod tables;
 
+use plumb_linux::inventory::{Inventory, InventoryError};
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
 
-pub(crate) use block::Block;
-pub(crate) use tables::{FileId, Tables};
+pub(crate) use disks::numbered;
 
 /// A machine: its files and its drives.
 #[derive(Clone, Copy)]
-pub struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     /// /proc, /sys and /dev.
-    pub tree: &'a dyn Tree,
+    pub(crate) tree: &'a dyn Tree,
     /// The drives, when asked.
-    pub probe: &'a dyn Probe,
+    pub(crate) probe: &'a dyn Probe,
 }
 
 impl<'a> Machine<'a> {
     /// The machine that `tree` and `probe` show.
-    pub fn new(tree: &'a dyn Tree, probe: &'a dyn Probe) -> Self {
+    pub(crate) fn new(tree: &'a dyn Tree, probe: &'a dyn Probe) -> Self {
         Self { tree, probe }
+    }
+
+    /// Its block devices and what uses them, as of now.
+    ///
+    /// # Errors
+    /// If a use may have been missed.
+    pub(crate) fn inventory(&self) -> Result<Inventory, InventoryError> {
+        Inventory::read(self.tree, self.probe)
     }
 }
 

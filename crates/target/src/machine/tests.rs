@@ -1,6 +1,7 @@
 //! Machines put together by hand: who uses what, what a disk is called, and which disk has which number.
 
 use plumb_block::Bytes;
+use plumb_linux::inventory::FileId;
 use plumb_linux::probe::RecordedProbe;
 use plumb_linux::tree::{Absence, DeviceNumber, FileKind, RecordedTree, Stat};
 
@@ -200,11 +201,14 @@ fn swap_and_loop_devices_over_a_device_are_uses_of_it() {
 fn what_cannot_be_read_is_said_not_assumed() {
     let mut made = Made::new();
     let sda = made.disk("sda");
-    assert_eq!(made.facts("9:9").unseen.as_deref(), Some("/sys/dev/block/9:9 (not there)"));
+    assert_eq!(made.facts("9:9").unseen.as_deref(), Some("/sys/class/block has no device 9:9"));
     made.tree.put_absence("/proc/swaps", Absence::Denied);
     assert!(made.facts(&sda).unseen.is_some_and(|unseen| unseen.contains("/proc/swaps")));
     made.tree.remove("/proc/swaps");
     assert_eq!(made.facts(&sda).unseen, None, "a kernel without swap has no such table");
+    made.tree.put_absence("/sys/devices/sda/holders", Absence::Denied);
+    assert!(made.facts(&sda).unseen.is_some_and(|unseen| unseen.contains("sda/holders")));
+    made.tree.remove("/sys/devices/sda/holders");
     made.tree.remove("/proc/self/mountinfo");
     assert!(made.facts(&sda).unseen.is_some());
     made.tree.put_text("/proc/self/mountinfo", "");
@@ -290,10 +294,14 @@ fn numbers_count_whole_disks_in_use_or_not() {
     made.partition("sda", "sda1", "1");
     made.says("nvme1c0n1", "hidden", "1");
     made.says("nbd0", "size", "0");
+    let numbered = |made: &Made| {
+        let inventory = Machine::new(&made.tree, &made.probe).inventory().unwrap();
+        super::numbered(&inventory).into_iter().map(|disk| disk.name.clone()).collect::<Vec<_>>()
+    };
     let expected = ["mmcblk0", "nvme0n1", "sda", "sdb", "sdaa", "vda"];
-    assert_eq!(Machine::new(&made.tree, &made.probe).disks(), expected);
+    assert_eq!(numbered(&made), expected);
     made.mount("8:2", "/mnt", "ext4", "/dev/sda");
-    assert_eq!(Machine::new(&made.tree, &made.probe).disks(), expected, "a mount numbers nothing anew");
+    assert_eq!(numbered(&made), expected, "a mount numbers nothing anew");
 }
 
 #[test]
@@ -309,8 +317,7 @@ fn a_file_is_known_behind_whatever_name() {
     made.disk("loop0");
     let uses = |made: &Made| {
         let machine = Machine::new(&made.tree, &made.probe);
-        let tables = Tables::read(&machine).unwrap();
-        let uses = tables.uses_of_file(&machine, id, &file.display().to_string());
+        let uses = machine.inventory().unwrap().uses_of_file(id, &file.display().to_string());
         uses.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert!(uses(&made).is_empty());
@@ -325,8 +332,11 @@ fn a_file_is_known_behind_whatever_name() {
 #[test]
 fn a_machine_without_sys_is_unseen_one_without_block_devices_is_not() {
     let mut made = Made::new();
-    let read = |made: &Made| Tables::read(&Machine::new(&made.tree, &made.probe)).map(|_| ());
-    assert_eq!(read(&made), Err("/sys/block (not there)".to_owned()));
+    let read = |made: &Made| {
+        let read = Machine::new(&made.tree, &made.probe).inventory();
+        read.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(read(&made), Err("/sys/class/block (not there)".to_owned()));
     made.tree.put_text("/sys/kernel/x", "");
     assert_eq!(read(&made), Ok(()));
 }

@@ -1,0 +1,92 @@
+//! One block device.
+
+use std::collections::BTreeSet;
+
+use super::usage::FileId;
+use crate::tree::DeviceNumber;
+
+/// Which kind of block device it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockKind {
+    /// A disk, or what a controller or a hypervisor shows as one.
+    Disk,
+    /// A part of a disk.
+    Partition,
+    /// A device-mapper device.
+    DeviceMapper,
+    /// An md array.
+    Md,
+    /// A bcache device.
+    Bcache,
+    /// A loop device.
+    Loop,
+    /// zram, brd, null_blk: memory.
+    Memory,
+    /// nbd, rbd, drbd, ublk: what is behind is elsewhere.
+    Remote,
+    /// Optical and floppy drives.
+    Removable,
+}
+
+/// One block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The kernel's name: `sda1`.
+    pub name: String,
+    /// Its number.
+    pub number: DeviceNumber,
+    /// Its directory in /sys, without links.
+    pub sysfs: String,
+    /// What it is.
+    pub kind: BlockKind,
+    /// Of a partition: its disk, and its number there.
+    pub partition: Option<Partition>,
+    /// Its capacity in sectors of 512 bytes, whatever its blocks are; `None` if the kernel does not say.
+    pub sectors: Option<u64>,
+    /// The kernel hides it: one path of an NVMe namespace that has several.
+    pub hidden: bool,
+    /// The name that a device-mapper device was given: `vg-root`.
+    pub mapped_name: Option<String>,
+    /// The names of the devices directly below.
+    pub below: BTreeSet<String>,
+    /// The names of the devices directly above: partitions, holders, loop devices.
+    pub above: BTreeSet<String>,
+    /// Mount points and types of the file systems on it. The point is empty where the mount is not in this namespace.
+    pub mounts: Vec<(String, String)>,
+    /// Whether it is swapped to.
+    pub swap: bool,
+    /// What a loop device is set up over.
+    pub(super) backing: Option<Backing>,
+}
+
+/// Where a partition is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// The kernel's name of the disk.
+    pub disk: String,
+    /// The number of the partition, as /dev/disk/by-id appends it.
+    pub number: String,
+}
+
+/// What swap space or a loop device is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Backing {
+    /// As the kernel names it.
+    pub(super) path: String,
+    /// The device, if it is one.
+    pub(super) number: Option<DeviceNumber>,
+    /// The file, where the kernel says which, whatever its name leads to now.
+    pub(super) file: Option<FileId>,
+}
+
+impl Block {
+    /// Its node in /dev. The kernel writes a slash in a name as an exclamation mark.
+    pub fn node(&self) -> String {
+        format!("/dev/{}", self.name.replace('!', "/"))
+    }
+
+    /// The file or device behind a loop device, as the kernel names it.
+    pub fn backing_file(&self) -> Option<&str> {
+        self.backing.as_ref().map(|backing| backing.path.as_str())
+    }
+}

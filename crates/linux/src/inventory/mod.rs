@@ -1,0 +1,126 @@
+//! The block devices of the machine, what stands on what, and what uses each: the one inventory for all who must not
+//! disturb a use.
+//!
+//! [`Inventory::read`] reads /sys/class/block, the mount table, /proc/swaps, the members of mounted btrfs and the backing
+//! files of loop devices, through a [`Tree`](crate::tree::Tree) and a [`Probe`](crate::probe::Probe), so that it works on
+//! recordings too. It **fails closed**: a source that is there and cannot be read is an [`InventoryError`], never "no use".
+//! What vanishes while it is read (a disk that is pulled out) is left out. A kernel without swap has no /proc/swaps, and a
+//! kernel without block devices no /sys/class/block: that is none.
+//!
+//! How to use it: read one where the decision is made, ask [`Inventory::uses`] with the kernel's name (`loop3`) or
+//! [`Inventory::uses_of_file`], and refuse on the error as on a use. A [`Use`] prints as a sentence: `sda1 is mounted at / (ext4)`.
+//!
+//! Limitations: it shows the mount namespace of this process, and no descriptors that programs have open. An exclusive open
+//! (`O_EXCL`) finds what it does not.
+
+mod block;
+mod identity;
+mod read;
+mod usage;
+
+pub use identity::single_spaced;
+pub use block::{Block, BlockKind, Partition};
+pub use read::InventoryError;
+pub use usage::{FileId, Use};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tree::DeviceNumber;
+use crate::tree::mountinfo::Mount;
+use block::Backing;
+
+/// All block devices by name, and what uses them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inventory {
+    blocks: BTreeMap<String, Block>,
+    mounts: Vec<Mount>,
+    /// What is swapped to.
+    swaps: Vec<Backing>,
+}
+
+impl Inventory {
+    /// The block device called `name`.
+    pub fn get(&self, name: &str) -> Option<&Block> {
+        self.blocks.get(name)
+    }
+
+    /// The block device with this number.
+    pub fn by_number(&self, number: DeviceNumber) -> Option<&Block> {
+        self.blocks.values().find(|block| block.number == number)
+    }
+
+    /// All block devices, in the order of their names.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.values()
+    }
+
+    /// All disks that have a size.
+    pub fn disks(&self) -> impl Iterator<Item = &Block> {
+        let disks = self.blocks().filter(|block| block.kind == BlockKind::Disk);
+        disks.filter(|block| block.sectors != Some(0) && !block.hidden)
+    }
+
+    /// All devices that stand on `name`, each after those below it.
+    pub fn above(&self, name: &str) -> Vec<&Block> {
+        let mut order = Vec::new();
+        let mut seen = BTreeSet::new();
+        self.visit(name, &mut seen, &mut order);
+        order.retain(|block| block.name != name);
+        order.reverse();
+        order
+    }
+
+    /// Depth first, a device behind all above it; `seen` keeps a cycle of a damaged tree from being followed.
+    fn visit<'a>(&'a self, name: &str, seen: &mut BTreeSet<&'a str>, order: &mut Vec<&'a Block>) {
+        let Some(block) = self.blocks.get(name) else { return };
+        if !seen.insert(&block.name) {
+            return;
+        }
+        for above in &block.above {
+            self.visit(above, seen, order);
+        }
+        order.push(block);
+    }
+
+    /// The names of the disks that the device called `name` stands on; its own if it is one.
+    pub fn disks_below(&self, name: &str) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut pending = vec![name];
+        while let Some(block) = pending.pop().and_then(|name| self.blocks.get(name)) {
+            if !seen.insert(&block.name) {
+                continue;
+            }
+            if block.kind == BlockKind::Disk {
+                found.insert(block.name.as_str());
+            }
+            let known = block.below.iter().map(String::as_str).filter(|name| self.blocks.contains_key(*name));
+            pending.extend(known);
+        }
+        found
+    }
+
+    /// The mount that `path`, which is absolute and without links, is on.
+    pub fn mount_of(&self, path: &str) -> Option<&Mount> {
+        let above = |point: &str| {
+            point == "/"
+                || path == point
+                || path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'))
+        };
+        // Of mounts at one point the last one covers the others.
+        self.mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len())
+    }
+
+    /// The names of the disks that the file or directory at `path` is on; none where it is on no disk of this machine.
+    pub fn disks_under_path(&self, path: &str) -> BTreeSet<&str> {
+        let Some(mount) = self.mount_of(path) else { return BTreeSet::new() };
+        let on_it = |block: &&Block| {
+            block.number == mount.device
+                || block.mounts.iter().any(|(point, kind)| *point == mount.point && *kind == mount.kind)
+        };
+        self.blocks().filter(on_it).flat_map(|block| self.disks_below(&block.name)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
