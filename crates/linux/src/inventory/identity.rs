@@ -10,8 +10,8 @@
 //! A word that another disk of this machine has too (cheap USB bridges, two namespaces of one NVMe controller) names
 //! neither: the kernel's name is then put before it, `sda=WORD`.
 
-use super::block::Block;
 use super::Inventory;
+use super::block::Block;
 use crate::tree::Tree;
 
 /// Where drivers keep identities, below the directory of a disk, the best first: virtio-blk; NVMe and MMC; NVMe; SCSI;
@@ -32,13 +32,17 @@ impl Inventory {
         if let Some(backing) = disk.backing_file() {
             return vec![format!("{}={backing}", block.name)];
         }
-        let suffix =
-            block.partition.as_ref().map_or_else(String::new, |partition| format!("-part{}", partition.number));
+        let suffix = block
+            .partition
+            .as_ref()
+            .map_or_else(String::new, |partition| format!("-part{}", partition.number));
         let words = words(tree, disk);
         let others = self.words_of_others(tree, disk);
         let (shared, mut own): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| others.contains(word));
         let surveyed = surveyed(disk).map(|word| single_spaced(&word));
-        own.extend(surveyed.filter(|word| is_identity(word) && !own.contains(word) && !others.contains(word)));
+        own.extend(
+            surveyed.filter(|word| is_identity(word) && !own.contains(word) && !others.contains(word)),
+        );
         let mut identities: Vec<String> = own.into_iter().map(|word| word + &suffix).collect();
         for link in links_to(tree, block) {
             if !identities.contains(&link) {

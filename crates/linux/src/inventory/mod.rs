@@ -18,8 +18,8 @@ mod identity;
 mod read;
 mod usage;
 
-pub use identity::single_spaced;
 pub use block::{Block, BlockKind, Partition};
+pub use identity::single_spaced;
 pub use read::InventoryError;
 pub use usage::{FileId, Use};
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::Inventory;
 use super::block::{Backing, Block, BlockKind, Partition};
 use super::usage::FileId;
-use super::Inventory;
 use crate::probe::wire::loop_status;
 use crate::probe::{Probe, ProbedDevice, Request};
 use crate::tree::mountinfo::{self, Mount};
@@ -95,7 +95,8 @@ impl Reading<'_> {
     fn mounts(&self) -> Result<Vec<Mount>, InventoryError> {
         let table = self.tree.read(MOUNTS).map_err(|absence| unreadable(MOUNTS, absence))?;
         let lines = table.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
-        let parse = |(index, line)| mountinfo::parse_line(line).ok_or(InventoryError::Mount { line: index + 1 });
+        let parse =
+            |(index, line)| mountinfo::parse_line(line).ok_or(InventoryError::Mount { line: index + 1 });
         let mounts: Vec<Mount> = lines.map(parse).collect::<Result<_, _>>()?;
         if mounts.is_empty() { Err(InventoryError::NoMounts) } else { Ok(mounts) }
     }
@@ -111,7 +112,9 @@ impl Reading<'_> {
     fn blocks(&self) -> Result<BTreeMap<String, Block>, InventoryError> {
         let names = match self.tree.list(BLOCKS) {
             // A kernel without block devices (a sandbox) has a /sys without them.
-            Err(Absence::NotThere) if self.tree.list("/sys").is_ok_and(|names| !names.is_empty()) => Vec::new(),
+            Err(Absence::NotThere) if self.tree.list("/sys").is_ok_and(|names| !names.is_empty()) => {
+                Vec::new()
+            }
             answer => answer.map_err(|absence| unreadable(BLOCKS, absence))?,
         };
         let mut blocks = BTreeMap::new();

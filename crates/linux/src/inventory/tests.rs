@@ -110,7 +110,10 @@ fn a_loop_device_over_a_disk_stands_on_it() {
     made.put_link("/sys/class/block/loop0", "/sys/devices/loop0");
     let device = DeviceNumber { major: 0, minor: 5 };
     let node = Some(DeviceNumber { major: 8, minor: 2 });
-    made.put_stat("/dev/sdb", crate::tree::Stat { kind: crate::tree::FileKind::Block, device, node, mount: None });
+    made.put_stat(
+        "/dev/sdb",
+        crate::tree::Stat { kind: crate::tree::FileKind::Block, device, node, mount: None },
+    );
     made.put_text("/dev/sdb", "");
     assert_eq!(uses(&made, "sdb"), ["sdb is behind loop0"]);
     assert_eq!(read(&made).unwrap().disks_below("loop0"), BTreeSet::from(["sdb"]));

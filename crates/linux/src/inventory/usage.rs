@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 
-use super::block::{Backing, Block, BlockKind};
 use super::Inventory;
+use super::block::{Backing, Block, BlockKind};
 
 /// A file, whatever its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,9 @@ impl Inventory {
     pub fn uses_of_file(&self, file: FileId, path: &str) -> Vec<Use> {
         let is_it = |backing: &Backing| match backing.number {
             Some(_) => false,
-            None => backing.file.or_else(|| file_at(&backing.path)).map_or(backing.path == path, |id| id == file),
+            None => {
+                backing.file.or_else(|| file_at(&backing.path)).map_or(backing.path == path, |id| id == file)
+            }
         };
         let mut uses = Vec::new();
         if self.swaps.iter().any(is_it) {
