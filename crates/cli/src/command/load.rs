@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     }
     let running = Running::begin("load", arguments.own.clone());
     if let Some(name) = &arguments.profile {
-        refuse_devices(name, &arguments.words.targets)?;
+        refuse_devices(name, &arguments.words.targets())?;
         return profile::run(running, name, &arguments.words);
     }
     running.run(meaning(arguments)?, &|trial| {
@@ -29,9 +29,9 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
 }
 
 fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
-    let Some(file) = arguments.words.file() else {
-        refuse_company(&arguments.words.targets)?;
-        let seed = default_seed(arguments.words.targets.iter().map(String::as_str));
+    let Some(file) = &arguments.words.file() else {
+        refuse_company(&arguments.words.targets())?;
+        let seed = default_seed(arguments.words.targets().iter().map(String::as_str));
         return arguments.words.meaning(seed).map_err(usage);
     };
     let text = crate::text_file::read(file)

@@ -34,12 +34,12 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
         count: limits.count,
         threads: limits.threads,
         scale: None,
-        seed: limits.seed.unwrap_or_else(|| default_seed(words.targets.iter().map(String::as_str))),
+        seed: limits.seed.unwrap_or_else(|| default_seed(words.targets().iter().map(String::as_str))),
     };
     let print =
         |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?);
     if profile.needs_directory() {
-        let directory = match &words.targets[..] {
+        let directory = match &words.targets()[..] {
             [] => PathBuf::from("."),
             [one] => PathBuf::from(one),
             [_, more, ..] => {
@@ -51,7 +51,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
         check_directory(profile.name, &directory)?;
         return running.run_profile(&ProfileRun { profile, variant, directory, limits }, &print);
     }
-    let [target] = &words.targets[..] else {
+    let [target] = &words.targets()[..] else {
         let problem =
             format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
         return Err(Refusal::new(Exit::Usage, problem).into());

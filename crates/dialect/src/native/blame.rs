@@ -78,10 +78,10 @@ impl Blamed {
     }
 
     /// The fault of the word among those that are said; else of the one that would say it.
-    pub(super) fn fault(self, said: &BTreeSet<String>) -> Fault {
+    pub(super) fn fault(self, said: &BTreeSet<&'static str>) -> Fault {
         let known = FIELDS.iter().find(|(field, _)| self.field.starts_with(field));
         let words = known.map_or(&["targets"][..], |(_, words)| words);
-        let word = words.iter().find(|word| said.contains(**word)).unwrap_or(&words[0]);
+        let word = words.iter().find(|word| said.contains(*word)).unwrap_or(&words[0]);
         Fault::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use plumb_block::nearest;
+use toml::de::{DeTable, DeValue};
 
 use super::lines::Lines;
 use super::rules;
-use super::words::{SPAN_WORDS, Words};
+use super::table::{self, SPAN_WORDS, Takes, Word};
+use super::words::{Value, Words};
 use crate::Error;
-use plumb_block::nearest;
 
 /// Words with the places where they stand.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Layer {
     pub(super) words: Words,
     /// Where the table begins: the place of a word that is not said.
     place: String,
-    places: BTreeMap<String, String>,
+    places: BTreeMap<&'static str, String>,
 }
 
 /// What a table is about.
@@ -40,17 +40,19 @@ impl Layer {
         inner: &[&str],
         lines: &Lines<'_>,
     ) -> Result<Self, Error> {
-        let known = Words::all();
-        let mut values = toml::Table::new();
+        let mut words = Words::default();
         let mut places = BTreeMap::new();
         for (key, value) in table.iter().filter(|(key, _)| !inner.contains(&key.get_ref().as_ref())) {
-            let word = key.get_ref().as_ref();
             let place = lines.place(key.span().start);
-            check_word(word, &place, scope, known, inner)?;
-            values.extend(said(key, value, &place, lines)?.table());
-            places.insert(word.to_owned(), place);
+            let word = find_word(key.get_ref(), &place, scope, inner)?;
+            let value = value_of(word, value.get_ref()).ok_or_else(|| {
+                let (found, expected) = (lines.quote(value.span()), word.takes.expected());
+                Error::new(&place, format!("{}: found {found}, expected {expected}", word.name))
+            })?;
+            words.say(word.name, value);
+            places.insert(word.name, place);
         }
-        let layer = Self { words: Words::of_table(values), place, places };
+        let layer = Self { words, place, places };
         rules::check_agreement(&layer.words.said())
             .map_err(|fault| fault.written(layer.place_of(fault.word)))?;
         Ok(layer)
@@ -59,12 +61,10 @@ impl Layer {
     /// These words, and of `outer` those that they neither replace nor contradict.
     pub(super) fn within(&self, outer: &Self) -> Self {
         let said = self.words.said();
-        let mut values = outer.words.table();
-        values.retain(|word, _| !rules::gives_way(word, &said));
-        values.extend(self.words.table());
+        let words = self.words.within(&outer.words, |word| !rules::gives_way(word, &said));
         let mut places = outer.places.clone();
         places.extend(self.places.clone());
-        Self { words: Words::of_table(values), place: self.place.clone(), places }
+        Self { words, place: self.place.clone(), places }
     }
 
     /// Where `word` stands, or would.
@@ -73,36 +73,50 @@ impl Layer {
     }
 }
 
-fn check_word(word: &str, place: &str, scope: Scope, known: &[String], inner: &[&str]) -> Result<(), Error> {
-    if scope == Scope::Job && SPAN_WORDS.contains(&word) {
-        let problem = format!("{word}: is about a span, not about one of its jobs");
+fn find_word(name: &str, place: &str, scope: Scope, inner: &[&str]) -> Result<&'static Word, Error> {
+    if scope == Scope::Job && SPAN_WORDS.contains(&name) {
+        let problem = format!("{name}: is about a span, not about one of its jobs");
         return Err(Error::new(place, problem).remedy("say it before the first job"));
     }
-    if known.iter().any(|known| known == word) {
-        return Ok(());
+    if let Some(word) = table::find(name) {
+        return Ok(word);
     }
-    let shown: String = word.chars().take(40).collect();
+    let shown: String = name.chars().take(40).collect();
     let error = Error::new(place, format!("{shown}: no such word"));
-    let candidates: Vec<String> =
-        known.iter().cloned().chain(inner.iter().map(|&inner| inner.to_owned())).collect();
-    Err(match nearest(&shown, candidates.iter().map(String::as_str)) {
+    let candidates = table::all().map(|word| word.name).chain(inner.iter().copied());
+    Err(match nearest(&shown, candidates) {
         Some(near) => error.remedy(format!("did you mean {near}?")),
         None => error.remedy("`plumb load --help` lists the words, here without their dashes"),
     })
 }
 
-/// The one word with its value.
-fn said(
-    key: &Spanned<toml::de::DeString<'_>>,
-    value: &Spanned<DeValue<'_>>,
-    place: &str,
-    lines: &Lines<'_>,
-) -> Result<Words, Error> {
-    let mut alone = DeTable::new();
-    alone.insert(key.clone(), value.clone());
-    let alone = Spanned::new(value.span(), DeValue::Table(alone));
-    serde::Deserialize::deserialize(ValueDeserializer::from(alone)).map_err(|error: toml::de::Error| {
-        let expected = error.message().find("expected ").map_or(error.message(), |at| &error.message()[at..]);
-        Error::new(place, format!("{}: found {}, {expected}", key.get_ref(), lines.quote(value.span())))
-    })
+/// What a file says of `word`; `None` if it is not what the word takes.
+fn value_of(word: &Word, value: &DeValue<'_>) -> Option<Value> {
+    let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
+    match word.takes {
+        Takes::Nothing => value.as_bool().map(Value::Flag),
+        Takes::Text => text(value).map(Value::Text),
+        Takes::Texts => match value {
+            DeValue::Array(texts) => texts.iter().map(|each| text(each.get_ref())).collect(),
+            _ => text(value).map(|text| vec![text]),
+        }
+        .map(Value::Texts),
+        Takes::Value(form) => text_of(value).filter(|text| (form.accepts)(text)).map(Value::Text),
+    }
+}
+
+/// Strings and numbers as text, and arrays of them with commas.
+fn text_of(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Integer(number) => {
+            i128::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok().map(|number| number.to_string()),
+        DeValue::Array(elements) => {
+            let texts: Option<Vec<String>> = elements.iter().map(|each| text_of(each.get_ref())).collect();
+            texts.map(|texts| texts.join(","))
+        }
+        DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
+    }
 }

@@ -13,12 +13,19 @@ use super::blame::Blamed;
 use super::defaults;
 use super::fault::Fault;
 use super::rules;
-use super::typed::Typed;
-use super::vocabulary::SyncKind;
+use super::vocabulary::{SyncKind, Weights};
 use super::words::Words;
 use crate::{Error, Meaning};
 
 type Meant<T> = Result<T, Fault>;
+
+/// The words that open targets.
+pub(super) const CACHING: [(&str, Caching); 4] = [
+    ("cached", Caching::Cached),
+    ("drop-behind", Caching::DropBehind),
+    ("mapped", Caching::Mapped),
+    ("direct", Caching::Direct),
+];
 
 impl Words {
     /// What a command line of these words means: one span of one job. The seed is `default_seed` unless it is said.
@@ -37,11 +44,11 @@ impl Words {
     /// The span that these words describe, with `jobs`.
     pub(super) fn span(&self, jobs: Vec<Job>) -> Span {
         Span {
-            warmup: value(&self.warmup).unwrap_or(Warmup::For(Nanos::ZERO)),
-            cooldown: value(&self.cooldown).unwrap_or(Nanos::ZERO),
-            precondition: self.precondition == Some(true),
-            steady: value(&self.steady).map(|rounds_max| Steady { rounds_max }),
-            latency_target: value(&self.latency_target),
+            warmup: self.value("warmup").unwrap_or(Warmup::For(Nanos::ZERO)),
+            cooldown: self.value("cooldown").unwrap_or(Nanos::ZERO),
+            precondition: self.has("precondition"),
+            steady: self.value("steady").map(|rounds_max| Steady { rounds_max }),
+            latency_target: self.value("latency-target"),
             jobs,
         }
     }
@@ -50,7 +57,8 @@ impl Words {
     pub(super) fn job(&self, default_seed: u64) -> Meant<Job> {
         rules::check_completeness(&self.said())?;
         let targets = self.target_uses()?;
-        let Some(first) = targets.first().map(|first| &first.name).or(self.trace.as_ref()) else {
+        let first = targets.first().map(|first| first.name.as_str()).or(self.text("trace"));
+        let Some(first) = first else {
             return Err(Fault::unexpected(
                 "targets",
                 "none",
@@ -58,16 +66,16 @@ impl Words {
             ));
         };
         Ok(Job {
-            name: self.name.clone().unwrap_or_else(|| first.clone()),
-            threads: value(&self.threads).unwrap_or(1),
-            threads_shared: self.threads_shared == Some(true),
-            depth_shared: self.depth_shared == Some(true),
-            size: value(&self.size),
+            name: self.text("name").unwrap_or(first).to_owned(),
+            threads: self.value("threads").unwrap_or(1),
+            threads_shared: self.has("threads-shared"),
+            depth_shared: self.has("depth-shared"),
+            size: self.value("size"),
             opening: self.opening()?,
-            affinity: value(&self.affinity).unwrap_or(Affinity::Any),
-            priority: value(&self.priority).unwrap_or(Priority::Normal),
-            continue_on_error: self.continue_on_error == Some(true),
-            start_delay: value(&self.start_delay).unwrap_or(Nanos::ZERO),
+            affinity: self.value("affinity").unwrap_or(Affinity::Any),
+            priority: self.value("priority").unwrap_or(Priority::Normal),
+            continue_on_error: self.has("continue-on-error"),
+            start_delay: self.value("start-delay").unwrap_or(Nanos::ZERO),
             trace: self.trace_use(),
             workload: self.workload(default_seed)?,
             targets,
@@ -75,52 +83,44 @@ impl Words {
     }
 
     fn target_uses(&self) -> Meant<Vec<TargetUse>> {
-        let targets = self.targets.iter().cloned();
-        let Some(Typed(weights)) = &self.weights else {
-            return Ok(targets.map(|name| TargetUse { name, weight: 1 }).collect());
-        };
-        if weights.0.len() != self.targets.len() {
-            let expected = format!("one for each of {} targets", self.targets.len());
-            return Err(Fault::unexpected("weights", format!("{} weights", weights.0.len()), expected));
+        let targets = self.targets();
+        let Weights(weights) = self.value("weights").unwrap_or_else(|| Weights(vec![1; targets.len()]));
+        if weights.len() != targets.len() {
+            let expected = format!("one for each of {} targets", targets.len());
+            return Err(Fault::unexpected("weights", format!("{} weights", weights.len()), expected));
         }
-        Ok(targets.zip(&weights.0).map(|(name, weight)| TargetUse { name, weight: *weight }).collect())
+        Ok(targets.into_iter().zip(weights).map(|(name, weight)| TargetUse { name, weight }).collect())
     }
 
     fn trace_use(&self) -> Option<TraceUse> {
-        let all = TraceUse::of(self.trace.as_ref()?);
+        let all = TraceUse::of(self.text("trace")?);
         Some(TraceUse {
-            speed: value(&self.trace_speed).unwrap_or(all.speed),
-            scale: value(&self.trace_scale).unwrap_or(all.scale),
-            align: value(&self.trace_align).unwrap_or(all.align),
-            skip: value(&self.trace_skip).unwrap_or(all.skip),
+            speed: self.value("trace-speed").unwrap_or(all.speed),
+            scale: self.value("trace-scale").unwrap_or(all.scale),
+            align: self.value("trace-align").unwrap_or(all.align),
+            skip: self.value("trace-skip").unwrap_or(all.skip),
             ..all
         })
     }
 
     fn opening(&self) -> Meant<Opening> {
-        let choices = [
-            (self.cached, Caching::Cached),
-            (self.drop_behind, Caching::DropBehind),
-            (self.mapped, Caching::Mapped),
-            (self.direct, Caching::Direct),
-        ];
-        let said = choices.into_iter().find(|(said, _)| *said == Some(true)).map(|(_, caching)| caching);
-        if said.is_none() && self.direct == Some(false) {
+        let said = CACHING.into_iter().find(|(word, _)| self.has(word)).map(|(_, caching)| caching);
+        if said.is_none() && self.denies("direct") {
             return Err(Fault::unexpected(
                 "direct",
                 "false",
                 "to hear which instead: cached, drop-behind or mapped",
             ));
         }
-        let flush = match value(&self.sync_kind) {
+        let flush = match self.value("sync-kind") {
             Some(SyncKind::Call(call)) => call,
             Some(SyncKind::Dsync) | None => defaults::OPENING.flush,
         };
         Ok(Opening {
             caching: said.unwrap_or(defaults::OPENING.caching),
-            engine: value(&self.engine).unwrap_or(defaults::OPENING.engine),
+            engine: self.value("engine").unwrap_or(defaults::OPENING.engine),
             flush,
-            durable_write: value(&self.durable_write).unwrap_or(defaults::OPENING.durable_write),
+            durable_write: self.value("durable-write").unwrap_or(defaults::OPENING.durable_write),
         })
     }
 
@@ -128,90 +128,88 @@ impl Words {
         let access = self.access()?;
         Ok(Workload {
             blocks: self.blocks(),
-            write_percent: value(&self.write).unwrap_or(0),
-            trim_percent: value(&self.trim).unwrap_or(0),
-            depth: value(&self.depth).unwrap_or(defaults::depth(self.trace.is_some(), self.opening()?)),
+            write_percent: self.value("write").unwrap_or(0),
+            trim_percent: self.value("trim").unwrap_or(0),
+            depth: self
+                .value("depth")
+                .unwrap_or(defaults::depth(self.text("trace").is_some(), self.opening()?)),
             stop: self.stop(),
             durability: self.durability()?,
             rate: self.rate(),
             burst: self.burst(),
-            seed: value(&self.seed).unwrap_or(default_seed),
+            seed: self.value("seed").unwrap_or(default_seed),
             range: ByteRange {
-                offset: value(&self.offset).unwrap_or(ByteRange::ALL.offset),
-                length: value(&self.length).unwrap_or(ByteRange::ALL.length),
+                offset: self.value("offset").unwrap_or(ByteRange::ALL.offset),
+                length: self.value("length").unwrap_or(ByteRange::ALL.length),
             },
-            division: value(&self.division).unwrap_or(defaults::division(&access)),
-            content: value(&self.content).unwrap_or(Content::Pattern),
-            verify: self.verify == Some(true),
+            division: self.value("division").unwrap_or(defaults::division(&access)),
+            content: self.value("content").unwrap_or(Content::Pattern),
+            verify: self.has("verify"),
             access,
         })
     }
 
     fn blocks(&self) -> BlockSizes {
-        let read = value(&self.block_size).unwrap_or(BlockSplit::one(defaults::BLOCK));
-        let of = |said: &Option<Typed<BlockSplit>>| value(said).unwrap_or_else(|| read.clone());
-        BlockSizes { write: of(&self.write_block_size), trim: of(&self.trim_block_size), read }
+        let read = self.value("block-size").unwrap_or(BlockSplit::one(defaults::BLOCK));
+        let of = |word| self.value(word).unwrap_or_else(|| read.clone());
+        BlockSizes { write: of("write-block-size"), trim: of("trim-block-size"), read }
     }
 
     fn access(&self) -> Meant<Access> {
-        let stride: Option<Bytes> = value(&self.stride);
-        let walk = value(&self.walk);
-        if self.sequential == Some(true) || stride.is_some() || walk.is_some() {
+        let stride: Option<Bytes> = self.value("stride");
+        let walk = self.value("walk");
+        if self.has("sequential") || stride.is_some() || walk.is_some() {
             return Ok(Access::Sequential(Sequential { stride, walk: walk.unwrap_or(Walk::Each) }));
         }
-        if self.random == Some(false) {
+        if self.denies("random") {
             return Err(Fault::unexpected(
                 "random",
                 "false",
                 "to hear what instead: sequential, or a stride",
             ));
         }
-        let runs = match (value(&self.random_percent), value(&self.run_length)) {
+        let runs = match (self.value("random-percent"), self.value("run-length")) {
             (Some(random_percent), _) => Runs::Geometric { random_percent },
             (None, Some(length)) => Runs::Fixed(length),
             (None, None) => Runs::Single,
         };
-        let distribution = value(&self.distribution).unwrap_or(Distribution::Uniform);
-        Ok(Access::Random(Random { align: value(&self.align), distribution, runs }))
+        let distribution = self.value("distribution").unwrap_or(Distribution::Uniform);
+        Ok(Access::Random(Random { align: self.value("align"), distribution, runs }))
     }
 
     fn stop(&self) -> Stop {
-        let bytes = value(&self.bytes).map(|Bytes(bytes)| bytes);
-        let said = Stop { duration: value(&self.duration), operations: value(&self.count), bytes };
-        if said == Stop::default() { defaults::stop(self.trace.is_some()) } else { said }
+        let bytes = self.value("bytes").map(|Bytes(bytes)| bytes);
+        let said = Stop { duration: self.value("duration"), operations: self.value("count"), bytes };
+        if said == Stop::default() { defaults::stop(self.text("trace").is_some()) } else { said }
     }
 
     fn durability(&self) -> Meant<Durability> {
-        let every = value(&self.sync_every).and_then(NonZeroU32::new);
-        let flush_at_end = self.sync_at_end == Some(true);
-        if value(&self.sync_kind) == Some(SyncKind::Dsync) {
-            let other = [("dsync", self.dsync == Some(true)), ("dsync-every", self.dsync_every.is_some())];
-            if let Some((word, _)) = other.into_iter().find(|(_, said)| *said) {
+        let every = self.value("sync-every").and_then(NonZeroU32::new);
+        let flush_at_end = self.has("sync-at-end");
+        if self.value("sync-kind") == Some(SyncKind::Dsync) {
+            let said = self.said();
+            if let Some(word) = ["dsync", "dsync-every"].into_iter().find(|word| said.contains(word)) {
                 return Err(Fault::contradiction(word, "sync-kind"));
             }
-            if self.sync_every.is_none() {
+            if !said.contains("sync-every") {
                 return Err(Fault::need("sync-kind", &["sync-every"]));
             }
             return Ok(Durability { flush_every: None, flush_at_end, fua_every: every });
         }
-        let each = (self.dsync == Some(true)).then_some(NonZeroU32::MIN);
-        let fua_every = each.or(value(&self.dsync_every).and_then(NonZeroU32::new));
+        let each = (self.has("dsync")).then_some(NonZeroU32::MIN);
+        let fua_every = each.or(self.value("dsync-every").and_then(NonZeroU32::new));
         Ok(Durability { flush_every: every, flush_at_end, fua_every })
     }
 
     fn rate(&self) -> Rate {
-        value(&self.rate).map_or(Rate::Unlimited, |amount| Rate::Scheduled {
+        self.value("rate").map_or(Rate::Unlimited, |amount| Rate::Scheduled {
             amount,
-            arrival: value(&self.arrival).unwrap_or(Arrival::Fixed),
+            arrival: self.value("arrival").unwrap_or(Arrival::Fixed),
         })
     }
 
     fn burst(&self) -> Option<Burst> {
-        let (operations, pause) = (value(&self.burst)?, value(&self.pause)?);
+        let (operations, pause) = (self.value("burst")?, self.value("pause")?);
         Some(Burst { operations, pause })
     }
-}
-
-fn value<T: Clone>(said: &Option<Typed<T>>) -> Option<T> {
-    said.as_ref().map(|typed| typed.0.clone())
 }

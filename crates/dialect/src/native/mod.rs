@@ -19,7 +19,7 @@ mod meaning;
 mod read;
 mod rules;
 mod saying;
-mod typed;
+mod table;
 mod vocabulary;
 mod words;
 mod write;

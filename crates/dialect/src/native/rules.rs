@@ -63,16 +63,16 @@ const NEEDS: [(&str, &[&str]); 10] = [
 ];
 
 /// Whether `inherited`, a default, gives way to one of the words that are said nearer by.
-pub(super) fn gives_way(inherited: &str, said: &BTreeSet<String>) -> bool {
-    let has = |words: &[&str]| words.iter().any(|word| said.contains(*word));
+pub(super) fn gives_way(inherited: &str, said: &BTreeSet<&'static str>) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     CONTRADICTIONS.iter().any(|(left, right)| {
         (left.contains(&inherited) && has(right)) || (right.contains(&inherited) && has(left))
     })
 }
 
 /// Words said in one breath must not contradict each other.
-pub(super) fn check_agreement(said: &BTreeSet<String>) -> Result<(), Fault> {
-    let find = |words: &[&'static str]| words.iter().copied().find(|word| said.contains(*word));
+pub(super) fn check_agreement(said: &BTreeSet<&'static str>) -> Result<(), Fault> {
+    let find = |words: &[&'static str]| words.iter().copied().find(|word| said.contains(word));
     for (left, right) in CONTRADICTIONS {
         if let (Some(one), Some(other)) = (find(left), find(right)) {
             return Err(Fault::contradiction(one, other));
@@ -82,9 +82,9 @@ pub(super) fn check_agreement(said: &BTreeSet<String>) -> Result<(), Fault> {
 }
 
 /// All words of a job together must make sense.
-pub(super) fn check_completeness(said: &BTreeSet<String>) -> Result<(), Fault> {
+pub(super) fn check_completeness(said: &BTreeSet<&'static str>) -> Result<(), Fault> {
     for (word, needed) in NEEDS {
-        if said.contains(word) && !needed.iter().any(|word| said.contains(*word)) {
+        if said.contains(word) && !needed.iter().any(|word| said.contains(word)) {
             return Err(Fault::need(word, needed));
         }
     }

@@ -1,51 +1,53 @@
 //! How a scenario is said: the words that differ from the defaults.
 
+use std::num::NonZeroU32;
+
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Caching, Content, Distribution,
-    DurableWrite, FlushCall, Job, Priority, Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
+    Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Content, Distribution, Job, Priority,
+    Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
 };
 
 use super::defaults;
-use super::typed::Typed;
+use super::meaning::CACHING;
 use super::vocabulary::{SyncKind, Weights};
-use super::words::Words;
+use super::words::{Value, Words};
 
 impl Words {
     /// The words for what a span says of all its jobs.
     pub(super) fn of_span(span: &Span) -> Self {
-        Self {
-            warmup: unless(&span.warmup, &Warmup::For(Nanos::ZERO)),
-            cooldown: unless(&span.cooldown, &Nanos::ZERO),
-            precondition: flag(span.precondition),
-            steady: span.steady.map(|steady| Typed(steady.rounds_max)),
-            latency_target: span.latency_target.map(Typed),
-            ..Self::default()
-        }
+        let mut words = Self::default();
+        words.say_unless("warmup", &span.warmup, &Warmup::For(Nanos::ZERO));
+        words.say_unless("cooldown", &span.cooldown, &Nanos::ZERO);
+        words.say_flag("precondition", span.precondition);
+        words.say_some("steady", span.steady.map(|steady| steady.rounds_max));
+        words.say_some("latency-target", span.latency_target);
+        words
     }
 
     /// The words for a job.
     pub(super) fn of_job(job: &Job) -> Self {
-        let mut words = Self {
-            targets: job.targets.iter().map(|target| target.name.clone()).collect(),
-            threads: unless(&job.threads, &1),
-            threads_shared: flag(job.threads_shared),
-            depth_shared: flag(job.depth_shared),
-            size: job.size.map(Typed),
-            affinity: unless(&job.affinity, &Affinity::Any),
-            priority: unless(&job.priority, &Priority::Normal),
-            continue_on_error: flag(job.continue_on_error),
-            start_delay: unless(&job.start_delay, &Nanos::ZERO),
-            ..Self::default()
-        };
-        let first =
-            job.targets.first().map(|first| &first.name).or(job.trace.as_ref().map(|trace| &trace.path));
+        let mut words = Self::default();
+        let names: Vec<String> = job.targets.iter().map(|target| target.name.clone()).collect();
+        let first = names.first().or(job.trace.as_ref().map(|trace| &trace.path));
         if first != Some(&job.name) {
-            words.name = Some(job.name.clone());
+            words.say("name", Value::Text(job.name.clone()));
+        }
+        if !names.is_empty() {
+            words.say("targets", Value::Texts(names));
         }
         if job.targets.iter().any(|target| target.weight != 1) {
-            words.weights = Some(Typed(Weights(job.targets.iter().map(|target| target.weight).collect())));
+            words
+                .say_some("weights", Some(Weights(job.targets.iter().map(|target| target.weight).collect())));
         }
+        words.say_unless("threads", &job.threads, &1);
+        words.say_flag("threads-shared", job.threads_shared);
+        words.say_flag("depth-shared", job.depth_shared);
+        words.say_some("size", job.size);
+        words.say_unless("affinity", &job.affinity, &Affinity::Any);
+        words.say_unless("priority", &job.priority, &Priority::Normal);
+        words.say_flag("continue-on-error", job.continue_on_error);
+        words.say_unless("start-delay", &job.start_delay, &Nanos::ZERO);
         words.say_opening(job);
         words.say_workload(job);
         if let Some(trace) = &job.trace {
@@ -56,38 +58,31 @@ impl Words {
 
     fn say_trace(&mut self, trace: &TraceUse) {
         let all = TraceUse::of(&trace.path);
-        self.trace = Some(trace.path.clone());
-        self.trace_speed = unless(&trace.speed, &all.speed);
-        self.trace_scale = unless(&trace.scale, &all.scale);
-        self.trace_align = unless(&trace.align, &all.align);
-        self.trace_skip = unless(&trace.skip, &all.skip);
+        self.say("trace", Value::Text(trace.path.clone()));
+        self.say_unless("trace-speed", &trace.speed, &all.speed);
+        self.say_unless("trace-scale", &trace.scale, &all.scale);
+        self.say_unless("trace-align", &trace.align, &all.align);
+        self.say_unless("trace-skip", &trace.skip, &all.skip);
     }
 
     fn say_opening(&mut self, job: &Job) {
         let (opening, durability) = (job.opening, job.workload.durability);
-        self.cached = flag(opening.caching == Caching::Cached);
-        self.drop_behind = flag(opening.caching == Caching::DropBehind);
-        self.mapped = flag(opening.caching == Caching::Mapped);
-        self.engine = unless(&opening.engine, &defaults::OPENING.engine);
-        self.sync_every = durability.flush_every.map(|every| Typed(every.get()));
-        self.sync_at_end = flag(durability.flush_at_end);
-        if opening.flush != FlushCall::Fdatasync {
-            self.sync_kind = Some(Typed(SyncKind::Call(opening.flush)));
-            // A kind alone would promise a sync that never comes.
-            if !durability.flush_at_end {
-                self.sync_every.get_or_insert(Typed(0));
-            }
-        }
-        match durability.fua_every.map(std::num::NonZeroU32::get) {
-            Some(1) => self.dsync = Some(true),
-            every => self.dsync_every = every.map(Typed),
-        }
-        if opening.durable_write != DurableWrite::Dsync {
-            self.durable_write = Some(Typed(opening.durable_write));
-            if self.dsync.is_none() {
-                self.dsync_every.get_or_insert(Typed(0));
-            }
-        }
+        let caching = CACHING.into_iter().find(|(_, caching)| *caching == opening.caching);
+        caching
+            .into_iter()
+            .for_each(|(word, caching)| self.say_flag(word, caching != defaults::OPENING.caching));
+        self.say_unless("engine", &opening.engine, &defaults::OPENING.engine);
+        let changes_flush = opening.flush != defaults::OPENING.flush;
+        self.say_some("sync-kind", changes_flush.then_some(SyncKind::Call(opening.flush)));
+        // A kind alone would promise a sync that never comes.
+        let never = (changes_flush && !durability.flush_at_end).then_some(0);
+        self.say_some("sync-every", durability.flush_every.map(NonZeroU32::get).or(never));
+        self.say_flag("sync-at-end", durability.flush_at_end);
+        self.say_unless("durable-write", &opening.durable_write, &defaults::OPENING.durable_write);
+        let never = (opening.durable_write != defaults::OPENING.durable_write).then_some(0);
+        let every = durability.fua_every.map(NonZeroU32::get);
+        self.say_flag("dsync", every == Some(1));
+        self.say_some("dsync-every", every.or(never).filter(|every| *every != 1));
     }
 
     fn say_workload(&mut self, job: &Job) {
@@ -95,36 +90,38 @@ impl Words {
         self.say_blocks(&workload.blocks);
         self.say_access(&workload.access);
         self.say_pace(job);
-        self.write = unless(&workload.write_percent, &0);
-        self.trim = unless(&workload.trim_percent, &0);
-        self.offset = unless(&workload.range.offset, &ByteRange::ALL.offset);
-        self.length = unless(&workload.range.length, &ByteRange::ALL.length);
-        self.division = unless(&workload.division, &defaults::division(&workload.access));
-        self.content = unless(&workload.content, &Content::Pattern);
-        self.verify = flag(workload.verify);
-        self.seed = Some(Typed(workload.seed));
+        self.say_unless("write", &workload.write_percent, &0);
+        self.say_unless("trim", &workload.trim_percent, &0);
+        self.say_unless("offset", &workload.range.offset, &ByteRange::ALL.offset);
+        self.say_unless("length", &workload.range.length, &ByteRange::ALL.length);
+        self.say_unless("division", &workload.division, &defaults::division(&workload.access));
+        self.say_unless("content", &workload.content, &Content::Pattern);
+        self.say_flag("verify", workload.verify);
+        self.say_some("seed", Some(workload.seed));
     }
 
     fn say_blocks(&mut self, blocks: &BlockSizes) {
-        self.block_size = unless(&blocks.read, &BlockSplit::one(defaults::BLOCK));
-        self.write_block_size = unless(&blocks.write, &blocks.read);
-        self.trim_block_size = unless(&blocks.trim, &blocks.read);
+        self.say_unless("block-size", &blocks.read, &BlockSplit::one(defaults::BLOCK));
+        self.say_unless("write-block-size", &blocks.write, &blocks.read);
+        self.say_unless("trim-block-size", &blocks.trim, &blocks.read);
     }
 
     fn say_access(&mut self, access: &Access) {
         match access {
             Access::Sequential(sequential) => {
-                self.sequential = Some(true);
-                self.stride = sequential.stride.map(Typed);
-                self.walk = unless(&sequential.walk, &Walk::Each);
+                self.say_flag("sequential", true);
+                self.say_some("stride", sequential.stride);
+                self.say_unless("walk", &sequential.walk, &Walk::Each);
             }
             Access::Random(Random { align, distribution, runs }) => {
-                self.align = align.map(Typed);
-                self.distribution = unless(distribution, &Distribution::Uniform);
+                self.say_some("align", *align);
+                self.say_unless("distribution", distribution, &Distribution::Uniform);
                 match *runs {
                     Runs::Single => {}
-                    Runs::Geometric { random_percent } => self.random_percent = Some(Typed(random_percent)),
-                    Runs::Fixed(length) => self.run_length = Some(Typed(length)),
+                    Runs::Geometric { random_percent } => {
+                        self.say_some("random-percent", Some(random_percent))
+                    }
+                    Runs::Fixed(length) => self.say_some("run-length", Some(length)),
                 }
             }
         }
@@ -132,27 +129,19 @@ impl Words {
 
     fn say_pace(&mut self, job: &Job) {
         let (workload, has_trace) = (&job.workload, job.trace.is_some());
-        self.depth = unless(&workload.depth, &defaults::depth(has_trace, job.opening));
+        self.say_unless("depth", &workload.depth, &defaults::depth(has_trace, job.opening));
         if let Rate::Scheduled { amount, arrival } = workload.rate {
-            self.rate = Some(Typed(amount));
-            self.arrival = unless(&arrival, &Arrival::Fixed);
+            self.say_some("rate", Some(amount));
+            self.say_unless("arrival", &arrival, &Arrival::Fixed);
         }
         if let Some(burst) = workload.burst {
-            self.burst = Some(Typed(burst.operations));
-            self.pause = Some(Typed(burst.pause));
+            self.say_some("burst", Some(burst.operations));
+            self.say_some("pause", Some(burst.pause));
         }
         if workload.stop != defaults::stop(has_trace) {
-            self.duration = workload.stop.duration.map(Typed);
-            self.count = workload.stop.operations.map(Typed);
-            self.bytes = workload.stop.bytes.map(|bytes| Typed(Bytes(bytes)));
+            self.say_some("duration", workload.stop.duration);
+            self.say_some("count", workload.stop.operations);
+            self.say_some("bytes", workload.stop.bytes.map(Bytes));
         }
     }
-}
-
-fn unless<T: PartialEq + Clone>(value: &T, default: &T) -> Option<Typed<T>> {
-    (value != default).then(|| Typed(value.clone()))
-}
-
-fn flag(said: bool) -> Option<bool> {
-    said.then_some(true)
 }

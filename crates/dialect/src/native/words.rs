@@ -1,324 +1,221 @@
-//! What was typed: each word once, for the command line and for files.
-//!
-//! The names of flags and the keys of a file both follow from the names of these fields, and so do help and manual.
+//! What was typed or written: words with their values, before it is known what they mean together.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
 
-use clap::{Args, Command};
-use plumb_block::{Bytes, Nanos};
-use plumb_workload::{
-    Affinity, Amount, Arrival, BlockSplit, Content, Distribution, Division, DurableWrite, Engine,
-    LatencyTarget, Priority, Skip, TraceSpeed, Walk, Warmup,
-};
-use serde::{Deserialize, Serialize};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use plumb_block::Nanos;
 
-use super::typed::{Typed, choices};
-use super::vocabulary::{SyncKind, Weights};
+use super::table::{self, Takes, Word};
+use super::vocabulary::Vocabulary;
 use crate::error::Error;
 
-const WHERE: &str = "Where";
-const WHAT: &str = "What";
-const DURABLE: &str = "Cache and durability";
-const PACE: &str = "How much at a time";
-const TIME: &str = "When";
-const MACHINE: &str = "Machine";
+/// Words with their values. Each value has the form that its word takes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Words(BTreeMap<&'static str, Value>);
 
-/// The words that are about a span rather than one of its jobs.
-pub(super) const SPAN_WORDS: [&str; 5] = ["warmup", "cooldown", "precondition", "steady", "latency-target"];
-
-/// What was typed; a word that was not is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Words {
-    /// Files, block devices or other targets
-    #[arg(value_name = "TARGET")]
-    #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<String>,
-
-    /// How often each target is chosen with --depth-shared, such as 3,1; default 1 each
-    #[arg(long, value_name = "N,...", help_heading = WHERE)]
-    pub(super) weights: Option<Typed<Weights>>,
-
-    /// Where the range begins; default 0
-    #[arg(long, value_name = "SIZE", help_heading = WHERE)]
-    pub(super) offset: Option<Typed<Bytes>>,
-
-    /// How long the range is; default to the end of the target
-    #[arg(long, value_name = "SIZE", help_heading = WHERE)]
-    pub(super) length: Option<Typed<Bytes>>,
-
-    /// Make missing files of this size, and bring shorter ones to it
-    #[arg(long, value_name = "SIZE", help_heading = WHERE)]
-    pub(super) size: Option<Typed<Bytes>>,
-
-    /// How threads divide the range: parts, overlap, offset:SIZE; default parts
-    #[arg(long, value_name = "HOW", help_heading = WHERE)]
-    pub(super) division: Option<Typed<Division>>,
-
-    /// A name for reports; default the first target
-    #[arg(long, value_name = "NAME", help_heading = WHERE)]
-    pub(super) name: Option<String>,
-
-    /// Bytes of each operation, such as 4k, or 4k/60,64k/40 for 60 % and 40 %; default 4k
-    #[arg(long, value_name = "SIZES", help_heading = WHAT)]
-    pub(super) block_size: Option<Typed<BlockSplit>>,
-
-    /// Bytes of each write, where they are not the block size
-    #[arg(long, value_name = "SIZES", help_heading = WHAT)]
-    pub(super) write_block_size: Option<Typed<BlockSplit>>,
-
-    /// Bytes of each trim, where they are not the block size
-    #[arg(long, value_name = "SIZES", help_heading = WHAT)]
-    pub(super) trim_block_size: Option<Typed<BlockSplit>>,
-
-    /// Percent of operations that write; default 0
-    #[arg(long, value_name = "PERCENT", help_heading = WHAT)]
-    pub(super) write: Option<Typed<u8>>,
-
-    /// Percent of operations that trim; default 0
-    #[arg(long, value_name = "PERCENT", help_heading = WHAT)]
-    pub(super) trim: Option<Typed<u8>>,
-
-    /// To places drawn at random (default)
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = WHAT)]
-    pub(super) random: Option<bool>,
-
-    /// One operation after the other, and again from the start
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = WHAT)]
-    pub(super) sequential: Option<bool>,
-
-    /// Sequential, with so much from start to start; default the length of the operation
-    #[arg(long, value_name = "SIZE", help_heading = WHAT)]
-    pub(super) stride: Option<Typed<Bytes>>,
-
-    /// Who advances through a sequential range; default each thread
-    #[arg(long, value_name = "WHO", help_heading = WHAT, value_parser = choices::<Walk>())]
-    pub(super) walk: Option<Typed<Walk>>,
-
-    /// Random offsets are multiples of this; default the smallest block
-    #[arg(long, value_name = "SIZE", help_heading = WHAT)]
-    pub(super) align: Option<Typed<Bytes>>,
-
-    /// uniform, each-once, zipf:THETA, pareto:POWER, normal:PERCENT, zoned:IO%/LENGTH,...; default uniform
-    #[arg(long, value_name = "KIND", help_heading = WHAT)]
-    pub(super) distribution: Option<Typed<Distribution>>,
-
-    /// Percent of operations that draw a new place, 1 to 99; the others go on
-    #[arg(long, value_name = "PERCENT", help_heading = WHAT)]
-    pub(super) random_percent: Option<Typed<u8>>,
-
-    /// Operations from each drawn place, at least 2
-    #[arg(long, value_name = "N", help_heading = WHAT)]
-    pub(super) run_length: Option<Typed<u32>>,
-
-    /// Replay this trace instead, an iolog of fio or blktrace; its targets unless some are named, and its times
-    #[arg(long, value_name = "FILE", help_heading = WHAT)]
-    pub(super) trace: Option<String>,
-
-    /// How fast to replay: a percent of the recorded speed, or unpaced, as fast as the depth allows; default 100
-    #[arg(long, value_name = "PERCENT", help_heading = WHAT)]
-    pub(super) trace_speed: Option<Typed<TraceSpeed>>,
-
-    /// Divide the offsets of the trace by this, for a smaller target; default 1
-    #[arg(long, value_name = "N", help_heading = WHAT)]
-    pub(super) trace_scale: Option<Typed<u64>>,
-
-    /// Round the offsets of the trace down to multiples of this
-    #[arg(long, value_name = "SIZE", help_heading = WHAT)]
-    pub(super) trace_align: Option<Typed<Bytes>>,
-
-    /// Leave out of the trace: read, write, trim, sync, or several such as trim,sync
-    #[arg(long, value_name = "KINDS", help_heading = WHAT)]
-    pub(super) trace_skip: Option<Typed<Skip>>,
-
-    /// What is written: pattern, zeroes, repeated, counting, reducible:C%/D%, buffer:SIZE, file:SIZE,PATH; default pattern
-    #[arg(long, value_name = "KIND", help_heading = WHAT)]
-    pub(super) content: Option<Typed<Content>>,
-
-    /// Check all that is read, and at the end all that was written
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = WHAT)]
-    pub(super) verify: Option<bool>,
-
-    /// Seed of all random choices; default from the clock, and always recorded
-    #[arg(long, value_name = "N", help_heading = WHAT)]
-    pub(super) seed: Option<Typed<u64>>,
-
-    /// Past the page cache, O_DIRECT (default)
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = DURABLE)]
-    pub(super) direct: Option<bool>,
-
-    /// Through the page cache
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = DURABLE)]
-    pub(super) cached: Option<bool>,
-
-    /// Through the page cache and dropped from it at once, RWF_DONTCACHE
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = DURABLE)]
-    pub(super) drop_behind: Option<bool>,
-
-    /// By loads and stores to a mapping; a flush is msync
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = DURABLE)]
-    pub(super) mapped: Option<bool>,
-
-    /// Make writes durable after every N of a thread; 0 and default never
-    #[arg(long, value_name = "N", help_heading = DURABLE)]
-    pub(super) sync_every: Option<Typed<u32>>,
-
-    /// How: a call, or each Nth write a durable one (dsync); default fdatasync. range makes nothing durable
-    #[arg(long, value_name = "KIND", help_heading = DURABLE, value_parser = choices::<SyncKind>())]
-    pub(super) sync_kind: Option<Typed<SyncKind>>,
-
-    /// Flush when the load is over
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = DURABLE)]
-    pub(super) sync_at_end: Option<bool>,
-
-    /// Every write is durable when it completes, RWF_DSYNC
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = DURABLE)]
-    pub(super) dsync: Option<bool>,
-
-    /// Every Nth write of a thread is durable when it completes; 0 and default none
-    #[arg(long, value_name = "N", help_heading = DURABLE)]
-    pub(super) dsync_every: Option<Typed<u32>>,
-
-    /// What a durable write is: RWF_DSYNC or RWF_SYNC; default dsync
-    #[arg(long, value_name = "KIND", help_heading = DURABLE, value_parser = choices::<DurableWrite>())]
-    pub(super) durable_write: Option<Typed<DurableWrite>>,
-
-    /// Requests that each thread keeps in flight on a target; default 1, and 64 for a trace
-    #[arg(long, value_name = "N", help_heading = PACE)]
-    pub(super) depth: Option<Typed<u32>>,
-
-    /// The depth is that of a thread over all its targets
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = PACE)]
-    pub(super) depth_shared: Option<bool>,
-
-    /// Threads for each target, or in all with --threads-shared; default 1
-    #[arg(long, value_name = "N", help_heading = PACE)]
-    pub(super) threads: Option<Typed<u32>>,
-
-    /// Every thread works on every target
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = PACE)]
-    pub(super) threads_shared: Option<bool>,
-
-    /// At most so much a second on a fixed schedule, such as 5000iops or 100MiB; default no limit
-    #[arg(long, value_name = "RATE", help_heading = PACE)]
-    pub(super) rate: Option<Typed<Amount>>,
-
-    /// Intervals of the schedule: equal, or random as of many clients; default fixed
-    #[arg(long, value_name = "KIND", help_heading = PACE, value_parser = choices::<Arrival>())]
-    pub(super) arrival: Option<Typed<Arrival>>,
-
-    /// Pause after so many operations of a thread
-    #[arg(long, value_name = "N", help_heading = PACE)]
-    pub(super) burst: Option<Typed<u32>>,
-
-    /// How long, from the last operation of a burst to the next burst
-    #[arg(long, value_name = "TIME", help_heading = PACE)]
-    pub(super) pause: Option<Typed<Nanos>>,
-
-    /// Find the depth at which a latency is still kept, such as 10ms@99
-    #[arg(long, value_name = "TIME@PERCENTILE", help_heading = PACE)]
-    pub(super) latency_target: Option<Typed<LatencyTarget>>,
-
-    /// Measure so long, such as 500ms, 1m30s, or seconds; default 30s if no count or bytes end it
-    #[arg(long, value_name = "TIME", help_heading = TIME)]
-    pub(super) duration: Option<Typed<Nanos>>,
-
-    /// End after so many operations, of all threads together
-    #[arg(long, value_name = "N", help_heading = TIME)]
-    pub(super) count: Option<Typed<u64>>,
-
-    /// End after so many bytes, of all threads together
-    #[arg(long, value_name = "SIZE", help_heading = TIME)]
-    pub(super) bytes: Option<Typed<Bytes>>,
-
-    /// Run so long before measuring; auto: until the rate has settled; default 0
-    #[arg(long, value_name = "TIME", help_heading = TIME)]
-    pub(super) warmup: Option<Typed<Warmup>>,
-
-    /// Run on so long after measuring; default 0
-    #[arg(long, value_name = "TIME", help_heading = TIME)]
-    pub(super) cooldown: Option<Typed<Nanos>>,
-
-    /// Wait so long before this job begins; default 0
-    #[arg(long, value_name = "TIME", help_heading = TIME)]
-    pub(super) start_delay: Option<Typed<Nanos>>,
-
-    /// First write each target twice from end to end in 128 KiB blocks
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = TIME)]
-    pub(super) precondition: Option<bool>,
-
-    /// Repeat until five rounds agree, at most so many; a round takes the duration
-    #[arg(long, value_name = "ROUNDS", help_heading = TIME)]
-    pub(super) steady: Option<Typed<u32>>,
-
-    /// How requests reach the kernel; default auto: io_uring where allowed
-    #[arg(long, value_name = "KIND", help_heading = MACHINE, value_parser = choices::<Engine>())]
-    pub(super) engine: Option<Typed<Engine>>,
-
-    /// Processors of threads: any, each:0,2 in turn, shared:0-3 all on any of these; default any
-    #[arg(long, value_name = "WHERE", help_heading = MACHINE)]
-    pub(super) affinity: Option<Typed<Affinity>>,
-
-    /// I/O priority; default normal
-    #[arg(long, value_name = "CLASS", help_heading = MACHINE, value_parser = choices::<Priority>())]
-    pub(super) priority: Option<Typed<Priority>>,
-
-    /// Go on after a failed operation, and count it: the run then ends with 1; a failed flush always ends it
-    #[arg(long, num_args = 0, default_missing_value = "true", help_heading = MACHINE)]
-    pub(super) continue_on_error: Option<bool>,
+/// The value of a word.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// Of a flag.
+    Flag(bool),
+    /// Of any other word but the targets: its text form.
+    Text(String),
+    /// The targets.
+    Texts(Vec<String>),
 }
 
 impl Words {
-    /// All words there are, in their order.
-    pub(super) fn all() -> &'static [String] {
-        static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
-            let command = Words::augment_args(Command::new("words"));
-            command.get_arguments().map(|word| word.get_id().as_str().replace('_', "-")).collect()
-        });
-        &ALL
+    /// The targets that are named.
+    pub fn targets(&self) -> Vec<String> {
+        match self.0.get("targets") {
+            Some(Value::Texts(targets)) => targets.clone(),
+            _ => Vec::new(),
+        }
     }
 
-    /// The words and their values, as a file holds them.
-    pub(super) fn table(&self) -> toml::Table {
-        toml::Table::try_from(self).expect("words are strings, integers, booleans and arrays of these")
+    /// The TOML file that is meant, if one target that ends in `.toml` is all that was typed.
+    pub fn file(&self) -> Option<String> {
+        let mut targets = self.targets();
+        let alone = self.0.len() == 1 && targets.len() == 1;
+        targets.pop().filter(|target| alone && is_file_of_words(target))
     }
 
-    /// The words of a table that came from [`Self::table`].
-    pub(super) fn of_table(table: toml::Table) -> Self {
-        table.try_into().expect("what was written as words reads as words")
-    }
-
-    /// The words that are said and not denied.
-    pub(super) fn said(&self) -> BTreeSet<String> {
-        let affirmed = |(_, value): &(String, toml::Value)| *value != toml::Value::Boolean(false);
-        self.table().into_iter().filter(affirmed).map(|(word, _)| word).collect()
-    }
-
-    /// How long and how an application profile is to run, which knows all else itself.
+    /// How long and how an application profile is to run, which decides all else itself.
     ///
     /// # Errors
     /// A word that is about what a profile decides.
     pub fn profile_limits(&self) -> Result<ProfileLimits, Error> {
         const TAKEN: [&str; 5] = ["targets", "duration", "count", "threads", "seed"];
-        if let Some(other) = self.said().into_iter().find(|word| !TAKEN.contains(&word.as_str())) {
-            let problem = "a profile says that itself; with --profile only a target, --duration, --count, --threads and \
-                           --seed can be said";
+        if let Some(other) = self.said().into_iter().find(|word| !TAKEN.contains(word)) {
+            let problem = "the profile decides this; with --profile only a target, --duration, --count, --threads and \
+                           --seed can be given";
             return Err(Error::new(format!("--{other}"), problem));
         }
         Ok(ProfileLimits {
-            duration: self.duration.as_ref().map(|typed| typed.0),
-            count: self.count.as_ref().map(|typed| typed.0),
-            threads: self.threads.as_ref().map(|typed| typed.0),
-            seed: self.seed.as_ref().map(|typed| typed.0),
+            duration: self.value("duration"),
+            count: self.value("count"),
+            threads: self.value("threads"),
+            seed: self.value("seed"),
         })
     }
 
-    /// The TOML file that is meant, if one target that ends in `.toml` is all that was typed.
-    pub fn file(&self) -> Option<&str> {
-        let [target] = &self.targets[..] else { return None };
-        let alone = *self == Self { targets: self.targets.clone(), ..Self::default() };
-        (alone && is_file_of_words(target)).then_some(target)
+    /// The words that are said and not denied.
+    pub(super) fn said(&self) -> BTreeSet<&'static str> {
+        let affirmed = self.0.iter().filter(|(_, value)| **value != Value::Flag(false));
+        affirmed.map(|(word, _)| *word).collect()
+    }
+
+    /// Whether the flag `word` is said.
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.0.get(word) == Some(&Value::Flag(true))
+    }
+
+    /// Whether the flag `word` is denied.
+    pub(super) fn denies(&self, word: &str) -> bool {
+        self.0.get(word) == Some(&Value::Flag(false))
+    }
+
+    /// The text of `word`.
+    pub(super) fn text(&self, word: &str) -> Option<&str> {
+        match self.0.get(word)? {
+            Value::Text(text) => Some(text),
+            Value::Flag(_) | Value::Texts(_) => None,
+        }
+    }
+
+    /// The value of `word`, which takes a `T`.
+    pub(super) fn value<T: Vocabulary>(&self, word: &str) -> Option<T> {
+        self.text(word).and_then(T::parse)
+    }
+
+    /// Says `word`, unless `value` is its default.
+    pub(super) fn say_unless<T: Vocabulary + PartialEq>(
+        &mut self,
+        word: &'static str,
+        value: &T,
+        default: &T,
+    ) {
+        if value != default {
+            self.say(word, Value::Text(value.show()));
+        }
+    }
+
+    /// Says `word`, if there is a value.
+    pub(super) fn say_some<T: Vocabulary>(&mut self, word: &'static str, value: Option<T>) {
+        self.0.extend(value.map(|value| (word, Value::Text(value.show()))));
+    }
+
+    /// Says the flag `word`, if it holds.
+    pub(super) fn say_flag(&mut self, word: &'static str, holds: bool) {
+        self.0.extend(holds.then_some((word, Value::Flag(true))));
+    }
+
+    /// Says `word`.
+    pub(super) fn say(&mut self, word: &'static str, value: Value) {
+        self.0.insert(word, value);
+    }
+
+    /// These words, and those of `outer` that `holds` keeps and these do not replace.
+    pub(super) fn within(&self, outer: &Self, holds: impl Fn(&str) -> bool) -> Self {
+        let kept = outer.0.iter().filter(|(word, _)| holds(word));
+        let mut all: BTreeMap<&'static str, Value> =
+            kept.map(|(word, value)| (*word, value.clone())).collect();
+        all.extend(self.0.clone());
+        Self(all)
+    }
+
+    /// Takes out what all of `words` say alike.
+    pub(super) fn take_common(words: &mut [&mut Self]) -> Self {
+        let Some((first, others)) = words.split_first() else { return Self::default() };
+        let mut common = first.0.clone();
+        common.retain(|word, value| others.iter().all(|other| other.0.get(word) == Some(value)));
+        for each in words {
+            each.0.retain(|word, _| !common.contains_key(word));
+        }
+        Self(common)
+    }
+
+    /// Adds the words of `other`.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// The words as lines of TOML, in their order.
+    pub(super) fn lines(&self) -> String {
+        let line = |word: &Word| Some(format!("{} = {}\n", word.name, as_toml(word, self.0.get(word.name)?)));
+        table::all().filter_map(line).collect()
+    }
+}
+
+/// A value as a file holds it: whole numbers as such, lists as arrays.
+fn as_toml(word: &Word, value: &Value) -> toml::Value {
+    let number_or_text = |text: &str| match text.parse::<i64>() {
+        Ok(number) => toml::Value::Integer(number),
+        Err(_) => toml::Value::from(text),
+    };
+    match (value, word.takes) {
+        (Value::Flag(holds), _) => toml::Value::from(*holds),
+        (Value::Texts(texts), _) => toml::Value::from(texts.clone()),
+        (Value::Text(text), Takes::Value(form)) if form.is_list => {
+            toml::Value::Array(text.split(',').map(number_or_text).collect())
+        }
+        (Value::Text(text), Takes::Value(_)) => number_or_text(text),
+        (Value::Text(text), _) => toml::Value::from(text.as_str()),
+    }
+}
+
+impl Args for Words {
+    fn augment_args(command: Command) -> Command {
+        let arguments = table::GROUPS.iter().flat_map(|(heading, words)| {
+            words.iter().map(move |word| match word.takes {
+                Takes::Texts => argument(word),
+                _ => argument(word).long(word.name).help_heading(*heading),
+            })
+        });
+        command.args(arguments)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(word: &'static Word) -> Arg {
+    let argument = Arg::new(word.name).help(word.help);
+    if matches!(word.takes, Takes::Nothing) {
+        return argument.action(ArgAction::SetTrue);
+    }
+    let argument = argument.value_name(word.value_name);
+    match word.takes {
+        Takes::Texts => argument.action(ArgAction::Append),
+        Takes::Nothing | Takes::Text => argument,
+        Takes::Value(form) => {
+            let names = (form.names)();
+            if names.is_empty() {
+                argument.value_parser(move |text: &str| {
+                    (form.accepts)(text).then(|| text.to_owned()).ok_or(format!("expected {}", form.expected))
+                })
+            } else {
+                argument.value_parser(PossibleValuesParser::new(names))
+            }
+        }
+    }
+}
+
+impl FromArgMatches for Words {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let value = |word: &Word| match word.takes {
+            Takes::Nothing => matches.get_flag(word.name).then_some(Value::Flag(true)),
+            Takes::Texts => matches.get_many(word.name).map(|texts| Value::Texts(texts.cloned().collect())),
+            Takes::Text | Takes::Value(_) => matches.get_one(word.name).cloned().map(Value::Text),
+        };
+        Ok(Self(table::all().filter_map(|word| Some((word.name, value(word)?))).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.extend(Self::from_arg_matches(matches)?);
+        Ok(())
     }
 }
 
@@ -338,18 +235,4 @@ pub struct ProfileLimits {
     pub threads: Option<u32>,
     /// From this seed.
     pub seed: Option<u64>,
-}
-
-/// A string, or an array of strings.
-fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a target or an array of targets, each a string")]
-    enum Targets {
-        One(String),
-        Many(Vec<String>),
-    }
-    Targets::deserialize(deserializer).map(|targets| match targets {
-        Targets::One(target) => vec![target],
-        Targets::Many(targets) => targets,
-    })
 }

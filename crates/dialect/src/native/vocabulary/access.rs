@@ -3,8 +3,8 @@
 use plumb_block::Bytes;
 use plumb_workload::{Distribution, Division, Zone, ZoneLength};
 
+use super::Vocabulary;
 use super::quantity::{number, size_with_unit};
-use crate::native::typed::Vocabulary;
 
 impl Vocabulary for Distribution {
     const EXPECTED: &'static str = "uniform, each-once, zipf:THETA, pareto:POWER, normal:PERCENT, or \

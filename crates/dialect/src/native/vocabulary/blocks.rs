@@ -3,7 +3,7 @@
 use plumb_block::Bytes;
 use plumb_workload::BlockSplit;
 
-use crate::native::typed::Vocabulary;
+use super::Vocabulary;
 
 impl Vocabulary for BlockSplit {
     const EXPECTED: &'static str =

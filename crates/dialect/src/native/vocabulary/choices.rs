@@ -1,8 +1,8 @@
-//! Values with few possibilities.
+//! Values with few possibilities, each with a name.
 
 use plumb_workload::{Arrival, DurableWrite, Engine, FlushCall, Priority, Walk};
 
-use crate::native::typed::Choice;
+use super::Vocabulary;
 
 /// How `sync-every` makes writes durable: by a call after them, or by the write itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,40 +13,37 @@ pub(in crate::native) enum SyncKind {
     Dsync,
 }
 
-impl Choice for SyncKind {
-    const EXPECTED: &'static str = "fdatasync, fsync, dsync or range";
-    const NAMES: &'static [(&'static str, Self)] = &[
-        ("fdatasync", Self::Call(FlushCall::Fdatasync)),
-        ("fsync", Self::Call(FlushCall::Fsync)),
-        ("dsync", Self::Dsync),
-        ("range", Self::Call(FlushCall::Range)),
-    ];
+macro_rules! choices {
+    ($kind:ty, $expected:literal: $($name:literal $value:expr),+) => {
+        impl Vocabulary for $kind {
+            const EXPECTED: &'static str = $expected;
+
+            fn names() -> Vec<&'static str> {
+                vec![$($name),+]
+            }
+
+            fn parse(text: &str) -> Option<Self> {
+                match text {
+                    $($name => Some($value),)+
+                    _ => None,
+                }
+            }
+
+            fn show(&self) -> String {
+                let named = [$(($name, $value)),+].into_iter().find(|(_, value)| value == self);
+                named.map_or_else(String::new, |(name, _)| name.to_owned())
+            }
+        }
+    };
 }
 
-impl Choice for DurableWrite {
-    const EXPECTED: &'static str = "dsync or sync";
-    const NAMES: &'static [(&'static str, Self)] = &[("dsync", Self::Dsync), ("sync", Self::Sync)];
-}
-
-impl Choice for Walk {
-    const EXPECTED: &'static str = "each, interlocked or parallel";
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("each", Self::Each), ("interlocked", Self::Interlocked), ("parallel", Self::Parallel)];
-}
-
-impl Choice for Engine {
-    const EXPECTED: &'static str = "auto, io-uring or synchronous";
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("io-uring", Self::IoUring), ("synchronous", Self::Synchronous)];
-}
-
-impl Choice for Arrival {
-    const EXPECTED: &'static str = "fixed or poisson";
-    const NAMES: &'static [(&'static str, Self)] = &[("fixed", Self::Fixed), ("poisson", Self::Poisson)];
-}
-
-impl Choice for Priority {
-    const EXPECTED: &'static str = "idle, low or normal";
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("idle", Self::Idle), ("low", Self::Low), ("normal", Self::Normal)];
-}
+choices!(SyncKind, "fdatasync, fsync, dsync or range":
+    "fdatasync" Self::Call(FlushCall::Fdatasync), "fsync" Self::Call(FlushCall::Fsync), "dsync" Self::Dsync,
+    "range" Self::Call(FlushCall::Range));
+choices!(DurableWrite, "dsync or sync": "dsync" Self::Dsync, "sync" Self::Sync);
+choices!(Walk, "each, interlocked or parallel":
+    "each" Self::Each, "interlocked" Self::Interlocked, "parallel" Self::Parallel);
+choices!(Engine, "auto, io-uring or synchronous":
+    "auto" Self::Auto, "io-uring" Self::IoUring, "synchronous" Self::Synchronous);
+choices!(Arrival, "fixed or poisson": "fixed" Self::Fixed, "poisson" Self::Poisson);
+choices!(Priority, "idle, low or normal": "idle" Self::Idle, "low" Self::Low, "normal" Self::Normal);

@@ -3,7 +3,7 @@
 use plumb_block::Bytes;
 use plumb_workload::Content;
 
-use crate::native::typed::Vocabulary;
+use super::Vocabulary;
 
 impl Vocabulary for Content {
     const EXPECTED: &'static str = "pattern, zeroes, repeated, counting, reducible:COMPRESS%/DEDUP%, buffer:SIZE, or \

@@ -3,8 +3,8 @@
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{Amount, LatencyTarget, Warmup};
 
+use super::Vocabulary;
 use super::quantity::number;
-use crate::native::typed::Vocabulary;
 
 /// Units of bytes per second, largest first: powers of two, so that scaling loses no bit.
 const UNITS: [(&str, u64); 5] =

@@ -2,7 +2,7 @@
 
 use plumb_workload::Affinity;
 
-use crate::native::typed::Vocabulary;
+use super::Vocabulary;
 
 /// More processors than any machine has: a range is written out, and must not fill the memory.
 const PROCESSORS_MAX: u64 = 1 << 16;

@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Nanos};
 
-use crate::native::typed::Vocabulary;
+use super::Vocabulary;
 
 /// A percentage.
 impl Vocabulary for u8 {

@@ -5,8 +5,7 @@ use plumb_workload::{
     Affinity, Amount, BlockSplit, Content, Distribution, Division, LatencyTarget, Warmup, Zone, ZoneLength,
 };
 
-use super::{SyncKind, Weights};
-use crate::native::typed::Vocabulary;
+use super::{SyncKind, Vocabulary, Weights};
 
 fn check<T: Vocabulary + PartialEq + std::fmt::Debug>(typed: &str, meant: &T, shown: &str) {
     assert_eq!(T::parse(typed).as_ref(), Some(meant), "{typed}");

@@ -2,7 +2,7 @@
 
 use plumb_workload::{Skip, TraceSpeed};
 
-use crate::native::typed::Vocabulary;
+use super::Vocabulary;
 
 impl Vocabulary for TraceSpeed {
     const EXPECTED: &'static str = "a whole number of percent of the recorded speed, such as 200, or unpaced";

@@ -1,6 +1,6 @@
 //! How often each target of a shared depth is chosen.
 
-use crate::native::typed::Vocabulary;
+use super::Vocabulary;
 
 /// One for each target, in their order.
 #[derive(Debug, Clone, PartialEq)]
