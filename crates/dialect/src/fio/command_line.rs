@@ -5,6 +5,7 @@
 
 use super::invocation::{Format, Output};
 use super::job_file;
+use super::option_table::{self, Fate, Known};
 use super::output::TERSE_VERSIONS;
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
@@ -25,57 +26,6 @@ pub(super) struct Typed {
     /// What to tell the user.
     pub(super) notes: Vec<String>,
 }
-
-/// What becomes of an option of fio that is not one of jobs.
-enum Own {
-    /// It does something here.
-    Works { with_value: bool },
-    /// It has no meaning here, and why.
-    Said { with_value: bool, why: &'static str },
-    /// It cannot be taken, and what to do instead.
-    Refused { remedy: &'static str },
-}
-
-const FORMATS: &str = "use --output-format=normal, terse, json or json+";
-const FLEET: &str = "run plumb on each host";
-
-/// fio's options that are not those of jobs.
-const OWN: [(&str, Own); 34] = [
-    ("output", Own::Works { with_value: true }),
-    ("output-format", Own::Works { with_value: true }),
-    ("section", Own::Works { with_value: true }),
-    ("eta", Own::Works { with_value: true }),
-    ("parse-only", Own::Works { with_value: false }),
-    ("showcmd", Own::Works { with_value: false }),
-    ("readonly", Own::Works { with_value: false }),
-    ("eta-newline", Own::Said { with_value: true, why: "progress is one line that is drawn again" }),
-    ("eta-interval", Own::Said { with_value: true, why: "progress is drawn at its own pace" }),
-    ("max-jobs", Own::Said { with_value: true, why: "there is no such limit" }),
-    ("alloc-size", Own::Said { with_value: true, why: "there is no shared memory pool" }),
-    ("warnings-fatal", Own::Said { with_value: false, why: "whatever is not understood is an error" }),
-    ("aux-path", Own::Said { with_value: true, why: "no state files are written" }),
-    ("minimal", Own::Works { with_value: false }),
-    ("append-terse", Own::Refused { remedy: FORMATS }),
-    ("terse-version", Own::Works { with_value: true }),
-    ("client", Own::Refused { remedy: FLEET }),
-    ("server", Own::Refused { remedy: FLEET }),
-    ("daemonize", Own::Refused { remedy: FLEET }),
-    ("remote-config", Own::Refused { remedy: FLEET }),
-    ("debug", Own::Refused { remedy: "leave it out" }),
-    ("bandwidth-log", Own::Refused { remedy: "use write_bw_log with log_avg_msec" }),
-    ("idle-prof", Own::Refused { remedy: "leave it out: processor use is always reported" }),
-    ("status-interval", Own::Refused { remedy: "use write_bw_log, write_iops_log and write_lat_log" }),
-    ("trigger-file", Own::Refused { remedy: "leave it out" }),
-    ("trigger-timeout", Own::Refused { remedy: "leave it out" }),
-    ("trigger", Own::Refused { remedy: "leave it out" }),
-    ("trigger-remote", Own::Refused { remedy: "leave it out" }),
-    ("merge-blktrace-only", Own::Refused { remedy: "use fio itself to merge traces" }),
-    ("inflate-log", Own::Refused { remedy: "logs are not compressed here" }),
-    ("cpuclock-test", Own::Refused { remedy: "leave it out" }),
-    ("crctest", Own::Refused { remedy: "leave it out" }),
-    ("cmdhelp", Own::Refused { remedy: "see fio(1)" }),
-    ("enghelp", Own::Refused { remedy: "see fio(1)" }),
-];
 
 /// Reads the command line and the job files that it names.
 ///
@@ -146,8 +96,8 @@ impl Reader {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (option, None),
         };
-        if let Some((name, own)) = OWN.iter().find(|(own, _)| *own == name) {
-            return self.own(name, own, value, argument, rest);
+        if let Some(own) = option_table::of_command_line(&format!("--{name}")) {
+            return self.own(own, value, argument, rest);
         }
         if name == "name" {
             let value = value.or_else(|| rest.next().cloned()).filter(|value| !value.is_empty());
@@ -156,7 +106,7 @@ impl Reader {
             self.sections.begin(&value, format!("--name={value}"));
             return Ok(());
         }
-        let known = super::vocabulary::find(name, argument).map_err(|error| like_own(name, error))?;
+        let known = option_table::find(name, argument).map_err(|error| like_own(name, error))?;
         let value = match value {
             None if !known.stands_alone => rest.next().cloned(),
             value => value,
@@ -168,38 +118,33 @@ impl Reader {
 
     fn own<'a>(
         &mut self,
-        name: &str,
-        own: &Own,
+        own: Known,
         value: Option<String>,
         argument: &str,
         rest: &mut impl Iterator<Item = &'a String>,
     ) -> Result<(), Error> {
-        match own {
-            Own::Works { with_value } => {
-                let value = if *with_value { value.or_else(|| rest.next().cloned()) } else { value };
-                if *with_value && value.is_none() {
-                    return Err(Error::new(argument, format!("--{name} needs a value")));
-                }
-                self.works(name, &value.unwrap_or_default(), argument)
-            }
-            Own::Said { with_value, why } => {
-                if *with_value && value.is_none() {
-                    rest.next();
-                }
-                self.notes.push(format!("--{name} has no effect: {why}"));
+        let name = own.name;
+        if let Fate::Refused { why, remedy, .. } = own.fate {
+            return Err(Error::new(argument, format!("{name}: {why}")).remedy(remedy));
+        }
+        let value = if own.takes_value { value.or_else(|| rest.next().cloned()) } else { value };
+        match own.fate {
+            Fate::NoEffect { why } => {
+                self.notes.push(format!("{name} has no effect: {why}"));
                 Ok(())
             }
-            Own::Refused { remedy } => {
-                Err(Error::new(argument, format!("--{name} is not supported")).remedy(*remedy))
+            _ if own.takes_value && value.is_none() => {
+                Err(Error::new(argument, format!("{name} needs a value")))
             }
+            _ => self.works(name, &value.unwrap_or_default(), argument),
         }
     }
 
     fn works(&mut self, name: &str, value: &str, argument: &str) -> Result<(), Error> {
         match name {
-            "output" => self.output.file = Some(value.to_owned()),
-            "output-format" => self.output.formats = formats(value, argument)?,
-            "eta" => {
+            "--output" => self.output.file = Some(value.to_owned()),
+            "--output-format" => self.output.formats = formats(value, argument)?,
+            "--eta" => {
                 self.output.progress = match value {
                     "always" => Some(true),
                     "never" => Some(false),
@@ -209,8 +154,8 @@ impl Reader {
                     }
                 }
             }
-            "minimal" => self.output.formats = vec![Format::Terse],
-            "terse-version" => {
+            "--minimal" => self.output.formats = vec![Format::Terse],
+            "--terse-version" => {
                 let version = value.parse().ok().filter(|version| TERSE_VERSIONS.contains(version));
                 self.output.terse_version = version.ok_or_else(|| {
                     Error::new(
@@ -219,9 +164,9 @@ impl Reader {
                     )
                 })?;
             }
-            "parse-only" => self.output.parse_only = true,
-            "showcmd" => self.output.show_command = true,
-            "readonly" => self.read_only = true,
+            "--parse-only" => self.output.parse_only = true,
+            "--showcmd" => self.output.show_command = true,
+            "--readonly" => self.read_only = true,
             // The sections were collected before.
             _ => {}
         }
@@ -241,8 +186,8 @@ impl Reader {
 
 /// The error of an unknown option, if one of fio's own is nearer.
 fn like_own(name: &str, error: Error) -> Error {
-    match nearest(name, OWN.iter().map(|(own, _)| *own)) {
-        Some(near) => error.remedy(format!("did you mean `--{near}`?")),
+    match nearest(&format!("--{name}"), option_table::all_of_command_line()) {
+        Some(near) => error.remedy(format!("did you mean `{near}`?")),
         None => error,
     }
 }
@@ -253,9 +198,8 @@ fn formats(value: &str, argument: &str) -> Result<Vec<Format>, Error> {
         "terse" => Ok(Format::Terse),
         "json" => Ok(Format::Json),
         "json+" => Ok(Format::JsonPlus),
-        name => {
-            Err(Error::new(argument, format!("the output format `{name}` is not supported")).remedy(FORMATS))
-        }
+        name => Err(Error::new(argument, format!("the output format `{name}` is not supported"))
+            .remedy("use --output-format=normal, terse, json or json+")),
     };
     value.split(',').map(format).collect()
 }

@@ -3,9 +3,9 @@
 //! A line is a section's head in brackets, a setting, or `include FILE`; what follows `;` or `#` is a comment, even
 //! in the middle of a line, as fio has it.
 
+use super::option_table;
 use super::section::{Sections, Setting};
 use super::surroundings::Surroundings;
-use super::vocabulary;
 use crate::{Error, Machine};
 
 /// How deep files may include each other.
@@ -118,7 +118,7 @@ fn is_arithmetic(text: &str) -> bool {
 /// # Errors
 /// If fio knows no such option, or it needs a value and has none.
 pub(super) fn setting(name: &str, value: Option<String>, place: String) -> Result<Setting, Error> {
-    let known = vocabulary::find(name, &place)?;
+    let known = option_table::find(name, &place)?;
     if value.is_none() && !known.stands_alone {
         return Err(Error::new(place, format!("{name} needs a value")).remedy(format!("{name}=...")));
     }

@@ -3,7 +3,7 @@
 //! The way of a job file: [`command_line`] and [`job_file`] turn what was typed into sections of settings, each with
 //! the place where it stands; [`meaning`] turns the sections into a [`Scenario`](plumb_workload::Scenario). An option
 //! either changes the scenario or the output, or is said to have no meaning here and why, or is refused: nothing is
-//! dropped in silence. Names come from [`vocabulary`], so that a misspelt option is told apart from one that fio knows
+//! dropped in silence. Names come from [`option_table`], so that a misspelt option is told apart from one that fio knows
 //! and plumb does not.
 //!
 //! Differences from fio that are meant: values that fio cuts short without a word (`1.5k` is 1 byte to it, `7min` is
@@ -15,17 +15,15 @@ mod expression;
 mod invocation;
 mod job_file;
 mod meaning;
+mod option_table;
 mod options;
 mod output;
-mod refused;
-mod said;
 mod section;
 mod split;
 mod surroundings;
 pub mod trace;
 mod usage;
 mod value;
-mod vocabulary;
 
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
 pub use output::{LogFile, SteadyRound, command, json, json_text, logs, normal, terse};

@@ -12,11 +12,11 @@ use super::{
     access, blocks, content, durability, opening, pace, placement, replay, reporting, rw, targets, window,
 };
 use crate::fio::invocation::ReportedJob;
+use crate::fio::option_table;
 use crate::fio::options::Options;
 use crate::fio::section::Section;
 use crate::fio::surroundings::Surroundings;
 use crate::fio::value::Size;
-use crate::fio::{refused, said};
 use crate::{Error, Machine};
 
 /// The seed unless one is given: the same on every run, as with fio's `randrepeat`.
@@ -78,11 +78,7 @@ pub(super) fn of(
 fn settle(options: Options<'_>) -> Result<Vec<String>, Error> {
     let (mut notes, left) = options.finish();
     for setting in left {
-        match (said::of(setting.name), refused::of(setting)) {
-            (Some(note), _) => notes.push(note),
-            (None, Some(answer)) => answer?,
-            (None, None) => return Err(refused::unsupported(setting)),
-        }
+        notes.extend(option_table::settle(setting)?);
     }
     Ok(notes)
 }

@@ -1,7 +1,7 @@
 //! Whatever is typed, nothing panics, and what is taken is a valid scenario.
 
 use super::*;
-use crate::fio::{command, json, logs, normal, vocabulary};
+use crate::fio::{command, json, logs, normal, option_table};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = String> {
@@ -16,7 +16,7 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 fn line() -> impl Strategy<Value = String> {
-    let names: Vec<&'static str> = vocabulary::all().collect();
+    let names: Vec<&'static str> = option_table::all().collect();
     let setting =
         (proptest::sample::select(names), value()).prop_map(|(name, value)| format!("{name}={value}"));
     let alone =

@@ -1,7 +1,7 @@
 //! What cannot be taken is refused by its name, with its place.
 
 use super::*;
-use crate::fio::vocabulary;
+use crate::fio::option_table;
 
 /// The lines, the option that the error must name, and a word of it.
 const REFUSED: [(&str, &str, &str); 59] = [
@@ -108,7 +108,7 @@ fn job_files_that_are_none() {
 
 #[test]
 fn every_option_of_fio_is_answered() {
-    for name in vocabulary::all() {
+    for name in option_table::all() {
         // With a value that most of them do not take, nothing may panic or vanish.
         for value in ["1", "x", "50%", "write:4"] {
             let plain = file("[named]\nfilename=/f\nsize=64m\nrw=randwrite\n").unwrap();

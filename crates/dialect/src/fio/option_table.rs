@@ -1,0 +1,145 @@
+//! fio's options, as data: `options.txt` has their names, and says of those without a meaning here what becomes of them.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use plumb_block::nearest;
+
+use super::section::Setting;
+use crate::Error;
+
+/// An option that fio knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    /// Its main name; options of the command line begin with two dashes.
+    pub(super) name: &'static str,
+    /// Of a job: it may stand without a value and then holds.
+    pub(super) stands_alone: bool,
+    /// Of the command line: it takes a value.
+    pub(super) takes_value: bool,
+    /// What becomes of it.
+    pub(super) fate: Fate,
+}
+
+/// What becomes of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The code reads it, or it is not supported.
+    Read,
+    /// It has no effect.
+    NoEffect {
+        /// Why.
+        why: &'static str,
+    },
+    /// It would change the result and cannot be taken.
+    Refused {
+        /// Why.
+        why: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+        /// Values with which it changes nothing, between blanks.
+        harmless: &'static str,
+    },
+}
+
+static KNOWN: LazyLock<BTreeMap<&'static str, Known>> = LazyLock::new(|| {
+    lines().flat_map(|(names, known)| names.into_iter().map(move |name| (name, known))).collect()
+});
+
+/// The lines of `options.txt`: all names of each option, and what is known of it.
+fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
+    include_str!("options.txt").lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let mut columns = line.split(" | ");
+        let (mut names, mut marks) = (Vec::new(), Vec::new());
+        for word in columns.next().unwrap_or_default().split(' ') {
+            if ["!", "="].contains(&word) { marks.push(word) } else { names.push(word) }
+        }
+        let fate = match (columns.next(), columns.next()) {
+            (None, _) => Fate::Read,
+            (Some(why), None) => Fate::NoEffect { why },
+            (Some(why), Some(remedy)) => {
+                Fate::Refused { why, remedy, harmless: columns.next().unwrap_or_default() }
+            }
+        };
+        let (stands_alone, takes_value) = (marks.contains(&"!"), marks.contains(&"="));
+        let known = Known { name: names[0], stands_alone, takes_value, fate };
+        (names, known)
+    })
+}
+
+/// The option of a job called `typed`; any of its names.
+///
+/// # Errors
+/// If fio knows no such option; says which one is near.
+pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
+    // fio lets a dash stand for an underscore on the command line.
+    let plain = typed.replace('-', "_");
+    if let Some(known) = KNOWN.get(typed).or_else(|| KNOWN.get(plain.as_str())) {
+        return Ok(*known);
+    }
+    let error = Error::new(place, format!("`{typed}` is not an option of fio"));
+    Err(match nearest(&plain, KNOWN.keys().copied().filter(|name| !name.starts_with('-'))) {
+        Some(near) => error.remedy(format!("did you mean `{near}`?")),
+        None => error.remedy("see fio(1) for its options, and --help"),
+    })
+}
+
+/// The option of the command line called `name`, with its two dashes.
+pub(super) fn of_command_line(name: &str) -> Option<Known> {
+    KNOWN.get(name).copied().filter(|known| known.name.starts_with('-'))
+}
+
+/// The options of the command line.
+pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
+    KNOWN.keys().copied().filter(|name| name.starts_with('-'))
+}
+
+/// What becomes of a setting that no code has read: what to tell the user, if anything.
+///
+/// # Errors
+/// If it cannot be taken.
+pub(super) fn settle(setting: &Setting) -> Result<Option<String>, Error> {
+    let (name, place) = (setting.name, &setting.place);
+    match find(name, place)?.fate {
+        Fate::NoEffect { why } => Ok(Some(format!("{name} has no effect: {why}"))),
+        Fate::Refused { why, remedy, harmless } => {
+            let is_harmless = |value: &str| harmless.split(' ').any(|harmless| harmless == value);
+            if setting.value.as_deref().is_some_and(|value| !value.is_empty() && is_harmless(value)) {
+                return Ok(None);
+            }
+            Err(Error::new(place, format!("{name} cannot be taken: {why}")).remedy(remedy))
+        }
+        Fate::Read => Err(Error::new(place, format!("{name} is known to fio, but not supported here"))
+            .remedy("leave it out, or use fio")),
+    }
+}
+
+/// The main names of the options of jobs, for tests that go over them.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    KNOWN.values().map(|known| known.name).filter(|name| !name.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut seen = std::collections::BTreeSet::new();
+        for name in lines().flat_map(|(names, _)| names) {
+            assert!(!name.is_empty() && seen.insert(name), "{name} twice");
+        }
+        assert!(seen.len() > 300);
+    }
+
+    #[test]
+    fn other_names_and_slips_are_known() {
+        assert_eq!(find("blocksize", "x").unwrap(), find("bs", "x").unwrap());
+        assert!(find("wait_for_previous", "x").unwrap().stands_alone);
+        assert!(!find("direct", "x").unwrap().stands_alone);
+        let error = find("iodpeth", "job.fio:3").unwrap_err();
+        assert_eq!(error.place, "job.fio:3");
+        assert!(error.to_string().contains("did you mean `iodepth`?"), "{error}");
+    }
+}
