@@ -1,14 +1,9 @@
 //! Blocks that are no multiple of a sector, as databases and the well-known lines of other tools write them.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
 use std::process::Command;
 
-use common::said;
-use load_support::{Place, stderr};
+use crate::common::said;
+use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
 /// How many whole blocks of 2300 bytes there are in 22 MiB.

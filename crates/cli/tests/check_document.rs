@@ -1,10 +1,6 @@
 //! The document of `plumb check`: what its readers were promised, and that it agrees with outside observers.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{check, document, entries, said, scratch, verdict_ids};
+use crate::common::{check, document, entries, said, scratch, verdict_ids};
 use serde_json::Value;
 
 /// Flush requests of all devices, from /proc/diskstats.

@@ -1,14 +1,11 @@
 //! However a check ends, it leaves no file in the place that it checked, and a recording that can be read.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 
-use common::{entries, plumb, said, scratch};
+use crate::common;
+use crate::common::{entries, plumb, said, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A check that would take a while.

@@ -1,13 +1,9 @@
 //! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left behind.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::path::Path;
 use std::process::Output;
 
-use common::{can_mount, document, entries, in_own_mounts, plumb, said, scratch};
+use crate::common::{can_mount, document, entries, in_own_mounts, plumb, said, scratch};
 
 /// The sentence on stderr that is not progress.
 fn stderr(output: &Output) -> String {

@@ -1,14 +1,9 @@
 //! Simulated drives and NBD exports where a command takes a path to look at: `plumb check` and `plumb survey`.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::process::Output;
 
-use common::{document, plumb, said, scratch, verdict_ids};
-use drive_support::Server;
+use crate::common::{document, plumb, said, scratch, verdict_ids};
+use crate::drive_support::Server;
 use serde_json::Value;
 
 /// The output of a check of `target` that is recorded in a directory of its own.

@@ -3,13 +3,8 @@
 //!
 //! Where figures matter `-n` stands: otherwise the first threads of all tests that run now share one processor.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
-use common::{can_mount, document, entries, in_own_mounts, said};
-use load_support::{Place, Zram, assert_is_valid, stderr};
+use crate::common::{can_mount, document, entries, in_own_mounts, said};
+use crate::load_support::{Place, Zram, assert_is_valid, stderr};
 use serde_json::Value;
 
 /// Whether it is one XML element with all elements within closed, and no text that is no XML.

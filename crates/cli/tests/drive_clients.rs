@@ -1,16 +1,11 @@
 //! Who uses a served drive over NBD keeps it: detaching is refused with their names, unless they are to be cut off.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use common::said;
-use drive_support::{Server, has};
+use crate::common::said;
+use crate::drive_support::{Server, has};
 
 /// A client that stays connected until it is told to write, which it then does and says how that went.
 struct Client(Child);

@@ -4,11 +4,6 @@
 //! What is acknowledged is recorded outside of the drive, in this process. `PLUMB_CUTS` says how many cuts (30), `PLUMB_SEED` the
 //! seed of the first drive (1); a failure names the seed of its drive and the moment of its cut.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -16,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use drive_support::{Kind, Mounted, Server, cannot_attach, run};
+use crate::drive_support::{Kind, Mounted, Server, cannot_attach, run};
 
 /// How many cuts a drive takes before the next one is made.
 const CUTS_PER_DRIVE: u64 = 5;

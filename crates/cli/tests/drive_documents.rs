@@ -1,15 +1,10 @@
 //! The documents of `plumb drive` are what their schemas say, and hold nothing that a schema has forgotten.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::path::Path;
 use std::process::Output;
 
-use common::{document, plumb, said};
-use drive_support::Server;
+use crate::common::{document, plumb, said};
+use crate::drive_support::Server;
 use serde_json::Value;
 
 fn drive(arguments: &[&str]) -> Output {

@@ -1,16 +1,12 @@
 //! How drives end: told twice, never answering, not durable, killed; and that their names are free then.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{plumb, said};
-use drive_support::{Kind, Mounted, Server, cannot_attach};
+use crate::common::{plumb, said};
+use crate::drive_support;
+use crate::drive_support::{Kind, Mounted, Server, cannot_attach};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn write_and_sync(device: &str) -> bool {

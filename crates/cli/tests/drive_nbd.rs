@@ -1,17 +1,13 @@
 //! A served drive over NBD, with libnbd as the client: the crash rules hold through the socket, and a server that is killed
 //! is a power cut whose backing file has what was flushed.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::said;
-use drive_support::Server;
+use crate::common;
+use crate::common::said;
+use crate::drive_support::Server;
 
 /// Debian's python, which has its modules.
 const PYTHON: &str = "/usr/bin/python3";

@@ -1,16 +1,11 @@
 //! Programs of others on a served drive: libnbd's, QEMU's and fio's find what a drive is, and read back what they wrote, also
 //! after it was detached and served again from its file.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::said;
-use drive_support::{Server, has, run};
+use crate::common::said;
+use crate::drive_support::{Server, has, run};
 use tempfile::TempDir;
 
 const SIZE: usize = 32 << 20;

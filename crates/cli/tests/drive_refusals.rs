@@ -1,17 +1,14 @@
 //! What `plumb drive` refuses, with the exit code and a word about what to do; and that nothing stays of what was refused.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-
 use std::fs;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::Output;
 
-use common::{plumb, said};
-use drive_support::{Kind, Mounted, Server, cannot_attach};
+use crate::common;
+use crate::common::{plumb, said};
+use crate::drive_support;
+use crate::drive_support::{Kind, Mounted, Server, cannot_attach};
 
 fn drive(arguments: &[&str]) -> Output {
     // What would be served by mistake must not hang the test: the limit ends it with 124.

@@ -1,19 +1,13 @@
 //! A served drive over TCP: on this machine in the clear, encrypted with certificates, and what becomes of clients without the
 //! right ones. Clients are those of others and plumb's own.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod drive_support;
-#[path = "drive_support/papers.rs"]
-mod papers;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{plumb, said};
-use drive_support::{Server, has};
-use papers::Authority;
+use crate::common::{plumb, said};
+use crate::drive_support;
+use crate::drive_support::papers::Authority;
+use crate::drive_support::{Server, has};
 use tempfile::TempDir;
 
 /// A directory with all papers of one authority.

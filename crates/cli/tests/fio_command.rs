@@ -1,14 +1,10 @@
 //! `plumb fio` as people run it: job files, its outputs, and its own reader.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
 use std::process::Command;
 
-use common::{entries, said};
-use load_support::{Place, stderr};
+use crate::common;
+use crate::common::{entries, said};
+use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
 const JOB: &str = "[global]\nfilename=f\nsize=4m\nbs=4k\ndirect=1\n[w]\nrw=randwrite\nfdatasync=8\n[r]\nstonewall\n\

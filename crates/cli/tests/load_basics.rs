@@ -1,12 +1,7 @@
 //! `plumb load`: what each word does to the load, the file of words, seeds, and the document.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
-use common::{document, entries, plumb, said};
-use load_support::{Place, assert_is_valid, stderr};
+use crate::common::{document, entries, plumb, said};
+use crate::load_support::{Place, assert_is_valid, stderr};
 use serde_json::Value;
 
 #[test]

@@ -1,16 +1,11 @@
 //! Loads that do not go to their end: a signal, a full disk, a disk that fails or shrinks, a reader who leaves. What was
 //! measured until then is kept, said and valid, and the exit code is the documented one.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
 use std::fs::{File, OpenOptions};
 use std::process::{Output, Stdio};
 
-use common::{can_mount, document, entries, in_own_mounts, plumb, said};
-use load_support::{LoopDevice, Place, assert_is_valid, start, stderr, wait_for};
+use crate::common::{can_mount, document, entries, in_own_mounts, plumb, said};
+use crate::load_support::{LoopDevice, Place, assert_is_valid, start, stderr, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -1,15 +1,11 @@
 //! Loads that are refused: the sentence names what is wrong, the exit code is the documented one, and nothing that was
 //! there is changed, nor anything left behind.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
 use std::process::Command;
 
-use common::{entries, said};
-use load_support::{LoopDevice, Place, stderr, system};
+use crate::common;
+use crate::common::{entries, said};
+use crate::load_support::{LoopDevice, Place, stderr, system};
 
 #[test]
 fn a_file_that_plumb_did_not_make_stays_as_it_is() {

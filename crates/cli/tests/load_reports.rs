@@ -1,12 +1,7 @@
 //! `plumb report` of runs of each dialect, in each format, from the recording alone.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
-use common::{document, plumb, said};
-use load_support::{Place, assert_is_valid};
+use crate::common::{document, plumb, said};
+use crate::load_support::{Place, assert_is_valid};
 
 #[test]
 fn every_format_is_made_from_every_dialects_run() {

@@ -1,12 +1,7 @@
 //! Simulated drives and NBD exports as targets of every command that runs a load.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
-use common::said;
-use load_support::{Place, stderr};
+use crate::common::said;
+use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
 /// The document of a load, which must end well.

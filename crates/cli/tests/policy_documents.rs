@@ -1,12 +1,9 @@
 //! The documents of `plumb policy` hold the keys that are promised, and its metrics are what Prometheus reads.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::process::Output;
 
-use common::{document, plumb, said, scratch};
+use crate::common;
+use crate::common::{document, plumb, said, scratch};
 use serde_json::Value;
 
 fn policy(arguments: &[&str]) -> Output {

@@ -1,15 +1,11 @@
 //! What `plumb policy` must not touch: everything that is no disk with a write cache of its own is refused with exit code 4,
 //! a reason and a remedy; what makes no sense ends with 2; and without root nothing is changed.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{document, plumb, said, scratch};
+use crate::common::{document, plumb, said, scratch};
 use serde_json::Value;
 
 /// A loop device that is taken away at the end.

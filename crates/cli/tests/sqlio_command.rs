@@ -1,12 +1,7 @@
 //! `plumb sqlio` as people run it.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-mod load_support;
-
-use common::{entries, said};
-use load_support::{Place, stderr};
+use crate::common::{entries, said};
+use crate::load_support::{Place, stderr};
 
 #[test]
 fn text_has_the_figures_that_scripts_cut_out() {

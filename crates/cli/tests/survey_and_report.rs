@@ -1,10 +1,7 @@
 //! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a recording.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{check, plumb, said, scratch};
+use crate::common;
+use crate::common::{check, plumb, said, scratch};
 
 #[test]
 fn a_recorded_survey_says_what_the_live_one_said() {

@@ -1,14 +1,10 @@
 //! Traces through the binary: what fio recorded is done again, at its times, on the targets that are meant; and what is
 //! broken or does not fit is refused by its place.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{document, plumb, said, scratch};
+use crate::common::{document, plumb, said, scratch};
 use serde_json::Value;
 
 /// `plumb load` with these arguments, in `place`, as one document.

@@ -1,7 +1,5 @@
 //! What the whole-program tests share: running plumb, and the places in which it runs.
 
-#![expect(dead_code, reason = "each test program uses its own part of this")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 

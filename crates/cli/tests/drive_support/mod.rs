@@ -1,6 +1,6 @@
 //! What the tests of served drives share: a server that does not outlive its test, orders to it, file systems on it.
 
-#![expect(dead_code, reason = "each test program uses its own part of this")]
+pub(crate) mod papers;
 
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};

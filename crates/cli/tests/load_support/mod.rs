@@ -1,8 +1,6 @@
 //! What the tests of `plumb load` and the dialects share: places to run in, documents held against their schema, and
 //! loop devices.
 
-#![expect(dead_code, reason = "each test program uses its own part of this")]
-
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

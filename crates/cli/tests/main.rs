@@ -1,0 +1,33 @@
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod blocks_of_any_length;
+mod check_document;
+mod check_ends;
+mod check_places;
+mod check_simulated;
+mod common;
+mod diskspd_command;
+mod drive_clients;
+mod drive_cuts;
+mod drive_documents;
+mod drive_ends;
+mod drive_nbd;
+mod drive_programs;
+mod drive_refusals;
+mod drive_support;
+mod drive_tls;
+mod drive_ublk;
+mod fio_command;
+mod load_basics;
+mod load_faults;
+mod load_refusals;
+mod load_reports;
+mod load_simulated;
+mod load_support;
+mod policy_documents;
+mod policy_refusals;
+mod sqlio_command;
+mod survey_and_report;
+mod trace_replay;
