@@ -1,12 +1,6 @@
 //! The real fio beside ours: the same job files give the same options, its JSON has no key that ours lacks, its own
 //! reader takes our json+, and the traces that it writes are read. Guards against a shape that only looks like fio's.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-#[path = "../../testkit/src/lib.rs"]
-#[expect(unreachable_pub, reason = "a crate of its own elsewhere")]
-mod testkit;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -57,7 +51,7 @@ fn ours(text: &str) -> Result<Invocation, Error> {
 fn fio_is_here() -> bool {
     let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !here {
-        testkit::skip("fio is not installed");
+        plumb_testkit::skip("fio is not installed");
     }
     here
 }
@@ -204,7 +198,7 @@ fn its_json_has_no_key_that_ours_lacks() {
 fn its_reader_of_bins_takes_our_json_plus() {
     let reader = "fio_jsonplus_clat2csv";
     if Command::new(reader).arg("--help").output().is_err() {
-        testkit::skip("fio_jsonplus_clat2csv is not installed");
+        plumb_testkit::skip("fio_jsonplus_clat2csv is not installed");
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::arbitrary::scenario;
+use crate::native::arbitrary::scenario;
 
 /// Reads; what is taken must be valid, and what is refused must be told with its line.
 fn try_read(text: &str) -> Result<(), TestCaseError> {

@@ -1,5 +1,4 @@
 //! plumb's own words: what is typed, what is written, and that both are the same.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 mod arbitrary;
 mod command_line;

@@ -5,7 +5,7 @@ use plumb_dialect::native::{Words, read, write};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-use crate::arbitrary::scenario;
+use crate::native::arbitrary::scenario;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, max_global_rejects: 10_000, ..ProptestConfig::default() })]

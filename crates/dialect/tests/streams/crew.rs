@@ -12,7 +12,7 @@ use plumb_block::{Bytes, Clock, Nanos, Op, RealClock, VirtualClock};
 use plumb_load::{Conduct, LoadOutcome, SharedDepth, Step, Team, Window, Worker, WorkerOptions, run_teams};
 use plumb_workload::{Cursor, Job, Share, Span, Warmup};
 
-use crate::recording::{Log, Recording, Seen};
+use crate::streams::recording::{Log, Recording, Seen};
 
 /// How long each request takes.
 pub(crate) const LATENCY: Nanos = Nanos::millis(1);

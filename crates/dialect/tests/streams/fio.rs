@@ -6,8 +6,8 @@ use plumb_block::{Bytes, Nanos, Op};
 use plumb_dialect::fio::{self, Surroundings};
 use plumb_workload::{FlushCall, Span};
 
-use crate::crew::{self, LATENCY, SIZE, Stream, is_write};
-use crate::recording::Carried;
+use crate::streams::crew::{self, LATENCY, SIZE, Stream, is_write};
+use crate::streams::recording::Carried;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -20,7 +20,7 @@ fn spans(lines: &str) -> Vec<Span> {
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     let surroundings = Surroundings::of_files(&read);
-    let invocation = fio::parse(&["job.fio".to_owned()], &crate::machine(), &surroundings);
+    let invocation = fio::parse(&["job.fio".to_owned()], &crate::streams::machine(), &surroundings);
     invocation.unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.scenario.spans
 }
 

@@ -1,8 +1,6 @@
 //! What reaches the device: each command line is run on devices that keep every request, and what an option promises
 //! is looked for in the stream of requests.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 mod crew;
 mod diskspd;
 mod fio;

@@ -4,13 +4,13 @@ use plumb_block::{Nanos, Op};
 use plumb_dialect::sqlio;
 use plumb_workload::{Affinity, Caching, Engine, Span};
 
-use crate::crew::{self, LATENCY, SIZE, Stream, is_write};
+use crate::streams::crew::{self, LATENCY, SIZE, Stream, is_write};
 
 const KIB: u64 = 1 << 10;
 
 fn span(typed: &str) -> Span {
     let read = |_: &str| Ok("a 2 0x0 8\nb 3 0x2 16\n".to_owned());
-    let invocation = sqlio::parse(&crate::arguments(typed), &crate::machine(), &read);
+    let invocation = sqlio::parse(&crate::streams::arguments(typed), &crate::streams::machine(), &read);
     let meaning = invocation.and_then(|invocation| invocation.meaning());
     meaning.unwrap_or_else(|error| panic!("{typed}: {error}")).scenario.spans.remove(0)
 }

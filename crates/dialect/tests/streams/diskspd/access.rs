@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{brief, stream};
-use crate::crew::{SIZE, Stream, is_write};
-use crate::recording::Seen;
+use crate::streams::crew::{SIZE, Stream, is_write};
+use crate::streams::recording::Seen;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

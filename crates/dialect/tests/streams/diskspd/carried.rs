@@ -4,8 +4,8 @@ use plumb_block::Op;
 use plumb_workload::Caching;
 
 use super::{brief, span, stream};
-use crate::crew::{Stream, is_write};
-use crate::recording::Carried;
+use crate::streams::crew::{Stream, is_write};
+use crate::streams::recording::Carried;
 
 #[test]
 fn w_is_the_percent_of_writes() {

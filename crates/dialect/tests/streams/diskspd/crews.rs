@@ -6,7 +6,7 @@ use plumb_dialect::diskspd::{self, Command, write_profile};
 use plumb_workload::{Affinity, Engine, Priority};
 
 use super::{brief, invocation, span};
-use crate::crew::{self, Stream};
+use crate::streams::crew::{self, Stream};
 
 /// The workers of each target.
 fn workers(stream: &Stream) -> BTreeMap<&str, usize> {
@@ -105,9 +105,10 @@ fn a_profile_gives_the_stream_of_its_command_line() {
     ] {
         let text = write_profile(&invocation(typed).profile);
         let read = |_: &str| Ok(text.clone());
-        let parsed = diskspd::parse(&crate::arguments("-Xp.xml"), &crate::machine(), &read).unwrap();
+        let parsed =
+            diskspd::parse(&crate::streams::arguments("-Xp.xml"), &crate::streams::machine(), &read).unwrap();
         let Command::Run(from_file) = parsed else { panic!("usage") };
-        let meaning = from_file.meaning(&crate::machine()).unwrap();
+        let meaning = from_file.meaning(&crate::streams::machine()).unwrap();
         assert_eq!(meaning.scenario.spans, [span(typed)], "{typed}");
         let stream = crew::run(&meaning.scenario.spans[0]);
         assert!(stream.seen == crew::run(&span(typed)).seen, "{typed}");

@@ -3,10 +3,10 @@
 use plumb_block::Nanos;
 use plumb_workload::{Span, Stop, Warmup};
 
-use super::changes::{CHANGES, What};
 use super::span;
-use crate::crew::{SIZE, run};
-use crate::recording::Seen;
+use crate::diskspd::changes::{CHANGES, What};
+use crate::streams::crew::{SIZE, run};
+use crate::streams::recording::Seen;
 
 /// Without the name of the target, the same requests are the same.
 fn unnamed(mut seen: Vec<Seen>) -> Vec<Seen> {
@@ -68,7 +68,7 @@ fn what_changes_nothing_in_a_command_line_is_said() {
     ] {
         let seen = |typed| run(&shortened(span(typed), What::Requests)).seen;
         assert!(seen(without) == seen(with), "{with} changes the requests");
-        let notes = |typed| super::invocation(typed).meaning(&crate::machine()).unwrap().notes;
+        let notes = |typed| super::invocation(typed).meaning(&crate::streams::machine()).unwrap().notes;
         let said = |typed| notes(typed).iter().filter(|note| note.starts_with(named)).count();
         assert_eq!((said(without), said(with)), (0, 1), "{with}: {:?}", notes(with));
     }
@@ -79,7 +79,7 @@ fn what_changes_something_is_not_said_to_change_nothing() {
     for typed in
         ["-r -z5 t", "-w50 -z5 t", "-w100 -Zr -z5 t", "-w1 -Zr t", "-w100 -Z64k -z5 t", "-w1 -Sw t", "-Sh t"]
     {
-        let notes = super::invocation(typed).meaning(&crate::machine()).unwrap().notes;
+        let notes = super::invocation(typed).meaning(&crate::streams::machine()).unwrap().notes;
         assert!(notes.is_empty(), "{typed}: {notes:?}");
     }
 }

@@ -2,8 +2,6 @@
 
 mod access;
 mod carried;
-#[path = "../../diskspd/changes.rs"]
-mod changes;
 mod crews;
 mod every_switch;
 mod pace;
@@ -13,11 +11,11 @@ use std::io;
 use plumb_dialect::diskspd::{self, Command, Invocation};
 use plumb_workload::Span;
 
-use crate::crew::{self, Stream};
+use crate::streams::crew::{self, Stream};
 
 fn invocation(typed: &str) -> Invocation {
     let no_file = |path: &str| Err(io::Error::new(io::ErrorKind::NotFound, format!("no {path}")));
-    match diskspd::parse(&crate::arguments(typed), &crate::machine(), &no_file) {
+    match diskspd::parse(&crate::streams::arguments(typed), &crate::streams::machine(), &no_file) {
         Ok(Command::Run(invocation)) => invocation,
         other => panic!("{typed}: {other:?}"),
     }
@@ -25,7 +23,7 @@ fn invocation(typed: &str) -> Invocation {
 
 /// The only span that `typed` asks for.
 fn span(typed: &str) -> Span {
-    let meaning = invocation(typed).meaning(&crate::machine());
+    let meaning = invocation(typed).meaning(&crate::streams::machine());
     let mut spans = meaning.unwrap_or_else(|error| panic!("{typed}: {error}")).scenario.spans;
     assert_eq!(spans.len(), 1, "{typed}");
     spans.remove(0)

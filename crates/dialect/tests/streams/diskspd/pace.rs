@@ -3,8 +3,8 @@
 use plumb_block::Nanos;
 
 use super::stream;
-use crate::crew::{LATENCY, Stream};
-use crate::recording::Seen;
+use crate::streams::crew::{LATENCY, Stream};
+use crate::streams::recording::Seen;
 
 fn last(stream: &Stream) -> Nanos {
     stream.seen.iter().map(|seen| seen.at).max().unwrap()
