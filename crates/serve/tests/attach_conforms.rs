@@ -1,17 +1,13 @@
 //! An attached device keeps the contract of the waist, seen through the loop device, and the device below sees requests
 //! as they were made: whole, on its grid, side by side.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod attach_support;
-
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use attach_support::disk::{Disk, Failing, Shared};
-use attach_support::{Place, run};
+use crate::attach_support::disk::{Disk, Failing, Shared};
+use crate::attach_support::{Place, run};
 use plumb_block::conformance::{self, Rig};
 use plumb_block::{
     Bytes, Clock, Device, DeviceInfo, Errno, Lba, LbaRange, Outcome, Pool, PoolShape, QueueOptions,

@@ -1,10 +1,6 @@
 //! How attachments end: detached, refused because somebody uses them, dropped, and killed. Nothing is left behind, and
 //! nothing of anybody else's is taken.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod attach_support;
-
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
@@ -12,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use attach_support::disk::{Disk, Shared};
-use attach_support::{Mounted, Place, run, wait_until};
+use crate::attach_support::disk::{Disk, Shared};
+use crate::attach_support::{Mounted, Place, run, wait_until};
 use plumb_block::Bytes;
 use plumb_serve::attach::{AttachError, AttachOptions, Attachment, Swept, sweep};
 
@@ -29,7 +25,7 @@ struct Server {
 impl Server {
     fn start(place: &Place) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "serves_until_it_is_killed", "--nocapture"])
+            .args(["--ignored", "--exact", "attach_ends::serves_until_it_is_killed", "--nocapture"])
             .env(DIRECTORY, place.directory())
             .stdout(Stdio::piped())
             .spawn()

@@ -1,15 +1,11 @@
 //! Real file systems on an attached device: they are made, mounted, written and checked, their fsync reaches the device as a
 //! flush, and what they free reaches it as a discard.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod attach_support;
-
 use std::fs::{self, File};
 use std::io::Write as _;
 
-use attach_support::disk::Disk;
-use attach_support::{Mounted, Place, run};
+use crate::attach_support::disk::Disk;
+use crate::attach_support::{Mounted, Place, run};
 use plumb_block::Bytes;
 
 /// How a file system is made and checked.

@@ -1,10 +1,6 @@
 //! Devices that leave requests unanswered: whoever waits for them gets an error in time, and nothing of the process hangs, not
 //! even when it is killed while it flushes.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod attach_support;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -12,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use attach_support::disk::{Disk, Shared};
-use attach_support::{Place, run, wait_until};
+use crate::attach_support::disk::{Disk, Shared};
+use crate::attach_support::{Place, run, wait_until};
 use plumb_block::Bytes;
 use plumb_serve::attach::{AttachError, AttachOptions, Attachment, sweep};
 
@@ -109,7 +105,7 @@ fn detaches_for_ever() {
 fn a_server_that_is_killed_while_it_flushes_is_gone() {
     let Some(place) = Place::new() else { return };
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "detaches_for_ever", "--nocapture"])
+        .args(["--ignored", "--exact", "attach_unanswered::detaches_for_ever", "--nocapture"])
         .env(DIRECTORY, place.directory())
         .stdout(Stdio::piped())
         .spawn()

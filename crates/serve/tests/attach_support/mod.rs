@@ -1,8 +1,5 @@
 //! What the tests of attachments share: where they attach, and the programs that they run on what is attached.
 
-#![expect(dead_code, reason = "each test program uses a part of this")]
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 pub(crate) mod disk;
 
 use std::path::{Path, PathBuf};

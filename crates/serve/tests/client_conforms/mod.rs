@@ -2,15 +2,6 @@
 //! nbdkit and qemu-nbd. It guards against anything that gets lost between the two ends: FUA, flushes of other queues,
 //! latches, deadlines, buffers.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-#[path = "../client_support/programs.rs"]
-#[expect(dead_code, reason = "other tests use more of it")]
-mod programs;
-#[path = "../nbd_server/staged.rs"]
-#[expect(dead_code, reason = "other tests use more of it")]
-mod staged;
-
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +15,8 @@ use plumb_block::{
 use plumb_serve::nbd::client::{NbdDevice, Options};
 use plumb_serve::nbd::server::{self, Export, Listener, OWNER_ONLY, Server, Stopper};
 
-use programs::Program;
-use staged::Staged;
+use crate::client_support::Program;
+use crate::nbd_server::staged::Staged;
 
 const DEPTH: u32 = 16;
 

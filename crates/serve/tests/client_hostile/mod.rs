@@ -1,8 +1,6 @@
 //! The client against servers that break off, stall, lie, or come back as another: what it does not know it must not
 //! acknowledge, and what breaks the protocol must not end as success.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 mod scripted;
 
 use std::os::unix::net::UnixStream;
@@ -21,9 +19,9 @@ use plumb_serve::nbd::wire::{
     encode_error_chunk,
 };
 
+use self::scripted::{CAPABLE, MULTI, Nature, Peer, Scripted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
-use scripted::{CAPABLE, MULTI, Nature, Peer, Scripted};
 
 const IN_DOUBT: Outcome = Outcome::Failed(Errno(104));
 

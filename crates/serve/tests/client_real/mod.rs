@@ -1,19 +1,14 @@
 //! The client against servers of others: what they offer is understood, their errors arrive, they are killed in the middle
 //! of writes, and certificates are believed only where they should be.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-#[path = "../client_support/programs.rs"]
-mod programs;
-
 use std::path::Path;
 
+use crate::client_support::Program;
 use plumb_block::{
     Bytes, Completion, Device, Errno, ExtentState, Lba, LbaRange, Nanos, Outcome, Pattern, Payload, Pool,
     PoolShape, Queue, QueueOptions, Request, Tag, VolatileCache, Wait,
 };
 use plumb_serve::nbd::client::{NbdDevice, Options, Reconnect};
-use programs::Program;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 fn pool() -> Pool {

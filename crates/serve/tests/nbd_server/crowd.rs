@@ -8,8 +8,8 @@ use plumb_block::Bytes;
 use plumb_serve::nbd::server::{Listener, OWNER_ONLY, Options, PATH_MAX_BYTES, ServeError, Server};
 use plumb_serve::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
-use crate::client::Client;
-use crate::running::{Running, export, memory};
+use crate::nbd_server::client::Client;
+use crate::nbd_server::running::{Running, export, memory};
 
 const NONE: CommandFlags = CommandFlags(0);
 

@@ -11,8 +11,8 @@ use plumb_serve::nbd::wire::{
     OptionReplyKind, RequestHeader, WireErrno, encode_option,
 };
 
-use crate::client::Client;
-use crate::running::{Running, export, memory};
+use crate::nbd_server::client::Client;
+use crate::nbd_server::running::{Running, export, memory};
 
 const NONE: CommandFlags = CommandFlags(0);
 

@@ -9,7 +9,7 @@ use plumb_serve::nbd::uri::{Address, Uri};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::running::{Running, export, memory};
+use crate::nbd_server::running::{Running, export, memory};
 
 /// Whether `program` is installed; without it the test is skipped.
 pub(crate) fn has(program: &str) -> bool {

@@ -10,9 +10,9 @@ use plumb_block::{Bytes, Errno, Lba, LbaRange, Op, Outcome};
 use plumb_serve::nbd::server::{Bug, Options};
 use plumb_serve::nbd::wire::{Command, CommandFlags, WireErrno};
 
-use crate::client::Client;
-use crate::running::{Running, export};
-use crate::staged::Staged;
+use crate::nbd_server::client::Client;
+use crate::nbd_server::running::{Running, export};
+use crate::nbd_server::staged::Staged;
 
 const BLOCK: usize = 512;
 const NONE: CommandFlags = CommandFlags(0);

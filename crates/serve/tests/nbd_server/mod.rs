@@ -1,8 +1,6 @@
 //! The NBD server through its socket: what clients are promised, what hostile ones get, and whether the tests of the
 //! promises notice when they are broken.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 mod client;
 mod crowd;
 mod hostile;
@@ -12,5 +10,5 @@ mod judge;
 #[expect(dead_code, reason = "the example uses more of it")]
 mod memory;
 mod running;
-mod staged;
+pub(crate) mod staged;
 mod tls;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use plumb_block::{Bytes, Device};
 use plumb_serve::nbd::server::{Export, Listener, OWNER_ONLY, Options, Server, Stopper};
 
-use crate::memory::{Memory, Shared};
+use crate::nbd_server::memory::{Memory, Shared};
 
 pub(crate) struct Running {
     pub(crate) server: Arc<Server>,

@@ -9,9 +9,9 @@ use plumb_serve::nbd::tls::{ServerPem, ServerTls};
 use plumb_serve::nbd::wire::{GoRequest, OptionCode, OptionReplyKind};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
-use crate::client::Client;
-use crate::interop::has;
-use crate::running::{Running, export, memory};
+use crate::nbd_server::client::Client;
+use crate::nbd_server::interop::has;
+use crate::nbd_server::running::{Running, export, memory};
 
 /// An authority, a server and a client certificate, as PEM; the client's in files as libnbd wants them.
 struct Papers {
