@@ -1,21 +1,14 @@
 //! Block devices keep the contract of the waist: loop devices of our own, so only root can run this. One of them lies
 //! on a file system that is full, so that a write-back fails in earnest.
 
-mod support;
-
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
+use crate::support::{FileRig, LoopDevice, Mount, alone};
 use plumb_block::conformance::{Verdict, run, run_some};
 use plumb_linux::{EngineChoice, FileOptions};
-use support::{FileRig, LoopDevice, Mount};
-
-/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
-/// moment, and opening the device again fails with EBUSY.
-static ALONE: Mutex<()> = Mutex::new(());
 
 fn loop_device(backing: &Path) -> Option<LoopDevice> {
     LoopDevice::over(backing).map_err(|why| plumb_testkit::skip(&format!("no loop device: {why}"))).ok()
@@ -23,7 +16,7 @@ fn loop_device(backing: &Path) -> Option<LoopDevice> {
 
 #[test]
 fn loop_devices_conform() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let backing = directory.path().join("backing");
     File::create(&backing).unwrap().set_len(8 << 20).unwrap();
@@ -39,7 +32,7 @@ fn loop_devices_conform() {
 
 #[test]
 fn a_failed_write_back_latches_the_device() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let mount = match Mount::new(&["-t", "tmpfs", "-o", "size=2m", "tmpfs"]) {
         Ok(mount) => mount,
         Err(why) => return plumb_testkit::skip(&format!("cannot mount: {why}")),

@@ -1,7 +1,5 @@
 //! Blocks that are no sectors, through the page cache: guards against requests that miss by what is rounded somewhere.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,11 +1,9 @@
 //! Regular files keep the contract of the waist, on every engine, through and past the page cache, and
 //! whatever makes their writes durable.
 
-mod support;
-
+use crate::support::{FileRig, test_file};
 use plumb_block::conformance::run;
 use plumb_linux::{Caching, DurableWrite, EngineChoice, FileOptions, FlushCall};
-use support::{FileRig, test_file};
 
 fn conforms(options: FileOptions) {
     let directory = tempfile::tempdir().expect("a temporary directory");

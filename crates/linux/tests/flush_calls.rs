@@ -1,21 +1,17 @@
 //! What a flush becomes, seen from beneath the file system: how many writes and flushes a loop device gets. Guards
 //! against a flush that is another call than the one asked for.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
 use std::fs::{File, FileTimes};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::support::{LoopDevice, Mount, alone, run, test_file};
 use plumb_block::{
     Bytes, Device as _, Lba, LbaRange, Pattern, Payload, Pool, PoolShape, QueueOptions, RealClock, Request,
     StorageCounters as _, Tag, Wait,
 };
 use plumb_linux::{BlockCounters, DurableWrite, EngineChoice, FileOptions, FlushCall, TestFile};
-use support::{LoopDevice, Mount, run, test_file};
 
 const ROUNDS: u64 = 20;
 
@@ -59,6 +55,7 @@ fn sent(file: &TestFile, device: &str, options: FileOptions, durable: bool) -> (
 
 #[test]
 fn each_call_sends_to_the_device_what_it_is_known_for() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();

@@ -3,14 +3,12 @@
 
 #![expect(unsafe_code, reason = "seccomp filters are installed through prctl")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{FileRig, test_file};
 use plumb_block::conformance::{Rig as _, run};
 use plumb_block::{Device as _, ErrorKind, RealClock};
 use plumb_linux::{Engine, EngineChoice, FileDevice, FileOptions};
-use support::{FileRig, test_file};
 
 /// Makes the system call of that number fail with EPERM for the calling thread and its future children.
 fn forbid(call: libc::c_long) -> std::io::Result<()> {

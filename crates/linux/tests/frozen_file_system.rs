@@ -1,16 +1,15 @@
 //! A request that the kernel does not answer is given up at its deadline, and its memory is kept until the kernel
 //! does answer. A frozen file system keeps every write waiting; only root can freeze one.
 
-mod support;
-
 use std::fs::File;
 
+use crate::support::{FileRig, Mount, alone, run, test_file};
 use plumb_block::conformance::{Verdict, run_some};
 use plumb_linux::{EngineChoice, FileOptions};
-use support::{FileRig, Mount, run, test_file};
 
 #[test]
 fn a_write_to_a_frozen_file_system_is_unknown_at_its_deadline() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(32 << 20).unwrap();

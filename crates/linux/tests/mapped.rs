@@ -1,21 +1,17 @@
 //! A mapping whose pages cannot be had: guards against a process killed by SIGBUS, and against options that a mapping
 //! cannot honour being taken and forgotten.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{Mount, alone, test_file};
 use plumb_block::{
     Bytes, Completion, Device, Errno, ErrorKind, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue,
     QueueOptions, RealClock, Request, Tag, Wait,
 };
 use plumb_linux::{Caching, DurableWrite, EngineChoice, FileDevice, FileOptions, FlushCall};
-use support::{Mount, test_file};
 
 const BLOCK: u64 = 512;
 
@@ -102,6 +98,7 @@ fn a_file_that_grew_is_mapped_to_its_new_end() {
 /// The write fault of a hole in a file whose file system is full is a SIGBUS to a program that stores there.
 #[test]
 fn a_hole_on_a_full_file_system_fails_and_the_process_lives() {
+    let _alone = alone();
     let mount = match Mount::new(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) {
         Ok(mount) => mount,
         Err(why) => return plumb_testkit::skip(&format!("cannot mount: {why}")),

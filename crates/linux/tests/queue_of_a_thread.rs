@@ -1,17 +1,15 @@
 //! An io_uring belongs to one thread, a queue may move: guards against hanging, against memory freed under the
 //! kernel, and against a descriptor that never becomes readable.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::test_file;
 use plumb_block::{
     Bytes, Completion, Device as _, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue, QueueOptions,
     RealClock, Request, Tag, Wait,
 };
 use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use support::test_file;
 
 struct Place {
     device: FileDevice,

@@ -1,20 +1,16 @@
 //! Requests that shall leave nothing in the page cache: guards against a flag that is dropped on the way to the kernel,
 //! and against going through the page cache where the flag is refused.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
+use crate::support::test_file;
 use plumb_block::{
     Bytes, Device as _, ErrorKind, Lba, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Request, Tag,
     Wait,
 };
 use plumb_linux::pagecache::{drop_clean, residency};
 use plumb_linux::{Caching, EngineChoice, FileOptions, TestFile};
-use support::test_file;
 
 const PIECE: Bytes = Bytes::kib(64);
 

@@ -1,12 +1,10 @@
 //! What the tests of real devices share: a rig over anything that can be opened, and things that only root can make.
 
-#![expect(dead_code, reason = "each test program uses a part of this")]
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::conformance::{CannotStage, Rig};
 use plumb_block::{Bytes, Clock, Device, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Result};
@@ -94,6 +92,13 @@ pub(crate) fn test_file(directory: &Path) -> TestFile {
     let stop = AtomicBool::new(false);
     let filling = Filling { seed: 5, stop: &stop, progress: &mut |_| {} };
     TestFile::create(directory, Bytes::mib(4), filling).expect("a test file")
+}
+
+/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
+/// moment, and opening the device again fails with EBUSY. Every test that runs a program or claims a device holds this.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a command; its output, or why not.
