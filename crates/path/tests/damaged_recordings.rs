@@ -2,12 +2,11 @@
 
 use std::sync::OnceLock;
 
+use crate::fixtures_of;
 use plumb_linux::probe::Refusal;
 use plumb_linux::tree::Absence;
 use plumb_path::{RecordedSurvey, SurveyError, Target, load, survey};
 use proptest::prelude::*;
-
-mod fixtures_of;
 
 fn fixtures() -> &'static [(String, RecordedSurvey)] {
     static FIXTURES: OnceLock<Vec<(String, RecordedSurvey)>> = OnceLock::new();

@@ -1,9 +1,6 @@
 //! One small synthetic tree for each kind of file system: guards against one that is not recognised, or misjudged.
 
-#[expect(dead_code, reason = "devices are built by the other test program")]
-mod machine;
-
-use machine::{Machine, WB, WT, has, layer, names};
+use crate::machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::tree::{FileKind, Stat};
 use plumb_path::{Cache, Flush, LayerKind, Severity};
 

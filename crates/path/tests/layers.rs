@@ -1,9 +1,7 @@
 //! One small synthetic tree for each kind of device: guards against a layer that is not recognised, or recognised and
 //! misjudged. What was recorded on real kernels is in `oracle.rs`, file systems are in `file_systems.rs`.
 
-mod machine;
-
-use machine::{Machine, WB, WT, has, layer, names};
+use crate::machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::probe::wire::dm;
 use plumb_linux::probe::{PageControl, Refusal, Request};
 use plumb_linux::tree::{Absence, DeviceNumber, FileKind, Stat};

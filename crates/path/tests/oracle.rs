@@ -8,10 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::fixtures_of;
 use plumb_path::{Cache, Flush, LayerKind, Severity, Survey, WritePath, load, survey};
 use serde::Deserialize;
-
-mod fixtures_of;
 
 #[derive(Debug, Deserialize)]
 struct Oracle {

@@ -1,0 +1,11 @@
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod damaged_recordings;
+mod file_systems;
+mod fixtures_of;
+mod layers;
+mod machine;
+mod oracle;
+mod recording;
