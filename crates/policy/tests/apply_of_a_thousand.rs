@@ -1,8 +1,6 @@
 //! A thousand disks: planned and applied in waves, with the figures printed. Guards against work that grows with the square
 //! of the number of disks, and against two disks of one port or array in a wave.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

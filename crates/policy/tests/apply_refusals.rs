@@ -1,8 +1,6 @@
 //! What has changed between plan and apply is found before anything is done, and a disk that does not do what it is told
 //! is a mismatch, never a success.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

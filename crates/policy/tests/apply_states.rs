@@ -1,8 +1,6 @@
 //! Every state on every kind of disk: set, read back, rolled back; healed where a trap was set. Guards against a state that
 //! one kind of disk reaches and another only seems to.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;

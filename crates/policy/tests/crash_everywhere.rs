@@ -2,8 +2,6 @@
 //! restores the original state, and a resume reaches the goal. Guards against a change that no record announces, a record
 //! that announces nothing, and a snapshot that is not enough.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;

@@ -1,7 +1,5 @@
 //! Guards the views of disks as guests under Linux 6.1 and 6.12 showed them: each trap is found on its disk, with its
 //! state and the reason why it is not changed.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;

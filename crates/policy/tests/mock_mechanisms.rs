@@ -1,7 +1,5 @@
 //! Guards the switching of each kind of disk: what is sent, in which order, and that the device, the kernel and the stack
 //! above agree afterwards. Also that drives which only pretend are seen through.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use jiff::Timestamp;
 use plumb_block::{Errno, Nanos};
 use plumb_policy::device::{Claims, Reader};

@@ -2,8 +2,6 @@
 //! validates, no key is written that the schema does not know, and no promised key can be missing. Guards against a field
 //! that is added to a type and forgotten in its schema.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;

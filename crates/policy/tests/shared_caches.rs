@@ -2,8 +2,6 @@
 //! where one of them must not be changed or was left out. Guards against a change that switches a cache which nobody was
 //! asked about, and against an apply that stops half-way because a change to one was already a change to the other.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
