@@ -1,10 +1,9 @@
 //! The exports, read by the programs that they are for. Each is skipped, aloud, where its program is not installed.
 
-mod common;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::common;
 use plumb_report::{Format, Style, render};
 
 fn export(name: &str, format: Format) -> String {

@@ -1,8 +1,7 @@
 //! Documents from elsewhere: guards against arithmetic that overflows, and against a field that is trusted to be sound.
 //! Whatever can be read as a document makes every format.
 
-mod common;
-
+use crate::common;
 use plumb_report::{
     CheckDocument, CheckRecording, Format, LoadDocument, LoadRecording, Reportable, Style, verdict,
 };

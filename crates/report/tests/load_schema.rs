@@ -2,9 +2,7 @@
 //! written that it does not know, and no promised key can be missing. Guards against a field that is added to a type and
 //! forgotten in the schema.
 
-#[expect(dead_code, reason = "only loads are looked at here")]
-mod common;
-
+use crate::common;
 use jsonschema::Validator;
 use plumb_report::{Format, Style, render};
 use serde_json::{Value, json};

@@ -2,11 +2,10 @@
 //!
 //! Skipped, aloud, where there is no Chromium.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::common;
 use plumb_report::load::{Part, histogram_tag, series_name};
 use plumb_report::{Format, Reportable, Style, render};
 

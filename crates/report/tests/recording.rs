@@ -1,9 +1,8 @@
 //! Every format is made again from a run directory alone, and a run that was cut short is reported as far as it came.
 
-mod common;
-
 use std::path::Path;
 
+use crate::common;
 use plumb_block::Nanos;
 use plumb_measure::Histogram;
 use plumb_measure::run::{Manifest, Place, RunDirectory, TaggedHistogram};

@@ -2,11 +2,9 @@
 //! survey ends below the drives, in an adapter or a hypervisor, and a rule that looked for the drive at the end of the
 //! path accused every drive that takes FUA itself.
 
-#[expect(dead_code, reason = "one sample is enough here")]
-mod common;
-
 use std::path::PathBuf;
 
+use crate::common;
 use plumb_block::{Bytes, DeviceCounters};
 use plumb_measure::{StorageSide, SyncMethod};
 use plumb_path::{Cache, Flush, Fua, Severity, WritePath, load, survey};

@@ -1,7 +1,6 @@
 //! The terminal report of every sample at three widths, in UTF-8 and in ASCII: what a reader sees is reviewed as text.
 
-mod common;
-
+use crate::common;
 use plumb_path::Survey;
 use plumb_report::{Format, Reportable, Style, terminal};
 

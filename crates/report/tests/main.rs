@@ -1,0 +1,12 @@
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod exports;
+mod foreign_documents;
+mod load_schema;
+mod page;
+mod recording;
+mod surveyed_paths;
+mod terminal;
