@@ -1,7 +1,5 @@
 //! A controller with a cache of its own in front of an array: what its battery is worth to a write, to a flush and to a
 //! power cut.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use plumb_block::{
     Bytes, Completion, Lba, LbaRange, Nanos, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions, Request,
     Tag, Wait,

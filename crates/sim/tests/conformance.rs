@@ -1,6 +1,4 @@
 //! Every shipped model is held to the contract of the waist, in virtual and in real time.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::Arc;
 
 use plumb_block::conformance::{self, CannotStage, Rig};

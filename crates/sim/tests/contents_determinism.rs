@@ -1,7 +1,5 @@
 //! The same seed gives the same run and the same bytes, on every machine: what a drive did is told by one number, and
 //! that number stands here.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use plumb_block::{
     Bytes, Clock as _, Completion, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool, PoolShape,
     Queue, QueueOptions, Request, Tag, Wait,

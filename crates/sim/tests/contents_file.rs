@@ -1,8 +1,6 @@
 //! Contents behind a file: what is durable, and nothing else, is in the file; it is there after the drive was dropped
 //! without a word; failures of the file come out as errors and stay.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 

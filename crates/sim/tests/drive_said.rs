@@ -1,7 +1,5 @@
 //! What a drive said, and what it does about it: lies are lost and accounted, a cache that is turned off is empty, a switch
 //! lasts as long as the power, and FUA of a drive without it goes by the rules of a flush.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use plumb_block::{
     Bytes, Clock as _, Completion, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool,
     PoolShape, Queue, QueueOptions, Request, Tag, VolatileCache, Wait,

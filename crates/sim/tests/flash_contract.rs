@@ -1,7 +1,5 @@
 //! What any timing promises to the drive around it, held against every model: each command is answered once, Persisted
 //! comes after Completed, a flush after the Persisted of all that it covers, and a cut forgets.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 
 use plumb_block::{Bytes, Nanos, Op};

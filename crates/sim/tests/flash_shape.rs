@@ -1,7 +1,5 @@
 //! The SSD models have the shape that such drives have: reads against depth, a cliff behind the SLC buffer, steady state
 //! below fresh, and flushes that cost with what is dirty, or nothing if the buffer is protected.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use plumb_block::{Bytes, Nanos};
 use plumb_sim::figures::flash::{FlashFigure, FlashProbe};
 use plumb_sim::model::{Model, Parameters, Size, Wce};

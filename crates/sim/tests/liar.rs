@@ -1,6 +1,4 @@
 //! Drives that lie: what they hold back does not grow with what they have written, and what they relied on is lost.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use plumb_block::{
     Bytes, Lba, LbaRange, Nanos, Pattern, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Wait,
 };

@@ -5,7 +5,7 @@
 use plumb_sim::figures::hosts::{ObjectStore, Quantiles, StoreLoad, appends, scattered};
 use plumb_sim::model::Model;
 
-use crate::shipped::{drive, sectors};
+use crate::hdd::shipped::{drive, sectors};
 
 fn fdatasync(wce: bool, seed: u64) -> Quantiles {
     let disk = Model::named("he8-media-cache").unwrap();

@@ -4,7 +4,7 @@ use plumb_sim::figures::hosts::{Flushes, accounting, copy, log};
 use plumb_sim::model::Model;
 use plumb_sim::timing::Timing;
 
-use crate::shipped::drive;
+use crate::hdd::shipped::drive;
 
 /// The three states of the cache that the article tells apart: off, on with flushes, and on with flushes dropped.
 const STATES: [(bool, Flushes); 3] =

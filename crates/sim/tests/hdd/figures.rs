@@ -3,7 +3,7 @@
 use plumb_sim::figures::hdd::table;
 use plumb_sim::model::Model;
 
-use crate::shipped::NAMES;
+use crate::hdd::shipped::NAMES;
 
 #[test]
 fn what_is_published_is_met() {

@@ -2,8 +2,6 @@
 //!
 //! What stands for a host here (`figures::hosts`) knows commands and answers only, and what stands for a drive is the
 //! shipped model, which knows nothing of hosts.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 mod article_d;
 mod article_e;
 mod figures;
