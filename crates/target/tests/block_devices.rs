@@ -1,24 +1,15 @@
 //! Block devices: loop devices of our own, so only root can run this. It guards against the worst that plumb could do:
 //! to write over a disk that somebody uses.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod loop_device;
-mod support;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
-use loop_device::{LoopDevice, Mount};
+use crate::loop_device::{LoopDevice, Mount};
+use crate::support::{alone, clock, destroy, nothing, open_path, overwrite, run, write_first_block};
 use plumb_block::{Bytes, Outcome};
 use plumb_linux::FileOptions;
 use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, open, open_all};
-use support::{clock, destroy, nothing, open_path, overwrite, run, write_first_block};
-
-/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
-/// moment, and claiming the device again fails with EBUSY.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// A loop device over a file, and nobody else's turn.
 struct Bench {
@@ -31,7 +22,7 @@ struct Bench {
 impl Bench {
     /// A device of `mib` MiB after `prepare` was run on its file; `None`, said aloud, if it cannot be had.
     fn new(mib: u64, prepare: &[&str], options: &[&str]) -> Option<Self> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = alone();
         let directory = tempfile::tempdir().unwrap();
         let backing = directory.path().canonicalize().unwrap().join("backing");
         File::create(&backing).unwrap().set_len(mib << 20).unwrap();

@@ -1,17 +1,14 @@
 //! Regular files: made, marked, laid out, undone; and never touched where the rules refuse.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use crate::support;
+use crate::support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
 use plumb_block::{Bytes, Errno, Outcome, Stamp};
 use plumb_linux::{Caching, FileOptions, Filling};
 use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, mark_as_made, open_all};
-use support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
 
 const MIB: Bytes = Bytes(1 << 20);
 
@@ -197,6 +194,7 @@ fn one_file_for_several_jobs_is_made_once_and_shared() {
 fn things_that_are_no_targets_are_said_to_be_none() {
     let (_guard, directory) = directory();
     let fifo = directory.join("fifo");
+    let _alone = support::alone();
     support::run("mkfifo", &[fifo.to_str().unwrap()]).unwrap();
     std::os::unix::fs::symlink(directory.join("none"), directory.join("dangling")).unwrap();
     for (path, kind, word) in [

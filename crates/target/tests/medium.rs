@@ -1,17 +1,11 @@
 //! The medium of a served drive: nobody's file becomes one unasked. It guards against writing a drive over an image that
 //! somebody has mounted, or merely keeps.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-#[expect(dead_code, reason = "the tests of block devices use more of it")]
-mod loop_device;
-#[expect(dead_code, reason = "the tests of block devices use more of it")]
-mod support;
-
 use std::fs::{self, File};
 use std::path::Path;
 
-use loop_device::LoopDevice;
+use crate::loop_device::LoopDevice;
+use crate::support::alone;
 use plumb_block::Bytes;
 use plumb_target::{Error, Kind, Medium, MediumWanted};
 
@@ -36,6 +30,7 @@ fn refusal(path: &Path, overwrite: bool) -> String {
 
 #[test]
 fn what_plumb_made_is_taken_again_and_what_somebody_keeps_only_as_told() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::write(at("short"), "hello\n").unwrap();
@@ -67,6 +62,7 @@ fn what_plumb_made_is_taken_again_and_what_somebody_keeps_only_as_told() {
 
 #[test]
 fn one_drive_has_it_and_a_drive_that_came_to_nothing_leaves_nothing() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new");
     let medium = Medium::open(&path, "new", wanted(false)).unwrap();
@@ -84,6 +80,7 @@ fn one_drive_has_it_and_a_drive_that_came_to_nothing_leaves_nothing() {
 
 #[test]
 fn a_file_behind_a_loop_device_and_the_device_are_refused_whatever_is_said() {
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap().join("image");
     fs::write(&path, vec![7; SIZE as usize]).unwrap();

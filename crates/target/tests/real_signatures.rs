@@ -1,14 +1,14 @@
 //! What mkfs and its like leave is found, by the tools that are installed here. It guards against a table that only
 //! agrees with itself.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
 use plumb_target::signature::{FileSource, find};
+
+use crate::support::alone;
 
 /// The names of what is in a file of `mib` MiB after `command`, in which `{}` stands for the file; `None` if the
 /// command is not here or fails.
@@ -18,6 +18,7 @@ fn made_with(mib: u64, command: &[&str]) -> Option<Vec<&'static str>> {
     File::create(&path).unwrap().set_len(mib << 20).unwrap();
     let place = path.display().to_string();
     let arguments = command[1..].iter().map(|word| if *word == "{}" { place.as_str() } else { word });
+    let _alone = alone();
     let output = match Command::new(command[0]).args(arguments).output() {
         Ok(output) => output,
         Err(error) => {

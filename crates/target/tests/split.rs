@@ -1,7 +1,5 @@
 //! Requests beyond the largest transfer of a simulated drive: they are done in pieces, as the kernel does it for a disk.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::Arc;
 
 use plumb_block::{

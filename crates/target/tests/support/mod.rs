@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Outcome, QueueOptions, Request, Tag, Wait};
 use plumb_block::{Clock, Device, Lba, LbaRange, Op, Pattern, Payload, Pool, PoolShape, RealClock};
@@ -48,6 +48,13 @@ pub(crate) fn write_first_block(device: &dyn Device) -> Outcome {
     let mut completions = Vec::new();
     queue.poll(Wait::ONE, &mut completions).expect("an answer");
     completions[0].outcome
+}
+
+/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
+/// moment, and claiming the device again fails with EBUSY. Every test that runs a program or claims a device holds this.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a command; its output, or why not.

@@ -1,0 +1,11 @@
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod block_devices;
+mod files;
+mod loop_device;
+mod medium;
+mod real_signatures;
+mod split;
+mod support;
