@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plumb_block::{Clock, RealClock};
 use plumb_linux::FileOptions;
 use plumb_path::{DeviceKind, Survey, survey_device};
-use plumb_target::{Intent, Kind, Name, Opened, Permission, TargetKind, Time, Wanted, open_all};
+use plumb_target::{Intent, Kind, Name, Opened, Permission, TargetKind, Time, Wanted, open_all, time_of};
 
 use crate::exit::{Exit, Refusal};
 
@@ -33,7 +33,7 @@ pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
     // What is no name of such a device is a path, whatever it looks like.
     let Ok(name @ Name::Scheme { .. }) = Name::parse(typed) else { return Ok(None) };
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let time = Time::of([&name], &clock);
+    let time = time_of([&name], &clock);
     let wanted = Wanted { name, intent: Intent::READ, options: FileOptions::read_direct() };
     let opened = open_all(&[wanted], &Permission::default(), &time).map_err(|error| {
         let exit = match error.kind() {

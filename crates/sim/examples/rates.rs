@@ -3,17 +3,18 @@
 //! `64M`, `4096M` and `whole` for the span.
 //!
 //! Every command goes the whole way: submitted to a queue, through drive, timing and contents, and polled. The loop is
-//! that of a load worker without the worker: 32 in flight, polls without waiting, the world moved when nothing is
+//! that of a load worker without the worker: 32 in flight, polls without waiting, the clock moved when nothing is
 //! ready. Times are processor time of this thread, and of several rounds the least, as others may be on the machine.
 //! Nothing is judged.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use plumb_block::{
     Bytes, Completion, Lba, LbaRange, Nanos, Op, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions,
-    Request, Tag, Wait,
+    Request, Tag, Time, VirtualClock, Wait,
 };
-use plumb_sim::World;
+use plumb_sim::Handle;
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::{Kind, Model};
@@ -110,10 +111,10 @@ fn processor_ns() -> f64 {
 }
 
 fn nanoseconds(model: &Model, case: Case) -> Outcome<f64> {
-    let world = World::new();
+    let clock = Arc::new(VirtualClock::new());
     let backing = if model.kind == Kind::Null { Backing::Nothing } else { Backing::Memory };
     let drive = Drive::new(model, DriveOptions { backing, ..DriveOptions::default() })?;
-    let device = world.drive(world.add(drive)).device();
+    let device = Handle::new(drive, Time::Virtual(Arc::clone(&clock))).device();
     let info = device.info();
     let pool = Pool::new(PoolShape { buffer: LENGTH, count: DEPTH * 2, alignment: Bytes(4096) })?;
     let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
@@ -121,7 +122,7 @@ fn nanoseconds(model: &Model, case: Case) -> Outcome<f64> {
     let chance = Xoshiro256PlusPlus::seed_from_u64(1);
     let pages = case.span.min(info.size).0 / LENGTH.0;
     let (now, completions) = (Nanos::ZERO, Vec::new());
-    let mut host = Host { world, queue, pool, chance, case, blocks, pages, count: 0, now, completions };
+    let mut host = Host { clock, queue, pool, chance, case, blocks, pages, count: 0, now, completions };
     let count = if case.has_bytes || model.kind == Kind::Hdd { 300_000 } else { 2_000_000 };
     // What the first commands make stays: the rounds after them are what a long run costs.
     host.run(count)?;
@@ -136,7 +137,7 @@ fn nanoseconds(model: &Model, case: Case) -> Outcome<f64> {
 
 /// A load worker in brief.
 struct Host {
-    world: World,
+    clock: Arc<VirtualClock>,
     queue: Box<dyn Queue>,
     pool: Pool,
     chance: Xoshiro256PlusPlus,
@@ -167,7 +168,7 @@ impl Host {
             self.completions.clear();
             in_flight -= done as u32;
             if done == 0 {
-                self.now = self.world.advance(Nanos(u64::MAX));
+                self.now = self.clock.advance(Nanos(u64::MAX));
             }
         }
         Ok(())

@@ -5,14 +5,13 @@
 //!                    │       └─► contents::Contents  what: visible, at risk, durable  (knows no time)
 //!                    │       └─► fault, behaviour    lies and errors
 //!                    ▼
-//!               Completion      world::World moves the clock of several drives; device::Handle also goes by the real one
+//!               Completion      device::Handle: queues, in virtual or in real time
 //! ```
 //!
 //! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). Nothing in it reads a clock, and
 //! everything random follows from one seed, so the same seed gives the same run on every machine. Mathematics come from
 //! the `libm` crate, never from the system.
 
-mod alarm;
 pub mod command;
 pub mod contents;
 pub mod cut;
@@ -20,12 +19,11 @@ pub mod device;
 pub mod drive;
 pub mod fault;
 pub mod figures;
-mod lead;
 pub mod model;
 pub mod rules;
+mod timer;
 pub mod timing;
-pub mod world;
+mod wake_ahead;
 
 pub use command::{Command, CommandId, Sectors};
 pub use device::Handle;
-pub use world::{DriveNumber, World};

@@ -1,12 +1,14 @@
 //! A controller with a cache of its own in front of an array: what its battery is worth to a write, to a flush and to a
 //! power cut.
+use std::sync::Arc;
+
 use plumb_block::{
     Bytes, Completion, Lba, LbaRange, Nanos, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions, Request,
-    Tag, Wait,
+    Tag, Time, VirtualClock, Wait,
 };
+use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::Model;
-use plumb_sim::{Handle, World};
 
 const SPACE: &str = include_str!("../models/hdd-space.toml");
 const CONTROLLER: &str = include_str!("array_controller.toml");
@@ -28,10 +30,9 @@ const DEAD_AND_KNOWN: Controller =
 
 /// Four disks behind a controller.
 struct Array {
-    world: World,
+    clock: Arc<VirtualClock>,
     drive: Handle,
     queue: Box<dyn Queue>,
-    number: plumb_sim::DriveNumber,
     tag: u64,
 }
 
@@ -41,12 +42,12 @@ impl Array {
         let text = SPACE.replacen(honest, controller.behaviour, 1) + CONTROLLER;
         let model = Model::from_text("mine.toml", &text).unwrap();
         let options = DriveOptions { seed, wce: Some(controller.wce), ..DriveOptions::default() };
-        let world = World::new();
-        let number = world.add(Drive::new(&model, options).unwrap());
-        let drive = world.drive(number);
+        let clock = Arc::new(VirtualClock::new());
+        let drive = Drive::new(&model, options).unwrap();
+        let drive = Handle::new(drive, Time::Virtual(Arc::clone(&clock)));
         let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes(512) }).unwrap();
         let queue = drive.device().open_queue(QueueOptions { depth: 1, pool }).unwrap();
-        Self { world, drive, queue, number, tag: 0 }
+        Self { clock, drive, queue, tag: 0 }
     }
 
     /// One command after the other; how long it took.
@@ -73,7 +74,7 @@ impl Array {
 
     /// Of all that was written, how many blocks a cut takes now.
     fn lost_at_cut(&self) -> u64 {
-        self.world.cut(&[self.number]);
+        self.drive.with(Drive::cut_power);
         self.drive.with(|drive, _| drive.last_cut().unwrap().lost_blocks)
     }
 }
@@ -142,7 +143,7 @@ fn what_has_reached_the_members_needs_no_battery() {
             array.write();
         }
         let until = Nanos::secs(60);
-        while array.world.advance(until) < until {}
+        while array.clock.advance(until) < until {}
         assert_eq!(array.drive.with(|drive, _| drive.at_risk()), Bytes(0), "seed {seed}");
         assert_eq!(array.lost_at_cut(), 0, "seed {seed}");
     }

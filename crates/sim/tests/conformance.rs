@@ -2,32 +2,34 @@
 use std::sync::Arc;
 
 use plumb_block::conformance::{self, CannotStage, Rig};
-use plumb_block::{Bytes, Clock, Device, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock, Result};
+use plumb_block::{
+    Bytes, Clock, Device, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock, Result, Time, VirtualClock,
+};
+use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::fault::{CommandKind, Effect, Fault};
 use plumb_sim::model::{Behaviour, IgnoresFlush, Model};
-use plumb_sim::{DriveNumber, Handle, World};
 
 const DEPTH: u32 = 16;
 const SEEDS: u64 = 3;
 
-/// A world with one drive.
+/// A drive in virtual time.
 struct Simulated {
     model: Model,
     wce: Option<bool>,
     seed: u64,
-    world: World,
-    number: Option<DriveNumber>,
+    clock: Arc<VirtualClock>,
+    handle: Option<Handle>,
     pool: Pool,
 }
 
 impl Simulated {
     fn new(model: Model, wce: Option<bool>, seed: u64) -> Self {
-        Self { pool: pool(&model), model, wce, seed, world: World::new(), number: None }
+        Self { pool: pool(&model), model, wce, seed, clock: Arc::default(), handle: None }
     }
 
-    fn drive(&self) -> Handle {
-        self.world.drive(self.number.unwrap())
+    fn drive(&self) -> &Handle {
+        self.handle.as_ref().unwrap()
     }
 }
 
@@ -48,9 +50,9 @@ impl Rig for Simulated {
 
     fn renew(&mut self) -> Result<Arc<dyn Device>> {
         self.seed += 1000;
-        self.world = World::on(self.world.clock());
-        self.number = Some(self.world.add(drive(&self.model, self.wce, self.seed)));
-        Ok(self.drive().device())
+        let time = Time::Virtual(Arc::clone(&self.clock));
+        let handle = Handle::new(drive(&self.model, self.wce, self.seed), time);
+        Ok(self.handle.insert(handle).device())
     }
 
     fn queue_options(&self) -> QueueOptions {
@@ -58,18 +60,17 @@ impl Rig for Simulated {
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
-        self.world.clock()
+        Arc::clone(&self.clock) as Arc<dyn Clock>
     }
 
     fn let_time_pass(&mut self) {
-        let until = self.world.clock().now() + Nanos::millis(1);
-        while self.world.advance(until) < until {}
+        let until = self.clock.now() + Nanos::millis(1);
+        while self.clock.advance(until) < until {}
     }
 
     fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
-        let domain = [self.number.unwrap()];
-        self.world.cut(&domain);
-        self.world.power_on(&domain);
+        self.drive().with(Drive::cut_power);
+        self.drive().with(Drive::power_on);
         Ok(self.drive().device())
     }
 
@@ -106,7 +107,7 @@ impl Rig for Served {
 
     fn renew(&mut self) -> Result<Arc<dyn Device>> {
         self.seed += 1000;
-        let handle = Handle::in_real_time(drive(&self.model, None, self.seed), Arc::clone(&self.clock));
+        let handle = Handle::new(drive(&self.model, None, self.seed), Time::Real(Arc::clone(&self.clock)));
         Ok(self.handle.insert(handle).device())
     }
 

@@ -1,10 +1,12 @@
 //! The same seed gives the same run and the same bytes, on every machine: what a drive did is told by one number, and
 //! that number stands here.
+use std::sync::Arc;
+
 use plumb_block::{
     Bytes, Clock as _, Completion, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool, PoolShape,
-    Queue, QueueOptions, Request, Tag, Wait,
+    Queue, QueueOptions, Request, Tag, Time, VirtualClock, Wait,
 };
-use plumb_sim::World;
+use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::Model;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -44,19 +46,20 @@ impl Told {
 fn run(model: &str, seed: u64) -> u64 {
     let faults = vec!["write:eio:p=0.02".parse().unwrap(), "discard:timeout:p=0.02".parse().unwrap()];
     let options = DriveOptions { size: Some(SIZE), seed, faults, ..DriveOptions::default() };
-    let world = World::new();
-    let number = world.add(Drive::new(&Model::named(model).unwrap(), options).unwrap());
+    let clock = Arc::new(VirtualClock::new());
+    let drive = Drive::new(&Model::named(model).unwrap(), options).unwrap();
+    let drive = Handle::new(drive, Time::Virtual(Arc::clone(&clock)));
     let pool = Pool::new(PoolShape { buffer: Bytes::kib(16), count: 64, alignment: Bytes(512) }).unwrap();
-    let device = world.drive(number).device();
+    let device = drive.device();
     let mut queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() }).unwrap();
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(9);
     let mut told = Told(0xcbf2_9ce4_8422_2325);
     for tag in 0..8_000 {
         let mut request = request(Tag(tag), &mut chance, &pool);
-        request.deadline = Some(world.clock().now() + Nanos::millis(50));
+        request.deadline = Some(clock.now() + Nanos::millis(50));
         if tag % 2_000 == 1_999 {
-            world.cut(&[number]);
-            world.power_on(&[number]);
+            drive.with(Drive::cut_power);
+            drive.with(Drive::power_on);
         }
         while let Err(full) = queue.submit(request) {
             request = full.0;

@@ -1,15 +1,16 @@
 //! What a drive said, and what it does about it: lies are lost and accounted, a cache that is turned off is empty, a switch
 //! lasts as long as the power, and FUA of a drive without it goes by the rules of a flush.
+use std::sync::Arc;
+
 use plumb_block::{
     Bytes, Clock as _, Completion, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool,
-    PoolShape, Queue, QueueOptions, Request, Tag, VolatileCache, Wait,
+    PoolShape, Queue, QueueOptions, Request, Tag, Time, VirtualClock, VolatileCache, Wait,
 };
 use plumb_sim::Handle;
 use plumb_sim::contents::CutReport;
 use plumb_sim::cut::CutWhen;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::Model;
-use plumb_sim::world::{DriveNumber, World};
 
 const SATA: &str = include_str!("../models/consumer-sata-ssd.toml");
 const NVME: &str = include_str!("../models/consumer-nvme-ssd.toml");
@@ -17,8 +18,7 @@ const PROTECTED: &str = include_str!("../models/plp-nvme-ssd.toml");
 
 /// A drive and its host, which does one thing after the other.
 struct Bench {
-    world: World,
-    number: DriveNumber,
+    clock: Arc<VirtualClock>,
     drive: Handle,
     queue: Box<dyn Queue>,
     tag: u64,
@@ -26,13 +26,13 @@ struct Bench {
 
 impl Bench {
     fn new(model: &Model, seed: u64) -> Self {
-        let world = World::new();
+        let clock = Arc::new(VirtualClock::new());
         let options = DriveOptions { size: Some(Bytes::mib(64)), seed, ..DriveOptions::default() };
-        let number = world.add(Drive::new(model, options).unwrap());
-        let drive = world.drive(number);
+        let drive = Drive::new(model, options).unwrap();
+        let drive = Handle::new(drive, Time::Virtual(Arc::clone(&clock)));
         let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes(512) }).unwrap();
         let queue = drive.device().open_queue(QueueOptions { depth: 4, pool }).unwrap();
-        Self { world, number, drive, queue, tag: 0 }
+        Self { clock, drive, queue, tag: 0 }
     }
 
     /// One command of so many KiB, and its answer.
@@ -73,12 +73,12 @@ impl Bench {
     }
 
     fn wait(&self, time: Nanos) {
-        let end = Nanos(self.world.clock().now().0 + time.0);
-        while self.world.advance(end) < end {}
+        let end = Nanos(self.clock.now().0 + time.0);
+        while self.clock.advance(end) < end {}
     }
 
     fn cut(&self) -> CutReport {
-        self.world.cut(&[self.number]);
+        self.drive.with(Drive::cut_power);
         self.drive.with(|drive, _| *drive.last_cut().unwrap())
     }
 
@@ -208,18 +208,16 @@ fn a_switched_cache_is_as_it_was_saved_when_power_comes_on() {
     bench.switch(false);
     assert_eq!(state(&bench), (Some(false), VolatileCache::None));
     bench.cut();
-    bench.world.power_on(&[bench.number]);
+    bench.drive.with(Drive::power_on);
     assert_eq!(state(&bench), (Some(true), VolatileCache::Enabled));
     // And it is one that a cut empties.
     assert!(bench.write(0, 4).is_done());
     assert_eq!(bench.cut().at_risk, 1);
-    let world = World::new();
     let options = DriveOptions { wce: Some(false), ..DriveOptions::default() };
-    let number = world.add(Drive::new(&model, options).unwrap());
-    let drive = world.drive(number);
+    let drive = Handle::new(Drive::new(&model, options).unwrap(), Time::Virtual(Arc::default()));
     drive.with(|drive, now| drive.set_wce(now, true)).unwrap();
-    world.cut(&[number]);
-    world.power_on(&[number]);
+    drive.with(Drive::cut_power);
+    drive.with(Drive::power_on);
     assert_eq!(drive.with(|drive, _| drive.wce()), Some(false), "as it was made with");
 }
 
@@ -268,7 +266,7 @@ fn the_flush_of_fua_that_is_not_native_fails_latches_and_is_refused_after_that()
         (1, 0),
         "failed ones were in flight: {report:?}"
     );
-    bench.world.power_on(&[bench.number]);
+    bench.drive.with(Drive::power_on);
     assert!(bench.fua(0).is_done());
 }
 

@@ -1,8 +1,11 @@
 //! Drives that lie: what they hold back does not grow with what they have written, and what they relied on is lost.
+use std::sync::Arc;
+
 use plumb_block::{
-    Bytes, Lba, LbaRange, Nanos, Pattern, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Wait,
+    Bytes, Lba, LbaRange, Nanos, Pattern, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Time,
+    VirtualClock, Wait,
 };
-use plumb_sim::World;
+use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::{IgnoresFlush, Model};
 
@@ -17,8 +20,9 @@ fn a_drive_that_never_sees_a_flush_holds_back_no_more_than_it_did_at_first() {
         LIAR.replacen("ignores_flush = { value = \"always\"", "ignores_flush = { value = \"last-2\"", 1);
     let model = Model::from_text("mine.toml", &text).unwrap();
     assert_eq!(model.behaviour.ignores_flush, IgnoresFlush::Last(2));
-    let world = World::new();
-    let drive = world.drive(world.add(Drive::new(&model, DriveOptions::default()).unwrap()));
+    let clock = Arc::new(VirtualClock::new());
+    let drive = Drive::new(&model, DriveOptions::default()).unwrap();
+    let drive = Handle::new(drive, Time::Virtual(Arc::clone(&clock)));
     let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes(512) }).unwrap();
     let mut queue = drive.device().open_queue(QueueOptions { depth: 32, pool }).unwrap();
     let mut completions = Vec::new();
@@ -36,7 +40,7 @@ fn a_drive_that_never_sees_a_flush_holds_back_no_more_than_it_did_at_first() {
     }
     assert!(most <= HELD_MAX, "{most} were at risk");
     // What came last is held back still, however long nothing happens.
-    while world.advance(Nanos::secs(3600)) < Nanos::secs(3600) {}
+    while clock.advance(Nanos::secs(3600)) < Nanos::secs(3600) {}
     assert!(drive.with(|drive, _| drive.at_risk()) > Bytes::mib(60));
 }
 
@@ -44,9 +48,8 @@ fn a_drive_that_never_sees_a_flush_holds_back_no_more_than_it_did_at_first() {
 fn lost_of_protected(battery: &str, seed: u64) -> u64 {
     let text = PROTECTED.replacen("[behaviour]\n", &format!("[behaviour]\n{battery}\n"), 1);
     let model = Model::from_text("mine.toml", &text).unwrap();
-    let world = World::new();
-    let number = world.add(Drive::new(&model, DriveOptions { seed, ..DriveOptions::default() }).unwrap());
-    let drive = world.drive(number);
+    let drive = Drive::new(&model, DriveOptions { seed, ..DriveOptions::default() }).unwrap();
+    let drive = Handle::new(drive, Time::Virtual(Arc::default()));
     let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes(512) }).unwrap();
     let mut queue = drive.device().open_queue(QueueOptions { depth: 1, pool }).unwrap();
     let mut completions = Vec::new();
@@ -60,7 +63,7 @@ fn lost_of_protected(battery: &str, seed: u64) -> u64 {
         }
     }
     assert!(completions.iter().all(|completion| completion.outcome.is_done()));
-    world.cut(&[number]);
+    drive.with(Drive::cut_power);
     drive.with(|drive, _| drive.last_cut().unwrap().lost_blocks)
 }
 

@@ -51,5 +51,6 @@ pub use name::{Name, Scheme};
 pub use open::{Wanted, open, open_all};
 pub use opened::{Opened, Route, TargetKind};
 pub use permission::{Intent, Permission};
+pub use plumb_block::Time;
 pub use simulated::seed_of;
-pub use time::Time;
+pub use time::time_of;

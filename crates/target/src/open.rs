@@ -15,7 +15,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock};
+use plumb_block::{Bytes, Clock, Time};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_linux::{Access, Caching, FileOptions};
@@ -34,7 +34,6 @@ use crate::opened::{Node, Opened, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
 use crate::simulated;
-use crate::time::Time;
 
 /// One target that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]

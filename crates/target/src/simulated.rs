@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Device, StorageCounters};
+use plumb_block::{Device, StorageCounters, Time};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::{Typed, Wce};
@@ -14,7 +14,6 @@ use crate::name::{Name, Scheme};
 use crate::open::Wanted;
 use crate::opened::{Opened, Route, TargetKind};
 use crate::split::Split;
-use crate::time::Time;
 
 /// How a simulated drive is typed; for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";
@@ -81,10 +80,7 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
     let options = DriveOptions { size, wce, seed, faults, ..DriveOptions::default() };
     let mut drive = Drive::new(&model, options).map_err(|error| wrong(&error, ""))?;
     drive.rename(shown.clone());
-    Ok(match time {
-        Time::Real(clock) => Handle::in_real_time(drive, Arc::clone(clock)),
-        Time::Virtual(world) => world.drive(world.add(drive)),
-    })
+    Ok(Handle::new(drive, time.clone()))
 }
 
 fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {

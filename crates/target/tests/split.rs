@@ -7,7 +7,7 @@ use plumb_block::{
     RealClock, Request, Tag, Wait,
 };
 use plumb_linux::FileOptions;
-use plumb_target::{Intent, Name, Opened, Permission, Time, Wanted, open_all, seed_of};
+use plumb_target::{Intent, Name, Opened, Permission, Time, Wanted, open_all, seed_of, time_of};
 
 /// More than twice the largest transfer, and no multiple of it.
 const LENGTH: Bytes = Bytes(300 << 10);
@@ -16,7 +16,7 @@ const LENGTH: Bytes = Bytes(300 << 10);
 fn drive(typed: &str) -> (Opened, Time) {
     let name = Name::parse(typed).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let time = Time::of([&name], &clock);
+    let time = time_of([&name], &clock);
     let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::read_direct() };
     (open_all(&[wanted], &Permission::default(), &time).unwrap().remove(0), time)
 }

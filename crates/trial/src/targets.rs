@@ -202,7 +202,7 @@ impl Known {
     }
 }
 
-/// Whose clock the run of `scenario` goes by: the machine's, or that of a world in which all targets are simulated.
+/// Whose clock the run of `scenario` goes by: the machine's, or that of a simulation, if all targets are simulated.
 ///
 /// # Errors
 /// If something that was typed is no name.
@@ -212,7 +212,7 @@ pub(crate) fn time_of(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Result<Tim
         .flat_map(|job| &job.targets)
         .map(|target| Name::parse(&target.name))
         .collect::<Result<_, _>>()?;
-    Ok(Time::of(&names, clock))
+    Ok(plumb_target::time_of(&names, clock))
 }
 
 /// What traces do to each target.

@@ -45,13 +45,13 @@ fn subject(typed: &Path) -> anyhow::Result<Subject> {
     };
     let path = device.survey().paths.swap_remove(0);
     match (device.time, device.opened.counters) {
-        (Time::Virtual(world), Some(counters)) => Ok(Subject::Drive(Box::new(Drive {
+        (Time::Virtual(clock), Some(counters)) => Ok(Subject::Drive(Box::new(Drive {
             name: device.opened.shown,
             device: device.opened.device,
             counters,
             path,
-            clock: world.clock(),
-            advance: Arc::new(move |deadline| world.advance(deadline)),
+            clock: clock.clone(),
+            advance: Arc::new(move |deadline| clock.advance(deadline)),
         }))),
         _ => {
             let name = device.opened.shown;

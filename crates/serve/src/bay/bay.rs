@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumb_block::{Clock, ErrorKind, Nanos, RealClock, in_one_line};
+use plumb_block::{ErrorKind, Nanos, RealClock, Time, in_one_line};
 use plumb_sim::cut::CutWhen;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::fault::Fault;
@@ -84,8 +84,7 @@ impl Bay {
         let (mut control, name) = ControlSocket::listen(&directory, name, &model.name)?;
         let mut drive = Drive::new(&model, drive)?;
         drive.rename(&*name);
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let handle = Handle::in_real_time(drive, clock);
+        let handle = Handle::new(drive, Time::Real(Arc::new(RealClock::start())));
         let servings = Servings::start(&name, &handle.device(), &nbd, encryption.as_ref(), &say)?;
         let attached = attach.then(|| Attached::to_loop(&handle, &name)).transpose()?;
         #[cfg(feature = "ublk")]

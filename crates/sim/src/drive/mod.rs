@@ -45,7 +45,6 @@ use crate::timing::{Event, Timing};
 
 pub use counters::Counters;
 use in_flight::{InFlight, NEVER};
-pub(crate) use serve::MOMENTS_MAX;
 
 /// Which queue a command came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,8 +93,6 @@ pub struct Drive {
     ports: Vec<Port>,
     /// Completions that wait in ports.
     ready: usize,
-    /// Nothing happens before this time unless somebody asks for something; zero if that is not known.
-    quiet_until: Nanos,
     in_flight: InFlight,
     /// Answers that come from the drive's front rather than from its timing: when, and to which command.
     later: BinaryHeap<Reverse<(Nanos, CommandId)>>,
@@ -150,7 +147,6 @@ impl Drive {
             latch: None,
             ports: Vec::new(),
             ready: 0,
-            quiet_until: Nanos::ZERO,
             in_flight: InFlight::default(),
             later: BinaryHeap::new(),
             no_deadline_before: NEVER,
@@ -285,11 +281,6 @@ impl Drive {
         let later = self.later.peek().map(|Reverse((at, _))| *at);
         let armed = self.armed.as_ref().and_then(|armed| armed.due);
         later.into_iter().chain(armed).min().unwrap_or(NEVER)
-    }
-
-    /// Before this time no port has anything to take, unless somebody asks for something; zero if that is not known.
-    pub(crate) const fn quiet_until(&self) -> Nanos {
-        if self.has_ready() { Nanos::ZERO } else { self.quiet_until }
     }
 
     /// Whether a port has something to take.

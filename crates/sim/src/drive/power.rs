@@ -41,7 +41,6 @@ pub(super) fn promise(behaviour: &Behaviour, kind: Kind, info: &DeviceInfo, wce:
 impl Drive {
     /// Cuts the power when `when` says, instead of any cut asked for before.
     pub fn cut_when(&mut self, now: Nanos, when: CutWhen) {
-        self.quiet_until = Nanos::ZERO;
         self.armed = Armed::new(when);
         if when == CutWhen::Now {
             self.cut_power(now);
@@ -50,7 +49,6 @@ impl Drive {
 
     /// Cuts the power now. Everything in flight ends as power lost.
     pub fn cut_power(&mut self, now: Nanos) {
-        self.quiet_until = Nanos::ZERO;
         self.armed = None;
         if !self.is_powered {
             return;
@@ -75,7 +73,6 @@ impl Drive {
 
     /// Takes back a cut that was asked for and has not happened.
     pub fn disarm(&mut self) {
-        self.quiet_until = Nanos::ZERO;
         self.armed = None;
     }
 
@@ -83,7 +80,6 @@ impl Drive {
     /// as it was made with: a switch is a setting for as long as there is power (ATA SET FEATURES, SCSI MODE SELECT
     /// without SP, NVMe Set Features without SV).
     pub fn power_on(&mut self, now: Nanos) {
-        self.quiet_until = Nanos::ZERO;
         if self.is_powered {
             return;
         }
@@ -104,7 +100,6 @@ impl Drive {
     /// [`Unsupported`](ErrorKind::Unsupported) where there is no write cache to switch; if reading back shows that the
     /// command changed nothing; if there is no power.
     pub fn set_wce(&mut self, now: Nanos, enabled: bool) -> Result<()> {
-        self.quiet_until = Nanos::ZERO;
         let failed = |kind| Error::new(kind, "switch the write cache of", self.name.clone());
         if !self.is_powered {
             return Err(failed(ErrorKind::PowerLost));

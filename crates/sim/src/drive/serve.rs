@@ -11,8 +11,6 @@ use crate::cut::Edge;
 use crate::model::IgnoresFlush;
 use crate::timing::Event;
 
-/// How many moments of its own doing a drive passes at most before whoever moves the clock hears of it.
-pub(crate) const MOMENTS_MAX: u32 = 1 << 16;
 /// How many destaged commands a drive whose last flushes are lies has not really destaged: 64 MiB in commands of 4 KiB.
 /// So it holds no more than that in memory, however long it runs.
 const LIE_HOLDS: usize = 1 << 14;
@@ -20,31 +18,9 @@ const LIE_HOLDS: usize = 1 << 14;
 impl Drive {
     /// Lets everything happen that is due at `now`, a power cut included.
     pub fn advance(&mut self, now: Nanos) {
-        if now < self.quiet_until {
-            return;
-        }
-        let mut next = self.next_event();
-        while let Some(at) = next.filter(|at| *at <= now) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
             self.happen(at);
-            next = self.next_event();
         }
-        self.quiet_until = next.unwrap_or(Nanos(u64::MAX));
-    }
-
-    /// Lets things happen up to `deadline`, but only until a port has something to take. The time at which the last of
-    /// them happened; `None` if nothing did.
-    pub(crate) fn run_to_answer(&mut self, deadline: Nanos) -> Option<Nanos> {
-        let mut reached = None;
-        for _ in 0..MOMENTS_MAX {
-            let Some(at) = self.next_event().filter(|at| *at <= deadline) else { break };
-            self.happen(at);
-            reached = Some(at);
-            if self.has_ready() {
-                break;
-            }
-        }
-        self.quiet_until = Nanos::ZERO;
-        reached
     }
 
     /// Lets everything happen that is due at `at`, which is when something is.
@@ -279,7 +255,6 @@ impl Drive {
 
     /// Answers what a fault has left unanswered, as done.
     pub fn release_held(&mut self, now: Nanos) {
-        self.quiet_until = Nanos::ZERO;
         for id in self.in_flight.held() {
             if let Some(mut pending) = self.in_flight.take(id) {
                 pending.fate = Fate::Done;

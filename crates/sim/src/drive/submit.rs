@@ -15,7 +15,6 @@ use crate::model::IgnoresFlush;
 impl Drive {
     /// Takes a request from `port` at `now`. It completes at the port, at once if it cannot be done.
     pub fn submit(&mut self, now: Nanos, port: PortNumber, request: Request) {
-        self.quiet_until = Nanos::ZERO;
         if let Some(outcome) = self.refusal(&request) {
             let Request { tag, payload, .. } = request;
             self.complete(port, Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
@@ -42,7 +41,6 @@ impl Drive {
             stage: Stage::Whole,
         });
         self.watch_for_cut(op, Edge::Submitted, now);
-        self.quiet_until = self.next_event().unwrap_or(Nanos(u64::MAX));
     }
 
     /// Why a request is answered at once, if it is.

@@ -1,0 +1,64 @@
+//! What wakes a queue in real time: a timerfd(2), on which its owner can wait together with other descriptors.
+//!
+//! It goes off when it is set to, without the slack that the kernel allows itself for a sleeping thread.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use plumb_block::{Error, Nanos, Result};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+/// A timer. Once it has gone off it stays so until it is set again.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    descriptor: Arc<OwnedFd>,
+    setting: Setting,
+}
+
+/// What it is set to, by the clock of the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Never,
+    At(Nanos),
+    Fired,
+}
+
+/// The descriptor of a timer, which is readable when the timer has gone off.
+pub(crate) fn descriptor() -> Result<OwnedFd> {
+    timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+        .map_err(|errno| Error::io(&errno.into(), "make a timer for", "a simulated drive"))
+}
+
+impl Timer {
+    /// A timer that is not set.
+    pub(crate) fn new(descriptor: Arc<OwnedFd>) -> Self {
+        Self { descriptor, setting: Setting::Never }
+    }
+
+    /// Goes off at `due`, or not at all.
+    pub(crate) fn set(&mut self, now: Nanos, due: Option<Nanos>) {
+        let setting = due.map_or(Setting::Never, Setting::At);
+        if std::mem::replace(&mut self.setting, setting) != setting {
+            // A zero would disarm it.
+            self.arm(due.map_or(0, |due| due.since(now).0.max(1)));
+        }
+    }
+
+    /// Goes off now.
+    pub(crate) fn fire(&mut self) {
+        if std::mem::replace(&mut self.setting, Setting::Fired) != Setting::Fired {
+            self.arm(1);
+        }
+    }
+
+    fn arm(&self, nanos: u64) {
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let it_value =
+            Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as _ };
+        let time = Itimerspec { it_interval: zero, it_value };
+        let set = timerfd_settime(&self.descriptor, TimerfdTimerFlags::empty(), &time);
+        debug_assert!(set.is_ok(), "a valid timer and a valid time: {set:?}");
+    }
+}
