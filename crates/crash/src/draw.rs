@@ -1,0 +1,226 @@
+//! One cut, drawn: any legal outcome comes with a probability above zero, but the draw prefers those at which software
+//! fails: all lost, all there, a prefix, all but one, one alone, a tear.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng as _;
+use serde::{Deserialize, Serialize};
+
+use crate::chance::below;
+use crate::command::{Kind, Moment};
+use crate::keep::Keep;
+use crate::window::Window;
+
+/// How to choose what survives of the commands at risk and in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Survival {
+    /// By a strategy that is drawn, too.
+    #[default]
+    Mixed,
+    /// What was acknowledged, and nothing that was in flight.
+    Acknowledged,
+    /// Always by this strategy.
+    By(Strategy),
+}
+
+/// One way to choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Nothing survives.
+    #[default]
+    AllLost,
+    /// Everything does.
+    AllSurvive,
+    /// What was acknowledged does.
+    AcknowledgedSurvive,
+    /// The first so many in the order of submission.
+    Prefix,
+    /// The same but one of them.
+    PrefixMinusOne,
+    /// One alone.
+    OnlyOne,
+    /// A prefix, the last of which is torn.
+    SingleTear,
+    /// Each with one probability, drawn once; those that survive may be torn.
+    Random,
+    /// Each block of each by the toss of a coin.
+    RandomBlocks,
+}
+
+/// What a drawn cut leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrawnCut {
+    /// How it was chosen.
+    pub strategy: Strategy,
+    /// All commands of the window, in the order in which what survives of them landed: a block holds the last one that
+    /// keeps it.
+    pub remainders: Vec<Remainder>,
+}
+
+/// What a cut leaves of one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remainder {
+    /// The command.
+    pub id: u64,
+    /// Which of its blocks survive.
+    pub keep: Keep,
+    /// Whether it survives whole or not at all.
+    pub is_atomic: bool,
+    /// When it landed.
+    landed: Moment,
+    /// When it was submitted.
+    submitted: Moment,
+}
+
+/// A command that may survive.
+struct Contender {
+    id: u64,
+    blocks: u64,
+    is_atomic: bool,
+    is_acknowledged: bool,
+}
+
+const DRAWN: [Strategy; 8] = [
+    Strategy::AllLost,
+    Strategy::AllSurvive,
+    Strategy::Prefix,
+    Strategy::PrefixMinusOne,
+    Strategy::OnlyOne,
+    Strategy::SingleTear,
+    Strategy::Random,
+    Strategy::RandomBlocks,
+];
+
+impl<T: Clone> Window<T> {
+    /// Draws a cut that happens now. `chance` alone decides.
+    pub fn draw(&self, chance: &mut Xoshiro256PlusPlus, survival: Survival) -> DrawnCut {
+        let contenders = self.contenders();
+        let strategy = match survival {
+            Survival::Mixed => DRAWN[below(chance, DRAWN.len() as u64) as usize],
+            Survival::Acknowledged => Strategy::AcknowledgedSurvive,
+            Survival::By(strategy) => strategy,
+        };
+        let keeps = by_strategy(chance, &contenders, strategy);
+        let drawn = contenders.iter().zip(keeps).map(|(one, keep)| {
+            let command = &self.commands[&one.id];
+            Remainder {
+                id: one.id,
+                keep: legal(keep, one),
+                is_atomic: one.is_atomic,
+                landed: command.landed(),
+                submitted: command.span.submitted,
+            }
+        });
+        let mut remainders: Vec<Remainder> = drawn.collect();
+        // What is in flight landed some time between its submission and now.
+        for one in remainders.iter_mut().filter(|one| !self.commands[&one.id].span.is_completed()) {
+            one.landed = one.submitted + below(chance, self.now - one.submitted + 1);
+        }
+        let durable = self.commands.iter().filter(|(_, command)| command.is_durable);
+        remainders.extend(durable.map(|(id, command)| Remainder {
+            id: *id,
+            keep: Keep::All,
+            is_atomic: false,
+            landed: command.landed(),
+            submitted: command.span.submitted,
+        }));
+        remainders.sort_by_key(|one| (one.landed, one.submitted, one.id));
+        DrawnCut { strategy, remainders }
+    }
+
+    /// What may survive, in the order of submission.
+    fn contenders(&self) -> Vec<Contender> {
+        let at_risk = self.commands.iter().filter(|(_, command)| !command.is_durable);
+        let mut at_risk: Vec<_> = at_risk.collect();
+        at_risk.sort_by_key(|(id, command)| (command.span.submitted, **id));
+        let contender = |(id, command): (&u64, &crate::Command<T>)| Contender {
+            id: *id,
+            blocks: command.range.nlb,
+            is_atomic: self.is_atomic(command),
+            is_acknowledged: command.is_acknowledged(),
+        };
+        at_risk.into_iter().map(contender).collect()
+    }
+
+    pub(crate) fn is_atomic(&self, command: &crate::Command<T>) -> bool {
+        matches!(command.kind, Kind::Write { .. }) && self.promise.atomicity.is_atomic(command.range)
+    }
+}
+
+/// An atomic command is not torn: a part becomes nothing or all, by its own coin.
+const fn legal(keep: Keep, contender: &Contender) -> Keep {
+    match keep {
+        Keep::Nothing | Keep::All => keep,
+        part if !contender.is_atomic => part,
+        part if part.keeps(0, contender.blocks) => Keep::All,
+        _ => Keep::Nothing,
+    }
+}
+
+fn by_strategy(chance: &mut Xoshiro256PlusPlus, contenders: &[Contender], strategy: Strategy) -> Vec<Keep> {
+    let count = contenders.len();
+    let all = |keep| vec![keep; count];
+    if count == 0 {
+        return Vec::new();
+    }
+    match strategy {
+        Strategy::AllLost => all(Keep::Nothing),
+        Strategy::AllSurvive => all(Keep::All),
+        Strategy::AcknowledgedSurvive => {
+            let keep = |one: &Contender| if one.is_acknowledged { Keep::All } else { Keep::Nothing };
+            contenders.iter().map(keep).collect()
+        }
+        Strategy::Prefix => prefix(count, below(chance, count as u64 + 1) as usize),
+        Strategy::PrefixMinusOne => {
+            let length = 1 + below(chance, count as u64) as usize;
+            let mut keep = prefix(count, length);
+            keep[below(chance, length as u64) as usize] = Keep::Nothing;
+            keep
+        }
+        Strategy::OnlyOne => {
+            let mut keep = all(Keep::Nothing);
+            keep[below(chance, count as u64) as usize] = Keep::All;
+            keep
+        }
+        Strategy::SingleTear => {
+            let torn = below(chance, count as u64) as usize;
+            let mut keep = prefix(count, torn);
+            keep[torn] = tear(chance, contenders[torn].blocks);
+            keep
+        }
+        Strategy::Random => random(chance, contenders),
+        Strategy::RandomBlocks => (0..count).map(|_| Keep::Some { seed: chance.next_u64() }).collect(),
+    }
+}
+
+fn prefix(count: usize, length: usize) -> Vec<Keep> {
+    (0..count).map(|index| if index < length { Keep::All } else { Keep::Nothing }).collect()
+}
+
+fn random(chance: &mut Xoshiro256PlusPlus, contenders: &[Contender]) -> Vec<Keep> {
+    let odds = 1 + below(chance, 15);
+    let mut one = |contender: &Contender| {
+        if below(chance, 16) >= odds {
+            Keep::Nothing
+        } else if below(chance, 4) == 0 {
+            tear(chance, contender.blocks)
+        } else {
+            Keep::All
+        }
+    };
+    contenders.iter().map(&mut one).collect()
+}
+
+/// The tears that are found most often: the end is missing, the beginning, one block, or any.
+fn tear(chance: &mut Xoshiro256PlusPlus, blocks: u64) -> Keep {
+    if blocks < 2 {
+        return if below(chance, 2) == 0 { Keep::Nothing } else { Keep::All };
+    }
+    match below(chance, 4) {
+        0 => Keep::First(1 + below(chance, blocks - 1)),
+        1 => Keep::AllButFirst(1 + below(chance, blocks - 1)),
+        2 => Keep::Without(below(chance, blocks)),
+        _ => Keep::Some { seed: chance.next_u64() },
+    }
+}

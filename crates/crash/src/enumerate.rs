@@ -1,0 +1,170 @@
+//! Every cut: what each block may hold, and all combinations of that.
+
+use std::ops::ControlFlow;
+
+use plumb_block::{Lba, LbaRange};
+
+use crate::command::Command;
+use crate::window::Window;
+
+/// What a cut leaves in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Survivor {
+    /// What the caller has stored: the last durable version.
+    Stored,
+    /// The version of this command.
+    Command(u64),
+    /// Nothing that can be read.
+    Unreadable,
+}
+
+/// What may be left in the blocks of a run, in each of them on its own but for what atomic writes forbid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidates {
+    /// The blocks.
+    pub range: LbaRange,
+    /// One of these is left in each.
+    pub survivors: Vec<Survivor>,
+}
+
+/// Into what commands may tear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grain {
+    /// Into blocks, but for atomic writes: all legal outcomes.
+    Blocks,
+    /// Not at all: each command survives whole or not at all. Far fewer outcomes, all of them legal.
+    Commands,
+}
+
+/// Which outcomes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Into what commands may tear.
+    pub grain: Grain,
+    /// Whether outcomes with unreadable blocks are wanted, too.
+    pub unreadable: bool,
+}
+
+/// A run in which one survivor is chosen, and the survivors to choose from.
+type Choice = (LbaRange, Vec<Survivor>);
+
+impl<T: Clone> Window<T> {
+    /// What a cut now may leave, of every run over which a command of the window lies. Everywhere else it is what the
+    /// caller has stored.
+    pub fn candidates(&self) -> impl Iterator<Item = Candidates> {
+        self.versions.iter().map(|(range, ids)| {
+            let survivors = self.survivors(ids, &[], true, &|command| self.is_atomic(command));
+            Candidates { range, survivors }
+        })
+    }
+
+    /// Calls `visit` with every outcome that a cut now may have: for each run (each block, if commands tear into blocks)
+    /// over which a command lies, in order, what is left there. Where commands that survive whole overlap, the same
+    /// outcome may come more than once. Stops when `visit` says so; nothing is made in advance, so however many there
+    /// are, what was visited is all it costs.
+    pub fn enumerate(
+        &self,
+        options: Options,
+        visit: &mut impl FnMut(&[(LbaRange, Survivor)]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let whole = self.whole(options.grain);
+        // A binary counter: which of those that survive whole do.
+        let mut survives = vec![false; whole.len()];
+        loop {
+            let absent_or_whole: Vec<(u64, bool)> =
+                whole.iter().copied().zip(survives.iter().copied()).collect();
+            visit_all(&self.choices(options, &absent_or_whole), visit)?;
+            let Some(next) = survives.iter().position(|survives| !survives) else {
+                return ControlFlow::Continue(());
+            };
+            survives[..next].fill(false);
+            survives[next] = true;
+        }
+    }
+
+    /// No fewer than [`enumerate`](Self::enumerate) visits; `u128::MAX` if there are more than that.
+    pub fn outcomes_max(&self, options: Options) -> u128 {
+        let whole = self.whole(options.grain);
+        let subsets = 1_u128.checked_shl(whole.len() as u32).unwrap_or(u128::MAX);
+        let is_whole = |command: &Command<T>| self.is_whole(options.grain, command);
+        let runs = self.versions.iter().map(|(range, ids)| {
+            let count = self.survivors(ids, &[], options.unreadable, &is_whole).len() as u128;
+            let blocks = if options.grain == Grain::Blocks { range.nlb } else { 1 };
+            u32::try_from(blocks).map_or(u128::MAX, |blocks| count.saturating_pow(blocks))
+        });
+        runs.fold(subsets, u128::saturating_mul)
+    }
+
+    /// The commands that may survive, and survive whole if they do; in the order of submission.
+    fn whole(&self, grain: Grain) -> Vec<u64> {
+        let whole = self.commands.iter().filter(|(_, one)| !one.is_durable && self.is_whole(grain, one));
+        let mut whole: Vec<_> = whole.map(|(id, command)| (command.span.submitted, *id)).collect();
+        whole.sort_unstable();
+        whole.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn is_whole(&self, grain: Grain, command: &Command<T>) -> bool {
+        grain == Grain::Commands || command.range.nlb > 1 && self.is_atomic(command)
+    }
+
+    fn choices(&self, options: Options, whole: &[(u64, bool)]) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for (range, ids) in self.versions.iter() {
+            let is_safe = |command: &Command<T>| self.is_atomic(command);
+            let survivors = self.survivors(ids, whole, options.unreadable, &is_safe);
+            match options.grain {
+                Grain::Commands => choices.push((range, survivors)),
+                Grain::Blocks => {
+                    let blocks = (range.lba.0..range.end().0).map(|lba| LbaRange::new(Lba(lba), 1));
+                    choices.extend(blocks.map(|block| (block, survivors.clone())));
+                }
+            }
+        }
+        choices
+    }
+
+    /// What a block may hold over which these commands lie, if of those in `whole` it is known whether they survive.
+    fn survivors(
+        &self,
+        ids: &[u64],
+        whole: &[(u64, bool)],
+        unreadable: bool,
+        cannot_break: &dyn Fn(&Command<T>) -> bool,
+    ) -> Vec<Survivor> {
+        let known = |id: u64| whole.iter().find(|(one, _)| *one == id).map(|(_, survives)| *survives);
+        let present: Vec<u64> = ids.iter().copied().filter(|id| known(*id) != Some(false)).collect();
+        let is_certain = |id: &&u64| self.commands[*id].is_decisive() || known(**id) == Some(true);
+        let certain: Vec<&Command<T>> =
+            present.iter().filter(is_certain).map(|id| &self.commands[id]).collect();
+        let is_gone = |id: &u64| certain.iter().any(|newer| self.commands[id].span.is_older_than(newer.span));
+        let stored = certain.is_empty().then_some(Survivor::Stored);
+        let left = present.iter().copied().filter(|id| !is_gone(id)).map(Survivor::Command);
+        let may_break = |id: &u64| {
+            let command = &self.commands[id];
+            !(command.is_acknowledged() || command.is_durable || cannot_break(command))
+        };
+        let broken = (unreadable && ids.iter().any(may_break)).then_some(Survivor::Unreadable);
+        stored.into_iter().chain(left).chain(broken).collect()
+    }
+}
+
+/// Visits every combination of the choices.
+fn visit_all(
+    choices: &[Choice],
+    visit: &mut impl FnMut(&[(LbaRange, Survivor)]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut places = vec![0; choices.len()];
+    let mut outcome: Vec<_> = choices.iter().map(|(range, survivors)| (*range, survivors[0])).collect();
+    loop {
+        visit(&outcome)?;
+        // Like an odometer: the first that is not at its last choice goes on, all before it begin again.
+        let Some(next) = (0..choices.len()).find(|index| places[*index] + 1 < choices[*index].1.len()) else {
+            return ControlFlow::Continue(());
+        };
+        places[..next].fill(0);
+        places[next] += 1;
+        for (index, one) in outcome.iter_mut().enumerate().take(next + 1) {
+            one.1 = choices[index].1[places[index]];
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Values by runs of blocks: what a whole run has in common is kept once, however long the run is.
+
+use std::collections::BTreeMap;
+
+use plumb_block::{Lba, LbaRange};
+
+/// Extents that do not overlap, each with a value. Blocks in no extent have none. A value holds for every block of its
+/// extent alike, so an extent can be divided anywhere.
+#[derive(Debug, Clone)]
+pub struct ExtentMap<V> {
+    /// By the first block.
+    extents: BTreeMap<u64, Extent<V>>,
+}
+
+#[derive(Debug, Clone)]
+struct Extent<V> {
+    /// The first block after it.
+    end: u64,
+    value: V,
+}
+
+impl<V> Default for ExtentMap<V> {
+    fn default() -> Self {
+        Self { extents: BTreeMap::new() }
+    }
+}
+
+impl<V: Clone> ExtentMap<V> {
+    /// Whether no block has a value.
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// All extents in order.
+    pub fn iter(&self) -> impl Iterator<Item = (LbaRange, &V)> {
+        self.extents.iter().map(|(first, extent)| (range_of(*first, extent.end), &extent.value))
+    }
+
+    /// The extents that have a block in common with `range`, cut to it, in order.
+    pub fn over(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, &V)> {
+        let (start, end) = (range.lba.0, range.end().0.max(range.lba.0));
+        let before = self.extents.range(..start).next_back();
+        let before = before.filter(|(_, extent)| extent.end > start && start < end);
+        before
+            .into_iter()
+            .chain(self.extents.range(start..end))
+            .map(move |(first, extent)| (range_of((*first).max(start), extent.end.min(end)), &extent.value))
+    }
+
+    /// The extent in which `range` begins or which comes next, as long as it begins before the end of `range`; not cut.
+    pub fn first_over(&self, range: LbaRange) -> Option<(LbaRange, &V)> {
+        let (start, end) = (range.lba.0, range.end().0);
+        if start >= end {
+            return None;
+        }
+        let before = self.extents.range(..=start).next_back().filter(|(_, extent)| extent.end > start);
+        let (first, extent) = before.or_else(|| self.extents.range(start..end).next())?;
+        Some((range_of(*first, extent.end), &extent.value))
+    }
+
+    /// The value of the extent that begins with block `first`.
+    pub fn starting_at(&mut self, first: Lba) -> Option<&mut V> {
+        self.extents.get_mut(&first.0).map(|extent| &mut extent.value)
+    }
+
+    /// Takes away the extent that begins with block `first`.
+    pub fn remove_at(&mut self, first: Lba) {
+        self.extents.remove(&first.0);
+    }
+
+    /// Takes all values of `range` away.
+    pub fn remove(&mut self, range: LbaRange) {
+        let (start, end) = (range.lba.0, range.end().0);
+        while let Some((first, extent)) = self.extents.range_mut(..end).next_back() {
+            let (first, old_end) = (*first, extent.end);
+            if old_end <= start {
+                return;
+            }
+            let rest = (old_end > end).then(|| extent.value.clone());
+            if first < start {
+                extent.end = start;
+            } else {
+                self.extents.remove(&first);
+            }
+            if let Some(value) = rest {
+                self.extents.insert(end, Extent { end: old_end, value });
+            }
+        }
+    }
+
+    /// Changes the value of every block of `range`: `change` what is there, and `vacant` where nothing is. Afterwards
+    /// no extent crosses the ends of `range`.
+    pub fn update(&mut self, range: LbaRange, vacant: impl Fn() -> V, mut change: impl FnMut(&mut V)) {
+        let (start, end) = (range.lba.0, range.end().0);
+        let last = self.extents.range(..end).next_back();
+        if last.is_none_or(|(_, extent)| extent.end <= start) {
+            self.extents.insert(start, Extent { end, value: vacant() });
+            return;
+        }
+        self.split(start);
+        self.split(end);
+        let (mut at, mut gaps) = (start, Vec::new());
+        for (first, extent) in self.extents.range_mut(start..end) {
+            if at < *first {
+                gaps.push((at, *first));
+            }
+            change(&mut extent.value);
+            at = extent.end;
+        }
+        if at < end {
+            gaps.push((at, end));
+        }
+        for (first, end) in gaps {
+            self.extents.insert(first, Extent { end, value: vacant() });
+        }
+    }
+
+    /// Makes block `at` the first of its extent.
+    fn split(&mut self, at: u64) {
+        let Some((_, extent)) = self.extents.range_mut(..at).next_back() else { return };
+        if extent.end > at {
+            let rest = Extent { end: extent.end, value: extent.value.clone() };
+            extent.end = at;
+            self.extents.insert(at, rest);
+        }
+    }
+}
+
+impl<V: Clone + PartialEq> ExtentMap<V> {
+    /// Gives every block of `range` this value. Neighbours with the same value become one extent.
+    pub fn insert(&mut self, range: LbaRange, value: V) {
+        let (start, end) = (range.lba.0, range.end().0);
+        if start >= end {
+            return;
+        }
+        if let Some((first, extent)) = self.extents.range_mut(..end).next_back() {
+            if *first == start && extent.end == end {
+                extent.value = value;
+                return;
+            }
+            if extent.end > start {
+                self.remove(range);
+            }
+        }
+        let end = match self.extents.get(&end) {
+            Some(next) if next.value == value => self.extents.remove(&end).map_or(end, |next| next.end),
+            _ => end,
+        };
+        match self.extents.range_mut(..start).next_back() {
+            Some((_, before)) if before.end == start && before.value == value => before.end = end,
+            _ => {
+                self.extents.insert(start, Extent { end, value });
+            }
+        }
+    }
+}
+
+const fn range_of(first: u64, end: u64) -> LbaRange {
+    LbaRange::new(Lba(first), end - first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::below;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng as _;
+
+    #[test]
+    fn extents_are_an_array_of_blocks() {
+        for seed in 0..50 {
+            let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let (mut map, mut blocks) = (ExtentMap::default(), [None; 40]);
+            for step in 0..200_u64 {
+                let first = below(&mut chance, 40);
+                let range = LbaRange::new(Lba(first), below(&mut chance, 41 - first));
+                let here = first as usize..range.end().0 as usize;
+                match below(&mut chance, 3) {
+                    0 => {
+                        map.insert(range, step % 3);
+                        blocks[here].fill(Some(step % 3));
+                    }
+                    1 => {
+                        map.remove(range);
+                        blocks[here].fill(None);
+                    }
+                    _ if range.nlb > 0 => {
+                        map.update(range, || 7, |value| *value += 10);
+                        let there = blocks[here].iter_mut();
+                        there.for_each(|block| *block = Some(block.map_or(7, |value| value + 10)));
+                    }
+                    _ => {}
+                }
+                let asked = LbaRange::new(Lba(step % 20), step % 21);
+                let mut found = [None; 40];
+                for (range, value) in map.over(asked) {
+                    assert!(range.nlb > 0 && range.lba >= asked.lba && range.end() <= asked.end());
+                    found[range.lba.0 as usize..range.end().0 as usize].fill(Some(*value));
+                }
+                let wanted = |lba: usize| asked.overlaps(LbaRange::new(Lba(lba as u64), 1));
+                let expected: Vec<_> = (0..40).map(|lba| blocks[lba].filter(|_| wanted(lba))).collect();
+                assert_eq!(found.to_vec(), expected, "seed {seed}, step {step}");
+                let first = map.over(asked).next().map(|(range, _)| range.lba);
+                assert_eq!(map.first_over(asked).map(|(range, _)| range.lba.max(asked.lba)), first);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_with_one_value_are_one_extent() {
+        let mut map = ExtentMap::default();
+        for lba in [3, 1, 2, 0, 5, 4] {
+            map.insert(LbaRange::new(Lba(lba), 1), 'x');
+        }
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(LbaRange::new(Lba(0), 6), &'x')]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Which blocks of one command survive.
+
+/// Some of the blocks of a command, numbered from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// None.
+    Nothing,
+    /// All.
+    All,
+    /// The first so many.
+    First(u64),
+    /// All but the first so many.
+    AllButFirst(u64),
+    /// All but this one.
+    Without(u64),
+    /// Each by the toss of a coin that follows from the seed.
+    Some {
+        /// Of the tosses.
+        seed: u64,
+    },
+}
+
+/// The most coins that are tossed for one command: longer ones survive in equal pieces.
+const PIECES_MAX: u64 = 1 << 12;
+
+impl Keep {
+    /// Whether block `index` of `blocks` survives.
+    pub const fn keeps(self, index: u64, blocks: u64) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::All => true,
+            Self::First(count) => index < count,
+            Self::AllButFirst(count) => index >= count,
+            Self::Without(lost) => index != lost,
+            Self::Some { seed } => toss(seed, index / piece(blocks)),
+        }
+    }
+
+    /// The surviving blocks as runs `(first, count)` in order. At most 4,096 of them, however long the command.
+    pub fn runs(self, blocks: u64) -> Vec<(u64, u64)> {
+        let run = |from: u64, to: u64| (from, to.min(blocks).saturating_sub(from));
+        let mut runs = match self {
+            Self::Nothing => Vec::new(),
+            Self::All => vec![run(0, blocks)],
+            Self::First(count) => vec![run(0, count)],
+            Self::AllButFirst(count) => vec![run(count, blocks)],
+            Self::Without(lost) => vec![run(0, lost), run(lost + 1, blocks)],
+            Self::Some { seed } => {
+                let piece = piece(blocks);
+                let kept = (0..blocks.div_ceil(piece)).filter(|number| toss(seed, *number));
+                kept.map(|number| run(number * piece, (number + 1) * piece)).collect()
+            }
+        };
+        runs.retain(|(_, count)| *count > 0);
+        runs
+    }
+}
+
+const fn piece(blocks: u64) -> u64 {
+    let piece = blocks.div_ceil(PIECES_MAX);
+    if piece == 0 { 1 } else { piece }
+}
+
+/// SplitMix64 of the two, its top bit.
+const fn toss(seed: u64, index: u64) -> bool {
+    let mut mixed = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) >> 63 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_and_blocks_say_the_same() {
+        let shapes = [
+            Keep::Nothing,
+            Keep::All,
+            Keep::First(3),
+            Keep::AllButFirst(2),
+            Keep::Without(4),
+            Keep::Some { seed: 9 },
+        ];
+        for keep in shapes {
+            for blocks in [1, 5, 64, 10_000] {
+                let mut seen = vec![false; blocks as usize];
+                for (first, count) in keep.runs(blocks) {
+                    seen[first as usize..(first + count) as usize].fill(true);
+                }
+                for (index, kept) in seen.iter().enumerate() {
+                    assert_eq!(
+                        keep.keeps(index as u64, blocks),
+                        *kept,
+                        "{keep:?}, block {index} of {blocks}"
+                    );
+                }
+            }
+        }
+        assert!(Keep::Some { seed: 1 }.runs(u64::MAX / 8).len() as u64 <= PIECES_MAX);
+    }
+}

@@ -1,0 +1,118 @@
+//! How commands leave the window: they become durable and displace what is older, or are withdrawn.
+
+use plumb_block::LbaRange;
+
+use crate::command::Command;
+use crate::window::Window;
+
+impl<T: Clone> Window<T> {
+    /// A completed command is durable from now on.
+    pub(crate) fn make_durable(&mut self, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
+        let Some(command) = self.commands.get_mut(&id) else { return };
+        command.is_durable = true;
+        if self.at_risk.remove(&command.span.completed).is_some() {
+            self.at_risk_blocks -= command.live_blocks;
+        }
+        let range = command.range;
+        // What does nothing for certain stays one of the candidates until something newer is durable.
+        if command.kind.displaces() {
+            self.for_each_run(range, |window, run| window.decide(run, id, store));
+        }
+    }
+
+    /// Takes a command out as if it had never been there.
+    pub fn withdraw(&mut self, id: u64) {
+        let Some(command) = self.commands.remove(&id) else { return };
+        if command.is_at_risk() {
+            self.at_risk.remove(&command.span.completed);
+            self.at_risk_blocks -= command.live_blocks;
+        }
+        self.for_each_run(command.range, |window, run| {
+            if let Some(ids) = window.versions.starting_at(run.lba) {
+                ids.retain(|other| *other != id);
+                window.retire(run);
+            }
+        });
+    }
+
+    /// Calls for each run of `range` over which the same commands lie. None of them crosses the ends of `range`.
+    fn for_each_run(&mut self, range: LbaRange, mut call: impl FnMut(&mut Self, LbaRange)) {
+        let mut rest = range;
+        while let Some((run, _)) = self.versions.first_over(rest) {
+            call(self, run);
+            rest = LbaRange::new(run.end(), range.end().0 - run.end().0);
+        }
+    }
+
+    /// In this run the command is durable: it is stored, and everything older than it is gone for good.
+    fn decide(&mut self, run: LbaRange, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
+        let Some(ids) = self.versions.starting_at(run.lba) else { return };
+        if let [only] = ids[..] {
+            if only == id {
+                store(run, &self.commands[&id].content);
+                self.versions.remove_at(run.lba);
+                self.release(id, run);
+            }
+            return;
+        }
+        if !ids.contains(&id) {
+            return;
+        }
+        let one = &self.commands[&id];
+        let landed_later =
+            |other: &u64| self.commands[other].is_decisive() && self.commands[other].landed() > one.landed();
+        // What a durable command has stored that landed later stays.
+        if !ids.iter().any(landed_later) {
+            store(run, &one.content);
+        }
+        let is_gone = |other: &u64| self.commands[other].span.is_older_than(one.span);
+        let gone: Vec<u64> = ids.extract_if(.., |other| is_gone(other)).collect();
+        for other in gone {
+            self.release(other, run);
+        }
+        self.retire(run);
+    }
+
+    /// Lets durable commands go from a run once all others there are newer: nothing can come before or beside them any
+    /// more, and what is stored is the one that landed last.
+    fn retire(&mut self, run: LbaRange) {
+        let Some(ids) = self.versions.starting_at(run.lba) else { return };
+        let (decisive, others): (Vec<u64>, Vec<u64>) =
+            ids.iter().partition(|id| self.commands[*id].is_decisive());
+        let commands = |ids: &'_ [u64]| ids.iter().map(|id| &self.commands[id]).collect::<Vec<&Command<T>>>();
+        let last = commands(&decisive).iter().map(|one| one.span.completed).max();
+        let is_newer = |one: &&Command<T>| last.is_none_or(|last| last < one.span.submitted);
+        let is_known = |one: &&Command<T>| one.landing != crate::Landing::Unknown;
+        let is_decided = decisive.len() == 1 || commands(&decisive).iter().all(|one| is_known(one));
+        if decisive.is_empty() || !is_decided || !commands(&others).iter().all(is_newer) {
+            if ids.is_empty() {
+                self.versions.remove_at(run.lba);
+            }
+            return;
+        }
+        if others.is_empty() {
+            self.versions.remove_at(run.lba);
+        } else {
+            *ids = others;
+        }
+        for id in decisive {
+            self.release(id, run);
+        }
+    }
+
+    /// A command does not count in a run any more; it is forgotten if it counts nowhere.
+    fn release(&mut self, id: u64, run: LbaRange) {
+        let Some(command) = self.commands.get_mut(&id) else { return };
+        command.live_blocks -= run.nlb;
+        let (is_at_risk, is_over) = (command.is_at_risk(), command.live_blocks == 0);
+        if is_at_risk {
+            self.at_risk_blocks -= run.nlb;
+        }
+        if is_over {
+            if is_at_risk {
+                self.at_risk.remove(&command.span.completed);
+            }
+            self.commands.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The window, the draw and the enumeration against slow formulations of the rules.
+//!
+//! - `history`: the histories, one after the other, and what is told to both sides.
+//! - `exhaustive`: the window against the conformance kit's rules of one block, on every history up to five commands.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod exhaustive;
+mod history;
