@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::{Bytes, FileStore, Nanos};
 use plumb_load::Progress;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
@@ -27,7 +28,7 @@ pub enum Place<'a> {
 }
 
 /// How long a profile runs, and how.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// No transaction starts after this time; `None` with no count either: as long as the profile says.
     pub duration: Option<Nanos>,

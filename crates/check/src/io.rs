@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, Lba, LbaRange, Nanos, written_share};
-use plumb_linux::{EngineChoice, FileOptions};
+use plumb_block::{Bytes, Device, EngineChoice, Lba, LbaRange, Nanos, written_share};
+use plumb_linux::FileOptions;
 use plumb_load::{LoadOutcome, Worker, WorkerOptions};
 use plumb_measure::{IoResult, Quality};
 use plumb_workload::{Access, ByteRange, Content, Stop, Workload};
@@ -109,8 +109,8 @@ impl Session<'_> {
         let options = match (kind.write, kind.direct) {
             (false, true) => FileOptions::read_direct(),
             (true, true) => FileOptions::write_direct(),
-            (false, false) => FileOptions::read_buffered().engine(EngineChoice::Positioned),
-            (true, false) => FileOptions::write_buffered().engine(EngineChoice::Positioned),
+            (false, false) => FileOptions::read_buffered().engine(EngineChoice::Synchronous),
+            (true, false) => FileOptions::write_buffered().engine(EngineChoice::Synchronous),
         };
         let (device, engine) = ground.open(options, &self.clock)?;
         if kind.direct {

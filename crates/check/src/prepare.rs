@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, Nanos};
-use plumb_linux::{EngineChoice, FileOptions, Filling, TestFile};
+use plumb_block::{Bytes, Device, EngineChoice, Nanos};
+use plumb_linux::{FileOptions, Filling, TestFile};
 use plumb_load::{Worker, WorkerOptions};
 use plumb_workload::{Access, ByteRange, Stop, Workload};
 
@@ -84,7 +84,7 @@ impl Session<'_> {
     /// Syncs the clean file some times and looks at what the kernel counted.
     pub(crate) fn calibrate(&mut self, ground: &Ground) -> Result<(), Mishap> {
         self.announce(Phase::Calibrate);
-        let options = FileOptions::write_buffered().engine(EngineChoice::Positioned);
+        let options = FileOptions::write_buffered().engine(EngineChoice::Synchronous);
         let (device, _) = ground.open(options, &self.clock)?;
         plumb_load::flush(&*device, 1)?;
         let before = self.storage.watch.read();

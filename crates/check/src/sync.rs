@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Nanos};
-use plumb_linux::{EngineChoice, FileOptions};
+use plumb_block::{Bytes, EngineChoice, Nanos};
+use plumb_linux::FileOptions;
 use plumb_load::{Worker, WorkerOptions};
 use plumb_measure::process::surroundings::processor_times;
 use plumb_measure::{Histogram, Quality, Series, Steadiness, SyncMethod, SyncResult};
@@ -74,7 +74,7 @@ impl Session<'_> {
     fn writes(&mut self, method: SyncMethod, phase: Phase, ground: &Ground) -> Result<Measured, Mishap> {
         let dsync = method == SyncMethod::DirectDsync;
         let options = if dsync { FileOptions::write_direct() } else { FileOptions::write_buffered() };
-        let (device, _) = ground.open(options.engine(EngineChoice::Positioned), &self.clock)?;
+        let (device, _) = ground.open(options.engine(EngineChoice::Synchronous), &self.clock)?;
         let range = ByteRange { offset: Bytes(0), length: ground.size() };
         let plain = Workload::over(range, SYNC_BLOCK);
         let in_order = method == SyncMethod::AppendFdatasync;

@@ -41,6 +41,6 @@ mod uring;
 
 pub use append_file::AppendFile;
 pub use counters::BlockCounters;
-pub use file::{Access, Caching, DurableWrite, Engine, EngineChoice, FileDevice, FileOptions, FlushCall};
+pub use file::{Access, Engine, FileDevice, FileOptions};
 pub use store::DirectoryStore;
 pub use test_file::{Filling, TestFile};

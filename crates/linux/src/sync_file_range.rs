@@ -10,7 +10,7 @@ use plumb_block::Errno;
 pub(crate) const WRITTEN_BACK: u32 =
     libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 
-/// Writes back the whole of `file`. Durable is nothing by it: see [`FlushCall`](crate::FlushCall::SyncFileRange).
+/// Writes back the whole of `file`. Durable is nothing by it: see [`FlushCall`](plumb_block::FlushCall::Range).
 pub(crate) fn whole(file: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: takes no pointers; a length of 0 means up to the end.
     let answer = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, WRITTEN_BACK) };

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use crate::support::{FileRig, LoopDevice, Mount, alone};
 use plumb_block::conformance::{Verdict, run, run_some};
-use plumb_linux::{EngineChoice, FileOptions};
+use plumb_block::{Caching, EngineChoice};
+use plumb_linux::FileOptions;
 
 fn loop_device(backing: &Path) -> Option<LoopDevice> {
     LoopDevice::over(backing).map_err(|why| plumb_testkit::skip(&format!("no loop device: {why}"))).ok()
@@ -22,11 +23,11 @@ fn loop_devices_conform() {
     File::create(&backing).unwrap().set_len(8 << 20).unwrap();
     let Some(device) = loop_device(&backing) else { return };
     for options in [FileOptions::write_direct(), FileOptions::write_buffered()] {
-        for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+        for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
             run(&mut FileRig::new(&device.path, options.engine(engine)), 3).assert_conforms();
         }
     }
-    let mapped = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+    let mapped = FileOptions::write_buffered().caching(Caching::Mapped);
     run(&mut FileRig::new(&device.path, mapped), 3).assert_conforms();
 }
 
@@ -40,8 +41,12 @@ fn a_failed_write_back_latches_the_device() {
     let backing = mount.directory.path().join("backing");
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();
     let Some(device) = loop_device(&backing) else { return };
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned, EngineChoice::Mapped] {
-        let mut rig = FileRig::new(&device.path, FileOptions::write_buffered().engine(engine));
+    for options in [
+        FileOptions::write_buffered(),
+        FileOptions::write_buffered().engine(EngineChoice::Synchronous),
+        FileOptions::write_buffered().caching(Caching::Mapped),
+    ] {
+        let mut rig = FileRig::new(&device.path, options);
         let (path, filler) = (device.path.clone(), mount.directory.path().join("filler"));
         rig.fail_flush = Some(Box::new(move || {
             fill(&filler);

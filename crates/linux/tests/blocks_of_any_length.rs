@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Device, Errno, ErrorKind, Lba, LbaRange, Outcome, Pattern, Payload, Pool, PoolShape,
-    Queue, QueueOptions, RealClock, Request, Tag, Wait,
+    Bytes, Caching, Completion, Device, EngineChoice, Errno, ErrorKind, Lba, LbaRange, Outcome, Pattern,
+    Payload, Pool, PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Wait,
 };
-use plumb_linux::{EngineChoice, FileDevice, FileOptions};
+use plumb_linux::{FileDevice, FileOptions};
 
 const BLOCK: u64 = 2300;
 const BLOCKS: u64 = 100;
@@ -34,26 +34,30 @@ fn pattern(lba: u64) -> Pattern {
 
 #[test]
 fn every_engine_addresses_in_the_blocks_that_were_asked_for() {
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned, EngineChoice::Mapped] {
+    for options in [
+        FileOptions::write_buffered(),
+        FileOptions::write_buffered().engine(EngineChoice::Synchronous),
+        FileOptions::write_buffered().caching(Caching::Mapped),
+    ] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         // A part of a block is left over at the end.
         let mut expected = vec![9; (BLOCK * BLOCKS + 1111) as usize];
         std::fs::write(&path, &expected).unwrap();
-        let options = FileOptions::write_buffered().engine(engine).logical_block(Some(Bytes(BLOCK)));
+        let options = options.logical_block(Some(Bytes(BLOCK)));
         let device = match open(&path, options) {
             Ok(device) => device,
-            Err(error) => return plumb_testkit::skip(&format!("{engine:?}: {error}")),
+            Err(error) => return plumb_testkit::skip(&format!("{options:?}: {error}")),
         };
         let info = device.info();
-        assert_eq!((info.logical_block, info.size), (Bytes(BLOCK), Bytes(BLOCK * BLOCKS)), "{engine:?}");
+        assert_eq!((info.logical_block, info.size), (Bytes(BLOCK), Bytes(BLOCK * BLOCKS)), "{options:?}");
         let (mut queue, pool) = queue(&device);
         for (lba, nlb, fua) in [(0, 1, false), (7, 3, true), (BLOCKS - 2, 2, false)] {
             let range = LbaRange::new(Lba(lba), nlb);
             let payload = Payload::Pattern(pattern(lba));
             let write = Request::write(Tag(1), range, payload);
             let write = if fua { Request::write_fua(Tag(1), range, write.payload) } else { write };
-            assert_eq!(answer(&mut *queue, write).outcome, Outcome::Done, "{engine:?} at {lba}");
+            assert_eq!(answer(&mut *queue, write).outcome, Outcome::Done, "{options:?} at {lba}");
             let bytes = &mut expected[(lba * BLOCK) as usize..((lba + nlb) * BLOCK) as usize];
             pattern(lba).fill(BLOCK as usize, bytes);
         }
@@ -72,8 +76,8 @@ fn every_engine_addresses_in_the_blocks_that_were_asked_for() {
         let read =
             answer(&mut *queue, Request::read_into(Tag(1), all, pool.take(Bytes(BLOCK * 20)).unwrap()));
         let Payload::Into(bytes) = &read.payload else { panic!("{read:?}") };
-        assert!(bytes[..] == expected[8 * BLOCK as usize..28 * BLOCK as usize], "{engine:?}");
-        assert!(std::fs::read(&path).unwrap() == expected, "{engine:?}");
+        assert!(bytes[..] == expected[8 * BLOCK as usize..28 * BLOCK as usize], "{options:?}");
+        assert!(std::fs::read(&path).unwrap() == expected, "{options:?}");
     }
 }
 

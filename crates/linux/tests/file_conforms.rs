@@ -3,7 +3,8 @@
 
 use crate::support::{FileRig, test_file};
 use plumb_block::conformance::run;
-use plumb_linux::{Caching, DurableWrite, EngineChoice, FileOptions, FlushCall};
+use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall};
+use plumb_linux::FileOptions;
 
 fn conforms(options: FileOptions) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -34,22 +35,22 @@ fn buffered_on_io_uring() {
 
 #[test]
 fn direct_on_pread_and_pwrite() {
-    conforms(FileOptions::write_direct().engine(EngineChoice::Positioned));
+    conforms(FileOptions::write_direct().engine(EngineChoice::Synchronous));
 }
 
 #[test]
 fn buffered_on_pread_and_pwrite() {
-    conforms(FileOptions::write_buffered().engine(EngineChoice::Positioned));
+    conforms(FileOptions::write_buffered().engine(EngineChoice::Synchronous));
 }
 
 #[test]
 fn mapped() {
-    conforms(FileOptions::write_buffered().engine(EngineChoice::Mapped));
+    conforms(FileOptions::write_buffered().caching(Caching::Mapped));
 }
 
 #[test]
 fn uncached_on_both() {
-    let uncached = FileOptions::write_buffered().caching(Caching::Uncached);
+    let uncached = FileOptions::write_buffered().caching(Caching::DropBehind);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = test_file(directory.path());
     let clock = std::sync::Arc::new(plumb_block::RealClock::start());
@@ -57,14 +58,14 @@ fn uncached_on_both() {
         return plumb_testkit::skip(&format!("{error}"));
     }
     on_io_uring(uncached);
-    conforms(uncached.engine(EngineChoice::Positioned));
+    conforms(uncached.engine(EngineChoice::Synchronous));
 }
 
 #[test]
 fn fsync_and_o_sync_on_both() {
     let options = FileOptions::write_direct().flush(FlushCall::Fsync).durable_write(DurableWrite::Sync);
     on_io_uring(options);
-    conforms(options.engine(EngineChoice::Positioned));
+    conforms(options.engine(EngineChoice::Synchronous));
 }
 
 /// tmpfs has no zero range and no extents: the slow ways are taken.
@@ -74,8 +75,11 @@ fn buffered_in_memory() {
         Ok(directory) => (test_file(directory.path()), directory),
         Err(error) => return plumb_testkit::skip(&format!("no tmpfs at /dev/shm: {error}")),
     };
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned, EngineChoice::Mapped] {
-        let options = FileOptions::write_buffered().engine(engine);
+    for options in [
+        FileOptions::write_buffered(),
+        FileOptions::write_buffered().engine(EngineChoice::Synchronous),
+        FileOptions::write_buffered().caching(Caching::Mapped),
+    ] {
         run(&mut FileRig::new(&file.0.path(), options), 2).assert_conforms();
     }
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::support::{LoopDevice, Mount, alone, run, test_file};
 use plumb_block::{
-    Bytes, Device as _, Lba, LbaRange, Pattern, Payload, Pool, PoolShape, QueueOptions, RealClock, Request,
-    StorageCounters as _, Tag, Wait,
+    Bytes, Caching, Device as _, DurableWrite, EngineChoice, FlushCall, Lba, LbaRange, Pattern, Payload,
+    Pool, PoolShape, QueueOptions, RealClock, Request, StorageCounters as _, Tag, Wait,
 };
-use plumb_linux::{BlockCounters, DurableWrite, EngineChoice, FileOptions, FlushCall, TestFile};
+use plumb_linux::{BlockCounters, FileOptions, TestFile};
 
 const ROUNDS: u64 = 20;
 
@@ -72,10 +72,10 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
     };
     let file = test_file(mount.directory.path());
     let name = device.path.file_name().unwrap().to_string_lossy().into_owned();
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+    for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
         let options = FileOptions::write_buffered().engine(engine);
         let mut all = Vec::new();
-        for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::SyncFileRange] {
+        for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::Range] {
             let (flushes, bytes) = sent(&file, &name, options.flush(flush), false);
             all.push((flushes, bytes));
         }
@@ -88,7 +88,7 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
         assert!(dsync.0 >= ROUNDS, "O_DSYNC flushes the device: {dsync:?}");
         assert!(sync.1.0 >= dsync.1.0 + ROUNDS * 2048, "O_SYNC commits the inode, too: {sync:?}, {dsync:?}");
     }
-    let mapped = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+    let mapped = FileOptions::write_buffered().caching(Caching::Mapped);
     for durable in [false, true] {
         let (flushes, bytes) = sent(&file, &name, mapped, durable);
         assert!(

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::support::{FileRig, test_file};
 use plumb_block::conformance::{Rig as _, run};
-use plumb_block::{Device as _, ErrorKind, RealClock};
-use plumb_linux::{Engine, EngineChoice, FileDevice, FileOptions};
+use plumb_block::{Caching, Device as _, EngineChoice, ErrorKind, RealClock};
+use plumb_linux::{Engine, FileDevice, FileOptions};
 
 /// Makes the system call of that number fail with EPERM for the calling thread and its future children.
 fn forbid(call: libc::c_long) -> std::io::Result<()> {
@@ -77,7 +77,7 @@ fn a_mapping_whose_copies_are_forbidden_is_refused() {
         if let Err(error) = forbid(libc::SYS_process_vm_readv) {
             return plumb_testkit::skip(&format!("no seccomp filter can be installed: {error}"));
         }
-        let options = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+        let options = FileOptions::write_buffered().caching(Caching::Mapped);
         let Err(refused) = FileDevice::open(&file.path(), options, Arc::new(RealClock::start())) else {
             panic!("it was not refused")
         };

@@ -4,8 +4,9 @@
 use std::fs::File;
 
 use crate::support::{FileRig, Mount, alone, run, test_file};
+use plumb_block::EngineChoice;
 use plumb_block::conformance::{Verdict, run_some};
-use plumb_linux::{EngineChoice, FileOptions};
+use plumb_linux::FileOptions;
 
 #[test]
 fn a_write_to_a_frozen_file_system_is_unknown_at_its_deadline() {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use crate::support::{Mount, alone, test_file};
 use plumb_block::{
-    Bytes, Completion, Device, Errno, ErrorKind, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue,
-    QueueOptions, RealClock, Request, Tag, Wait,
+    Bytes, Caching, Completion, Device, DurableWrite, Errno, ErrorKind, FlushCall, Lba, LbaRange, Outcome,
+    Payload, Pool, PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Wait,
 };
-use plumb_linux::{Caching, DurableWrite, EngineChoice, FileDevice, FileOptions, FlushCall};
+use plumb_linux::{FileDevice, FileOptions};
 
 const BLOCK: u64 = 512;
 
 fn mapped(path: &Path) -> FileDevice {
-    let options = FileOptions::write_buffered().engine(EngineChoice::Mapped);
+    let options = FileOptions::write_buffered().caching(Caching::Mapped);
     FileDevice::open(path, options, Arc::new(RealClock::start())).unwrap()
 }
 
@@ -122,7 +122,7 @@ fn a_file_opened_for_reading_is_read_and_not_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let options = FileOptions::read_buffered().engine(EngineChoice::Mapped);
+    let options = FileOptions::read_buffered().caching(Caching::Mapped);
     let device = FileDevice::open(&path, options, Arc::new(RealClock::start())).unwrap();
     let (mut queue, pool) = queue(&device);
     let range = at(Bytes::kib(8), Bytes::kib(8));
@@ -139,13 +139,12 @@ fn what_a_mapping_cannot_honour_is_refused() {
     let file = test_file(directory.path());
     let plain = FileOptions::write_buffered();
     for (options, named) in [
-        (plain.caching(Caching::Direct), "O_DIRECT"),
-        (plain.caching(Caching::Uncached), "RWF_DONTCACHE"),
-        (plain.flush(FlushCall::SyncFileRange), "msync"),
+        (FileOptions { append: Some(Bytes::mib(1)), ..plain }, "grows"),
+        (plain.flush(FlushCall::Range), "msync"),
         (plain.durable_write(DurableWrite::Sync), "RWF_SYNC"),
     ] {
         let clock = Arc::new(RealClock::start());
-        let Err(error) = FileDevice::open(&file.path(), options.engine(EngineChoice::Mapped), clock) else {
+        let Err(error) = FileDevice::open(&file.path(), options.caching(Caching::Mapped), clock) else {
             panic!("{options:?} was taken")
         };
         assert_eq!(error.kind, ErrorKind::Invalid, "{error}");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::support::test_file;
 use plumb_block::{
-    Bytes, Completion, Device as _, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue, QueueOptions,
-    RealClock, Request, Tag, Wait,
+    Bytes, Completion, Device as _, EngineChoice, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue,
+    QueueOptions, RealClock, Request, Tag, Wait,
 };
-use plumb_linux::{EngineChoice, FileDevice, FileOptions, TestFile};
+use plumb_linux::{FileDevice, FileOptions, TestFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 struct Place {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::support::test_file;
 use plumb_block::{
-    Bytes, Device as _, ErrorKind, Lba, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Request, Tag,
-    Wait,
+    Bytes, Caching, Device as _, EngineChoice, ErrorKind, Lba, LbaRange, Pool, PoolShape, QueueOptions,
+    RealClock, Request, Tag, Wait,
 };
 use plumb_linux::pagecache::{drop_clean, residency};
-use plumb_linux::{Caching, EngineChoice, FileOptions, TestFile};
+use plumb_linux::{FileOptions, TestFile};
 
 const PIECE: Bytes = Bytes::kib(64);
 
@@ -35,13 +35,13 @@ fn resident_after_reading(file: &TestFile, options: FileOptions) -> plumb_block:
 fn what_was_read_uncached_is_not_in_memory() {
     let directory = tempfile::tempdir().unwrap();
     let file = test_file(directory.path());
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
+    for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
         let buffered = FileOptions::read_buffered().engine(engine);
         let cached = resident_after_reading(&file, buffered).unwrap();
         if cached < file.size() {
             return plumb_testkit::skip(&format!("the page cache keeps only {cached} of {}", file.size()));
         }
-        match resident_after_reading(&file, buffered.caching(Caching::Uncached)) {
+        match resident_after_reading(&file, buffered.caching(Caching::DropBehind)) {
             // Read-ahead may leave a part, but not the pieces that requests have read.
             Ok(left) => assert!(left.0 * 4 <= cached.0, "{left} of {cached} stayed with {engine:?}"),
             Err(error) => plumb_testkit::skip(&format!("{error}")),
@@ -56,8 +56,8 @@ fn where_it_is_refused_opening_fails_and_names_the_flag() {
         Err(error) => return plumb_testkit::skip(&format!("no tmpfs at /dev/shm: {error}")),
     };
     let file = test_file(directory.path());
-    for engine in [EngineChoice::Auto, EngineChoice::Positioned] {
-        let options = FileOptions::write_buffered().caching(Caching::Uncached).engine(engine);
+    for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
+        let options = FileOptions::write_buffered().caching(Caching::DropBehind).engine(engine);
         match file.open(options, Arc::new(RealClock::start())) {
             Ok(_) => plumb_testkit::skip("tmpfs takes RWF_DONTCACHE here"),
             Err(error) => {

@@ -15,10 +15,10 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, Time};
+use plumb_block::{Bytes, Caching, Clock, Time};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_linux::{Access, Caching, FileOptions};
+use plumb_linux::{Access, FileOptions};
 use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
@@ -153,8 +153,8 @@ fn plan(want: &Wanted, located: Located, sight: Sight, permission: &Permission) 
     let mut notes = Vec::new();
     if located.by_number {
         notes.push(format!("{} is {}", want.name, located.path.display()));
-        if options.caching != Caching::Direct {
-            options.caching = Caching::Direct;
+        if options.opening.caching != Caching::Direct {
+            options.opening.caching = Caching::Direct;
             notes.push(format!(
                 "{} is a disk by number, which is always read and written past the page cache",
                 want.name

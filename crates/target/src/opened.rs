@@ -5,8 +5,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, Device, StorageCounters};
-use plumb_linux::{Access, Caching, Engine, FileDevice, FileOptions, Filling, layout};
+use plumb_block::{Bytes, Caching, Clock, Device, StorageCounters};
+use plumb_linux::{Access, Engine, FileDevice, FileOptions, Filling, layout};
 use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
@@ -232,5 +232,5 @@ fn flags(options: FileOptions) -> OFlags {
         Access::ReadOnly => OFlags::RDONLY,
         Access::ReadWrite => OFlags::RDWR,
     };
-    if options.caching == Caching::Direct { access | OFlags::DIRECT } else { access }
+    if options.opening.caching == Caching::Direct { access | OFlags::DIRECT } else { access }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support;
 use crate::support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
-use plumb_block::{Bytes, Errno, Outcome, Stamp};
-use plumb_linux::{Caching, FileOptions, Filling};
+use plumb_block::{Bytes, Caching, Errno, Outcome, Stamp};
+use plumb_linux::{FileOptions, Filling};
 use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, mark_as_made, open_all};
 
 const MIB: Bytes = Bytes(1 << 20);

@@ -1,8 +1,8 @@
 //! From how a job wants its targets opened to what `linux` is told.
 
 use plumb_block::Bytes;
-use plumb_linux::{Access, Caching, DurableWrite, EngineChoice, FileOptions, FlushCall};
-use plumb_workload::{self as workload, Opening};
+use plumb_linux::{Access, FileOptions};
+use plumb_workload::Job;
 
 /// What is addressed in blocks of 512 bytes, as ever.
 const SECTOR: Bytes = Bytes(512);
@@ -11,34 +11,14 @@ const BLOCK_MAX: u64 = 64 << 10;
 /// The shortest part that holds a stamp.
 const BLOCK_MIN: u64 = 32;
 
-/// The options of `opening`, for writing or not, where all offsets and lengths are multiples of `unit`.
-pub(crate) fn options(opening: Opening, writes: bool, unit: Bytes) -> FileOptions {
+/// How the targets of `job` are opened, for writing or not, where all offsets and lengths are multiples of `unit`.
+pub(crate) fn options(job: &Job, writes: bool, unit: Bytes) -> FileOptions {
     let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
-    let caching = match opening.caching {
-        workload::Caching::Cached | workload::Caching::Mapped => Caching::Buffered,
-        workload::Caching::Direct => Caching::Direct,
-        workload::Caching::DropBehind => Caching::Uncached,
-    };
-    let engine = match (opening.caching, opening.engine) {
-        (workload::Caching::Mapped, _) => EngineChoice::Mapped,
-        (_, workload::Engine::Auto) => EngineChoice::Auto,
-        (_, workload::Engine::IoUring) => EngineChoice::IoUring,
-        (_, workload::Engine::Synchronous) => EngineChoice::Positioned,
-    };
-    let flush = match opening.flush {
-        workload::FlushCall::Fdatasync => FlushCall::Fdatasync,
-        workload::FlushCall::Fsync => FlushCall::Fsync,
-        workload::FlushCall::Range => FlushCall::SyncFileRange,
-    };
-    let durable_write = match opening.durable_write {
-        workload::DurableWrite::Dsync => DurableWrite::Dsync,
-        workload::DurableWrite::Sync => DurableWrite::Sync,
-    };
-    FileOptions::new(access, caching)
-        .engine(engine)
-        .flush(flush)
-        .durable_write(durable_write)
-        .logical_block(logical_block(unit))
+    FileOptions {
+        append: job.size.filter(|_| job.append),
+        logical_block: logical_block(unit),
+        ..FileOptions::new(access, job.opening)
+    }
 }
 
 /// The blocks in which to address, if not sectors. Past the page cache they are the device's, whatever is said.

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_application::{self as application, Limits, Measured, Moment, Place, Profile, Variant};
-use plumb_block::{Bytes, Clock, FileStore};
+use plumb_application::{self as application, Limits, Measured, Moment, Place, Profile};
+use plumb_block::{Bytes, Caching, Clock, FileStore};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
 use plumb_measure::RunDirectory;
 use plumb_report::load::{
-    Caching, CallLatency, DeviceFacts, LoadDocument, LoadJob, LoadSpan, LoadTarget, Transactions,
+    CallLatency, DeviceFacts, LoadDocument, LoadJob, LoadSpan, LoadTarget, Transactions,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::counters::Beneath;
 use crate::cpu;
@@ -24,12 +25,10 @@ use crate::trial::{Request, Trial, TrialEnded};
 use crate::watcher::{Phase, TargetNow, Watcher};
 
 /// Which profile, where, and how long.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRun {
-    /// The profile.
-    pub profile: &'static Profile,
-    /// In which way.
-    pub variant: &'static Variant,
+    /// The profile and its variant, as typed.
+    pub profile: String,
     /// Beneath this directory.
     pub directory: PathBuf,
     /// How long, how many threads.
@@ -48,6 +47,7 @@ pub fn run_profile(
     stop: &AtomicBool,
     time_of_day: &dyn Fn() -> String,
 ) -> Result<Trial, TrialError> {
+    let (profile, variant) = application::find(&run.profile).map_err(TrialError::Application)?;
     let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
     let beneath = Beneath::survey(&directory.to_string_lossy(), clock);
     let open = |path: &std::path::Path| -> plumb_block::Result<Box<dyn FileStore>> {
@@ -57,11 +57,10 @@ pub fn run_profile(
     let place = Place::Directory { path: directory.clone(), free, open: &open };
     RunDirectory::check(&request.out)?;
     let directory_of_run = record::begin(request, run.limits.seed)?;
-    let mut looking = Looking { watcher, beneath: &beneath, name: run.profile.name, before: None, cpu: None };
-    let measured =
-        application::run(run.profile, run.variant, &place, &run.limits, &**clock, stop, &mut |moment| {
-            looking.tell(moment);
-        });
+    let mut looking = Looking { watcher, beneath: &beneath, name: profile.name, before: None, cpu: None };
+    let measured = application::run(profile, variant, &place, &run.limits, &**clock, stop, &mut |moment| {
+        looking.tell(moment);
+    });
     let (before, cpu) = (looking.before.take(), looking.cpu.take());
     let storage = match before {
         Some(before) => beneath.watch.between(Ok(before), beneath.watch.read()),
@@ -79,7 +78,7 @@ pub fn run_profile(
             return Err(TrialError::Application(error));
         }
     };
-    let document = describe(request, run, &directory, &measured, (storage, cpu), &ended);
+    let document = describe(request, run, profile, &directory, &measured, (storage, cpu), &ended);
     let outcomes = [measured.outcome.clone()];
     let Recorded { recording, run_directory, lost } =
         record::keep(directory_of_run, document, &outcomes, time_of_day);
@@ -136,6 +135,7 @@ type SidesKnown = (Result<plumb_measure::StorageSide, String>, Option<CpuUse>);
 fn describe(
     request: &Request,
     run: &ProfileRun,
+    profile: &'static Profile,
     directory: &std::path::Path,
     measured: &Measured,
     (storage, cpu): SidesKnown,
@@ -145,8 +145,8 @@ fn describe(
     let seconds = outcome.length.as_secs_f64();
     let total = sides(outcome, storage, cpu);
     let job = LoadJob {
-        name: run.profile.name.to_owned(),
-        description: run.profile.summary.to_owned(),
+        name: profile.name.to_owned(),
+        description: profile.summary.to_owned(),
         threads: run.limits.threads.unwrap_or(1),
         caching: Caching::Cached,
         scheduled: false,
@@ -168,7 +168,7 @@ fn describe(
         job: 0,
         size: 0,
         range_bytes: 0,
-        engine: run.profile.name.to_owned(),
+        engine: profile.name.to_owned(),
         engine_because: None,
         device: DeviceFacts::default(),
         sides: total.clone(),
@@ -196,7 +196,7 @@ fn describe(
             count: measured.transactions.count(),
             per_second: measured.transactions_per_second().unwrap_or(0.0),
             // SQLite syncs by itself, which is not seen from here.
-            syncs_each: match run.profile.work {
+            syncs_each: match profile.work {
                 application::Work::Sqlite(_) => None,
                 _ => measured.syncs_per_transaction(),
             },
@@ -204,7 +204,7 @@ fn describe(
             calls: calls.collect(),
         }),
         notes,
-        verdicts: judge::findings(&application::judge(run.profile, measured)),
+        verdicts: judge::findings(&application::judge(profile, measured)),
         ..record::empty_document(request)
     }
 }

@@ -139,12 +139,7 @@ fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob 
         description: recorded
             .map_or_else(|| words::description(workload), |one| words::replay(one, workload)),
         threads: job.threads,
-        caching: match job.opening.caching {
-            Caching::Cached => load::Caching::Cached,
-            Caching::Direct => load::Caching::Direct,
-            Caching::DropBehind => load::Caching::DropBehind,
-            Caching::Mapped => load::Caching::Mapped,
-        },
+        caching: job.opening.caching,
         scheduled: workload.rate != Rate::Unlimited,
         flush: flushes.then_some(match (job.opening.caching, job.opening.flush) {
             (Caching::Mapped, _) => load::FlushMethod::Msync,

@@ -287,7 +287,7 @@ fn wanted(
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
         None => job.workload.unit(),
     };
-    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job.opening, writes, unit) })
+    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job, writes, unit) })
 }
 
 /// Lays out what was made.

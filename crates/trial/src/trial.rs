@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_application::Profile;
 use plumb_block::{Bytes, Clock, Nanos, in_one_line};
 use plumb_linux::pagecache;
 use plumb_load::{LATENCY_EXCESS_MAX, LoadOutcome};
@@ -35,8 +34,8 @@ pub struct Request {
     pub scenario: Scenario,
     /// The same in plumb's own words, for the recording.
     pub words: String,
-    /// The application profile that the scenario is of, whose limits then are judged.
-    pub profile: Option<&'static Profile>,
+    /// The application profile that the scenario is of, as typed: its limits are judged.
+    pub profile: Option<String>,
     /// What the jobs of the scenario replay that stand for traces.
     pub replays: Replays,
     /// What may be overwritten.
@@ -187,7 +186,8 @@ fn is_empty(run: &SpanRun) -> bool {
 
 /// The limits of the profile that the scenario is of, if it is of one.
 fn limits(request: &Request, runs: &[SpanRun]) -> Vec<Finding> {
-    let Some(profile) = request.profile else { return Vec::new() };
+    let profile = request.profile.as_deref().and_then(|typed| plumb_application::find(typed).ok());
+    let Some((profile, _)) = profile else { return Vec::new() };
     runs.iter()
         .flat_map(|run| judge::findings(&plumb_application::judge_span(profile, &run.ran.result)))
         .collect()

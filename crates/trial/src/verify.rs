@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Clock, Device, Error};
-use plumb_linux::{Access, Caching, EngineChoice, FileOptions, pagecache};
+use plumb_linux::{FileOptions, pagecache};
 use plumb_load::{Ledger, Verified, flush, read_back};
 use plumb_target::TargetKind;
 
@@ -47,7 +47,7 @@ pub(crate) fn verify(
 /// # Errors
 /// If what was written cannot be written back.
 fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<dyn Device>> {
-    let options = FileOptions::new(Access::ReadOnly, Caching::Direct).engine(EngineChoice::Auto);
+    let options = FileOptions::read_direct();
     match one.opened.open_again(options, Arc::clone(clock)) {
         Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => Ok(device),
         _ => {

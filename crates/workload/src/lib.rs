@@ -25,10 +25,10 @@ pub use block_sizes::{BlockSizes, BlockSplit};
 pub use generator::{Cursor, Generator, Operation};
 pub use invalid::Invalid;
 pub use pace::{Amount, Arrival, Burst, Rate, Stop};
+pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
 pub use replay::{Recorded, Replay, Replays};
 pub use scenario::{
-    Affinity, Caching, DurableWrite, Engine, FlushCall, Job, LatencyTarget, Opening, Priority, Scenario,
-    Span, Steady, TargetUse, Warmup,
+    Affinity, Job, LatencyTarget, PageCache, Priority, Scenario, Span, Steady, TargetUse, Warmup,
 };
 pub use schedule::Schedule;
 pub use share::Share;

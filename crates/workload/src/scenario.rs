@@ -4,7 +4,7 @@
 //! its threads do to each target. The native form, DiskSpd, SQLIO and fio are all read into this, and it is all that
 //! the engine knows.
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Nanos, Opening};
 use serde::{Deserialize, Serialize};
 
 use crate::trace::TraceUse;
@@ -85,6 +85,13 @@ pub struct Job {
     pub size: Option<Bytes>,
     /// How targets are opened.
     pub opening: Opening,
+    /// Target files are empty at first and grow to the size with each write; full, they start again. Other targets
+    /// are written in the same order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub append: bool,
+    /// What of target files is in the page cache when the span begins.
+    #[serde(default)]
+    pub page_cache: PageCache,
     /// Where threads run.
     pub affinity: Affinity,
     /// With what I/O priority.
@@ -110,66 +117,19 @@ pub struct TargetUse {
     pub weight: u32,
 }
 
-/// How targets are opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Opening {
-    /// Whether the page cache stands between.
-    pub caching: Caching,
-    /// How requests reach the kernel.
-    pub engine: Engine,
-    /// What a flush is.
-    pub flush: FlushCall,
-    /// What a durable write is.
-    pub durable_write: DurableWrite,
-}
-
-/// Whether the page cache stands between the requests and the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What of a target file is in the page cache when a span begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Caching {
-    /// Through the page cache.
-    Cached,
-    /// Past it (O_DIRECT).
-    Direct,
-    /// Through it, and dropped from it at once (RWF_DONTCACHE).
-    DropBehind,
-    /// Loads and stores to a mapping of the file; a flush is msync.
-    Mapped,
-}
-
-/// How requests reach the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Engine {
-    /// io_uring where that is allowed, else one call at a time; which is said.
-    Auto,
-    /// io_uring or nothing.
-    IoUring,
-    /// pread and pwrite, one after the other: the depth is 1.
-    Synchronous,
-}
-
-/// What a flush is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlushCall {
-    /// fdatasync(2): the data, and the metadata without which it cannot be read back.
-    Fdatasync,
-    /// fsync(2): the data and all metadata.
-    Fsync,
-    /// sync_file_range(2): hands dirty pages to the device and waits for them; makes nothing durable.
-    Range,
-}
-
-/// What a durable write is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DurableWrite {
-    /// RWF_DSYNC: the data, and the metadata without which it cannot be read back.
-    Dsync,
-    /// RWF_SYNC: all metadata too.
-    Sync,
+pub enum PageCache {
+    /// Whatever is there.
+    #[default]
+    AsIs,
+    /// Nothing. Cached pages cost each direct request an invalidation, and each buffered write a walk through the large
+    /// folio that a read had made.
+    Evicted,
+    /// All of the range, read in order for at most half of the duration; what was not read until then is left out of the
+    /// range. That time is taken from the duration, of which a quarter stays.
+    Loaded,
 }
 
 /// Where threads run.
@@ -194,18 +154,6 @@ pub enum Priority {
     Low,
     /// As usual.
     Normal,
-}
-
-impl Opening {
-    /// Through the page cache, as applications do it.
-    pub const CACHED: Self = Self {
-        caching: Caching::Cached,
-        engine: Engine::Auto,
-        flush: FlushCall::Fdatasync,
-        durable_write: DurableWrite::Dsync,
-    };
-    /// Past the page cache.
-    pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };
 }
 
 impl Span {
@@ -233,6 +181,8 @@ impl Job {
             depth_shared: false,
             size: None,
             opening: Opening::DIRECT,
+            append: false,
+            page_cache: PageCache::AsIs,
             affinity: Affinity::Any,
             priority: Priority::Normal,
             continue_on_error: false,

@@ -49,7 +49,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
             }
         };
         check_directory(profile.name, &directory)?;
-        return running.run_profile(&ProfileRun { profile, variant, directory, limits }, &print);
+        return running.run_profile(&ProfileRun { profile: name.to_owned(), directory, limits }, &print);
     }
     let [target] = &words.targets()[..] else {
         let problem =
@@ -58,7 +58,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
     };
     let scenario = application::scenario(profile, variant, target, &limits)
         .map_err(|error| Refusal::because(Exit::Usage, error))?;
-    running.of_profile(profile).run(Meaning { scenario, notes: Vec::new() }, &print)
+    running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print)
 }
 
 /// Refuses a place that is no directory, and says what would make it one.

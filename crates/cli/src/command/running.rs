@@ -4,7 +4,6 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_application::Profile;
 use plumb_block::{Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_measure::Out;
@@ -29,7 +28,7 @@ pub(crate) struct Running {
     /// What dialects must know of the machine.
     pub(crate) machine: Machine,
     /// The application profile that the scenario is of.
-    profile: Option<&'static Profile>,
+    profile: Option<String>,
     /// Files to remove at the end, of those that the run makes.
     remove_after: Vec<String>,
 }
@@ -41,8 +40,8 @@ impl Running {
     }
 
     /// The scenario is that of a profile, whose limits are to be judged.
-    pub(crate) fn of_profile(self, profile: &'static Profile) -> Self {
-        Self { profile: Some(profile), ..self }
+    pub(crate) fn of_profile(self, profile: &str) -> Self {
+        Self { profile: Some(profile.to_owned()), ..self }
     }
 
     /// These files are removed at the end, if the run has made them.
@@ -77,7 +76,7 @@ impl Running {
         print: &dyn Fn(&Trial) -> anyhow::Result<()>,
     ) -> anyhow::Result<Exit> {
         if self.own.show_workload {
-            let name = run.profile.name;
+            let name = &run.profile;
             let problem =
                 format!("--show-workload: {name} is a program over files; --explain says what it does");
             return Err(Refusal::new(Exit::Usage, problem).into());
@@ -107,7 +106,7 @@ impl Running {
         Request {
             scenario: meaning.scenario,
             words,
-            profile: self.profile,
+            profile: self.profile.clone(),
             replays: Replays::new(),
             remove_after: self.remove_after.clone(),
             permission: Permission {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Amount, Arrival, BlockSizes, Burst, ByteRange, Caching, Content, Distribution, Division,
-    Durability, Engine, Opening, Priority, Random, Rate, Runs, Sequential, Stop, Walk, Workload, Zone,
+    Durability, EngineChoice, Opening, Priority, Random, Rate, Runs, Sequential, Stop, Walk, Workload, Zone,
     ZoneLength,
 };
 
@@ -33,7 +33,7 @@ pub(super) fn opening(span: &TimeSpan, target: &Target) -> Opening {
         (1, 0) => target.requests == 1 && span.targets.len() == 1,
         (_, requests) => requests == 1,
     };
-    let engine = if one_at_a_time && !target.mapped { Engine::Synchronous } else { Engine::Auto };
+    let engine = if one_at_a_time && !target.mapped { EngineChoice::Synchronous } else { EngineChoice::Auto };
     Opening { caching, engine, ..Opening::CACHED }
 }
 

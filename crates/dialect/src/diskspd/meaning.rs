@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use plumb_block::{Bytes, Nanos};
-use plumb_workload::{Affinity, Job, Scenario, Span, TargetUse, Warmup, Workload};
+use plumb_workload::{Affinity, Job, PageCache, Scenario, Span, TargetUse, Warmup, Workload};
 
 use super::drive::{opening, priority, workload};
 use super::notes::Notes;
@@ -84,6 +84,8 @@ fn jobs(span: &TimeSpan, largest: &BTreeMap<&str, u64>, machine: &Machine) -> Re
             depth_shared: span.requests_are_shared(),
             size: largest.get(target.path.as_str()).copied().or(target.file_size).map(Bytes),
             opening: opening(span, target),
+            append: false,
+            page_cache: PageCache::AsIs,
             affinity: turned(processors.as_ref(), threads_before),
             priority: priority(target.priority),
             continue_on_error: false,

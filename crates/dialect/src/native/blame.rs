@@ -7,7 +7,7 @@ use plumb_workload::Invalid;
 use super::fault::Fault;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
-const FIELDS: [(&str, &[&str]); 48] = [
+const FIELDS: [(&str, &[&str]); 50] = [
     ("name", &["name"]),
     ("targets[", &["weights", "targets"]),
     ("targets", &["targets"]),
@@ -17,6 +17,8 @@ const FIELDS: [(&str, &[&str]); 48] = [
     ("opening.engine", &["engine", "mapped"]),
     ("opening.flush", &["sync-kind", "mapped"]),
     ("opening", &["cached", "drop-behind", "mapped", "direct"]),
+    ("append", &["append"]),
+    ("page_cache", &["page-cache"]),
     ("affinity", &["affinity"]),
     ("start_delay", &["start-delay"]),
     ("steady", &["steady"]),

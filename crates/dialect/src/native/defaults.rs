@@ -1,7 +1,7 @@
 //! What holds where a word is not said.
 
 use plumb_block::{Bytes, Nanos};
-use plumb_workload::{Access, Caching, Division, Engine, Opening, Sequential, Stop, Walk};
+use plumb_workload::{Access, Caching, Division, EngineChoice, Opening, Sequential, Stop, Walk};
 
 /// The block of most file systems and databases.
 pub(super) const BLOCK: Bytes = Bytes::kib(4);
@@ -12,7 +12,7 @@ pub(super) const OPENING: Opening = Opening::DIRECT;
 
 /// How many requests are in flight: of a trace enough that its times can be kept, where there can be more than one.
 pub(super) fn depth(has_trace: bool, opening: Opening) -> u32 {
-    let is_serial = opening.caching == Caching::Mapped || opening.engine == Engine::Synchronous;
+    let is_serial = opening.caching == Caching::Mapped || opening.engine == EngineChoice::Synchronous;
     if has_trace && !is_serial { 64 } else { 1 }
 }
 

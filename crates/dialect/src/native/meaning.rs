@@ -72,6 +72,8 @@ impl Words {
             depth_shared: self.has("depth-shared"),
             size: self.value("size"),
             opening: self.opening()?,
+            append: self.has("append"),
+            page_cache: self.value("page-cache").unwrap_or_default(),
             affinity: self.value("affinity").unwrap_or(Affinity::Any),
             priority: self.value("priority").unwrap_or(Priority::Normal),
             continue_on_error: self.has("continue-on-error"),

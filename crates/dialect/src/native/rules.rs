@@ -17,7 +17,8 @@ const CONTRADICTIONS: [(&[&str], &[&str]); 8] = [
 ];
 
 /// What a trace says, or what a replay cannot do.
-const TRACE_SAYS: [&str; 28] = [
+const TRACE_SAYS: [&str; 29] = [
+    "append",
     "weights",
     "offset",
     "length",

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Content, Distribution, Job, Priority,
-    Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
+    Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Content, Distribution, Job, PageCache,
+    Priority, Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
 };
 
 use super::defaults;
@@ -44,6 +44,8 @@ impl Words {
         words.say_flag("threads-shared", job.threads_shared);
         words.say_flag("depth-shared", job.depth_shared);
         words.say_some("size", job.size);
+        words.say_flag("append", job.append);
+        words.say_unless("page-cache", &job.page_cache, &PageCache::AsIs);
         words.say_unless("affinity", &job.affinity, &Affinity::Any);
         words.say_unless("priority", &job.priority, &Priority::Normal);
         words.say_flag("continue-on-error", job.continue_on_error);

@@ -2,8 +2,8 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Affinity, Amount, Arrival, BlockSplit, Content, Distribution, Division, DurableWrite, Engine,
-    LatencyTarget, Priority, Skip, TraceSpeed, Walk, Warmup,
+    Affinity, Amount, Arrival, BlockSplit, Content, Distribution, Division, DurableWrite, EngineChoice,
+    LatencyTarget, PageCache, Priority, Skip, TraceSpeed, Walk, Warmup,
 };
 
 use super::vocabulary::{SyncKind, Vocabulary, Weights};
@@ -109,6 +109,7 @@ pub(super) const GROUPS: [(&str, &[Word]); 6] = [
             value::<Bytes>("offset", "SIZE", "Start of the range; default 0"),
             value::<Bytes>("length", "SIZE", "Length of the range; default to the end of the target"),
             value::<Bytes>("size", "SIZE", "Make missing files of this size, and extend shorter ones to it"),
+            flag("append", "Files begin empty and grow to the size by sequential writes, then begin again"),
             value::<Division>(
                 "division",
                 "HOW",
@@ -194,6 +195,11 @@ pub(super) const GROUPS: [(&str, &[Word]); 6] = [
             flag("cached", "Through the page cache"),
             flag("drop-behind", "Through the page cache and dropped from it at once, RWF_DONTCACHE"),
             flag("mapped", "By loads and stores to a mapping; a flush is msync"),
+            value::<PageCache>(
+                "page-cache",
+                "WHAT",
+                "Pages of files in memory at first: as-is, evicted, or loaded, for half the duration at most; default as-is",
+            ),
             value::<u32>("sync-every", "N", "Flush after every N writes of a thread; default 0, never"),
             value::<SyncKind>(
                 "sync-kind",
@@ -280,7 +286,7 @@ pub(super) const GROUPS: [(&str, &[Word]); 6] = [
     (
         "Machine",
         &[
-            value::<Engine>(
+            value::<EngineChoice>(
                 "engine",
                 "KIND",
                 "How requests reach the kernel; default auto: io_uring where allowed",

@@ -10,8 +10,8 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, Affinity, BlockSizes, ByteRange, Caching, Content, Division, Durability, Engine, Job, Opening,
-    Scenario, Sequential, Span, Stop, TargetUse, Walk, Workload,
+    Access, Affinity, BlockSizes, ByteRange, Caching, Content, Division, Durability, EngineChoice, Job,
+    Opening, Scenario, Sequential, Span, Stop, TargetUse, Walk, Workload,
 };
 
 use super::{Buffering, File, Invocation, Pattern, Placement};
@@ -55,7 +55,7 @@ impl Invocation {
             Buffering::None | Buffering::Hardware => Caching::Direct,
             Buffering::All | Buffering::Software => Caching::Cached,
         };
-        let engine = if self.outstanding <= 1 { Engine::Synchronous } else { Engine::Auto };
+        let engine = if self.outstanding <= 1 { EngineChoice::Synchronous } else { EngineChoice::Auto };
         Opening { caching, engine, ..Opening::CACHED }
     }
 

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use plumb_block::{Bytes, Nanos};
 use plumb_dialect::diskspd::{self, Command};
 use plumb_workload::{
-    Access, Affinity, Amount, Arrival, Burst, Caching, Content, Distribution, Division, Durability, Engine,
-    Job, Priority, Random, Rate, Runs, Sequential, Span, Walk, Warmup, ZoneLength,
+    Access, Affinity, Amount, Arrival, Burst, Caching, Content, Distribution, Division, Durability,
+    EngineChoice, Job, Priority, Random, Rate, Runs, Sequential, Span, Walk, Warmup, ZoneLength,
 };
 
 type Holds = fn(&Span) -> bool;
@@ -84,7 +84,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("t", |s| job(s).workload.content == Content::Counting && job(s).workload.rate == Rate::Unlimited),
     ("t", |s| job(s).priority == Priority::Normal && processors(s, 0) == [0, 1, 2, 3]),
     ("t", |s| job(s).workload.division == Division::Overlap && job(s).workload.burst.is_none()),
-    ("t", |s| job(s).opening.engine == Engine::Auto && !job(s).threads_shared && !job(s).depth_shared),
+    ("t", |s| job(s).opening.engine == EngineChoice::Auto && !job(s).threads_shared && !job(s).depth_shared),
     // Blocks, sizes.
     ("-b4096 t", |s| block(s) == 4096),
     ("-b4k t", |s| block(s) == 4096),
@@ -125,15 +125,15 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-d1 -W2 -C3 t", |s| seconds(s) == 1 && s.cooldown == Nanos::secs(3)),
     // Threads and depth.
     ("-t4 t", |s| job(s).threads == 4 && !job(s).threads_shared),
-    ("-o32 t", |s| job(s).workload.depth == 32 && job(s).opening.engine == Engine::Auto),
-    ("-o1 t", |s| job(s).workload.depth == 1 && job(s).opening.engine == Engine::Synchronous),
-    ("-o1 -F2 t", |s| job(s).workload.depth == 1 && job(s).opening.engine == Engine::Auto),
-    ("-o1 -F1 t", |s| job(s).opening.engine == Engine::Synchronous),
+    ("-o32 t", |s| job(s).workload.depth == 32 && job(s).opening.engine == EngineChoice::Auto),
+    ("-o1 t", |s| job(s).workload.depth == 1 && job(s).opening.engine == EngineChoice::Synchronous),
+    ("-o1 -F2 t", |s| job(s).workload.depth == 1 && job(s).opening.engine == EngineChoice::Auto),
+    ("-o1 -F1 t", |s| job(s).opening.engine == EngineChoice::Synchronous),
     ("-F4 t", |s| job(s).threads == 4 && job(s).threads_shared && !job(s).depth_shared),
     ("-F4 -t1 t", |s| job(s).threads == 4),
     ("-F4 t u", |s| s.jobs.len() == 1 && job(s).targets.len() == 2 && job(s).targets[1].name == "u"),
     ("-F4 -O8 t u", |s| job(s).depth_shared && job(s).workload.depth == 8 && job(s).targets[0].weight == 1),
-    ("-F2 -O1 t u", |s| job(s).opening.engine == Engine::Synchronous),
+    ("-F2 -O1 t u", |s| job(s).opening.engine == EngineChoice::Synchronous),
     ("-O8 -F4 t", |s| job(s).workload.depth == 8 && job(s).threads == 4),
     ("t u", |s| s.jobs.len() == 2 && s.jobs[1].targets[0].name == "u"),
     ("t u", |s| s.jobs[0].workload.seed != s.jobs[1].workload.seed),
@@ -222,7 +222,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-Sm -Nn -w1 t", |s| durability(s) == EACH_FLUSHED),
     ("-Ni -Sm -w1 t", |s| durability(s) == EACH_FLUSHED),
     ("-Sm -NV -w1 t", |s| durability(s) == EACH_FLUSHED),
-    ("-Sm -o1 t", |s| caching(s) == Caching::Mapped && job(s).opening.engine == Engine::Auto),
+    ("-Sm -o1 t", |s| caching(s) == Caching::Mapped && job(s).opening.engine == EngineChoice::Auto),
     ("-Smb t", |s| caching(s) == Caching::Mapped),
     ("#0 #12", |s| caching(s) == Caching::Direct && s.jobs[1].targets[0].name == "#12"),
     ("-Sb #1", |s| caching(s) == Caching::Direct),

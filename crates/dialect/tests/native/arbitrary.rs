@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Amount, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Caching, Content,
-    Distribution, Division, Durability, DurableWrite, Engine, FlushCall, Job, LatencyTarget, Opening,
-    Priority, Random, Rate, Runs, Scenario, Sequential, Skip, Span, Steady, Stop, TargetUse, TraceSpeed,
-    TraceUse, Walk, Warmup, Workload, Zone, ZoneLength,
+    Distribution, Division, Durability, DurableWrite, EngineChoice, FlushCall, Job, LatencyTarget, Opening,
+    PageCache, Priority, Random, Rate, Runs, Scenario, Sequential, Skip, Span, Steady, Stop, TargetUse,
+    TraceSpeed, TraceUse, Walk, Warmup, Workload, Zone, ZoneLength,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -56,15 +56,15 @@ fn suit(job: &mut Job, searches: bool) {
     if searches {
         job.workload.stop.duration.get_or_insert(Nanos::secs(7));
         job.start_delay = Nanos::ZERO;
-        job.opening = Opening { caching: Caching::Cached, engine: Engine::Auto, ..job.opening };
+        job.opening = Opening { caching: Caching::Cached, engine: EngineChoice::Auto, ..job.opening };
     }
     if job.workload.stop.duration.is_some_and(|duration| job.start_delay >= duration) {
         job.start_delay = Nanos::ZERO;
     }
-    if job.opening.caching == Caching::Mapped && job.opening.engine == Engine::IoUring {
-        job.opening.engine = Engine::Synchronous;
+    if job.opening.caching == Caching::Mapped && job.opening.engine == EngineChoice::IoUring {
+        job.opening.engine = EngineChoice::Synchronous;
     }
-    if job.opening.caching == Caching::Mapped || job.opening.engine == Engine::Synchronous {
+    if job.opening.caching == Caching::Mapped || job.opening.engine == EngineChoice::Synchronous {
         job.workload.depth = 1;
     }
     job.depth_shared &= job.threads_shared;
@@ -118,15 +118,16 @@ fn job() -> BoxedStrategy<Job> {
     let target = (name(), 1_u32..9).prop_map(|(name, weight)| TargetUse { name, weight });
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let place = (affinity(), select(vec![Priority::Idle, Priority::Low, Priority::Normal]));
+    let opening = (opening(), select(vec![PageCache::AsIs, PageCache::Evicted, PageCache::Loaded]));
     let targets = (vec(target, 1..4), of(name()));
-    (targets, 1_u32..=4096, flags, of(large()), opening(), place, nanos(), workload())
+    (targets, 1_u32..=4096, flags, of(large()), opening, place, nanos(), workload())
         .prop_map(
             |(
                 (targets, name),
                 threads,
                 flags,
                 size,
-                opening,
+                (opening, page_cache),
                 (affinity, priority),
                 start_delay,
                 workload,
@@ -140,6 +141,8 @@ fn job() -> BoxedStrategy<Job> {
                     depth_shared,
                     size,
                     opening,
+                    append: false,
+                    page_cache,
                     affinity,
                     priority,
                     continue_on_error,
@@ -154,7 +157,7 @@ fn job() -> BoxedStrategy<Job> {
 
 fn opening() -> BoxedStrategy<Opening> {
     let caching = select(vec![Caching::Cached, Caching::Direct, Caching::DropBehind, Caching::Mapped]);
-    let engine = select(vec![Engine::Auto, Engine::IoUring, Engine::Synchronous]);
+    let engine = select(vec![EngineChoice::Auto, EngineChoice::IoUring, EngineChoice::Synchronous]);
     let flush = select(vec![FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::Range]);
     let durable_write = select(vec![DurableWrite::Dsync, DurableWrite::Sync]);
     (caching, engine, flush, durable_write)

@@ -8,7 +8,7 @@ use plumb_dialect::sqlio::{self, Invocation};
 use plumb_dialect::{Error, Machine, Meaning};
 use plumb_load::{LoadOutcome, Part, SpanResult, TargetResult, ThreadResult};
 use plumb_measure::SeriesEvent;
-use plumb_workload::{Access, Affinity, Caching, Engine, Job, Sequential, Walk};
+use plumb_workload::{Access, Affinity, Caching, EngineChoice, Job, Sequential, Walk};
 use proptest::prelude::*;
 
 fn machine() -> Machine {
@@ -60,7 +60,7 @@ const POSITIVE: &[(&str, Holds)] = &[
         jobs[0].workload.stop.duration == Some(Nanos::secs(30)) && jobs[0].workload.write_percent == 0
     }),
     ("t", |jobs| jobs[0].workload.access == sequential(Some(64 * 2048))),
-    ("t", |jobs| jobs[0].workload.depth == 1 && jobs[0].opening.engine == Engine::Synchronous),
+    ("t", |jobs| jobs[0].workload.depth == 1 && jobs[0].opening.engine == EngineChoice::Synchronous),
     ("t", |jobs| jobs[0].opening.caching == Caching::Direct && !durable(&jobs[0])),
     ("-kW -s30 -frandom -o8 -b64 -BH -LS t", |jobs| {
         let workload = &jobs[0].workload;
@@ -79,7 +79,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-f16 -b8 t", |jobs| jobs[0].workload.access == sequential(Some(16 << 13))),
     ("-fstripe t", |jobs| jobs[0].workload.access == sequential(Some(64 << 11))),
     ("-o0 t", |jobs| jobs[0].workload.depth == 1),
-    ("-o64 t", |jobs| jobs[0].workload.depth == 64 && jobs[0].opening.engine == Engine::Auto),
+    ("-o64 t", |jobs| jobs[0].workload.depth == 64 && jobs[0].opening.engine == EngineChoice::Auto),
     ("-S10 -b4 t", |jobs| jobs[0].workload.range.offset == Bytes(40_960)),
     ("-p2 t", |jobs| jobs[0].affinity == Affinity::Each(vec![2])),
     ("-a0x5 t", |jobs| jobs[0].affinity == Affinity::Shared(vec![0, 2])),

@@ -2,7 +2,7 @@
 
 use plumb_block::{Nanos, Op};
 use plumb_dialect::sqlio;
-use plumb_workload::{Affinity, Caching, Engine, Span};
+use plumb_workload::{Affinity, Caching, EngineChoice, Span};
 
 use crate::streams::crew::{self, LATENCY, SIZE, Stream, is_write};
 
@@ -69,7 +69,7 @@ fn t_and_o_are_threads_and_outstanding() {
     let stream = stream("-s1 -t3 -o8 -frandom t");
     assert_eq!(stream.by_worker().len(), 3);
     assert_eq!(stream.deepest(), 8);
-    assert_eq!(span("-s1 t").jobs[0].opening.engine, Engine::Synchronous, "-o0 is one at a time");
+    assert_eq!(span("-s1 t").jobs[0].opening.engine, EngineChoice::Synchronous, "-o0 is one at a time");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use plumb_block::{Bytes, Errno, Error, ErrorKind, Result};
+use plumb_block::{Bytes, Caching, DurableWrite, EngineChoice, Errno, Error, ErrorKind, FlushCall, Result};
 
-use super::{Caching, DurableWrite, FileOptions, FlushCall, Target};
+use super::{FileOptions, Target};
 use crate::{mapped, uring};
 
 /// The way that requests reach the kernel, in use.
@@ -19,21 +19,6 @@ pub enum Engine {
         because: String,
     },
     /// mmap(2) and msync(2): one request at a time for each queue, however deep it is.
-    Mapped,
-}
-
-/// Which engine to use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// io_uring where it works, else pread and pwrite.
-    #[default]
-    Auto,
-    /// io_uring or an error.
-    IoUring,
-    /// pread and pwrite.
-    Positioned,
-    /// A shared mapping: reads and writes are copies from and to it, a flush is msync of all of it. Only through the
-    /// page cache, and with [`FlushCall`] and [`DurableWrite`] as they are by default.
     Mapped,
 }
 
@@ -78,11 +63,13 @@ impl fmt::Display for Engine {
 
 /// The engine for a target, found by trying it once.
 pub(super) fn choose(target: &Target) -> Result<Engine> {
-    let (choice, place) = (target.options().engine, target.name.as_str());
-    match choice {
-        EngineChoice::Positioned => return Ok(Engine::Positioned { because: "as asked".to_owned() }),
-        EngineChoice::Mapped => return mapped::try_mapping(target).map(|()| Engine::Mapped),
-        EngineChoice::Auto | EngineChoice::IoUring => {}
+    let (opening, place) = (target.options().opening, target.name.as_str());
+    let choice = opening.engine;
+    if opening.caching == Caching::Mapped {
+        return mapped::try_mapping(target).map(|()| Engine::Mapped);
+    }
+    if choice == EngineChoice::Synchronous {
+        return Ok(Engine::Positioned { because: "as asked".to_owned() });
     }
     match uring::try_ring() {
         Ok(()) => Ok(Engine::IoUring),
@@ -102,16 +89,15 @@ pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
     if options.logical_block == Some(Bytes(0)) {
         return Err(Error::new(ErrorKind::Invalid, "open", place).because("a logical block of no bytes"));
     }
-    if options.engine != EngineChoice::Mapped {
+    let opening = options.opening;
+    if opening.caching != Caching::Mapped {
         return Ok(());
     }
-    let clash = if options.caching == Caching::Direct {
-        "a mapping is the page cache, and O_DIRECT goes past it: choose one of them"
-    } else if options.caching == Caching::Uncached {
-        "RWF_DONTCACHE belongs to read and write calls, which a mapping has none of: choose one of them"
-    } else if options.flush != FlushCall::default() {
+    let clash = if options.append.is_some() {
+        "a mapping has the length of its file, and a file that is appended to grows: choose one of them"
+    } else if opening.flush != FlushCall::Fdatasync {
         "a mapping is flushed with msync: another call for flushes takes another engine"
-    } else if options.durable_write != DurableWrite::default() {
+    } else if opening.durable_write != DurableWrite::Dsync {
         "a durable write to a mapping is a copy and msync: RWF_SYNC takes another engine"
     } else {
         return Ok(());

@@ -7,10 +7,10 @@ use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use plumb_block::{Bytes, DeviceInfo, Error, Result, VolatileCache};
+use plumb_block::{Bytes, Caching, DeviceInfo, Error, Result, VolatileCache};
 use rustix::fs::{AtFlags, Statx, StatxFlags};
 
-use super::{Caching, FileOptions, TargetKind, open};
+use super::{FileOptions, TargetKind, open};
 use crate::block_ioctl;
 
 /// What one transfer may have at most: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
@@ -105,7 +105,7 @@ fn of_device(
     queue: QueueLimits,
     options: FileOptions,
 ) -> Limits {
-    let direct = options.caching == Caching::Direct;
+    let direct = options.opening.caching == Caching::Direct;
     let sector = plain.logical_block;
     let logical = options.logical_block.filter(|_| !direct).unwrap_or(sector);
     let memory = Bytes(u64::from(stat.stx_dio_mem_align));
@@ -132,8 +132,10 @@ fn of_device(
 }
 
 fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -> Result<Limits> {
-    let (logical, memory) = match options.caching {
-        Caching::Buffered | Caching::Uncached => (options.logical_block.unwrap_or(BUFFERED_BLOCK), Bytes(1)),
+    let (logical, memory) = match options.opening.caching {
+        Caching::Cached | Caching::DropBehind | Caching::Mapped => {
+            (options.logical_block.unwrap_or(BUFFERED_BLOCK), Bytes(1))
+        }
         Caching::Direct if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => {
             (DIRECT_ALIGNMENT_GUESS, DIRECT_ALIGNMENT_GUESS)
         }
@@ -143,7 +145,7 @@ fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -
             (offset.max(BUFFERED_BLOCK), Bytes(u64::from(stat.stx_dio_mem_align.max(1))))
         }
     };
-    let size = Bytes(stat.stx_size);
+    let size = options.append.unwrap_or(Bytes(stat.stx_size));
     let info = DeviceInfo {
         physical_block: queue.physical_block.unwrap_or(logical).max(logical),
         dma_alignment: memory,
@@ -153,7 +155,7 @@ fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -
         discard_zeroes: true,
         // Even past the page cache, what a block of a file needs to be found again is in memory until a sync.
         volatile_cache: VolatileCache::Enabled,
-        fua_native: options.caching == Caching::Direct && queue.fua,
+        fua_native: options.opening.caching == Caching::Direct && queue.fua,
         ..DeviceInfo::plain(name, size, logical)
     };
     Ok(Limits { info, fast_zeroes: true })

@@ -2,13 +2,13 @@
 //!
 //! [`FileDevice::open`] looks at what the path is, chooses an engine (io_uring, or pread and pwrite where the kernel
 //! or a seccomp filter forbids io_uring, or a mapping if asked) and says which it chose. What each request becomes, but
-//! for reads, writes and flushes of the [mapped](EngineChoice::Mapped) engine:
+//! for reads, writes and flushes of the [mapped](Engine::Mapped) engine:
 //!
 //! | request | regular file | block device |
 //! |---|---|---|
 //! | read, write | read, write, with `RWF_DONTCACHE` if uncached | the same |
 //! | write with FUA | write with `RWF_DSYNC` or `RWF_SYNC` | the same: one FUA write where the device has FUA and I/O is direct |
-//! | flush | fdatasync, or as [`FlushCall`] says | fdatasync: write back what is cached, then a flush of the device |
+//! | flush | fdatasync, or as [`FlushCall`](plumb_block::FlushCall) says | fdatasync: write back what is cached, then a flush of the device |
 //! | discard | fallocate, punch hole | `BLKDISCARD` |
 //! | write zeroes | fallocate, punch hole or zero range | fallocate, the same two modes |
 //!
@@ -27,8 +27,8 @@ mod target;
 mod uncached;
 pub(crate) mod work;
 
-pub use engine::{Engine, EngineChoice};
-pub use open::{Access, Caching, DurableWrite, FileOptions, FlushCall};
+pub use engine::Engine;
+pub use open::{Access, FileOptions};
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -3,24 +3,21 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use plumb_block::{Bytes, Errno, Error, ErrorKind, Result};
+use plumb_block::{
+    Bytes, Caching, DurableWrite, EngineChoice, Errno, Error, ErrorKind, FlushCall, Opening, Result,
+};
 use rustix::fs::{FileType, Mode, OFlags};
-
-use super::EngineChoice;
 
 /// How to open a file or a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOptions {
     /// Whether it may be written.
     pub access: Access,
-    /// Whether the page cache is used.
-    pub caching: Caching,
-    /// How requests reach the kernel.
-    pub engine: EngineChoice,
-    /// What a flush becomes.
-    pub flush: FlushCall,
-    /// What makes a FUA write durable.
-    pub durable_write: DurableWrite,
+    /// By which calls.
+    pub opening: Opening,
+    /// A regular file that grows with each write at its end, to so much at most. A write at its start empties it first,
+    /// so sequential writes append, and start again when it is full.
+    pub append: Option<Bytes>,
     /// The unit of addressing through the page cache, where any byte can be addressed; above zero. `None`: 512 bytes
     /// of a file, the block of a device. Past the page cache the unit is the file system's or the device's own,
     /// whatever is said here.
@@ -36,103 +33,57 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Whether the page cache stands between the requests and the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caching {
-    /// Through the page cache: reads may be answered from memory, writes stay in memory until written back.
-    Buffered,
-    /// Past the page cache (O_DIRECT).
-    Direct,
-    /// Through the page cache, but nothing stays there: what a request brought in is dropped when it is over, and
-    /// written data once it is written back (`RWF_DONTCACHE`, Linux 6.14, and not every file system). Where that is
-    /// refused, opening fails; the request is never made without it.
-    Uncached,
-}
-
-/// What a flush request becomes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FlushCall {
-    /// fdatasync(2): the bytes, and what is needed to find them again.
-    #[default]
-    Fdatasync,
-    /// fsync(2): the times and the like of the file, too.
-    Fsync,
-    /// sync_file_range(2) over the whole file: written back and waited for, but neither what is needed to find
-    /// the bytes again is, nor is the device flushed.
-    ///
-    /// **No durability at all.** It breaks the contract of [`Device`](plumb_block::Device) on the user's wish: a flush
-    /// completes as done and nothing is durable by it. There to measure what durability costs.
-    SyncFileRange,
-}
-
-/// What makes a FUA write durable.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DurableWrite {
-    /// `RWF_DSYNC`, as O_DSYNC: the bytes, and what is needed to find them again.
-    #[default]
-    Dsync,
-    /// `RWF_SYNC`, as O_SYNC: the times of the file, too.
-    Sync,
-}
-
 impl FileOptions {
-    /// With everything else as it is by default: any engine, fdatasync, `RWF_DSYNC`.
-    pub const fn new(access: Access, caching: Caching) -> Self {
-        Self {
-            access,
-            caching,
-            engine: EngineChoice::Auto,
-            flush: FlushCall::Fdatasync,
-            durable_write: DurableWrite::Dsync,
-            logical_block: None,
-        }
+    /// With everything else as it is by default.
+    pub const fn new(access: Access, opening: Opening) -> Self {
+        Self { access, opening, append: None, logical_block: None }
     }
 
     /// For reading, past the page cache.
     pub const fn read_direct() -> Self {
-        Self::new(Access::ReadOnly, Caching::Direct)
+        Self::new(Access::ReadOnly, Opening::DIRECT)
     }
 
     /// For reading and writing, past the page cache.
     pub const fn write_direct() -> Self {
-        Self::new(Access::ReadWrite, Caching::Direct)
+        Self::new(Access::ReadWrite, Opening::DIRECT)
     }
 
     /// For reading, through the page cache.
     pub const fn read_buffered() -> Self {
-        Self::new(Access::ReadOnly, Caching::Buffered)
+        Self::new(Access::ReadOnly, Opening::CACHED)
     }
 
     /// For reading and writing, through the page cache.
     pub const fn write_buffered() -> Self {
-        Self::new(Access::ReadWrite, Caching::Buffered)
+        Self::new(Access::ReadWrite, Opening::CACHED)
     }
 
     /// The same with another engine.
     #[must_use]
     pub const fn engine(mut self, engine: EngineChoice) -> Self {
-        self.engine = engine;
+        self.opening.engine = engine;
         self
     }
 
     /// The same with another use of the page cache.
     #[must_use]
     pub const fn caching(mut self, caching: Caching) -> Self {
-        self.caching = caching;
+        self.opening.caching = caching;
         self
     }
 
     /// The same with another call for flushes.
     #[must_use]
     pub const fn flush(mut self, flush: FlushCall) -> Self {
-        self.flush = flush;
+        self.opening.flush = flush;
         self
     }
 
     /// The same with another way to make FUA writes durable.
     #[must_use]
     pub const fn durable_write(mut self, durable_write: DurableWrite) -> Self {
-        self.durable_write = durable_write;
+        self.opening.durable_write = durable_write;
         self
     }
 
@@ -149,8 +100,8 @@ impl FileOptions {
             Access::ReadOnly => OFlags::RDONLY,
             Access::ReadWrite => OFlags::RDWR,
         };
-        let caching = match self.caching {
-            Caching::Buffered | Caching::Uncached => OFlags::empty(),
+        let caching = match self.opening.caching {
+            Caching::Cached | Caching::DropBehind | Caching::Mapped => OFlags::empty(),
             Caching::Direct => OFlags::DIRECT,
         };
         access | caching | OFlags::CLOEXEC | OFlags::NOCTTY
@@ -181,7 +132,7 @@ fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclus
     use rustix::io::Errno as Os;
     let error = Error::new(ErrorKind::Os(Errno(errno.raw_os_error())), "open", place);
     match errno {
-        Os::INVAL if options.caching == Caching::Direct => direct_refused(place),
+        Os::INVAL if options.opening.caching == Caching::Direct => direct_refused(place),
         Os::BUSY if !exclusive.is_empty() => error.because(
             "the device is in use (mounted, part of a RAID or volume group, or claimed by another program)",
         ),

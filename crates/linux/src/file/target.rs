@@ -4,10 +4,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{Bytes, Clock, DeviceInfo, Errno, Error, ErrorKind, Latch, Result};
+use plumb_block::{
+    Bytes, Caching, Clock, DeviceInfo, DurableWrite, Errno, Error, ErrorKind, FlushCall, Latch, Result,
+};
 use rustix::fs::{FileType, Mode};
 
-use super::{Access, Caching, DurableWrite, EngineChoice, FileOptions, FlushCall, limits, uncached};
+use super::{Access, FileOptions, limits, uncached};
 
 /// What a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +25,8 @@ pub(crate) struct Grid {
     pub(crate) caching: Caching,
     pub(crate) flush: FlushCall,
     pub(crate) durable_write: DurableWrite,
-    /// Whether transfers are copies from and to a mapping.
-    pub(crate) mapped: bool,
+    /// Whether a write at the start empties the file first.
+    pub(crate) append: bool,
     pub(crate) writable: bool,
     pub(crate) logical_block: Bytes,
     pub(crate) transfer_max: Bytes,
@@ -72,15 +74,15 @@ impl Target {
             let detail = format!("it is smaller than one logical block of {}", info.logical_block);
             return Err(Error::new(ErrorKind::Invalid, "use", name.as_str()).because(detail));
         }
-        if options.caching == Caching::Uncached {
+        if options.opening.caching == Caching::DropBehind {
             uncached::probe(file.as_fd(), &name)?;
         }
         let grid = Grid {
             kind,
-            caching: options.caching,
-            flush: options.flush,
-            durable_write: options.durable_write,
-            mapped: options.engine == EngineChoice::Mapped,
+            caching: options.opening.caching,
+            flush: options.opening.flush,
+            durable_write: options.opening.durable_write,
+            append: options.append.is_some(),
             writable: options.access == Access::ReadWrite,
             logical_block: info.logical_block,
             transfer_max: info.transfer_max,

@@ -8,11 +8,11 @@
 //! through a description that does not claim it, while another does, the kernel refuses to drop dirty pages of the
 //! range (EBUSY, block/bdev.c truncate_bdev_range).
 
-use plumb_block::{Bytes, Errno, Op, Outcome, Payload, Request};
+use plumb_block::{Bytes, Caching, DurableWrite, Errno, FlushCall, Lba, Op, Outcome, Payload, Request};
 use rustix::io::ReadWriteFlags;
 
 use super::uncached::DONTCACHE;
-use super::{Caching, DurableWrite, FlushCall, Grid, TargetKind};
+use super::{Grid, TargetKind};
 
 /// What zeroes are written from where a device or file system has no faster way.
 #[repr(align(4096))]
@@ -41,6 +41,8 @@ pub(crate) enum Call {
     Discard { offset: u64, length: u64 },
     /// The whole file by this call.
     Flush(FlushCall),
+    /// ftruncate(2) to nothing: of a file that is appended to only.
+    Truncate,
     /// msync(2) of the pages that hold `length` bytes at `offset`: of a mapped target only.
     SyncPages { offset: u64, length: u64 },
 }
@@ -76,6 +78,10 @@ enum Stage {
         durable: bool,
         /// A copy into a mapping, so that durability takes a call of its own.
         mapped: bool,
+    },
+    /// Before a write at the start of a file that is appended to: it starts again.
+    Truncate {
+        durable: bool,
     },
     /// The sync after a durable write to a mapping.
     WriteSync,
@@ -117,7 +123,10 @@ impl Work {
     ) -> Result<Self, Errno> {
         let stage = match request.op {
             Op::Read => Stage::Read,
-            Op::Write { fua } => Stage::Write { durable: fua, mapped: grid.mapped },
+            Op::Write { fua } if grid.append && request.range.lba == Lba(0) => {
+                Stage::Truncate { durable: fua }
+            }
+            Op::Write { fua } => Stage::Write { durable: fua, mapped: grid.caching == Caching::Mapped },
             Op::Flush => {
                 return match latched {
                     Some(errno) => Err(errno),
@@ -170,6 +179,7 @@ impl Work {
         match self.stage {
             Stage::Read => Call::Read { offset, length, done, flags },
             Stage::Write { .. } => Call::Write { offset, length, done, flags },
+            Stage::Truncate { .. } => Call::Truncate,
             Stage::WriteSync => Call::SyncPages { offset: self.offset, length: self.length },
             Stage::Flush(call) | Stage::ZeroSync(call) => Call::Flush(call),
             Stage::Discard => Call::Discard { offset, length },
@@ -208,6 +218,10 @@ impl Work {
 
     fn succeeded(&mut self, moved: u64) -> Progress {
         match self.stage {
+            Stage::Truncate { durable } => {
+                self.stage = Stage::Write { durable, mapped: false };
+                Progress::Again
+            }
             Stage::Write { durable: true, mapped: true } => {
                 match self.moved(moved, Progress::Ended(Outcome::Done)) {
                     Progress::Ended(Outcome::Done) => {
@@ -274,14 +288,18 @@ impl Work {
 #[inline]
 fn flags_of(stage: Stage, grid: &Grid) -> ReadWriteFlags {
     let caching = match grid.caching {
-        Caching::Uncached => DONTCACHE,
-        Caching::Buffered | Caching::Direct => ReadWriteFlags::empty(),
+        Caching::DropBehind => DONTCACHE,
+        Caching::Cached | Caching::Direct | Caching::Mapped => ReadWriteFlags::empty(),
     };
     match (stage, grid.durable_write) {
-        (Stage::Write { durable: true, mapped: false }, DurableWrite::Dsync) => {
-            caching | ReadWriteFlags::DSYNC
-        }
-        (Stage::Write { durable: true, mapped: false }, DurableWrite::Sync) => caching | ReadWriteFlags::SYNC,
+        (
+            Stage::Write { durable: true, mapped: false } | Stage::Truncate { durable: true },
+            DurableWrite::Dsync,
+        ) => caching | ReadWriteFlags::DSYNC,
+        (
+            Stage::Write { durable: true, mapped: false } | Stage::Truncate { durable: true },
+            DurableWrite::Sync,
+        ) => caching | ReadWriteFlags::SYNC,
         _ => caching,
     }
 }
@@ -323,7 +341,7 @@ fn next_way(way: ZeroWay, then: ZeroRest) -> Option<ZeroWay> {
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::{Lba, LbaRange, Pattern, Tag};
+    use plumb_block::{LbaRange, Pattern, Tag};
 
     use super::*;
 
@@ -332,7 +350,7 @@ mod tests {
         caching: Caching::Direct,
         flush: FlushCall::Fdatasync,
         durable_write: DurableWrite::Dsync,
-        mapped: false,
+        append: false,
         writable: true,
         logical_block: Bytes(512),
         transfer_max: Bytes(1 << 20),
@@ -397,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_durable_write_to_a_mapping_is_a_copy_and_a_sync_of_its_pages() {
-        let grid = Grid { mapped: true, caching: Caching::Buffered, ..GRID };
+        let grid = Grid { caching: Caching::Mapped, ..GRID };
         let mut work = Work::admit(&write(2, 8, true), &grid, 1000, None).unwrap();
         assert_eq!(work.call(), Call::Write { offset: 1024, length: 4096, done: 0, flags: NONE });
         assert_eq!(work.answered(Ok(1000)), Progress::Again);
@@ -410,6 +428,18 @@ mod tests {
         assert_eq!(copy.answered(Err(Errno::EIO)), failed, "no sync has failed, so nothing is latched");
         let mut plain = Work::admit(&write(2, 8, false), &grid, 1000, None).unwrap();
         assert_eq!(plain.answered(Ok(4096)), Progress::Ended(Outcome::Done));
+    }
+
+    #[test]
+    fn a_file_that_is_appended_to_starts_again_with_a_write_at_its_start() {
+        let grid = Grid { append: true, caching: Caching::Cached, ..GRID };
+        let mut first = Work::admit(&write(0, 8, true), &grid, 1000, None).unwrap();
+        assert_eq!(first.call(), Call::Truncate);
+        assert_eq!(first.answered(Ok(0)), Progress::Again);
+        let flags = ReadWriteFlags::DSYNC;
+        assert_eq!(first.call(), Call::Write { offset: 0, length: 4096, done: 0, flags });
+        let next = Work::admit(&write(8, 8, false), &grid, 1000, None).unwrap();
+        assert_eq!(next.call(), Call::Write { offset: 4096, length: 4096, done: 0, flags: NONE });
     }
 
     #[test]
@@ -446,7 +476,7 @@ mod tests {
             [(DurableWrite::Dsync, ReadWriteFlags::DSYNC), (DurableWrite::Sync, ReadWriteFlags::SYNC)]
         {
             for (caching, always) in
-                [(Caching::Direct, NONE), (Caching::Buffered, NONE), (Caching::Uncached, DONTCACHE)]
+                [(Caching::Direct, NONE), (Caching::Cached, NONE), (Caching::DropBehind, DONTCACHE)]
             {
                 let grid = Grid { durable_write, caching, ..GRID };
                 assert_eq!(flags(&durable, &grid), expected | always, "{grid:?}");
@@ -454,7 +484,7 @@ mod tests {
                 assert_eq!(flags(&read, &grid), always, "{grid:?}");
             }
         }
-        for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::SyncFileRange] {
+        for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::Range] {
             let grid = Grid { flush, ..GRID };
             assert_eq!(call(&Request::flush(Tag(0)), &grid), Call::Flush(flush));
         }
@@ -465,7 +495,7 @@ mod tests {
         for (durable_write, expected) in
             [(DurableWrite::Dsync, FlushCall::Fdatasync), (DurableWrite::Sync, FlushCall::Fsync)]
         {
-            let grid = Grid { durable_write, flush: FlushCall::SyncFileRange, ..GRID };
+            let grid = Grid { durable_write, flush: FlushCall::Range, ..GRID };
             let mut work = Work::admit(&zeroes_of(false, false), &grid, 1000, None).unwrap();
             assert_eq!(work.answered(Ok(0)), Progress::Again);
             assert_eq!(work.call(), Call::Flush(expected));

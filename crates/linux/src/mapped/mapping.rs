@@ -81,7 +81,7 @@ impl Mapping {
             (Call::Fallocate { .. } | Call::Discard { .. }, _) => {
                 psync::make(self.file.as_fd(), target.file(), call, Memory::None)
             }
-            (Call::Read { .. } | Call::Write { .. }, _) => Err(Errno::EINVAL),
+            (Call::Read { .. } | Call::Write { .. } | Call::Truncate, _) => Err(Errno::EINVAL),
         }
     }
 

@@ -3,11 +3,10 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 
-use plumb_block::{Bytes, Errno};
+use plumb_block::{Bytes, Errno, FlushCall};
 use rustix::fs::FallocateFlags;
 
 use crate::block_ioctl;
-use crate::file::FlushCall;
 use crate::file::work::{Call, zeroes};
 use crate::sync_file_range;
 
@@ -50,6 +49,7 @@ pub(crate) fn make(
             let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
             rustix::fs::fallocate(claiming, mode, offset, length).map(|()| 0)
         }
+        (Call::Truncate, _) => rustix::fs::ftruncate(file, 0).map(|()| 0),
         (Call::Discard { offset, length }, _) => {
             return block_ioctl::discard(claiming, Bytes(offset), Bytes(length))
                 .map(|()| 0)
@@ -65,7 +65,7 @@ fn flush(file: BorrowedFd<'_>, call: FlushCall) -> Result<(), Errno> {
     let answer = match call {
         FlushCall::Fdatasync => rustix::fs::fdatasync(file),
         FlushCall::Fsync => rustix::fs::fsync(file),
-        FlushCall::SyncFileRange => return sync_file_range::whole(file),
+        FlushCall::Range => return sync_file_range::whole(file),
     };
     answer.map_err(|errno| Errno(errno.raw_os_error()))
 }

@@ -5,9 +5,9 @@
 use io_uring::{opcode, types};
 
 use super::ring::{OwnFd, Ring};
-use crate::file::FlushCall;
 use crate::file::work::{Call, zeroes};
 use crate::sync_file_range::WRITTEN_BACK;
+use plumb_block::FlushCall;
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ macro_rules! push_through {
                 push_entry!($ring, sync.flags(types::FsyncFlags::DATASYNC), $user_data)
             }
             Call::Flush(FlushCall::Fsync) => push_entry!($ring, opcode::Fsync::new($fd), $user_data),
-            Call::Flush(FlushCall::SyncFileRange) => {
+            Call::Flush(FlushCall::Range) => {
                 // A length of 0 means up to the end.
                 let sync = opcode::SyncFileRange::new($fd, 0);
                 push_entry!($ring, sync.flags(WRITTEN_BACK), $user_data)
@@ -73,7 +73,7 @@ macro_rules! push_through {
                 let fallocate = opcode::Fallocate::new($ring.claiming_fd(), length);
                 push_entry!($ring, fallocate.offset(offset).mode(mode), $user_data)
             }
-            Call::Discard { .. } | Call::SyncPages { .. } => Pushed::NotForRings,
+            Call::Discard { .. } | Call::Truncate | Call::SyncPages { .. } => Pushed::NotForRings,
         }
     };
 }

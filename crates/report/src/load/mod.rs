@@ -17,6 +17,5 @@ pub use sides::{
     WrongKind,
 };
 pub use span::{
-    Caching, DepthTried, FlushMethod, LatencyTargetResult, LoadJob, LoadSpan, ProcessorSeconds, Round,
-    SteadyState,
+    DepthTried, FlushMethod, LatencyTargetResult, LoadJob, LoadSpan, ProcessorSeconds, Round, SteadyState,
 };

@@ -1,5 +1,6 @@
 //! What runs at the same time within a load: its jobs, its warm-up, its steadiness.
 
+use plumb_block::Caching;
 use serde::{Deserialize, Serialize};
 
 use super::sides::{CpuSeconds, Sides};
@@ -50,20 +51,6 @@ pub struct LoadJob {
     pub reducible: bool,
     /// Processor time of its threads; null if it is not known.
     pub cpu: Option<CpuSeconds>,
-}
-
-/// Whether the page cache stands between the requests and the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Caching {
-    /// Through the page cache.
-    Cached,
-    /// Past it.
-    Direct,
-    /// Through it, and dropped from it at once.
-    DropBehind,
-    /// Through a mapping of the file.
-    Mapped,
 }
 
 /// What a flush is.
@@ -135,21 +122,4 @@ pub struct ProcessorSeconds {
     pub kernel: f64,
     /// Doing nothing, waiting for I/O too.
     pub idle: f64,
-}
-
-impl Caching {
-    /// Whether data may stay in the page cache.
-    pub const fn is_cached(self) -> bool {
-        matches!(self, Self::Cached | Self::Mapped)
-    }
-
-    /// In a word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Cached => "cached",
-            Self::Direct => "direct",
-            Self::DropBehind => "drop-behind",
-            Self::Mapped => "mapped",
-        }
-    }
 }

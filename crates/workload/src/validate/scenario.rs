@@ -2,13 +2,13 @@
 
 use std::num::NonZeroU32;
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Caching, EngineChoice, FlushCall, Nanos};
 
 use super::{Checked, trace};
 use crate::access::{Access, Walk};
 use crate::invalid::Invalid;
 use crate::pace::Stop;
-use crate::scenario::{Affinity, Caching, Engine, FlushCall, Job, LatencyTarget, Scenario, Span, Warmup};
+use crate::scenario::{Affinity, Job, LatencyTarget, PageCache, Scenario, Span, Warmup};
 use crate::workload::{ByteRange, Workload};
 
 /// The rounds over which a steady state is judged (SNIA PTS 2.0.2).
@@ -80,6 +80,8 @@ fn check_job(job: &Job) -> Checked {
     job.trace.as_ref().map_or(Ok(()), |how| trace::check(job, how))?;
     check_depth_shared(job)?;
     check_opening(job)?;
+    check_append(job)?;
+    check_page_cache(job)?;
     if let Affinity::Each(processors) | Affinity::Shared(processors) = &job.affinity
         && processors.is_empty()
     {
@@ -141,7 +143,7 @@ fn check_depth_shared(job: &Job) -> Checked {
 fn check_opening(job: &Job) -> Checked {
     let (opening, depth) = (job.opening, job.workload.depth);
     let is_mapped = opening.caching == Caching::Mapped;
-    if is_mapped && opening.engine == Engine::IoUring {
+    if is_mapped && opening.engine == EngineChoice::IoUring {
         let expected = "auto or synchronous for a mapping: loads and stores make no requests";
         return Err(Invalid::new("opening.engine", "io-uring", expected));
     }
@@ -154,13 +156,48 @@ fn check_opening(job: &Job) -> Checked {
             expected,
         ));
     }
-    if depth > 1 && (is_mapped || opening.engine == Engine::Synchronous) {
+    if depth > 1 && (is_mapped || opening.engine == EngineChoice::Synchronous) {
         let how = if is_mapped { "a mapping" } else { "synchronous calls" };
         let expected =
             format!("1 with {how}, which come one after the other; more threads make more at a time");
         return Err(Invalid::new("workload.depth", depth, expected));
     }
     Ok(())
+}
+
+/// A file that grows is written in order, by one thread, one write at a time.
+fn check_append(job: &Job) -> Checked {
+    let workload = &job.workload;
+    let expected = if !job.append {
+        return Ok(());
+    } else if job.size.is_none() {
+        "a size: it is at most that, and then starts again"
+    } else if workload.access != Access::SEQUENTIAL || workload.range != ByteRange::ALL {
+        "sequential writes over all of the target: they are made at its end"
+    } else if workload.write_percent != 100 || workload.verify {
+        "writes alone, and none verified: the file starts again when it is full"
+    } else if job.threads > 1 || workload.depth > 1 {
+        "one thread and a depth of 1: where a write goes depends on the one before"
+    } else if job.opening.caching == Caching::Mapped {
+        "no mapping, which is as long as the file"
+    } else {
+        return Ok(());
+    };
+    Err(Invalid::new("append", true, expected))
+}
+
+fn check_page_cache(job: &Job) -> Checked {
+    let expected = match job.page_cache {
+        PageCache::Loaded if !job.opening.caching.is_cached() => {
+            "cached or mapped: others go past the page cache"
+        }
+        PageCache::Loaded if job.append || job.workload.changes() => "reads alone",
+        PageCache::Loaded if job.workload.stop.duration.is_none() => {
+            "a duration: half of it may go by with that"
+        }
+        _ => return Ok(()),
+    };
+    Err(Invalid::new("page_cache", "loaded", expected))
 }
 
 /// What depends on the span that a job is in.
@@ -178,7 +215,7 @@ fn check_job_in(job: &Job, span: &Span) -> Checked {
             return Err(Invalid::new("workload.stop.duration", "none", format!("a time: {why}")));
         }
     }
-    let is_serial = job.opening.caching == Caching::Mapped || job.opening.engine == Engine::Synchronous;
+    let is_serial = job.opening.caching == Caching::Mapped || job.opening.engine == EngineChoice::Synchronous;
     if span.latency_target.is_some() && is_serial {
         let expected =
             "auto or io-uring, not mapped, in search of a latency: without a queue there is no depth to vary";

@@ -2,7 +2,8 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, ByteRange, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, TraceUse, Workload,
+    Access, ByteRange, Division, Job, Opening, PageCache, Scenario, Sequential, Stop, TargetUse, TraceUse,
+    Workload,
 };
 
 use super::rw::Rw;
@@ -260,6 +261,8 @@ fn base(
             flush: sync.flush,
             durable_write: sync.durable_write,
         },
+        append: false,
+        page_cache: PageCache::AsIs,
         affinity: placement::affinity(options, machine)?,
         priority: placement::priority(options)?,
         continue_on_error: continues(options, rw)?,

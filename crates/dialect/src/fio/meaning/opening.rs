@@ -1,6 +1,6 @@
 //! The engine, the depth, and whether the page cache stands between.
 
-use plumb_workload::{Caching, Engine, Workload};
+use plumb_workload::{Caching, EngineChoice, Workload};
 
 use crate::Error;
 use crate::fio::options::Options;
@@ -11,7 +11,7 @@ pub(super) struct Queueing {
     /// As typed.
     pub(super) name: String,
     /// How requests reach the kernel.
-    pub(super) engine: Engine,
+    pub(super) engine: EngineChoice,
     /// Whether the page cache stands between.
     pub(super) caching: Caching,
     /// How many requests are in flight.
@@ -24,7 +24,7 @@ pub(super) fn of(options: &Options<'_>) -> Result<Queueing, Error> {
     let engine = engine(options, name)?;
     let mapped = name == "mmap";
     let caching = caching(options, mapped)?;
-    let depth = depth(options, name, engine == Engine::Synchronous)?;
+    let depth = depth(options, name, engine == EngineChoice::Synchronous)?;
     if name == "libaio" && caching != Caching::Direct {
         options.note(
             "libaio without direct=1 waits for each request in fio; here buffered requests are in flight \
@@ -34,21 +34,21 @@ pub(super) fn of(options: &Options<'_>) -> Result<Queueing, Error> {
     Ok(Queueing { name: name.to_owned(), engine, caching, depth })
 }
 
-fn engine(options: &Options<'_>, name: &str) -> Result<Engine, Error> {
+fn engine(options: &Options<'_>, name: &str) -> Result<EngineChoice, Error> {
     Ok(match name {
         "psync" | "sync" | "pvsync" | "pvsync2" | "vsync" => {
             if name == "vsync" {
                 options.note("vsync: neighbouring requests are not coalesced; each is one call");
             }
-            Engine::Synchronous
+            EngineChoice::Synchronous
         }
-        "mmap" => Engine::Synchronous,
-        "io_uring" => Engine::IoUring,
+        "mmap" => EngineChoice::Synchronous,
+        "io_uring" => EngineChoice::IoUring,
         "libaio" | "posixaio" => {
             options.note(format!("ioengine={name}: requests go through io_uring where that is allowed"));
-            Engine::Auto
+            EngineChoice::Auto
         }
-        "nbd" => Engine::Auto,
+        "nbd" => EngineChoice::Auto,
         "io_uring_cmd" | "sg" | "nvme" => {
             let error =
                 options.error("ioengine", format!("is {name}: commands past the block layer are not sent"));

@@ -20,7 +20,7 @@ fn nothing_but_a_size_is_what_it_is_to_fio() {
     assert_eq!(job.targets, [TargetUse { name: "x.0.0".into(), weight: 1 }]);
     assert_eq!((job.threads, job.threads_shared, job.depth_shared), (1, true, true));
     assert_eq!(job.opening.caching, Caching::Cached);
-    assert_eq!(job.opening.engine, Engine::Synchronous, "fio's engine is psync");
+    assert_eq!(job.opening.engine, EngineChoice::Synchronous, "fio's engine is psync");
     assert_eq!(job.size, Some(Bytes::gib(1)));
     assert_eq!(workload.access, Access::SEQUENTIAL);
     assert_eq!(workload.blocks, BlockSizes::one(Bytes::kib(4)));
@@ -127,10 +127,10 @@ fn opening_and_depth() {
     assert_eq!(opening("direct=1|buffered=1").caching, Caching::Cached, "the later one holds");
     assert_eq!(opening("ioengine=mmap").caching, Caching::Mapped);
     assert_eq!(opening("ioengine=io_uring|uncached=1").caching, Caching::DropBehind);
-    assert_eq!(opening("ioengine=io_uring").engine, Engine::IoUring);
-    assert_eq!(opening("ioengine=libaio|direct=1").engine, Engine::Auto);
+    assert_eq!(opening("ioengine=io_uring").engine, EngineChoice::IoUring);
+    assert_eq!(opening("ioengine=libaio|direct=1").engine, EngineChoice::Auto);
     for engine in ["sync", "psync", "pvsync", "pvsync2"] {
-        assert_eq!(opening(&format!("ioengine={engine}")).engine, Engine::Synchronous);
+        assert_eq!(opening(&format!("ioengine={engine}")).engine, EngineChoice::Synchronous);
     }
     assert_eq!(workload("ioengine=libaio|iodepth=32|direct=1").depth, 32);
     assert_eq!(workload("ioengine=psync|iodepth=32").depth, 1);
@@ -323,7 +323,7 @@ fn an_export_of_nbd_is_the_target_of_all_clones() {
     let taken = file(&format!("[x]\nioengine=nbd\nuri={uri}\nsize=64m\niodepth=64\nnumjobs=2\n")).unwrap();
     let job = only_job(&taken);
     assert_eq!(job.targets, [TargetUse { name: uri.into(), weight: 1 }]);
-    assert_eq!((job.opening.engine, job.workload.depth, job.threads), (Engine::Auto, 64, 2));
+    assert_eq!((job.opening.engine, job.workload.depth, job.threads), (EngineChoice::Auto, 64, 2));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Values with few possibilities, each with a name.
 
-use plumb_workload::{Arrival, DurableWrite, Engine, FlushCall, Priority, Walk};
+use plumb_workload::{Arrival, DurableWrite, EngineChoice, FlushCall, PageCache, Priority, Walk};
 
 use super::Vocabulary;
 
@@ -43,7 +43,9 @@ choices!(SyncKind, "fdatasync, fsync, dsync or range":
 choices!(DurableWrite, "dsync or sync": "dsync" Self::Dsync, "sync" Self::Sync);
 choices!(Walk, "each, interlocked or parallel":
     "each" Self::Each, "interlocked" Self::Interlocked, "parallel" Self::Parallel);
-choices!(Engine, "auto, io-uring or synchronous":
+choices!(EngineChoice, "auto, io-uring or synchronous":
     "auto" Self::Auto, "io-uring" Self::IoUring, "synchronous" Self::Synchronous);
+choices!(PageCache, "as-is, evicted or loaded":
+    "as-is" Self::AsIs, "evicted" Self::Evicted, "loaded" Self::Loaded);
 choices!(Arrival, "fixed or poisson": "fixed" Self::Fixed, "poisson" Self::Poisson);
 choices!(Priority, "idle, low or normal": "idle" Self::Idle, "low" Self::Low, "normal" Self::Normal);

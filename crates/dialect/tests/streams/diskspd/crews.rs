@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plumb_dialect::diskspd::{self, Command, write_profile};
-use plumb_workload::{Affinity, Engine, Priority};
+use plumb_workload::{Affinity, EngineChoice, Priority};
 
 use super::{brief, invocation, span};
 use crate::streams::crew::{self, Stream};
@@ -34,7 +34,7 @@ fn o_is_what_each_thread_has_outstanding_on_each_target() {
             assert_eq!(seen.iter().map(|seen| seen.in_flight).max(), Some(depth), "{typed}, worker {worker}");
         }
     }
-    assert_eq!(span("-o1 t").jobs[0].opening.engine, Engine::Synchronous);
+    assert_eq!(span("-o1 t").jobs[0].opening.engine, EngineChoice::Synchronous);
 }
 
 #[test]

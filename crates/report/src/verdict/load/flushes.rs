@@ -1,12 +1,13 @@
 //! The flushes that a load asked for against those that the devices were handed.
 
+use plumb_block::Caching;
 use plumb_measure::StorageSide;
 use plumb_path::{Finding, Severity};
 
 use super::super::Verdict;
 use super::super::flushes::{COMPLETE_FROM, REMEDY, SYNCS_MIN, can_count_flushes};
 use super::targets;
-use crate::load::{Caching, FlushMethod, LoadDocument, LoadJob, LoadTarget};
+use crate::load::{FlushMethod, LoadDocument, LoadJob, LoadTarget};
 use crate::quantity::count;
 
 /// What a target asked to be made durable, and what its devices were handed.

@@ -1,10 +1,11 @@
 //! The rules for loads, each both ways.
 
+use plumb_block::Caching;
 use plumb_path::{Finding, Severity};
 
 use super::super::judge_load;
 use crate::fixture;
-use crate::load::{Caching, FlushMethod, LoadDocument, Round, ScheduleResult};
+use crate::load::{FlushMethod, LoadDocument, Round, ScheduleResult};
 
 fn finding(document: &LoadDocument, id: &str) -> Option<Finding> {
     judge_load(document).into_iter().find(|finding| finding.id == id)

@@ -1,9 +1,11 @@
 //! What is refused of scenarios, and in which words.
 
+use plumb_block::Opening;
+
 use super::*;
 use crate::access::Sequential;
 use crate::pace::Stop;
-use crate::scenario::{Opening, Steady, TargetUse};
+use crate::scenario::{Steady, TargetUse};
 use crate::workload::{Division, Workload};
 
 /// Makes something of a valid job.
@@ -121,15 +123,16 @@ fn what_comes_one_after_the_other_has_no_depth() {
             job.workload.depth = depth;
         })
     };
-    assert_eq!(opened(Caching::Direct, Engine::Auto, 32), "valid");
-    assert_eq!(opened(Caching::Direct, Engine::Synchronous, 1), "valid");
-    assert_eq!(opened(Caching::Mapped, Engine::Auto, 1), "valid");
+    assert_eq!(opened(Caching::Direct, EngineChoice::Auto, 32), "valid");
+    assert_eq!(opened(Caching::Direct, EngineChoice::Synchronous, 1), "valid");
+    assert_eq!(opened(Caching::Mapped, EngineChoice::Auto, 1), "valid");
     assert!(
-        opened(Caching::Mapped, Engine::IoUring, 1).contains("opening.engine is io-uring: expected auto or")
+        opened(Caching::Mapped, EngineChoice::IoUring, 1)
+            .contains("opening.engine is io-uring: expected auto or")
     );
     for (caching, engine, how) in [
-        (Caching::Direct, Engine::Synchronous, "synchronous calls"),
-        (Caching::Mapped, Engine::Auto, "a mapping"),
+        (Caching::Direct, EngineChoice::Synchronous, "synchronous calls"),
+        (Caching::Mapped, EngineChoice::Auto, "a mapping"),
     ] {
         let expected = format!("workload.depth is 2: expected 1 with {how}, which come one after the other");
         assert!(opened(caching, engine, 2).contains(&expected));
@@ -168,7 +171,7 @@ fn a_search_has_rounds_and_one_aim() {
     }
     let serial = |span: &mut Span| {
         span.latency_target = target(50.0);
-        span.jobs[0].opening.engine = Engine::Synchronous;
+        span.jobs[0].opening.engine = EngineChoice::Synchronous;
     };
     assert!(of_span(serial).starts_with("spans[0].jobs[0].opening.engine is synchronous"));
 }

@@ -1,0 +1,105 @@
+//! How a file or a block device of this machine is opened: the same words in scenarios, in the kernel's backend and in
+//! recordings.
+
+use serde::{Deserialize, Serialize};
+
+/// How targets are opened. What the kernel does not know is opened in one way, whatever is said here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opening {
+    /// Whether the page cache stands between.
+    pub caching: Caching,
+    /// How requests reach the kernel; with a mapping it says nothing.
+    pub engine: EngineChoice,
+    /// What a flush is.
+    pub flush: FlushCall,
+    /// What a durable write is.
+    pub durable_write: DurableWrite,
+}
+
+/// Whether the page cache stands between the requests and the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caching {
+    /// Through the page cache: reads may be answered from memory, writes stay in memory until they are written back.
+    Cached,
+    /// Past it (O_DIRECT).
+    Direct,
+    /// Through it, and dropped from it at once: what was read when the request is over, what was written once it is
+    /// written back (`RWF_DONTCACHE`, Linux 6.14, and not every file system). Where that is refused, opening fails.
+    DropBehind,
+    /// Loads and stores to a mapping of the file; a flush is msync. Only with [`FlushCall::Fdatasync`] and
+    /// [`DurableWrite::Dsync`], which stand for msync there.
+    Mapped,
+}
+
+/// How requests are to reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineChoice {
+    /// io_uring where that is allowed, else one call at a time; which is said.
+    Auto,
+    /// io_uring or nothing.
+    IoUring,
+    /// pread and pwrite, one after the other: the depth is 1.
+    Synchronous,
+}
+
+/// What a flush is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushCall {
+    /// fdatasync(2): the data, and the metadata without which it cannot be read back.
+    Fdatasync,
+    /// fsync(2): the data and all metadata.
+    Fsync,
+    /// sync_file_range(2) over the whole file: dirty pages are handed to the device and waited for.
+    ///
+    /// **No durability at all.** It breaks the contract of [`Device`](crate::Device) on the user's wish: a flush
+    /// completes as done and nothing is durable by it. There to measure what durability costs.
+    Range,
+}
+
+/// What makes a FUA write durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DurableWrite {
+    /// `RWF_DSYNC`, as O_DSYNC: the data, and the metadata without which it cannot be read back.
+    Dsync,
+    /// `RWF_SYNC`, as O_SYNC: all metadata too.
+    Sync,
+}
+
+impl Caching {
+    /// Whether data may stay in the page cache.
+    pub const fn is_cached(self) -> bool {
+        matches!(self, Self::Cached | Self::Mapped)
+    }
+
+    /// In a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cached => "cached",
+            Self::Direct => "direct",
+            Self::DropBehind => "drop-behind",
+            Self::Mapped => "mapped",
+        }
+    }
+}
+
+impl Opening {
+    /// Through the page cache, as applications do it.
+    pub const CACHED: Self = Self {
+        caching: Caching::Cached,
+        engine: EngineChoice::Auto,
+        flush: FlushCall::Fdatasync,
+        durable_write: DurableWrite::Dsync,
+    };
+    /// Past the page cache.
+    pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };
+
+    /// Whether one request of a queue at a time reaches the kernel.
+    pub fn is_serial(&self) -> bool {
+        self.caching == Caching::Mapped || self.engine == EngineChoice::Synchronous
+    }
+}
