@@ -18,10 +18,11 @@ pub struct Opening {
 }
 
 /// Whether the page cache stands between the requests and the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
     /// Through the page cache: reads may be answered from memory, writes stay in memory until they are written back.
+    #[default]
     Cached,
     /// Past it (O_DIRECT).
     Direct,

@@ -11,7 +11,9 @@ use plumb_block::{Clock, Nanos, in_one_line};
 use plumb_linux::Engine;
 use plumb_measure::process::surroundings;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, Out, RunDirectory, Series, TaggedHistogram};
-use plumb_report::{CheckDocument, CheckRecording, Environment, Format, Style, render, verdict};
+use plumb_report::{
+    CheckDocument, CheckEnvironment as Environment, CheckRecording, Format, Style, render, verdict,
+};
 
 use crate::ended::{Ended, Mishap};
 use crate::error::CheckError;
@@ -82,6 +84,8 @@ impl<'a> Session<'a> {
             complete: false,
             incomplete_because: None,
             failed: false,
+            level: String::new(),
+            headline: String::new(),
             path,
             sync: Vec::new(),
             io: Vec::new(),

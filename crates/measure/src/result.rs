@@ -32,7 +32,7 @@ pub struct Latency {
 }
 
 /// The application's side of a measurement: what the workers saw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ApplicationSide {
     /// Operations that completed.
     pub operations: u64,

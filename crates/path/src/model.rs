@@ -22,7 +22,7 @@ impl Survey {
 }
 
 /// The way of a write from the application to the media, for one target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePath {
     /// What was asked for: a path or a device.
     pub target: String,
@@ -37,7 +37,7 @@ pub struct WritePath {
 }
 
 /// At which layer data is durable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableAt {
     /// The name of the layer at which a plain acknowledged write is durable; null if at none that is known.
     pub write: Option<String>,

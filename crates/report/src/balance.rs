@@ -7,7 +7,7 @@
 
 use plumb_measure::IoResult;
 
-use crate::load::Sides;
+use crate::document::Sides;
 use crate::quantity::{bytes, percent};
 use crate::wording;
 

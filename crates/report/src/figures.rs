@@ -2,7 +2,7 @@
 
 use plumb_measure::{ApplicationSide, Latency, SERIES_BUCKET, SeriesPoint, StorageSide, SyncResult};
 
-use crate::load::Sides;
+use crate::document::Sides;
 use crate::printable::printable;
 use crate::quantity::{self, NONE};
 

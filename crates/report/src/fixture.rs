@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 
-use crate::{CheckDocument, LoadDocument};
+use crate::{CheckDocument, RunDocument};
 
 /// The sample `name`, as it was measured: without verdicts.
 pub(crate) fn document(name: &str) -> CheckDocument {
@@ -12,7 +12,7 @@ pub(crate) fn document(name: &str) -> CheckDocument {
 }
 
 /// The sample `name` of a load, as it was measured: without verdicts.
-pub(crate) fn load(name: &str) -> LoadDocument {
+pub(crate) fn load(name: &str) -> RunDocument {
     read(&format!("load/{name}"))
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use plumb_path::Finding;
 
-use crate::load::LoadRecording;
+use crate::document::RunRecording;
 use crate::recording::CheckRecording;
 use crate::terminal::{self, Style};
 use crate::{export, html};
@@ -127,7 +127,7 @@ impl Reportable for CheckRecording {
     }
 }
 
-impl Reportable for LoadRecording {
+impl Reportable for RunRecording {
     fn verdicts(&self) -> &[Finding] {
         &self.document.verdicts
     }

@@ -74,7 +74,7 @@ fn histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, Histogram> {
 }
 
 /// The histograms by tag, equal tags merged.
-pub(crate) fn merged_histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, Histogram> {
+fn merged_histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, Histogram> {
     let mut by_name: BTreeMap<String, Histogram> = BTreeMap::new();
     for entry in tagged {
         by_name.entry(entry.tag.clone()).or_default().merge(&entry.histogram);
@@ -83,7 +83,7 @@ pub(crate) fn merged_histograms(tagged: &[TaggedHistogram]) -> BTreeMap<String, 
 }
 
 /// The time series by phase, in the order of writing.
-pub(crate) fn series(rows: &[TimeseriesRow]) -> Vec<(String, Vec<SeriesPoint>)> {
+fn series(rows: &[TimeseriesRow]) -> Vec<(String, Vec<SeriesPoint>)> {
     let mut series: Vec<(String, Vec<SeriesPoint>)> = Vec::new();
     for row in rows {
         let mean = row.latency_mean.unwrap_or(0.0);

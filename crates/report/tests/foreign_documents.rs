@@ -3,7 +3,7 @@
 
 use crate::common;
 use plumb_report::{
-    CheckDocument, CheckRecording, Format, LoadDocument, LoadRecording, Reportable, Style, verdict,
+    CheckDocument, CheckRecording, Format, Reportable, RunDocument, RunRecording, Style, verdict,
 };
 use serde_json::{Number, Value, json};
 
@@ -16,10 +16,10 @@ fn report(value: Value, recording: &CheckRecording) -> bool {
 }
 
 /// The same for a load.
-fn report_load(value: Value, recording: &LoadRecording) -> bool {
-    let Ok(mut document) = serde_json::from_value::<LoadDocument>(value) else { return false };
+fn report_load(value: Value, recording: &RunRecording) -> bool {
+    let Ok(mut document) = serde_json::from_value::<RunDocument>(value) else { return false };
     document.verdicts = verdict::judge_load(&document);
-    every_format(&LoadRecording { document, ..recording.clone() });
+    every_format(&RunRecording { document, ..recording.clone() });
     true
 }
 
@@ -116,7 +116,7 @@ fn loads_with_odd_numbers_everywhere() {
 
 #[test]
 fn every_field_of_a_load_damaged_in_turn() {
-    let recording = LoadRecording::without_distributions(common::load_document("all-wrong"));
+    let recording = RunRecording::without_distributions(common::load_document("all-wrong"));
     let whole = serde_json::to_value(&recording.document).unwrap();
     let mut all = Vec::new();
     pointers(&whole, "", &mut all);

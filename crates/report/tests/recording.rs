@@ -7,8 +7,8 @@ use plumb_block::Nanos;
 use plumb_measure::Histogram;
 use plumb_measure::run::{Manifest, Place, RunDirectory, TaggedHistogram};
 use plumb_measure::series::{Series, SeriesEvent};
-use plumb_report::load::{Part, histogram_tag, series_name};
-use plumb_report::{CheckRecording, Format, LoadRecording, OpenError, Reportable, Run, Style, render};
+use plumb_report::document::{Part, histogram_tag, series_name};
+use plumb_report::{CheckRecording, Format, OpenError, Reportable, Run, RunRecording, Style, render};
 
 /// Writes the sample `name` as a run, all phases with one distribution and one series.
 fn write_run(directory: &Path, name: &str) -> CheckRecording {
@@ -79,14 +79,16 @@ fn a_document_alone_still_makes_every_format() {
 }
 
 /// Writes the sample `name` of a load as a run.
-fn write_load(directory: &Path, name: &str) -> LoadRecording {
+fn write_load(directory: &Path, name: &str) -> RunRecording {
     let recording = common::load_recording(name);
     let manifest = Manifest::starting("fio", vec!["plumb".into()], 42, "2026-03-14T09:26:53Z");
     let run = RunDirectory::create(Place::At(directory), manifest).expect("a run directory");
-    for (tag, histogram) in &recording.histograms {
-        let histogram = histogram.clone();
-        let tagged = TaggedHistogram { tag: tag.clone(), start: Nanos(0), length: Nanos::secs(3), histogram };
-        run.append_histograms(&[tagged]).expect("a histogram");
+    for (index, target) in recording.targets.iter().enumerate() {
+        for (part, histogram) in &target.histograms {
+            let (tag, histogram) = (histogram_tag(index, *part), histogram.clone());
+            let tagged = TaggedHistogram { tag, start: Nanos(0), length: Nanos::secs(3), histogram };
+            run.append_histograms(&[tagged]).expect("a histogram");
+        }
     }
     for index in 0..recording.document.targets.len() {
         let mut series = Series::starting_at(Nanos(0), Nanos::secs(3));
@@ -111,7 +113,7 @@ fn a_run_is_opened_as_what_it_is() {
         for index in 0..written.document.targets.len() {
             assert_eq!(read.series_of(index).len(), 30, "{name}");
             let count =
-                |recording: &LoadRecording| recording.histogram(index, Part::Write).map(Histogram::count);
+                |recording: &RunRecording| recording.histogram(index, Part::Write).map(Histogram::count);
             assert_eq!(count(&read), count(&written), "{name}: {}", histogram_tag(index, Part::Write));
         }
         let run = Run::Load(read);

@@ -3,9 +3,9 @@
 use plumb_block::{Lba, LbaRange, Nanos, VolatileCache, written_share};
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, WrongKind};
 use plumb_measure::{Quality, StorageSide};
-use plumb_report::load::{
-    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, LoadTarget, ScheduleResult,
-    Sides, Verified, WrongBlock,
+use plumb_report::document::{
+    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, RunTarget, ScheduleResult, Sides,
+    Verified, WrongBlock,
 };
 use plumb_target::{Opened, TargetKind};
 use plumb_workload::Job;
@@ -41,7 +41,7 @@ pub(crate) fn share_written(target: &Opened) -> Option<f64> {
 }
 
 /// One target of a span: `index` is its place in the result.
-pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, facts: Facts) -> LoadTarget {
+pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, facts: Facts) -> RunTarget {
     let outcome = result.of_target(index);
     let info = one.opened.device.info();
     let workload = one.within(&one.workload_of(job));
@@ -51,7 +51,7 @@ pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, fa
     sides.quality.steal = facts.steal;
     sides.quality.written_share = facts.written_share;
     sides.quality.foreign_bytes = foreign_bytes(&sides, job, facts);
-    LoadTarget {
+    RunTarget {
         name: one.name.clone(),
         opened: one.opened.shown.clone(),
         span: one.span,
@@ -60,6 +60,7 @@ pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, fa
         range_bytes: workload.map_or(0, |workload| workload.range.length.0),
         engine: one.opened.route.name().to_owned(),
         engine_because: one.opened.route.because().map(str::to_owned),
+        failed_because: None,
         device: DeviceFacts {
             volatile_cache: match info.volatile_cache {
                 VolatileCache::None => Some(false),
@@ -170,10 +171,10 @@ fn verified(found: &plumb_load::Verified) -> Verified {
     let example = |wrong: &plumb_load::Wrong| WrongBlock {
         lba: wrong.lba.0,
         kind: match wrong.kind {
-            WrongKind::Lost => load::WrongKind::Lost,
-            WrongKind::Torn => load::WrongKind::Torn,
-            WrongKind::Misdirected => load::WrongKind::Misdirected,
-            WrongKind::Stale => load::WrongKind::Stale,
+            WrongKind::Lost => document::WrongKind::Lost,
+            WrongKind::Torn => document::WrongKind::Torn,
+            WrongKind::Misdirected => document::WrongKind::Misdirected,
+            WrongKind::Stale => document::WrongKind::Stale,
         },
         expected: wrong.expected,
         found: wrong.found.map(|stamp| FoundStamp {
@@ -193,7 +194,7 @@ fn verified(found: &plumb_load::Verified) -> Verified {
 }
 
 /// The quality of several targets together: what the worst of them has.
-pub(crate) fn worst(mut quality: Quality, targets: &[LoadTarget]) -> Quality {
+pub(crate) fn worst(mut quality: Quality, targets: &[RunTarget]) -> Quality {
     let least = |one: Option<f64>, other: Option<f64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

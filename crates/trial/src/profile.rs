@@ -10,8 +10,8 @@ use plumb_block::{Bytes, Caching, Clock, FileStore};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
 use plumb_measure::RunDirectory;
-use plumb_report::load::{
-    CallLatency, DeviceFacts, LoadDocument, LoadJob, LoadSpan, LoadTarget, Transactions,
+use plumb_report::document::{
+    CallLatency, DeviceFacts, RunDocument, RunJob, RunSpan, RunTarget, Transactions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -140,11 +140,11 @@ fn describe(
     measured: &Measured,
     (storage, cpu): SidesKnown,
     ended: &TrialEnded,
-) -> LoadDocument {
+) -> RunDocument {
     let outcome: &LoadOutcome = &measured.outcome;
     let seconds = outcome.length.as_secs_f64();
     let total = sides(outcome, storage, cpu);
-    let job = LoadJob {
+    let job = RunJob {
         name: profile.name.to_owned(),
         description: profile.summary.to_owned(),
         threads: run.limits.threads.unwrap_or(1),
@@ -155,13 +155,14 @@ fn describe(
         content: "what the application writes".to_owned(),
         reducible: false,
         cpu: cpu.map(cpu_seconds),
+        ..RunJob::default()
     };
     let calls = measured.operations.iter().filter_map(|(name, histogram)| {
         Some(CallLatency { name: name.clone(), latency: histogram.summary()? })
     });
     let mut notes = request.notes.clone();
     notes.extend(measured.notes.iter().cloned());
-    let target = LoadTarget {
+    let target = RunTarget {
         name: directory.display().to_string(),
         opened: directory.display().to_string(),
         span: 0,
@@ -170,10 +171,11 @@ fn describe(
         range_bytes: 0,
         engine: profile.name.to_owned(),
         engine_because: None,
+        failed_because: None,
         device: DeviceFacts::default(),
         sides: total.clone(),
     };
-    let span = LoadSpan {
+    let span = RunSpan {
         warmup: 0.0,
         settled: None,
         duration: seconds,
@@ -184,7 +186,7 @@ fn describe(
         processors: Vec::new(),
         total: total.clone(),
     };
-    LoadDocument {
+    RunDocument {
         seed: run.limits.seed,
         duration: seconds,
         complete: *ended == TrialEnded::Complete,

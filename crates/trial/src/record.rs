@@ -6,14 +6,14 @@ use plumb_block::in_one_line;
 use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::process::surroundings;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
-use plumb_report::load::{LoadDocument, LoadEnvironment, Part, Sides, histogram_tag, series_name};
-use plumb_report::{Format, LoadRecording, Style, render, verdict};
+use plumb_report::document::{Environment, Part, RunDocument, histogram_tag, series_name};
+use plumb_report::{Format, OpenError, RunRecording, Style, render, verdict};
 
 use crate::trial::Request;
 
 /// What was kept.
 pub(crate) struct Recorded {
-    pub(crate) recording: LoadRecording,
+    pub(crate) recording: RunRecording,
     pub(crate) run_directory: Option<PathBuf>,
     /// Why it could not be kept, if it could not.
     pub(crate) lost: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) fn begin(request: &Request, seed: u64) -> plumb_measure::Result<RunDi
 /// cannot be written does not take the result with it.
 pub(crate) fn keep(
     directory: RunDirectory,
-    mut document: LoadDocument,
+    mut document: RunDocument,
     outcomes: &[LoadOutcome],
     time_of_day: &dyn Fn() -> String,
 ) -> Recorded {
@@ -45,7 +45,7 @@ pub(crate) fn keep(
         Ok((recording, path)) => Recorded { recording, run_directory: Some(path), lost: None },
         Err(error) => {
             document.run_directory = None;
-            let recording = LoadRecording::without_distributions(document);
+            let recording = RunRecording::without_distributions(document);
             Recorded { recording, run_directory: None, lost: Some(in_one_line(&error)) }
         }
     }
@@ -53,10 +53,10 @@ pub(crate) fn keep(
 
 fn write(
     mut directory: RunDirectory,
-    document: &mut LoadDocument,
+    document: &mut RunDocument,
     outcomes: &[LoadOutcome],
     time_of_day: &dyn Fn() -> String,
-) -> plumb_measure::Result<(LoadRecording, PathBuf)> {
+) -> Result<(RunRecording, PathBuf), OpenError> {
     directory.update_manifest(|manifest| complete(manifest, document))?;
     let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
     document.run_directory = Some(shown.display().to_string());
@@ -65,8 +65,8 @@ fn write(
         directory.append_histograms(&histograms(target, outcome))?;
         directory.append_series(&series_name(target), &outcome.operations().series)?;
     }
-    let recording = LoadRecording::open(directory.path())?
-        .unwrap_or_else(|| LoadRecording::without_distributions(document.clone()));
+    let recording = RunRecording::open(directory.path())?
+        .unwrap_or_else(|| RunRecording::without_distributions(document.clone()));
     if let Ok(page) = render(&recording, Format::Html, Style::PLAIN) {
         directory.write_file(Format::Html.file_name(), page.as_bytes())?;
     }
@@ -102,7 +102,7 @@ fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
 }
 
 /// What the manifest says once it is known.
-fn complete(manifest: &mut Manifest, document: &LoadDocument) {
+fn complete(manifest: &mut Manifest, document: &RunDocument) {
     let mut names: Vec<&str> = document.targets.iter().map(|target| target.name.as_str()).collect();
     names.dedup();
     manifest.target = Some(names.join(" "));
@@ -117,32 +117,18 @@ fn complete(manifest: &mut Manifest, document: &LoadDocument) {
 }
 
 /// The document of a run of which nothing is known yet.
-pub(crate) fn empty_document(request: &Request) -> LoadDocument {
-    LoadDocument {
-        schema: LoadDocument::SCHEMA.to_owned(),
-        seed: 0,
-        duration: 0.0,
-        complete: false,
-        incomplete_because: None,
-        failed: false,
-        targets: Vec::new(),
-        total: Sides::of_application(LoadOutcome::empty().application()),
-        spans: Vec::new(),
-        transactions: None,
-        latency_resolution_seconds: None,
-        latencies_late: 0,
-        latency_resolution: LoadDocument::LATENCY_RESOLUTION.to_owned(),
+pub(crate) fn empty_document(request: &Request) -> RunDocument {
+    RunDocument {
         notes: request.notes.clone(),
         workload: request.words.clone(),
-        verdicts: Vec::new(),
         environment: environment(request),
-        run_directory: None,
+        ..RunDocument::empty(RunDocument::SCHEMA)
     }
 }
 
 /// Where it runs.
-fn environment(request: &Request) -> LoadEnvironment {
-    LoadEnvironment {
+fn environment(request: &Request) -> Environment {
+    Environment {
         plumb: env!("CARGO_PKG_VERSION").to_owned(),
         argv: request.argv.clone(),
         started_at: request.started_at.clone(),
@@ -150,5 +136,6 @@ fn environment(request: &Request) -> LoadEnvironment {
         host: surroundings::host(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         memory_bytes: surroundings::memory_bytes(),
+        ..Environment::default()
     }
 }

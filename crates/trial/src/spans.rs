@@ -3,8 +3,8 @@
 use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};
 use plumb_measure::{StorageSide, storage};
-use plumb_report::load::{
-    self, DepthTried, LatencyTargetResult, LoadJob, LoadSpan, LoadTarget, ProcessorSeconds, Round, Sides,
+use plumb_report::document::{
+    self, DepthTried, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, RunTarget, Sides,
     SteadyState,
 };
 use plumb_target::TargetKind;
@@ -16,9 +16,9 @@ use crate::targets::Use;
 use crate::words;
 
 /// The span, its targets given.
-pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[LoadTarget]) -> LoadSpan {
+pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[RunTarget]) -> RunSpan {
     let result = &run.ran.result;
-    LoadSpan {
+    RunSpan {
         warmup: result.warmup.as_secs_f64(),
         settled: (asked.warmup == Warmup::Auto).then_some(run.ran.settled),
         duration: result.window.as_secs_f64(),
@@ -59,7 +59,7 @@ pub(crate) fn total(
     outcome: &LoadOutcome,
     storage: Result<StorageSide, String>,
     cpu: Option<plumb_load::CpuUse>,
-    targets: &[LoadTarget],
+    targets: &[RunTarget],
 ) -> Sides {
     let mut total = sides(outcome, storage, cpu);
     total.depth = targets.iter().map(|target| target.sides.depth).sum();
@@ -70,7 +70,7 @@ pub(crate) fn total(
 }
 
 /// All spans one after the other. Rates are over the sum of their windows.
-pub(crate) fn whole(runs: &[SpanRun], spans: &[LoadSpan], targets: &[LoadTarget]) -> Sides {
+pub(crate) fn whole(runs: &[SpanRun], spans: &[RunSpan], targets: &[RunTarget]) -> Sides {
     if let [span] = spans {
         return span.total.clone();
     }
@@ -127,14 +127,14 @@ fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
     Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
 }
 
-fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob {
+fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> RunJob {
     let workload = &job.workload;
     let recorded = uses.iter().find(|one| one.job == number).and_then(|one| one.recorded.as_ref());
     let is_disk =
         uses.iter().filter(|one| one.job == number).all(|one| one.opened.kind == TargetKind::BlockDevice);
     let durability = workload.durability;
     let flushes = durability.flush_every.is_some() || durability.flush_at_end;
-    LoadJob {
+    RunJob {
         name: job.name.clone(),
         description: recorded
             .map_or_else(|| words::description(workload), |one| words::replay(one, workload)),
@@ -142,15 +142,16 @@ fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> LoadJob 
         caching: job.opening.caching,
         scheduled: workload.rate != Rate::Unlimited,
         flush: flushes.then_some(match (job.opening.caching, job.opening.flush) {
-            (Caching::Mapped, _) => load::FlushMethod::Msync,
-            (_, FlushCall::Range) => load::FlushMethod::Range,
-            _ if is_disk => load::FlushMethod::Device,
-            (_, FlushCall::Fdatasync) => load::FlushMethod::Fdatasync,
-            (_, FlushCall::Fsync) => load::FlushMethod::Fsync,
+            (Caching::Mapped, _) => document::FlushMethod::Msync,
+            (_, FlushCall::Range) => document::FlushMethod::Range,
+            _ if is_disk => document::FlushMethod::Device,
+            (_, FlushCall::Fdatasync) => document::FlushMethod::Fdatasync,
+            (_, FlushCall::Fsync) => document::FlushMethod::Fsync,
         }),
         durable_write_every: durability.fua_every.map(std::num::NonZeroU32::get),
         content: words::content(&workload.content),
         reducible: workload.writes() && words::is_reducible(&workload.content),
         cpu: Some(cpu_seconds(result.cpu_of_job(number))),
+        ..RunJob::default()
     }
 }

@@ -10,8 +10,8 @@ use plumb_load::{LATENCY_EXCESS_MAX, LoadOutcome};
 use plumb_measure::process::surroundings;
 use plumb_measure::{Out, RunDirectory};
 use plumb_path::Finding;
-use plumb_report::LoadRecording;
-use plumb_report::load::LoadDocument;
+use plumb_report::RunRecording;
+use plumb_report::document::RunDocument;
 use plumb_target::{Permission, TargetKind};
 use plumb_workload::{Caching, Replays, Scenario};
 
@@ -60,8 +60,8 @@ pub struct Trial {
     /// The spans that were run, in order.
     pub spans: Vec<SpanRun>,
     /// What reports are made from.
-    pub recording: LoadRecording,
-    /// How it ended; see [`LoadDocument::failed`] too.
+    pub recording: RunRecording,
+    /// How it ended; see [`RunDocument::failed`] too.
     pub ended: TrialEnded,
     /// Where the recording is; `None` if it could not be kept.
     pub run_directory: Option<PathBuf>,
@@ -248,7 +248,7 @@ fn describe(
     runs: &[SpanRun],
     facts: &[Facts],
     ended: &TrialEnded,
-) -> LoadDocument {
+) -> RunDocument {
     let mut all_targets = Vec::new();
     let mut all_spans = Vec::new();
     let mut facts = facts.iter();
@@ -270,7 +270,7 @@ fn describe(
         all_targets.extend(described);
     }
     let total = spans::whole(runs, &all_spans, &all_targets);
-    LoadDocument {
+    RunDocument {
         seed: seed_of(&request.scenario),
         duration: all_spans.iter().map(|span| span.duration).sum(),
         complete: *ended == TrialEnded::Complete,

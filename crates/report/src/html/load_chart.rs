@@ -5,7 +5,7 @@ use plumb_measure::SeriesPoint;
 use super::chart_data::{self, Line, Phase};
 use super::chart_view::{SeriesView, whole};
 use super::sync_table;
-use crate::load::{LoadDocument, LoadRecording, Part};
+use crate::document::{Part, RunDocument, RunRecording};
 use crate::printable::printable;
 use crate::quantity;
 
@@ -18,7 +18,7 @@ const TARGETS_MAX: usize = 8;
 const PARTS: [Part; 5] = [Part::Read, Part::Write, Part::Trim, Part::Sync, Part::Durable];
 
 /// The distributions, by target and direction.
-pub(super) fn cdf_lines(recording: &LoadRecording) -> Vec<Line> {
+pub(super) fn cdf_lines(recording: &RunRecording) -> Vec<Line> {
     parts(recording)
         .take(LINES_MAX)
         .enumerate()
@@ -31,7 +31,7 @@ pub(super) fn cdf_lines(recording: &LoadRecording) -> Vec<Line> {
 }
 
 /// The distributions in words.
-pub(super) fn cdf_words(recording: &LoadRecording) -> String {
+pub(super) fn cdf_words(recording: &RunRecording) -> String {
     let each: Vec<String> = parts(recording)
         .take(LINES_MAX)
         .filter_map(|(index, part)| {
@@ -48,18 +48,18 @@ pub(super) fn cdf_words(recording: &LoadRecording) -> String {
     format!("Distribution of the time of an operation. {}.", each.join("; "))
 }
 
-fn parts(recording: &LoadRecording) -> impl Iterator<Item = (usize, Part)> + '_ {
+fn parts(recording: &RunRecording) -> impl Iterator<Item = (usize, Part)> + '_ {
     (0..recording.document.targets.len())
         .flat_map(|index| PARTS.map(|part| (index, part)))
         .filter(|(index, part)| recording.histogram(*index, *part).is_some())
 }
 
-fn name(document: &LoadDocument, index: usize, part: Part) -> String {
+fn name(document: &RunDocument, index: usize, part: Part) -> String {
     format!("{} {}", printable(&document.label_of(index)), part.name())
 }
 
 /// What stands above the time series.
-pub(super) fn series_words(document: &LoadDocument) -> String {
+pub(super) fn series_words(document: &RunDocument) -> String {
     let words = "What each target did in each tenth of a second, or in wider steps if the run was long. Every chart has its \
                  own scale, from zero. Of latency, the line is the mean and the dashes are the longest.";
     match document.targets.len().checked_sub(TARGETS_MAX) {
@@ -71,7 +71,7 @@ pub(super) fn series_words(document: &LoadDocument) -> String {
 }
 
 /// Three charts for each target: rate, throughput, latency.
-pub(super) fn series(recording: &LoadRecording) -> (Vec<SeriesView>, Vec<Phase>) {
+pub(super) fn series(recording: &RunRecording) -> (Vec<SeriesView>, Vec<Phase>) {
     let document = &recording.document;
     let mut charts = Vec::new();
     let labels = document.labels();

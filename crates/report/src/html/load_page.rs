@@ -7,10 +7,11 @@ use super::chart_view::{CdfView, SeriesView};
 use super::facts::{Fact, Figure};
 use super::frame::{Frame, Parts};
 use super::{load_chart, sides};
+use crate::document::{RunDocument, RunRecording};
 use crate::headline::Headline;
-use crate::load::{LoadDocument, LoadRecording, sentences};
 use crate::printable::{printable, shell_line};
 use crate::quantity;
+use crate::sentences;
 
 /// All of a page: every field is ready to print.
 #[derive(Template)]
@@ -38,7 +39,7 @@ struct Key {
 
 impl LoadPage {
     /// The page of `recording`.
-    pub(super) fn of(recording: &LoadRecording) -> Self {
+    pub(super) fn of(recording: &RunRecording) -> Self {
         let document = &recording.document;
         let cdf = load_chart::cdf_lines(recording);
         let (series, phases) = load_chart::series(recording);
@@ -48,7 +49,11 @@ impl LoadPage {
         let parts = Parts {
             what: "plumb load",
             target: names.join(", "),
-            masthead: environment.masthead(),
+            masthead: crate::figures::masthead(
+                environment.host.as_deref(),
+                environment.kernel.as_deref(),
+                &environment.started_at,
+            ),
             figures: figures(document),
             verdicts: &document.verdicts,
             command: shell_line(&environment.argv),
@@ -79,7 +84,7 @@ impl LoadPage {
 }
 
 /// The figures that matter most.
-fn figures(document: &LoadDocument) -> Vec<Figure> {
+fn figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
     let Some(latency) = &total.application.latency else { return Vec::new() };
     let mut figures = vec![Figure {
@@ -108,7 +113,7 @@ fn figures(document: &LoadDocument) -> Vec<Figure> {
 }
 
 /// Where it was measured.
-fn facts(document: &LoadDocument) -> Vec<Fact> {
+fn facts(document: &RunDocument) -> Vec<Fact> {
     let environment = &document.environment;
     let unknown = || "not known".to_owned();
     let fact = |name, value: String| Fact { name, value: printable(&value) };

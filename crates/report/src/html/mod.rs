@@ -23,7 +23,7 @@ use askama::Template;
 
 use self::load_page::LoadPage;
 use self::page::Page;
-use crate::load::LoadRecording;
+use crate::document::RunRecording;
 use crate::recording::CheckRecording;
 
 /// The page of a recording.
@@ -40,7 +40,7 @@ pub fn page(recording: &CheckRecording) -> Result<String, askama::Error> {
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
-pub fn load_page(recording: &LoadRecording) -> Result<String, askama::Error> {
+pub fn load_page(recording: &RunRecording) -> Result<String, askama::Error> {
     let mut page = LoadPage::of(recording).render()?;
     page.push('\n');
     Ok(page)

@@ -48,7 +48,11 @@ impl Page {
         let parts = Parts {
             what: "plumb check",
             target: printable(&document.target),
-            masthead: document.environment.masthead(),
+            masthead: crate::figures::masthead(
+                document.environment.host.as_deref(),
+                document.environment.kernel.as_deref(),
+                &document.environment.started_at,
+            ),
             figures: facts::figures(document),
             verdicts: &document.verdicts,
             command,

@@ -3,10 +3,11 @@
 use plumb_measure::IoResult;
 
 use crate::balance::Balance;
+use crate::document::{RunDocument, Sides};
 use crate::figures::{SideRow, load_rows, side_rows};
 use crate::headline::{capital, sentence};
-use crate::load::{LoadDocument, Sides, sentences};
 use crate::printable::printable;
+use crate::sentences;
 use crate::wording;
 
 /// One load.
@@ -75,7 +76,7 @@ fn load(io: &IoResult) -> Load {
 }
 
 /// The targets of a load, and those of each span together.
-pub(super) fn targets(document: &LoadDocument) -> Vec<Load> {
+pub(super) fn targets(document: &RunDocument) -> Vec<Load> {
     let sharing = document.sharing();
     let labels = document.labels();
     let mut loads: Vec<Load> = document

@@ -15,7 +15,16 @@ use crate::printable::printable;
 pub fn check(document: &CheckDocument, style: Style) -> String {
     let width = style.columns();
     let title = format!("plumb check {}", printable(&document.target));
-    let mut out = head(&title, &document.environment.masthead(), &Headline::of(document), style);
+    let mut out = head(
+        &title,
+        &crate::figures::masthead(
+            document.environment.host.as_deref(),
+            document.environment.kernel.as_deref(),
+            &document.environment.started_at,
+        ),
+        &Headline::of(document),
+        style,
+    );
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n{}\n{body}", style.ink(Ink::Bold, title)));

@@ -8,10 +8,11 @@ use super::pen::Ink;
 use super::tables::{Group, side_table};
 use super::verdicts::verdicts;
 use super::wrap::{columns, hang};
+use crate::document::RunDocument;
 use crate::figures::load_rows;
 use crate::headline::Headline;
-use crate::load::{LoadDocument, sentences};
 use crate::printable::printable;
+use crate::sentences;
 
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose their
 /// middle, so that the table stays a table.
@@ -22,10 +23,19 @@ const COLUMNS: [&str; 8] = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "p99.9", 
 const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
 
 /// The report of `document`, ending in a newline.
-pub fn load(document: &LoadDocument, style: Style) -> String {
+pub fn load(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
     let title = format!("plumb load {}", names(document));
-    let mut out = head(&title, &document.environment.masthead(), &Headline::of_load(document), style);
+    let mut out = head(
+        &title,
+        &crate::figures::masthead(
+            document.environment.host.as_deref(),
+            document.environment.kernel.as_deref(),
+            &document.environment.started_at,
+        ),
+        &Headline::of_load(document),
+        style,
+    );
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n{}\n{body}", style.ink(Ink::Bold, title)));
@@ -51,7 +61,7 @@ pub fn load(document: &LoadDocument, style: Style) -> String {
 }
 
 /// The targets' names, if they are few.
-fn names(document: &LoadDocument) -> String {
+fn names(document: &RunDocument) -> String {
     let mut seen = HashSet::new();
     let distinct = document.targets.iter().filter(|target| seen.insert(target.name.as_str()));
     let names: Vec<String> = distinct.map(|target| printable(&target.name)).collect();
@@ -63,7 +73,7 @@ fn names(document: &LoadDocument) -> String {
 }
 
 /// One group for each target, and one for the targets of each span together.
-fn groups(document: &LoadDocument, width: usize) -> Vec<Group> {
+fn groups(document: &RunDocument, width: usize) -> Vec<Group> {
     let labels: Vec<String> = document.labels().iter().map(|label| printable(label)).collect();
     let mut groups: Vec<Group> = short(&labels, NAME_MAX.min(width / 3))
         .into_iter()

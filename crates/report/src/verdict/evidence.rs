@@ -4,7 +4,7 @@ use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
 
 use crate::balance::Balance;
 use crate::document::CheckDocument;
-use crate::load::{DirectionResult, LoadDocument, LoadTarget};
+use crate::document::{DirectionResult, RunDocument, RunTarget};
 use crate::wording;
 
 /// All of a document that these rules look at.
@@ -94,7 +94,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Of a load: its targets, each with its directions.
-    pub(super) fn of_load(document: &'a LoadDocument) -> Self {
+    pub(super) fn of_load(document: &'a RunDocument) -> Self {
         let mut evidence = Self { phases: Vec::new(), flows: Vec::new() };
         for (name, target) in document.labels().into_iter().zip(&document.targets) {
             let cached = document.job_of(target).is_some_and(|job| job.caching.is_cached());
@@ -127,7 +127,7 @@ impl<'a> Evidence<'a> {
 }
 
 /// The reads and the writes of a target, where what the devices were handed is known.
-fn flows(target: &LoadTarget, name: &str, cached: bool) -> Vec<Flow> {
+fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
     let Some(storage) = &target.sides.storage else { return Vec::new() };
     let per_second = |count: u64| rate(count, &target.sides.application);
     let flow = |write: bool, direction: &DirectionResult, storage_iops: f64| {

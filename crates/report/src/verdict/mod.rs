@@ -59,7 +59,7 @@ use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
 
 use self::evidence::Evidence;
 use crate::document::CheckDocument;
-use crate::load::LoadDocument;
+use crate::document::RunDocument;
 use crate::wording;
 
 /// A rule for checks alone: what it finds in a document, if anything.
@@ -113,7 +113,7 @@ pub fn judge(document: &CheckDocument) -> Vec<Finding> {
 
 /// All that is wrong or worth knowing about a load, worst first, each once. The document's own `verdicts` are not
 /// read.
-pub fn judge_load(document: &LoadDocument) -> Vec<Finding> {
+pub fn judge_load(document: &RunDocument) -> Vec<Finding> {
     let evidence = Evidence::of_load(document);
     let own = load::RULES.iter().filter_map(|rule| rule(document));
     let mut all: Vec<Finding> = own.chain(RULES.iter().filter_map(|rule| rule(&evidence))).collect();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Latency, SeriesPoint};
-use plumb_report::load::{Part, histogram_tag, series_name};
-use plumb_report::{CheckDocument, CheckRecording, LoadDocument, LoadRecording, verdict, wording};
+use plumb_report::document::Part;
+use plumb_report::{CheckDocument, CheckRecording, RunDocument, RunRecording, verdict, wording};
 
 /// The names of all samples.
 pub(crate) const NAMES: [&str; 7] =
@@ -88,7 +88,7 @@ fn points(operations: u64, seconds: f64) -> Vec<SeriesPoint> {
 pub(crate) const LOADS: [&str; 5] = ["cache-or-disk", "side-by-side", "all-wrong", "many-writers", "denied"];
 
 /// A sample of a load as it was measured: without verdicts.
-pub(crate) fn load_document(name: &str) -> LoadDocument {
+pub(crate) fn load_document(name: &str) -> RunDocument {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples/load");
     let path = directory.join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -96,11 +96,11 @@ pub(crate) fn load_document(name: &str) -> LoadDocument {
 }
 
 /// A sample of a load with its verdicts, distributions and time series.
-pub(crate) fn load_recording(name: &str) -> LoadRecording {
+pub(crate) fn load_recording(name: &str) -> RunRecording {
     let mut document = load_document(name);
     document.verdicts = verdict::judge_load(&document);
-    let mut recording = LoadRecording::without_distributions(document);
-    for (index, target) in recording.document.targets.iter().enumerate() {
+    let mut recording = RunRecording::without_distributions(document);
+    for (index, target) in recording.document.targets.clone().iter().enumerate() {
         let sides = &target.sides;
         let parts = [
             (Part::Read, &sides.read.latency),
@@ -111,10 +111,10 @@ pub(crate) fn load_recording(name: &str) -> LoadRecording {
         ];
         for (part, latency) in parts.into_iter().filter_map(|(part, latency)| Some((part, latency.as_ref()?)))
         {
-            recording.histograms.insert(histogram_tag(index, part), histogram(latency));
+            recording.targets[index].histograms.insert(part, histogram(latency));
         }
         let side = &sides.application;
-        recording.series.push((series_name(index), points(side.operations, side.seconds)));
+        recording.targets[index].series = points(side.operations, side.seconds);
     }
     recording
 }

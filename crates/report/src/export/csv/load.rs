@@ -3,12 +3,12 @@
 use plumb_measure::SeriesPoint;
 
 use super::Csv;
+use crate::document::{RunRecording, Sides};
 use crate::figures::bucket_seconds;
-use crate::load::{LoadRecording, Sides};
 use crate::wording;
 
 /// The rows of a recording, with a head.
-pub fn load(recording: &LoadRecording) -> String {
+pub fn load(recording: &RunRecording) -> String {
     let mut csv = Csv { text: "section,name,at_seconds,metric,value,unit\n".to_owned(), timed: true };
     let document = &recording.document;
     csv.number("load", "", "duration", Some(document.duration), "seconds");

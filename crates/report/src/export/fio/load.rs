@@ -3,19 +3,19 @@
 use serde_json::{Map, Value, json};
 
 use super::{Moved, Times, direction, job};
-use crate::load::{DirectionResult, LoadRecording, LoadTarget, Part};
+use crate::document::{DirectionResult, Part, RunRecording, RunTarget};
 
 /// The recording in fio's shape.
 ///
 /// # Errors
 /// If a figure cannot be written as JSON.
-pub fn load(recording: &LoadRecording) -> Result<String, serde_json::Error> {
+pub fn load(recording: &RunRecording) -> Result<String, serde_json::Error> {
     let document = &recording.document;
     let jobs: Vec<Value> = (0..document.targets.len()).map(|index| target_job(recording, index)).collect();
     super::root(&document.environment.plumb, &document.environment.started_at, &jobs)
 }
 
-fn target_job(recording: &LoadRecording, index: usize) -> Value {
+fn target_job(recording: &RunRecording, index: usize) -> Value {
     let document = &recording.document;
     let target = &document.targets[index];
     let sides = &target.sides;
@@ -45,7 +45,7 @@ fn target_job(recording: &LoadRecording, index: usize) -> Value {
     Value::Object(job)
 }
 
-fn options(recording: &LoadRecording, target: &LoadTarget, label: &str, depth: u32) -> Map<String, Value> {
+fn options(recording: &RunRecording, target: &RunTarget, label: &str, depth: u32) -> Map<String, Value> {
     let job = recording.document.job_of(target);
     let sides = &target.sides;
     let used = |direction: &DirectionResult| direction.is_used();

@@ -1,10 +1,10 @@
 //! The metrics of a load.
 
 use super::Metrics;
-use crate::load::{LoadDocument, LoadRecording, Part, Sides};
+use crate::document::{Part, RunDocument, RunRecording, Sides};
 
 /// The metrics of a recording. The caller writes them to a temporary file and renames it.
-pub fn load(recording: &LoadRecording) -> String {
+pub fn load(recording: &RunRecording) -> String {
     let document = &recording.document;
     let environment = &document.environment;
     let labels = document.labels();
@@ -81,7 +81,7 @@ const FIGURES: [Figure; 5] = [
 ];
 
 impl Figure {
-    fn put(&self, out: &mut Metrics, document: &LoadDocument, labels: &[String]) {
+    fn put(&self, out: &mut Metrics, document: &RunDocument, labels: &[String]) {
         let mut samples = document
             .targets
             .iter()
@@ -98,7 +98,7 @@ impl Figure {
     }
 }
 
-fn directions(out: &mut Metrics, document: &LoadDocument, labels: &[String]) {
+fn directions(out: &mut Metrics, document: &RunDocument, labels: &[String]) {
     let name = "plumb_load_errors";
     let used: Vec<_> = document
         .targets
@@ -114,7 +114,7 @@ fn directions(out: &mut Metrics, document: &LoadDocument, labels: &[String]) {
     }
 }
 
-fn histograms(out: &mut Metrics, recording: &LoadRecording, labels: &[String]) {
+fn histograms(out: &mut Metrics, recording: &RunRecording, labels: &[String]) {
     let name = "plumb_load_duration_seconds";
     let mut begun = false;
     for (index, label) in labels.iter().enumerate() {

@@ -4,11 +4,11 @@ use plumb_path::{Finding, Severity};
 
 use super::super::Verdict;
 use super::targets;
-use crate::load::{FlushMethod, LoadDocument};
+use crate::document::{FlushMethod, RunDocument};
 use crate::quantity::count;
 
 /// `compressible`: what was written compresses or repeats.
-pub(in super::super) fn reducible(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn reducible(document: &RunDocument) -> Option<Finding> {
     let lines: Vec<String> = targets(document)
         .filter(|(_, target, job)| job.reducible && target.sides.write.ios > 0)
         .map(|(label, _, job)| format!("{label}: {}", job.content))
@@ -26,7 +26,7 @@ pub(in super::super) fn reducible(document: &LoadDocument) -> Option<Finding> {
 }
 
 /// `range-is-not-durable`: the flush that was asked for is sync_file_range, which makes nothing durable.
-pub(in super::super) fn not_durable(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn not_durable(document: &RunDocument) -> Option<Finding> {
     let lines: Vec<String> = targets(document)
         .filter(|(_, target, job)| job.flush == Some(FlushMethod::Range) && target.sides.sync.ios > 0)
         .map(|(label, target, _)| {

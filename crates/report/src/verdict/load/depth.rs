@@ -4,7 +4,7 @@ use plumb_path::{Finding, Severity};
 
 use super::super::Verdict;
 use super::targets;
-use crate::load::LoadDocument;
+use crate::document::RunDocument;
 use crate::quantity::{count, duration, three_digits};
 
 /// In flight on average below this share of what was asked means that it was not reached.
@@ -14,7 +14,7 @@ const ROUNDS_MIN: u64 = 10;
 
 /// `depth-not-reached`: fewer requests were in flight than asked; with an engine that makes one call at a time there
 /// cannot be more than one for each thread.
-pub(in super::super) fn not_reached(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn not_reached(document: &RunDocument) -> Option<Finding> {
     let mut shallow = Vec::new();
     for (label, target, job) in targets(document) {
         let sides = &target.sides;
@@ -68,7 +68,7 @@ pub(in super::super) fn not_reached(document: &LoadDocument) -> Option<Finding> 
 }
 
 /// `latency-target-missed`: not even one request at a time kept the latency.
-pub(in super::super) fn latency_target_missed(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn latency_target_missed(document: &RunDocument) -> Option<Finding> {
     let missed = document.spans.iter().filter_map(|span| span.latency_target.as_ref());
     let missed = missed.filter(|target| target.depth.is_none()).collect::<Vec<_>>();
     let target = missed.first()?;

@@ -4,12 +4,12 @@ use plumb_path::{Finding, Severity};
 
 use super::super::Verdict;
 use super::targets;
+use crate::document::RunDocument;
 use crate::headline::{capital, sentence};
-use crate::load::LoadDocument;
 use crate::quantity::count;
 
 /// `load-failed`: a device or a flush failed, which ended the load.
-pub(in super::super) fn load_failed(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn load_failed(document: &RunDocument) -> Option<Finding> {
     if !document.failed {
         return None;
     }
@@ -32,7 +32,7 @@ pub(in super::super) fn load_failed(document: &LoadDocument) -> Option<Finding> 
 
 /// `operations-failed`: the load went on, but some operations failed. A failed flush leaves nobody knowing what of the
 /// writes before it is durable.
-pub(in super::super) fn operations_failed(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn operations_failed(document: &RunDocument) -> Option<Finding> {
     let evidence = failures(document);
     if document.failed || evidence.is_empty() {
         return None;
@@ -66,7 +66,7 @@ pub(in super::super) fn operations_failed(document: &LoadDocument) -> Option<Fin
 }
 
 /// One line for each way in which operations of a target failed.
-fn failures(document: &LoadDocument) -> Vec<String> {
+fn failures(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     for (label, target, _) in targets(document) {
         for (direction, result) in target.sides.used() {

@@ -7,13 +7,13 @@ use plumb_path::{Finding, Severity};
 use super::super::Verdict;
 use super::super::flushes::{COMPLETE_FROM, REMEDY, SYNCS_MIN, can_count_flushes};
 use super::targets;
-use crate::load::{FlushMethod, LoadDocument, LoadJob, LoadTarget};
+use crate::document::{FlushMethod, RunDocument, RunJob, RunTarget};
 use crate::quantity::count;
 
 /// What a target asked to be made durable, and what its devices were handed.
 struct Account<'a> {
     label: String,
-    target: &'a LoadTarget,
+    target: &'a RunTarget,
     storage: &'a StorageSide,
     /// Flushes that ought to have been sent, had each its own.
     asked: u64,
@@ -30,7 +30,7 @@ impl Account<'_> {
 }
 
 /// The accounts of the targets whose flushes can be counted and that asked for enough of them.
-fn accounts(document: &LoadDocument) -> Vec<Account<'_>> {
+fn accounts(document: &RunDocument) -> Vec<Account<'_>> {
     targets(document)
         .filter_map(|(label, target, job)| {
             let storage = target.sides.storage.as_ref()?;
@@ -51,7 +51,7 @@ fn accounts(document: &LoadDocument) -> Vec<Account<'_>> {
 
 /// How many flushes the job asked for: its own, and those of its durable writes where the device is known to have no
 /// FUA.
-fn asked(target: &LoadTarget, job: &LoadJob) -> u64 {
+fn asked(target: &RunTarget, job: &RunJob) -> u64 {
     let syncs = match job.flush {
         None | Some(FlushMethod::Range) => 0,
         Some(_) => target.sides.sync.ios,
@@ -64,7 +64,7 @@ fn asked(target: &LoadTarget, job: &LoadJob) -> u64 {
 }
 
 /// Whether the counters did not see direct requests either: then a zero proves nothing.
-fn is_blind(target: &LoadTarget, job: &LoadJob, storage: &StorageSide) -> bool {
+fn is_blind(target: &RunTarget, job: &RunJob, storage: &StorageSide) -> bool {
     let sides = &target.sides;
     job.caching == Caching::Direct
         && ((sides.write.bytes > 0 && storage.write_bytes == 0)
@@ -72,8 +72,8 @@ fn is_blind(target: &LoadTarget, job: &LoadJob, storage: &StorageSide) -> bool {
 }
 
 /// How many workers flush a device of `storage` in the span of `target`.
-fn writers_of(document: &LoadDocument, target: &LoadTarget, storage: &StorageSide) -> u64 {
-    let shares = |other: &LoadTarget| {
+fn writers_of(document: &RunDocument, target: &RunTarget, storage: &StorageSide) -> u64 {
+    let shares = |other: &RunTarget| {
         let devices = other.sides.storage.iter().flat_map(|side| &side.devices);
         let mut names = devices.map(|device| device.name.as_str());
         std::ptr::eq(other, target)
@@ -86,7 +86,7 @@ fn writers_of(document: &LoadDocument, target: &LoadTarget, storage: &StorageSid
 }
 
 /// `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush.
-pub(in super::super) fn dropped(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn dropped(document: &RunDocument) -> Option<Finding> {
     let silent: Vec<Account<'_>> = accounts(document).into_iter().filter(is_drop).collect();
     let first = silent.first()?;
     Some(
@@ -113,7 +113,7 @@ fn is_drop(account: &Account<'_>) -> bool {
 }
 
 /// `no-flush-seen`: no flush, and no volatile cache is known beneath.
-pub(in super::super) fn none_seen(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn none_seen(document: &RunDocument) -> Option<Finding> {
     let silent = |account: &Account<'_>| account.handed == 0 && !is_drop(account);
     let silent: Vec<Account<'_>> = accounts(document).into_iter().filter(silent).collect();
     let first = silent.first()?;
@@ -140,7 +140,7 @@ pub(in super::super) fn none_seen(document: &LoadDocument) -> Option<Finding> {
 }
 
 /// `flushes-missing`: some flushes, but fewer than one worker's syncs, which share none.
-pub(in super::super) fn missing(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn missing(document: &RunDocument) -> Option<Finding> {
     let short = short_of_flushes(document, |writers| writers <= 1);
     let first = short.first()?;
     Some(
@@ -163,7 +163,7 @@ pub(in super::super) fn missing(document: &LoadDocument) -> Option<Finding> {
 }
 
 /// `flushes-merged`: fewer flushes than syncs because several workers' syncs can share one.
-pub(in super::super) fn merged(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn merged(document: &RunDocument) -> Option<Finding> {
     let shared = short_of_flushes(document, |writers| writers > 1);
     let first = shared.first()?;
     Some(
@@ -185,7 +185,7 @@ pub(in super::super) fn merged(document: &LoadDocument) -> Option<Finding> {
     )
 }
 
-fn short_of_flushes(document: &LoadDocument, by: impl Fn(u64) -> bool) -> Vec<Account<'_>> {
+fn short_of_flushes(document: &RunDocument, by: impl Fn(u64) -> bool) -> Vec<Account<'_>> {
     let is_short = |account: &Account<'_>| {
         account.handed > 0
             && (account.handed as f64) < COMPLETE_FROM * account.asked as f64

@@ -14,10 +14,10 @@ mod waiting;
 
 use plumb_path::Finding;
 
-use crate::load::{LoadDocument, LoadJob, LoadTarget};
+use crate::document::{RunDocument, RunJob, RunTarget};
 
 /// A rule: what it finds in a document, if anything.
-type LoadRule = fn(&LoadDocument) -> Option<Finding>;
+type LoadRule = fn(&RunDocument) -> Option<Finding>;
 
 /// All rules, in the order in which equals are reported.
 pub(super) const RULES: [LoadRule; 16] = [
@@ -40,7 +40,7 @@ pub(super) const RULES: [LoadRule; 16] = [
 ];
 
 /// The targets, each with what to call it and its job.
-fn targets(document: &LoadDocument) -> impl Iterator<Item = (String, &LoadTarget, &LoadJob)> {
+fn targets(document: &RunDocument) -> impl Iterator<Item = (String, &RunTarget, &RunJob)> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     labelled.filter_map(|(label, target)| Some((label, target, document.job_of(target)?)))
 }

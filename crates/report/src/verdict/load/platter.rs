@@ -5,12 +5,12 @@ use plumb_path::{Finding, Severity};
 use super::super::Verdict;
 use super::super::platter::{OPERATIONS_MIN, TURN_PART};
 use super::targets;
-use crate::load::LoadDocument;
+use crate::document::RunDocument;
 use crate::quantity::duration;
 
 /// `faster-than-the-platter`: half of the durable writes to a drive that turns by its own word took less than a quarter
 /// turn.
-pub(in super::super) fn faster_than_the_platter(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn faster_than_the_platter(document: &RunDocument) -> Option<Finding> {
     let fast: Vec<(String, f64, f64)> = targets(document)
         .filter_map(|(label, target, _)| {
             let turn = target.device.revolution_seconds.filter(|turn| *turn > 0.0)?;

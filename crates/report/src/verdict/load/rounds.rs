@@ -3,11 +3,11 @@
 use plumb_path::{Finding, Severity};
 
 use super::super::Verdict;
-use crate::load::{LoadDocument, SteadyState};
+use crate::document::{RunDocument, SteadyState};
 use crate::quantity::{duration, rate};
 
 /// `no-steady-state`: the rounds that were asked for did not become steady.
-pub(in super::super) fn no_steady_state(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn no_steady_state(document: &RunDocument) -> Option<Finding> {
     let unsteady = |steady: &&SteadyState| steady.steady != Some(true);
     let found = document.spans.iter().filter_map(|span| span.steady.as_ref()).find(unsteady)?;
     let sentence = match found.steady {
@@ -36,7 +36,7 @@ pub(in super::super) fn no_steady_state(document: &LoadDocument) -> Option<Findi
 }
 
 /// `not-settled`: measuring began although the rate still changed.
-pub(in super::super) fn not_settled(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn not_settled(document: &RunDocument) -> Option<Finding> {
     let (index, span) = document.spans.iter().enumerate().find(|(_, span)| span.settled == Some(false))?;
     Some(
         Verdict {

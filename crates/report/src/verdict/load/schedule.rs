@@ -4,7 +4,7 @@ use plumb_path::{Finding, Severity};
 
 use super::super::Verdict;
 use super::targets;
-use crate::load::LoadDocument;
+use crate::document::RunDocument;
 use crate::quantity::{count, duration, percent};
 
 /// The share of operations that never started from which the load is above what the storage can do.
@@ -16,7 +16,7 @@ const BACKLOG_FROM: f64 = 0.1;
 
 /// `backlog`: operations started late or not at all, so latencies since the intended start grow with the length of the
 /// run.
-pub(in super::super) fn backlog(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn backlog(document: &RunDocument) -> Option<Finding> {
     let mut behind = Vec::new();
     for (label, target, _) in targets(document) {
         let Some(schedule) = target.sides.schedule else { continue };

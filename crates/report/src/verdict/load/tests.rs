@@ -4,21 +4,21 @@ use plumb_block::Caching;
 use plumb_path::{Finding, Severity};
 
 use super::super::judge_load;
+use crate::document::{FlushMethod, Round, RunDocument, ScheduleResult};
 use crate::fixture;
-use crate::load::{FlushMethod, LoadDocument, Round, ScheduleResult};
 
-fn finding(document: &LoadDocument, id: &str) -> Option<Finding> {
+fn finding(document: &RunDocument, id: &str) -> Option<Finding> {
     judge_load(document).into_iter().find(|finding| finding.id == id)
 }
 
 /// One disk with a volatile cache, one worker that flushes after each write, and a flush for each.
-fn flushing() -> LoadDocument {
+fn flushing() -> RunDocument {
     let mut document = fixture::load("side-by-side");
     document.targets.remove(0);
     document
 }
 
-fn set_flushes(document: &mut LoadDocument, flushes: u64) {
+fn set_flushes(document: &mut RunDocument, flushes: u64) {
     let storage = document.targets[0].sides.storage.as_mut().unwrap();
     storage.flushes = Some(flushes);
     storage.devices[0].flushes = Some(flushes);

@@ -3,14 +3,14 @@
 use plumb_path::{Finding, Severity};
 
 use super::super::{Verdict, list};
-use crate::load::{LoadDocument, Verified, WrongBlock, WrongKind};
+use crate::document::{RunDocument, Verified, WrongBlock, WrongKind};
 use crate::quantity::count;
 
 /// More examples than this are left to the document.
 const EXAMPLES: usize = 6;
 
 /// `data-not-as-written`: what was read is not what was acknowledged.
-pub(in super::super) fn not_as_written(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn not_as_written(document: &RunDocument) -> Option<Finding> {
     let found = document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
     let mut evidence =
         vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];

@@ -5,14 +5,14 @@ use plumb_path::{Finding, Severity};
 use super::super::Verdict;
 use super::super::waiting::{FEWER_FLUSHES, IDLE_BELOW, MEAN_FROM};
 use super::targets;
-use crate::load::LoadDocument;
+use crate::document::RunDocument;
 use crate::quantity::{count, duration, percent};
 
 /// The share of the workers' time from which flushes are what they wait for.
 const SHARE_FROM: f64 = 0.5;
 
 /// `waiting-on-flushes`: the processor idles while one flush after the other is waited for.
-pub(in super::super) fn waiting_on_flushes(document: &LoadDocument) -> Option<Finding> {
+pub(in super::super) fn waiting_on_flushes(document: &RunDocument) -> Option<Finding> {
     let mut waiting = Vec::new();
     for (label, target, job) in targets(document) {
         let sides = &target.sides;

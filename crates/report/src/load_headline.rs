@@ -2,13 +2,13 @@
 
 use plumb_path::{Finding, Severity};
 
-use super::document::LoadDocument;
+use crate::document::RunDocument;
 use crate::headline::{Headline, capital, sentence};
 use crate::quantity::{count, duration, mebibytes, rate};
 
 impl Headline {
     /// The headline of a load.
-    pub fn of_load(document: &LoadDocument) -> Self {
+    pub fn of_load(document: &RunDocument) -> Self {
         let serious: Vec<&Finding> =
             document.verdicts.iter().filter(|finding| finding.severity > Severity::Info).collect();
         let worst = serious.iter().map(|finding| finding.severity).max();
@@ -39,13 +39,13 @@ impl Headline {
 }
 
 /// Why the load is not complete; `None` if it is.
-fn incomplete(document: &LoadDocument) -> Option<String> {
+fn incomplete(document: &RunDocument) -> Option<String> {
     let why = document.incomplete_because.as_deref().map(str::trim).filter(|why| !why.is_empty());
     (!document.complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
 }
 
 /// What was reached, in one sentence.
-fn summary(document: &LoadDocument) -> String {
+fn summary(document: &RunDocument) -> String {
     let side = &document.total.application;
     if document.spans.len() > 1 && side.operations > 0 {
         return format!(
@@ -77,7 +77,7 @@ fn summary(document: &LoadDocument) -> String {
 }
 
 /// The syncs and what became of them.
-fn flushes(document: &LoadDocument) -> Option<String> {
+fn flushes(document: &RunDocument) -> Option<String> {
     let total = &document.total;
     if total.sync.ios == 0 {
         return (total.write.ios > 0).then(|| {

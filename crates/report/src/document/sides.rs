@@ -1,10 +1,10 @@
-//! The two sides of a load on one target, or on all of them.
+//! The two sides of a run on one target, or on all of them.
 
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
 use serde::{Deserialize, Serialize};
 
 /// What was asked of a target and what became of it: the application's side by direction, and the storage's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sides {
     /// Reads, writes and trims together.
     pub application: ApplicationSide,
@@ -151,24 +151,7 @@ pub struct CpuSeconds {
 impl Sides {
     /// Sides of which only what the application saw is known.
     pub fn of_application(application: ApplicationSide) -> Self {
-        Self {
-            application,
-            read: DirectionResult::default(),
-            write: DirectionResult::default(),
-            trim: DirectionResult::default(),
-            sync: DirectionResult::default(),
-            durable_latency: None,
-            depth: None,
-            in_flight_max: 0,
-            storage: None,
-            storage_unknown_because: None,
-            dirty_bytes_after: None,
-            schedule: None,
-            verified: None,
-            cpu: None,
-            cpu_unknown_because: None,
-            quality: Quality::default(),
-        }
+        Self { application, ..Self::default() }
     }
 
     /// The directions that move blocks with their names; those of which nothing was asked are left out.
@@ -184,6 +167,13 @@ impl Sides {
         let mut used = self.moving();
         used.extend(Some(("sync", &self.sync)).filter(|(_, sync)| sync.is_used()));
         used
+    }
+
+    /// Flushes of the devices for each operation; `None` if they were not counted, or nothing completed.
+    pub fn flushes_per_sync(&self) -> Option<f64> {
+        let flushes = self.storage.as_ref()?.flushes?;
+        let operations = self.application.operations;
+        (operations > 0).then(|| flushes as f64 / operations as f64)
     }
 
     /// Processor seconds for each million operations; `None` if not known.

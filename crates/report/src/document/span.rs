@@ -1,13 +1,14 @@
-//! What runs at the same time within a load: its jobs, its warm-up, its steadiness.
+//! What runs at the same time within a run: its jobs, its warm-up, its steadiness.
 
 use plumb_block::Caching;
+use plumb_measure::SyncMethod;
 use serde::{Deserialize, Serialize};
 
 use super::sides::{CpuSeconds, Sides};
 
 /// Jobs that ran at the same time, and how they were measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadSpan {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunSpan {
     /// How long the jobs ran before they were measured, in seconds.
     pub warmup: f64,
     /// Whether the rate had settled when measuring began; null if the warm-up was of a given length.
@@ -17,7 +18,7 @@ pub struct LoadSpan {
     /// How long the jobs ran on after it, in seconds.
     pub cooldown: f64,
     /// The jobs.
-    pub jobs: Vec<LoadJob>,
+    pub jobs: Vec<RunJob>,
     /// The rounds, if it was repeated until the steady state; null if not.
     pub steady: Option<SteadyState>,
     /// The depth that was looked for; null if none was.
@@ -29,12 +30,18 @@ pub struct LoadSpan {
 }
 
 /// One job: what was asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadJob {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunJob {
     /// Its name.
     pub name: String,
     /// What it does, in words: `random writes of 8 KiB`.
     pub description: String,
+    /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<SyncMethod>,
+    /// Bytes of each operation; null if they differ, or in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
     /// Threads on each of its targets.
     pub threads: u32,
     /// Whether the page cache stands between.

@@ -1,9 +1,7 @@
 //! What is said of a load beside its table, the same on the terminal and on the page.
 
-use super::document::{LoadDocument, LoadTarget, Transactions};
-use super::sides::Sides;
-use super::span::LoadSpan;
 use crate::balance::Balance;
+use crate::document::{RunDocument, RunSpan, RunTarget, Sides, Transactions};
 use crate::headline::{capital, sentence};
 use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
 
@@ -13,13 +11,13 @@ const TOLD_BELOW: f64 = 0.95;
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
 /// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet printable.
-pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
+pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     for (label, target) in document.labels().into_iter().zip(&document.targets) {
         lines.push(format!("{label}: {}", of_target(document, target)));
     }
     for (index, span) in document.spans.iter().enumerate() {
-        let lead = if document.spans.len() > 1 { format!("Span {}: ", index + 1) } else { String::new() };
+        let lead = if document.spans.len() > 1 { format!("RunSpan {}: ", index + 1) } else { String::new() };
         lines.extend(of_span(span).into_iter().map(|line| format!("{lead}{line}")));
     }
     lines.extend(of_all(document));
@@ -27,7 +25,7 @@ pub(crate) fn lines(document: &LoadDocument) -> Vec<String> {
 }
 
 /// The balances that tell something: of what did not wholly reach the devices, or made them move much more.
-pub(crate) fn balances(document: &LoadDocument) -> Vec<String> {
+pub(crate) fn balances(document: &RunDocument) -> Vec<String> {
     let sharing = document.sharing();
     let labelled = document.labels().into_iter().zip(&document.targets).zip(&sharing);
     let alone = labelled.filter(|(_, shares)| !**shares);
@@ -52,7 +50,7 @@ fn balances_of(label: &str, sides: &Sides) -> Vec<String> {
 }
 
 /// Where the storage's side is not known, and why: for all targets at once if they are alike.
-pub(crate) fn unknown_storage(document: &LoadDocument) -> Vec<String> {
+pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
     let because: Vec<Option<&str>> = document
         .targets
         .iter()
@@ -76,7 +74,7 @@ pub(crate) fn unknown_storage(document: &LoadDocument) -> Vec<String> {
 }
 
 /// What is asked of the target and how, in a few words: under its name.
-pub(crate) fn description(document: &LoadDocument, target: &LoadTarget) -> String {
+pub(crate) fn description(document: &RunDocument, target: &RunTarget) -> String {
     let Some(job) = document.job_of(target) else { return String::new() };
     let depth = target.sides.depth.map_or_else(String::new, |depth| format!(", {} in flight", count(depth)));
     // What an application touches has no range.
@@ -87,7 +85,7 @@ pub(crate) fn description(document: &LoadDocument, target: &LoadTarget) -> Strin
     format!("{}, {}{depth}{range}", job.description, job.caching.word())
 }
 
-fn of_target(document: &LoadDocument, target: &LoadTarget) -> String {
+fn of_target(document: &RunDocument, target: &RunTarget) -> String {
     let sides = &target.sides;
     let mut text = description(document, target);
     if let Some(job) = document.job_of(target) {
@@ -116,7 +114,7 @@ fn of_target(document: &LoadDocument, target: &LoadTarget) -> String {
     text
 }
 
-fn of_span(span: &LoadSpan) -> Vec<String> {
+fn of_span(span: &RunSpan) -> Vec<String> {
     let settled = match span.settled {
         Some(true) => ", until the rate had settled",
         Some(false) => ", and the rate had not settled then",
@@ -188,7 +186,7 @@ fn of_transactions(transactions: &Transactions) -> Vec<String> {
     lines
 }
 
-fn of_all(document: &LoadDocument) -> Vec<String> {
+fn of_all(document: &RunDocument) -> Vec<String> {
     let mut lines = document.transactions.as_ref().map(of_transactions).unwrap_or_default();
     if let Some(cpu) = document.total.cpu {
         let each = document.total.cpu_per_million().map_or_else(String::new, |seconds| {

@@ -1,0 +1,55 @@
+//! The JSON documents of a run.
+
+use serde::Serialize;
+use serde::de::Error as _;
+
+use super::check::CheckDocument;
+use super::run::RunDocument;
+
+/// A run as the JSON document that its schema names.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum JsonView<'a> {
+    /// `plumb/check/1`.
+    Check(Box<CheckDocument>),
+    /// `plumb/load/1`.
+    Load(&'a RunDocument),
+}
+
+/// The part of a document that says which one it is.
+#[derive(Debug, serde::Deserialize)]
+struct Kind {
+    schema: String,
+}
+
+impl RunDocument {
+    /// What is written of it: the JSON document that its schema names.
+    pub fn as_json(&self) -> JsonView<'_> {
+        match self.is_check() {
+            true => JsonView::Check(Box::new(self.into())),
+            false => JsonView::Load(self),
+        }
+    }
+
+    /// As indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        let mut text = serde_json::to_string_pretty(&self.as_json())?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// A document of any version that this one can read.
+    ///
+    /// # Errors
+    /// If it is no document of a run.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        match serde_json::from_str::<Kind>(text)?.schema.as_str() {
+            CheckDocument::SCHEMA => serde_json::from_str::<CheckDocument>(text).map(Self::from),
+            Self::SCHEMA => serde_json::from_str(text),
+            other => Err(serde_json::Error::custom(format!("`{other}` is no run"))),
+        }
+    }
+}

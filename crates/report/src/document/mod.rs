@@ -1,0 +1,28 @@
+//! What a run learnt: its document, and its recording with distributions and time series.
+//!
+//! Every run is a [`RunDocument`]: a write path, spans that followed one another, in each of them jobs that ran at the
+//! same time, and for each target of a job what the application and the storage saw. A check is such a run, whose spans
+//! are its phases. There are two JSON documents of it: `plumb/load/1` is the run document itself, `plumb/check/1` is a
+//! view of it ([`CheckDocument`]), converted both ways.
+//!
+//! The types here are plain data: they hold nothing of the crates that run loads, and no function here renders a report.
+//! Durations are seconds, sizes bytes, rates per second; what is not known is null, with a sibling that says why.
+
+pub mod check;
+pub mod json;
+mod labels;
+pub mod recording;
+pub mod run;
+pub mod sides;
+pub mod span;
+
+pub use check::{CheckDocument, CheckEnvironment};
+pub use recording::{OpenError, Part, RunRecording, TargetRecording, histogram_tag, series_name};
+pub use run::{Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, Transactions};
+pub use sides::{
+    CpuSeconds, DirectionResult, ErrorCount, FoundStamp, ScheduleResult, Sides, Verified, WrongBlock,
+    WrongKind,
+};
+pub use span::{
+    DepthTried, FlushMethod, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, SteadyState,
+};

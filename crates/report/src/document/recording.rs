@@ -1,0 +1,197 @@
+//! All that a report is made from, wherever it came from: a run that has just ended, or a run directory.
+//!
+//! In a run directory the histograms and the time series go by the place of the target in
+//! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and trims
+//! together. Those of a check may go by the name of the phase instead: `overwrite-fdatasync/durable`, `read-direct/read`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use plumb_block::Nanos;
+use plumb_measure::run::{Recording, TimeseriesRow};
+use plumb_measure::{Histogram, SeriesPoint};
+use serde::Deserialize;
+
+use super::check::CheckDocument;
+use super::run::RunDocument;
+
+/// A run with its distributions and time series.
+#[derive(Debug, Clone)]
+pub struct RunRecording {
+    /// What was learnt.
+    pub document: RunDocument,
+    /// What was kept of each target, in the order of the document's.
+    pub targets: Vec<TargetRecording>,
+}
+
+/// What was kept of one target.
+#[derive(Debug, Clone, Default)]
+pub struct TargetRecording {
+    /// The distributions of latency.
+    pub histograms: BTreeMap<Part, Histogram>,
+    /// Reads, writes and trims together over time.
+    pub series: Vec<SeriesPoint>,
+}
+
+/// Which latencies of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Reads.
+    Read,
+    /// Writes, until they were acknowledged.
+    Write,
+    /// Trims.
+    Trim,
+    /// Flushes.
+    Sync,
+    /// From a write to the end of its flush.
+    Durable,
+    /// Reads, since their intended start.
+    ReadIntended,
+    /// Writes, since their intended start.
+    WriteIntended,
+    /// Trims, since their intended start.
+    TrimIntended,
+}
+
+impl Part {
+    /// All parts.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Write,
+        Self::Trim,
+        Self::Sync,
+        Self::Durable,
+        Self::ReadIntended,
+        Self::WriteIntended,
+        Self::TrimIntended,
+    ];
+
+    /// As it stands in a tag.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Sync => "sync",
+            Self::Durable => "durable",
+            Self::ReadIntended => "read-from-intended-start",
+            Self::WriteIntended => "write-from-intended-start",
+            Self::TrimIntended => "trim-from-intended-start",
+        }
+    }
+}
+
+/// The tag under which the latencies of a target are kept in a run directory; `target` is its place in the document.
+pub fn histogram_tag(target: usize, part: Part) -> String {
+    format!("{}/{}", series_name(target), part.name())
+}
+
+/// The name under which the time series of a target is kept.
+pub fn series_name(target: usize) -> String {
+    format!("target-{target}")
+}
+
+/// A run directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It does not read as a run.
+    #[error(transparent)]
+    Unreadable(#[from] plumb_measure::Error),
+    /// It is a run of a kind that this version cannot report.
+    #[error(
+        "{directory}: the result is a `{found}`: expected {} or {}; another version of plumb may know it",
+        CheckDocument::SCHEMA,
+        RunDocument::SCHEMA
+    )]
+    UnknownKind {
+        /// Where.
+        directory: String,
+        /// The schema that its result names.
+        found: String,
+    },
+}
+
+/// The part of a result that says which document it is.
+#[derive(Debug, Deserialize)]
+struct Kind {
+    schema: String,
+}
+
+impl RunRecording {
+    /// A recording of a document alone: reports of it lack charts.
+    pub fn without_distributions(document: RunDocument) -> Self {
+        let targets = vec![TargetRecording::default(); document.targets.len()];
+        Self { document, targets }
+    }
+
+    /// The run that was recorded in `directory`, by this version or an earlier one; `None` if it ended before its first
+    /// result.
+    ///
+    /// # Errors
+    /// If the directory is not a run, or its result is of no known kind.
+    pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
+        let recording = Recording::open(directory)?;
+        let Some(kind) = recording.result::<Kind>()? else { return Ok(None) };
+        let document = match kind.schema.as_str() {
+            CheckDocument::SCHEMA => recording.result::<CheckDocument>()?.map(RunDocument::from),
+            RunDocument::SCHEMA => recording.result::<RunDocument>()?,
+            _ => {
+                let directory = directory.display().to_string();
+                return Err(OpenError::UnknownKind { directory, found: kind.schema });
+            }
+        };
+        Ok(document.map(|document| Self::of(document, &recording)))
+    }
+
+    /// The document with what `recording` kept of its targets.
+    fn of(document: RunDocument, recording: &Recording) -> Self {
+        let mut run = Self::without_distributions(document);
+        let names: Vec<Option<&str>> = run
+            .document
+            .targets
+            .iter()
+            .map(|target| run.document.job_of(target).filter(|_| run.document.is_check()))
+            .map(|job| job.map(|job| job.name.as_str()))
+            .collect();
+        let place = |name: &str| {
+            let named = names.iter().position(|phase| *phase == Some(name));
+            named.or_else(|| name.strip_prefix("target-")?.parse().ok())
+        };
+        for entry in &recording.histograms {
+            let Some((name, part)) = entry.tag.split_once('/') else { continue };
+            let part = Part::ALL.into_iter().find(|known| known.name() == part);
+            let target = place(name).and_then(|place| run.targets.get_mut(place));
+            if let (Some(part), Some(target)) = (part, target) {
+                target.histograms.entry(part).or_default().merge(&entry.histogram);
+            }
+        }
+        for row in &recording.timeseries {
+            if let Some(target) = place(&row.phase).and_then(|place| run.targets.get_mut(place)) {
+                target.series.push(point(row));
+            }
+        }
+        run
+    }
+
+    /// The distribution of one part of a target, if it was kept.
+    pub fn histogram(&self, target: usize, part: Part) -> Option<&Histogram> {
+        self.targets.get(target)?.histograms.get(&part).filter(|histogram| histogram.count() > 0)
+    }
+
+    /// The time series of a target; empty if it was not kept.
+    pub fn series_of(&self, target: usize) -> &[SeriesPoint] {
+        self.targets.get(target).map_or(&[], |target| &target.series)
+    }
+}
+
+fn point(row: &TimeseriesRow) -> SeriesPoint {
+    let mean = row.latency_mean.unwrap_or(0.0);
+    SeriesPoint {
+        at: row.at,
+        operations: row.operations,
+        bytes: row.bytes,
+        latency_sum: Nanos((mean * row.operations as f64 * 1e9) as u64),
+        latency_max: Nanos((row.latency_max.unwrap_or(0.0) * 1e9) as u64),
+    }
+}

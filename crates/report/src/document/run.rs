@@ -1,0 +1,247 @@
+//! The document of a run, as `plumb load --json` prints it.
+
+use plumb_measure::Latency;
+use plumb_path::{Finding, WritePath};
+use serde::{Deserialize, Serialize};
+
+use super::check::CheckDocument;
+use super::sides::Sides;
+use super::span::{RunJob, RunSpan};
+
+/// All that a run learnt.
+///
+/// `targets` and `total` stand at the top for every run. Spans run one after the other: with several, `targets` are
+/// those of the first span, then of the next; counts in `total` are those of all, and its rates are over the sum of
+/// their windows. What belongs to one span alone is in `spans`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunDocument {
+    /// Which JSON document it is: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
+    pub schema: String,
+    /// What was named on the command line, as typed; empty in documents of older versions, where the targets tell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Seconds that were measured, all spans together.
+    pub duration: f64,
+    /// Whether everything ran to its end.
+    pub complete: bool,
+    /// Why it is not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_because: Option<String>,
+    /// Whether it ended because something failed that should not: a flush, a device.
+    #[serde(default)]
+    pub failed: bool,
+    /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
+    #[serde(default = "none")]
+    pub level: String,
+    /// The run in one sentence: its worst finding, or what was reached.
+    #[serde(default)]
+    pub headline: String,
+    /// The write path beneath the targets; null if they have several, or it was not surveyed.
+    #[serde(default)]
+    pub path: Option<WritePath>,
+    /// Why `path` is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_unknown_because: Option<String>,
+    /// Each target of each job.
+    pub targets: Vec<RunTarget>,
+    /// All targets together.
+    pub total: Sides,
+    /// What ran at the same time, in order; at least one.
+    pub spans: Vec<RunSpan>,
+    /// The transactions of an application; null for a load of operations alone.
+    pub transactions: Option<Transactions>,
+    /// What the devices beneath were handed, phase by phase and without a gap: the sum is what an outside observer of
+    /// /proc/diskstats sees. Empty where no device can be observed, or nobody kept it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounting: Vec<Account>,
+    /// By how much a latency may be too long, in seconds; null if that was not measured.
+    pub latency_resolution_seconds: Option<f64>,
+    /// Of how many operations the latency may be longer than that, because the completions they were waited for with came
+    /// late: by 4 ms at most.
+    pub latencies_late: u64,
+    /// How latencies are taken, and which way they err.
+    pub latency_resolution: String,
+    /// What is worth saying beside the figures.
+    pub notes: Vec<String>,
+    /// What was asked for, in plumb's own language (TOML): it can be run again.
+    pub workload: String,
+    /// What is wrong or worth knowing: the findings of the survey and the verdicts of the measurement.
+    pub verdicts: Vec<Finding>,
+    /// Where all this was measured.
+    pub environment: Environment,
+    /// Where the recording is; null if it is not kept.
+    pub run_directory: Option<String>,
+}
+
+/// What the devices beneath the target were handed while one phase ran, all devices summed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// The phase, including its preparation and its recording.
+    pub phase: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Flush requests; null where the kernel does not count them.
+    pub flushes: Option<u64>,
+    /// Reads.
+    pub reads: u64,
+    /// Writes, one for every flush taken out once it is known that flushes are counted as writes; a lower bound where
+    /// flushes carried data.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+/// What an application did, transaction by transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transactions {
+    /// How many completed.
+    pub count: u64,
+    /// Per second.
+    pub per_second: f64,
+    /// Syncs for each; null if none completed.
+    pub syncs_each: Option<f64>,
+    /// From the start of one to its end; null if none completed.
+    pub latency: Option<Latency>,
+    /// The calls that they are made of.
+    pub calls: Vec<CallLatency>,
+}
+
+/// Calls of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallLatency {
+    /// Which: `fsync`, `rename`.
+    pub name: String,
+    /// How long they took.
+    pub latency: Latency,
+}
+
+/// One target of one job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunTarget {
+    /// As typed.
+    pub name: String,
+    /// What was opened: an absolute path, or a scheme.
+    pub opened: String,
+    /// Its place in `spans`.
+    pub span: usize,
+    /// Its job's place in the `jobs` of that span.
+    pub job: usize,
+    /// How large it is.
+    pub size: u64,
+    /// Bytes of the range that was touched.
+    pub range_bytes: u64,
+    /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
+    pub engine: String,
+    /// Why not by io_uring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_because: Option<String>,
+    /// Why it could not be measured, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_because: Option<String>,
+    /// What the device says about itself.
+    pub device: DeviceFacts,
+    /// What was asked of it, and what became of that.
+    #[serde(flatten)]
+    pub sides: Sides,
+}
+
+/// What a device says about itself. Each null is: it does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// Whether it has a volatile write cache that is on.
+    pub volatile_cache: Option<bool>,
+    /// Whether it has FUA of its own.
+    pub fua_native: Option<bool>,
+    /// The time of one turn, in seconds, if the drive itself states that it turns.
+    pub revolution_seconds: Option<f64>,
+}
+
+/// Where and how a run was made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// plumb's own version.
+    pub plumb: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// The host's name.
+    pub host: Option<String>,
+    /// Online processors.
+    pub cpus: u32,
+    /// Memory of the machine in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Size of the test file that a check made, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
+    /// How the direct requests of a check were submitted: `io_uring` or `pread/pwrite`. The targets of other runs have
+    /// each their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Why not by io_uring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_because: Option<String>,
+    /// What root would have shown in addition, one line each; empty when run as root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub root_would_add: Vec<String>,
+}
+
+fn none() -> String {
+    "none".to_owned()
+}
+
+impl RunDocument {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/load/1";
+
+    /// What is true of every latency here.
+    pub const LATENCY_RESOLUTION: &str = "One reading of the clock serves a batch of completions and is taken after \
+        they were reaped: latencies are never too short, and too long by at most the time since the queue was last \
+        looked at.";
+
+    /// The document of a run that has measured nothing yet; `schema` says which JSON document it becomes.
+    pub fn empty(schema: &str) -> Self {
+        Self {
+            schema: schema.to_owned(),
+            target: String::new(),
+            seed: 0,
+            duration: 0.0,
+            complete: false,
+            incomplete_because: None,
+            failed: false,
+            level: none(),
+            headline: String::new(),
+            path: None,
+            path_unknown_because: None,
+            targets: Vec::new(),
+            total: Sides::default(),
+            spans: Vec::new(),
+            transactions: None,
+            accounting: Vec::new(),
+            latency_resolution_seconds: None,
+            latencies_late: 0,
+            latency_resolution: Self::LATENCY_RESOLUTION.to_owned(),
+            notes: Vec::new(),
+            workload: String::new(),
+            verdicts: Vec::new(),
+            environment: Environment::default(),
+            run_directory: None,
+        }
+    }
+
+    /// Whether it is of a check: its answer is what an fsync is worth, not a rate.
+    pub fn is_check(&self) -> bool {
+        self.schema == CheckDocument::SCHEMA
+    }
+
+    /// The job of `target`; `None` if the document names one that is not there.
+    pub fn job_of(&self, target: &RunTarget) -> Option<&RunJob> {
+        self.spans.get(target.span)?.jobs.get(target.job)
+    }
+}
