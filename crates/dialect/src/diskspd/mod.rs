@@ -21,7 +21,6 @@ mod caching;
 mod conflicts;
 pub mod distribution;
 mod drive;
-mod etw;
 mod meaning;
 mod measured;
 mod notes;
@@ -33,10 +32,9 @@ mod switch;
 mod target;
 mod templates;
 mod text;
-mod usage;
+mod xml;
+mod xml_fields;
 mod xml_read;
-mod xml_read_target;
-mod xml_tree;
 mod xml_write;
 
 pub use arguments::parse;
@@ -44,7 +42,6 @@ pub use profile::{Profile, ResultFormat};
 pub use result_xml::xml;
 pub(crate) use templates::check_name;
 pub use text::text;
-pub use usage::USAGE;
 pub use xml_read::profile as read_profile;
 pub use xml_write::profile as write_profile;
 
@@ -53,6 +50,9 @@ use plumb_load::SpanResult;
 use crate::Meaning;
 use crate::error::Error;
 use crate::machine::Machine;
+
+/// What `-?` prints.
+pub const USAGE: &str = include_str!("usage.txt");
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,6 @@
 //! XML, and reading that back gives the same profile. Sizes are in bytes with all defaults filled in, so nothing
 //! here depends on how it was typed.
 
-use std::collections::BTreeSet;
-
-pub use super::etw::EtwSetting;
 pub use super::target::{
     CacheMode, Hints, IoPriority, MappedFlush, Target, ThreadTarget, Throughput, WriteContent,
 };
@@ -27,10 +24,13 @@ pub struct Profile {
     /// Which files are made before the first span.
     pub precreate: Precreate,
     /// What of Windows event tracing was asked for; it has no meaning here.
-    pub etw: Option<BTreeSet<EtwSetting>>,
+    pub etw: Option<EtwSettings>,
     /// One after the other; at least one.
     pub time_spans: Vec<TimeSpan>,
 }
+
+/// Which settings of Windows event tracing are on, in the order of a profile.
+pub type EtwSettings = [bool; 12];
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 //! One switch after the other: what each says, before it is known whether they go together.
 
-use std::collections::BTreeSet;
-
 use super::access::Access;
 use super::affinity;
 use super::caching::Caching;
-use super::profile::{EtwSetting, IoPriority, Profile, Target, Throughput, TimeSpan, WriteContent};
+use super::profile::{EtwSettings, IoPriority, Profile, Target, Throughput, TimeSpan, WriteContent};
 use super::size::{number, number_within, size, size_before};
 use crate::error::Error;
 
@@ -94,7 +92,7 @@ impl Draft {
                 span.iops_deviation = true;
                 span.bucket_ms = ms;
             }),
-            'e' => self.profile.add_etw(value),
+            'e' => add_etw(&mut self.profile.etw, value),
             'F' => count(value).map(|threads| span.thread_count = threads),
             'L' => nothing(value).map(|()| span.measure_latency = true),
             'n' => nothing(value).map(|()| span.affinity_disabled = true),
@@ -209,17 +207,28 @@ impl Draft {
     }
 }
 
-impl Profile {
-    fn add_etw(&mut self, value: &str) -> Result<(), String> {
-        let setting = EtwSetting::typed(value).ok_or_else(|| {
-            format!(
-                "'{value}' is no tracing setting: expected q, c, s, p, PROCESS, THREAD, IMAGE_LOAD, DISK_IO, \
-                 MEMORY_PAGE_FAULTS, MEMORY_HARD_FAULTS, NETWORK or REGISTRY"
-            )
-        })?;
-        self.etw.get_or_insert_with(BTreeSet::new).insert(setting);
-        Ok(())
-    }
+/// What follows `-e` for each setting of Windows event tracing.
+const ETW_SWITCHES: [&str; 12] = [
+    "PROCESS",
+    "THREAD",
+    "IMAGE_LOAD",
+    "DISK_IO",
+    "MEMORY_PAGE_FAULTS",
+    "MEMORY_HARD_FAULTS",
+    "NETWORK",
+    "REGISTRY",
+    "p",
+    "q",
+    "s",
+    "c",
+];
+
+fn add_etw(settings: &mut Option<EtwSettings>, value: &str) -> Result<(), String> {
+    let place = ETW_SWITCHES.iter().position(|switch| *switch == value).ok_or_else(|| {
+        format!("'{value}' is no tracing setting: expected one of {}", ETW_SWITCHES.join(", "))
+    })?;
+    settings.get_or_insert_default()[place] = true;
+    Ok(())
 }
 
 /// `-b<size>`.

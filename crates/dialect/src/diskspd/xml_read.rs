@@ -3,56 +3,15 @@
 //! Every element that is not known, comes twice or holds nonsense is an error with its line. Older forms are read,
 //! too: `DisableAllCache`, `AffinityAssignment`, `GroupAffinity`.
 
-use std::str::FromStr;
-
-use super::profile::{EtwSetting, Precreate, Processor, Profile, ResultFormat, TimeSpan};
-use super::xml_read_target;
-use super::xml_tree::{self, Element};
+use super::distribution::{Distribution, Share, Unit};
+use super::profile::{
+    CacheMode, IoPriority, MappedFlush, Precreate, Processor, Profile, ResultFormat, Target, ThreadTarget,
+    Throughput, TimeSpan, WriteContent,
+};
+use super::templates;
+use super::xml::{self, Element};
+use super::xml_fields::{ETW, Field, PROFILE, TARGET, TIME_SPAN};
 use crate::error::Error;
-
-/// Reads the text of a profile; `file` is its name for errors. Templates stay as they are.
-///
-/// # Errors
-/// The line that makes no sense, its element and value, and what was expected.
-pub fn profile(text: &str, file: &str) -> Result<Profile, Error> {
-    let root = xml_tree::parse(text, file)?;
-    let reader = ElementReader { file, element: &root };
-    if root.name != "Profile" {
-        return Err(reader.wrong(&format!("<{}>: expected <Profile>", root.name)));
-    }
-    reader.known_only(&[
-        "Progress",
-        "ExperimentFlags",
-        "ResultFormat",
-        "Verbose",
-        "VerboseStats",
-        "PrecreateFiles",
-        "ETW",
-        "TimeSpans",
-    ])?;
-    let spans = reader.child("TimeSpans")?.ok_or_else(|| reader.wrong("<Profile>: expected <TimeSpans>"))?;
-    spans.known_list("TimeSpan")?;
-    let mut profile = Profile::of(spans.children().map(|span| time_span(&span)).collect::<Result<_, _>>()?);
-    reader.set("Progress", &mut profile.progress)?;
-    reader.set("ExperimentFlags", &mut profile.experiment_flags)?;
-    reader.set_flag("Verbose", &mut profile.verbose)?;
-    reader.set_flag("VerboseStats", &mut profile.verbose_stats)?;
-    reader.set_choice("ResultFormat", &RESULT_FORMATS, &mut profile.result_format)?;
-    reader.set_choice("PrecreateFiles", &PRECREATE, &mut profile.precreate)?;
-    if let Some(etw) = reader.child("ETW")? {
-        etw.known_only(&EtwSetting::ALL.map(EtwSetting::element))?;
-        let mut settings = std::collections::BTreeSet::new();
-        for setting in EtwSetting::ALL {
-            let mut on = false;
-            etw.set_flag(setting.element(), &mut on)?;
-            if on {
-                settings.insert(setting);
-            }
-        }
-        profile.etw = Some(settings);
-    }
-    Ok(profile)
-}
 
 pub(super) const RESULT_FORMATS: [(&str, ResultFormat); 3] =
     [("text", ResultFormat::Text), ("xml", ResultFormat::Xml), ("both", ResultFormat::Both)];
@@ -63,215 +22,203 @@ pub(super) const PRECREATE: [(&str, Precreate); 3] = [
     ("CreateOnlyFilesWithConstantOrZeroSizes", Precreate::ConstantOrZeroSizes),
 ];
 
-fn time_span(reader: &ElementReader<'_>) -> Result<TimeSpan, Error> {
-    reader.known_only(&[
-        "CompletionRoutines",
-        "MeasureLatency",
-        "CalculateIopsStdDev",
-        "DisableAffinity",
-        "GroupAffinity",
-        "Duration",
-        "Warmup",
-        "Cooldown",
-        "ThreadCount",
-        "RequestCount",
-        "IoBucketDuration",
-        "RandSeed",
-        "RandomWriteData",
-        "Affinity",
-        "Targets",
-    ])?;
-    let targets = reader.child("Targets")?.ok_or_else(|| reader.wrong("<TimeSpan>: expected <Targets>"))?;
-    targets.known_list("Target")?;
-    let targets =
-        targets.children().map(|target| xml_read_target::target(&target)).collect::<Result<_, _>>()?;
-    let mut span = TimeSpan::of(targets);
-    reader.set_flag("CompletionRoutines", &mut span.completion_routines)?;
-    reader.set_flag("MeasureLatency", &mut span.measure_latency)?;
-    reader.set_flag("CalculateIopsStdDev", &mut span.iops_deviation)?;
-    reader.set_flag("DisableAffinity", &mut span.affinity_disabled)?;
+pub(super) const FLUSH_TYPES: [(&str, MappedFlush); 3] = [
+    ("ViewOfFile", MappedFlush::ViewOfFile),
+    ("NonVolatileMemory", MappedFlush::NonVolatileMemory),
+    ("NonVolatileMemoryNoDrain", MappedFlush::NonVolatileMemoryNoDrain),
+];
+
+/// The first of a priority is written.
+pub(super) const PRIORITIES: [(&str, IoPriority); 4] = [
+    ("1", IoPriority::VeryLow),
+    ("2", IoPriority::Low),
+    ("3", IoPriority::Normal),
+    ("0", IoPriority::Normal),
+];
+
+/// Patterns that need no buffer.
+pub(super) const PATTERNS: [(&str, WriteContent); 3] =
+    [("sequential", WriteContent::Counting), ("zero", WriteContent::Zero), ("random", WriteContent::Random)];
+
+/// Reads the text of a profile; `file` is its name for errors. Templates stay as they are.
+///
+/// # Errors
+/// The line that makes no sense, its element and value, and what was expected.
+pub fn profile(text: &str, file: &str) -> Result<Profile, Error> {
+    let document = xml::parse(text, file)?;
+    let root = Element { file, node: document.root_element() };
+    if root.name() != "Profile" {
+        return Err(root.wrong(format!("<{}>: expected <Profile>", root.name())));
+    }
+    known_only(&root, &PROFILE, &["ResultFormat", "PrecreateFiles", "ETW", "TimeSpans"])?;
+    let spans = root.needed_list("TimeSpans", "TimeSpan")?;
+    let mut profile = Profile::of(spans.iter().map(time_span).collect::<Result<_, _>>()?);
+    root.set(PROFILE[0], &mut profile)?;
+    root.set(PROFILE[1], &mut profile)?;
+    profile.result_format = root.choice("ResultFormat", &RESULT_FORMATS)?.unwrap_or_default();
+    profile.precreate = root.choice("PrecreateFiles", &PRECREATE)?.unwrap_or_default();
+    if let Some(etw) = root.child("ETW")? {
+        known_only(&etw, &[&ETW], &[])?;
+        etw.set(&ETW, profile.etw.insert(Default::default()))?;
+    }
+    Ok(profile)
+}
+
+/// Refuses children that are neither fields nor among `others`.
+fn known_only<T>(element: &Element<'_>, fields: &[&[Field<T>]], others: &[&str]) -> Result<(), Error> {
+    let fields = fields.iter().flat_map(|group| group.iter().map(|field| field.name));
+    element.known_only(&fields.chain(others.iter().copied()).collect::<Vec<_>>())
+}
+
+fn time_span(element: &Element<'_>) -> Result<TimeSpan, Error> {
+    known_only(element, &[&TIME_SPAN], &["GroupAffinity", "Affinity", "Targets"])?;
+    let targets = element.needed_list("Targets", "Target")?;
+    let mut span = TimeSpan::of(targets.iter().map(target).collect::<Result<_, _>>()?);
+    element.set(&TIME_SPAN, &mut span)?;
     // Processors have groups anyway.
-    reader.set_flag("GroupAffinity", &mut false)?;
-    reader.set("Duration", &mut span.duration)?;
-    reader.set("Warmup", &mut span.warmup)?;
-    reader.set("Cooldown", &mut span.cooldown)?;
-    reader.set("ThreadCount", &mut span.thread_count)?;
-    reader.set("RequestCount", &mut span.request_count)?;
-    reader.set_above_zero("IoBucketDuration", &mut span.bucket_ms)?;
-    reader.set("RandSeed", &mut span.seed)?;
-    reader.set_flag("RandomWriteData", &mut span.random_write_data)?;
-    if let Some(affinity) = reader.child("Affinity")? {
-        span.affinity =
-            affinity.children().map(|assignment| processor(&assignment)).collect::<Result<_, _>>()?;
+    element.flag("GroupAffinity")?;
+    if let Some(affinity) = element.child("Affinity")? {
+        span.affinity = affinity.children().map(|each| processor(&each)).collect::<Result<_, _>>()?;
     }
     Ok(span)
 }
 
-fn processor(reader: &ElementReader<'_>) -> Result<Processor, Error> {
-    let within = |value: u32, most: u32, name: &str| {
-        let problem = || reader.wrong(&format!("<{name}>: {value}: expected at most {most}"));
-        if value <= most { Ok(value) } else { Err(problem()) }
+fn processor(element: &Element<'_>) -> Result<Processor, Error> {
+    let (group, number) = match element.name() {
+        name @ "AffinityAssignment" => (0, element.whole(name, &element.text(), 0, u8::MAX.into())?),
+        "AffinityGroupAssignment" => {
+            (element.attribute("Group", u16::MAX.into())?, element.attribute("Processor", u8::MAX.into())?)
+        }
+        name => return Err(element.wrong(format!("<{name}> is not known in <Affinity>"))),
     };
-    let (group, number) = match reader.element.name.as_str() {
-        "AffinityAssignment" => (0, reader.value(&reader.element.text)?),
-        "AffinityGroupAssignment" => (reader.attribute("Group")?, reader.attribute("Processor")?),
-        name => return Err(reader.wrong(&format!("<{name}> is not known in <Affinity>"))),
-    };
-    let group = within(group, u32::from(u16::MAX), "Group")?;
-    Ok(Processor { group, number: within(number, u32::from(u8::MAX), "Processor")? })
+    Ok(Processor { group: group as u32, number: number as u32 })
 }
 
-/// Reads the children of an element by name.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ElementReader<'a> {
-    pub(super) file: &'a str,
-    pub(super) element: &'a Element,
+fn target(element: &Element<'_>) -> Result<Target, Error> {
+    const OTHERS: [&str; 15] = [
+        "Path",
+        "DisableLocalCache",
+        "DisableOSCache",
+        "DisableAllCache",
+        "FlushType",
+        "WriteBufferContent",
+        "FileSize",
+        "Random",
+        "RandomRatio",
+        "Distribution",
+        "StrideSize",
+        "InterlockedSequential",
+        "Throughput",
+        "IOPriority",
+        "ThreadTargets",
+    ];
+    known_only(element, &TARGET, &OTHERS)?;
+    let (path, name) = element.value("Path")?.ok_or_else(|| element.wrong("<Target>: expected <Path>"))?;
+    templates::check_name(&name).map_err(|error| Error { place: path.place(), ..error })?;
+    let mut target = Target::at(&name);
+    for fields in TARGET {
+        element.set(fields, &mut target)?;
+    }
+    set_caching(element, &mut target)?;
+    // Profiles that were written for existing files say 0.
+    target.file_size = element.number("FileSize", 0, u64::MAX)?.filter(|size| *size > 0);
+    set_access(element, &mut target)?;
+    target.priority = element.choice("IOPriority", &PRIORITIES)?.unwrap_or_default();
+    target.throughput = throughput(element)?;
+    target.content = content(element)?;
+    target.thread_targets = thread_targets(element)?;
+    Ok(target)
 }
 
-impl<'a> ElementReader<'a> {
-    /// An error in this element.
-    pub(super) fn wrong(&self, problem: &str) -> Error {
-        Error::new(format!("{}:{}", self.file, self.element.line), problem)
-    }
-
-    /// All children.
-    pub(super) fn children(&self) -> impl Iterator<Item = Self> + 'a {
-        let file = self.file;
-        self.element.children.iter().map(move |element| Self { file, element })
-    }
-
-    /// Refuses children of other names, and text.
-    ///
-    /// # Errors
-    /// The first of them.
-    pub(super) fn known_only(&self, names: &[&str]) -> Result<(), Error> {
-        match self.children().find(|child| !names.contains(&child.element.name.as_str())) {
-            Some(child) => {
-                let (child_name, name) = (&child.element.name, &self.element.name);
-                Err(child.wrong(&format!(
-                    "<{child_name}> is not known in <{name}>: expected {}",
-                    names.join(", ")
-                )))
-            }
-            None => self.no_text(),
+fn set_caching(element: &Element<'_>, target: &mut Target) -> Result<(), Error> {
+    let disabled = |name| Ok::<_, Error>(element.flag(name)?.unwrap_or(false));
+    let (local, system, all) =
+        (disabled("DisableLocalCache")?, disabled("DisableOSCache")?, disabled("DisableAllCache")?);
+    target.flush = element.choice("FlushType", &FLUSH_TYPES)?;
+    target.write_through |= all;
+    target.cache = match (local, system || all) {
+        (true, true) => {
+            let problem = "<DisableLocalCache> conflicts with <DisableOSCache> and <DisableAllCache>";
+            return Err(element.wrong(problem));
         }
-    }
+        (true, false) => CacheMode::LocalOff,
+        (false, true) => CacheMode::Off,
+        (false, false) => CacheMode::Cached,
+    };
+    Ok(())
+}
 
-    /// Refuses children but those of one name, and none.
-    ///
-    /// # Errors
-    /// What is there instead.
-    pub(super) fn known_list(&self, name: &str) -> Result<(), Error> {
-        self.known_only(&[name])?;
-        let empty = self.element.children.is_empty();
-        if empty { Err(self.wrong(&format!("<{}>: expected <{name}>", self.element.name))) } else { Ok(()) }
-    }
-
-    fn no_text(&self) -> Result<(), Error> {
-        let Element { name, text, .. } = self.element;
-        if text.is_empty() { Ok(()) } else { Err(self.wrong(&format!("<{name}>: '{text}' is no element"))) }
-    }
-
-    /// The only child of this name.
-    ///
-    /// # Errors
-    /// If there are several.
-    pub(super) fn child(&self, name: &str) -> Result<Option<Self>, Error> {
-        let mut children = self.children().filter(|child| child.element.name == name);
-        match (children.next(), children.next()) {
-            (child, None) => Ok(child),
-            (_, Some(second)) => Err(second.wrong(&format!("<{name}> comes a second time"))),
+fn set_access(element: &Element<'_>, target: &mut Target) -> Result<(), Error> {
+    target.interlocked = element.flag("InterlockedSequential")?.unwrap_or(false);
+    let random = element.child("Random")?.or(element.child("RandomRatio")?);
+    let (alignment, least) = match (element.child("StrideSize")?, random) {
+        (Some(stride), Some(random)) => {
+            return Err(stride.wrong(format!("<StrideSize> conflicts with <{}>", random.name())));
         }
-    }
-
-    /// The text of the only child of this name, which holds nothing else.
-    ///
-    /// # Errors
-    /// If there are several, or elements in it.
-    pub(super) fn text(&self, name: &str) -> Result<Option<(Self, &'a str)>, Error> {
-        let Some(child) = self.child(name)? else { return Ok(None) };
-        match child.element.children.first() {
-            None => Ok(Some((child, child.element.text.as_str()))),
-            Some(inner) => Err(child.wrong(&format!("<{name}> holds <{}>: expected a value", inner.name))),
+        (_, None) => ("StrideSize", 0),
+        (None, Some(_)) => {
+            target.random_percent =
+                element.number("RandomRatio", 1, 99)?.map_or(100, |percent| percent as u8);
+            ("Random", 1)
         }
-    }
+    };
+    target.alignment = element.number(alignment, least, u64::MAX)?.unwrap_or(u64::from(target.block));
+    target.distribution = distribution(element)?;
+    Ok(())
+}
 
-    /// A whole number.
-    ///
-    /// # Errors
-    /// If it is none, or does not fit.
-    pub(super) fn value<T: FromStr>(&self, text: &str) -> Result<T, Error> {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let parsed = text.parse().ok().filter(|_| digits);
-        parsed.ok_or_else(|| {
-            let bits = 8 * size_of::<T>();
-            let name = &self.element.name;
-            self.wrong(&format!("<{name}>: '{text}': expected a whole number of {bits} bits"))
-        })
-    }
+fn distribution(element: &Element<'_>) -> Result<Option<Distribution>, Error> {
+    let Some(outer) = element.child("Distribution")? else { return Ok(None) };
+    outer.known_only(&["Percent", "Absolute"])?;
+    let (ranges, unit) = match (outer.list("Percent", "Range")?, outer.list("Absolute", "Range")?) {
+        (Some(percent), None) => (percent, Unit::Percent),
+        (None, Some(absolute)) => (absolute, Unit::Absolute),
+        _ => return Err(outer.wrong("<Distribution>: expected either <Percent> or <Absolute>")),
+    };
+    let parts = ranges.iter().map(|range| {
+        let io_percent = range.attribute("IO", 100)? as u8;
+        Ok(Share { io_percent, length: range.whole("Range", &range.text(), 0, u64::MAX)? })
+    });
+    let distribution = Distribution::new(unit, parts.collect::<Result<_, Error>>()?);
+    distribution.map(Some).map_err(|problem| ranges[0].wrong(format!("<Distribution>: {problem}")))
+}
 
-    /// The number in an attribute.
-    ///
-    /// # Errors
-    /// If it is not there, or none.
-    pub(super) fn attribute<T: FromStr>(&self, name: &str) -> Result<T, Error> {
-        let found = self.element.attributes.iter().find(|(known, _)| known == name);
-        let (_, text) = found
-            .ok_or_else(|| self.wrong(&format!("<{}>: expected the attribute {name}", self.element.name)))?;
-        self.value(text)
-    }
-
-    /// Sets `place` to the number in the child of this name, if there is one.
-    ///
-    /// # Errors
-    /// If it makes no sense.
-    pub(super) fn set<T: FromStr>(&self, name: &str, place: &mut T) -> Result<(), Error> {
-        if let Some((child, text)) = self.text(name)? {
-            *place = child.value(text)?;
+fn throughput(element: &Element<'_>) -> Result<Option<Throughput>, Error> {
+    let Some((child, text)) = element.value("Throughput")? else { return Ok(None) };
+    let value = child.whole("Throughput", &text, 0, u32::MAX.into())? as u32;
+    let limit = match child.node.attribute("unit") {
+        None | Some("BPMS") => Throughput::BytesPerMillisecond(value),
+        Some("IOPS") => Throughput::Iops(value),
+        Some(unit) => {
+            return Err(child.wrong(format!("<Throughput unit=\"{unit}\">: expected BPMS or IOPS")));
         }
-        Ok(())
-    }
+    };
+    Ok(Some(limit).filter(|_| value > 0))
+}
 
-    /// The same for a number from 1.
-    ///
-    /// # Errors
-    /// If it makes no sense.
-    pub(super) fn set_above_zero(&self, name: &str, place: &mut u32) -> Result<(), Error> {
-        self.set(name, place)?;
-        match (*place, self.child(name)?) {
-            (0, Some(child)) => Err(child.wrong(&format!("<{name}>: '0': expected at least 1"))),
-            _ => Ok(()),
-        }
+fn content(element: &Element<'_>) -> Result<WriteContent, Error> {
+    let Some(outer) = element.child("WriteBufferContent")? else { return Ok(WriteContent::Counting) };
+    outer.known_only(&["Pattern", "RandomDataSource"])?;
+    let kinds = [("sequential", 0), ("zero", 1), ("random", 2)];
+    let pattern = PATTERNS[outer.choice("Pattern", &kinds)?.unwrap_or(0)].1.clone();
+    let Some(source) = outer.child("RandomDataSource")? else { return Ok(pattern) };
+    if pattern != WriteContent::Random {
+        return Err(source.wrong("<RandomDataSource> goes with <Pattern>random</Pattern> alone"));
     }
+    source.known_only(&["SizeInBytes", "FilePath"])?;
+    let size = source.number("SizeInBytes", 0, u64::MAX)?.filter(|size| *size > 0);
+    let size = size.ok_or_else(|| source.wrong("<RandomDataSource>: expected <SizeInBytes> above 0"))?;
+    let file = source.value("FilePath")?.map(|(_, path)| path).filter(|path| !path.is_empty());
+    Ok(WriteContent::Buffer { size, file })
+}
 
-    /// Sets `place` to the truth in the child of this name, if there is one.
-    ///
-    /// # Errors
-    /// If it makes no sense.
-    pub(super) fn set_flag(&self, name: &str, place: &mut bool) -> Result<(), Error> {
-        self.set_choice(name, &[("true", true), ("false", false), ("1", true), ("0", false)], place)
-    }
-
-    /// Sets `place` to what the child of this name chooses, if there is one.
-    ///
-    /// # Errors
-    /// If it is none of `choices`.
-    pub(super) fn set_choice<T: Copy>(
-        &self,
-        name: &str,
-        choices: &[(&str, T)],
-        place: &mut T,
-    ) -> Result<(), Error> {
-        let Some((child, text)) = self.text(name)? else { return Ok(()) };
-        match choices.iter().find(|(choice, _)| *choice == text) {
-            Some((_, value)) => {
-                *place = *value;
-                Ok(())
-            }
-            None => {
-                let expected: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-                Err(child.wrong(&format!("<{name}>: '{text}': expected {}", expected.join(", "))))
-            }
-        }
-    }
+fn thread_targets(element: &Element<'_>) -> Result<Vec<ThreadTarget>, Error> {
+    let list = element.list("ThreadTargets", "ThreadTarget")?.unwrap_or_default();
+    let each = list.iter().map(|child| {
+        child.known_only(&["Thread", "Weight"])?;
+        let number = |name| child.number(name, 0, u32::MAX.into());
+        let thread = number("Thread")?.ok_or_else(|| child.wrong("<ThreadTarget>: expected <Thread>"))?;
+        Ok(ThreadTarget { thread: thread as u32, weight: number("Weight")?.unwrap_or(0) as u32 })
+    });
+    each.collect()
 }

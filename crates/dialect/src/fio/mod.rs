@@ -22,15 +22,19 @@ mod section;
 mod split;
 mod surroundings;
 pub mod trace;
-mod usage;
 mod value;
 
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
 pub use output::{LogFile, SteadyRound, command, json, json_text, logs, normal, terse};
 pub use surroundings::Surroundings;
-pub use usage::{USAGE, VERSION};
 
 use crate::{Error, Machine};
+
+/// What `--help` prints.
+pub const USAGE: &str = include_str!("usage.txt");
+
+/// What `--version` prints, in the form that those who look for fio's expect.
+pub const VERSION: &str = concat!("plumb-", env!("CARGO_PKG_VERSION"), "\n");
 
 /// What a fio command line means: `arguments` are those after `plumb fio`.
 ///

@@ -1,7 +1,6 @@
 //! The settings of one section as they hold: later ones over earlier ones, and which of them had a use.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_block::Nanos;
 
@@ -12,9 +11,9 @@ use crate::Error;
 /// The settings of a section.
 pub(super) struct Options<'a> {
     section: &'a Section,
-    /// Each with its place in the order of typing.
-    settings: BTreeMap<&'static str, (usize, &'a Setting)>,
-    used: RefCell<BTreeSet<&'static str>>,
+    /// In the order of typing: of one name the last holds.
+    settings: Vec<&'a Setting>,
+    used: RefCell<Vec<&'static str>>,
     notes: RefCell<Vec<String>>,
     base: KbBase,
 }
@@ -25,8 +24,7 @@ impl<'a> Options<'a> {
     /// # Errors
     /// If `kb_base` is wrong.
     pub(super) fn of(section: &'a Section) -> Result<Self, Error> {
-        let settings = section.inherited.iter().chain(&section.own).enumerate();
-        let settings = settings.map(|(order, setting)| (setting.name, (order, setting))).collect();
+        let settings = section.inherited.iter().chain(&section.own).collect();
         let (used, notes) = Default::default();
         let mut this = Self { section, settings, used, notes, base: KbBase::Compatible };
         this.base = match this.choice("kb_base", &["1024", "1000"])? {
@@ -64,31 +62,57 @@ impl<'a> Options<'a> {
         }
     }
 
+    /// Says of each of `names` that is given that it has no effect, and why.
+    pub(super) fn note_unused(&self, names: &[&'static str], why: &str) {
+        for name in names.iter().filter(|name| self.get(name).is_some()) {
+            self.note(format!("{name} has no effect: {why}"));
+        }
+    }
+
     /// What was said, and the settings that nothing has asked for.
     pub(super) fn finish(self) -> (Vec<String>, Vec<&'a Setting>) {
-        let used = self.used.into_inner();
-        let left = self.settings.values().filter(|(_, setting)| !used.contains(setting.name));
-        (self.notes.into_inner(), left.map(|(_, setting)| *setting).collect())
+        let used = self.used.borrow();
+        let is_left = |(place, setting): &(usize, &&Setting)| {
+            !used.contains(&setting.name) && self.place(setting.name) == Some(*place)
+        };
+        let left = self.settings.iter().enumerate().filter(is_left).map(|(_, setting)| *setting).collect();
+        (self.notes.take(), left)
+    }
+
+    /// The place of the last setting of `name` in the order of typing.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.settings.iter().rposition(|setting| setting.name == name)
+    }
+
+    fn setting(&self, name: &str) -> Option<&'a Setting> {
+        self.place(name).map(|place| self.settings[place])
     }
 
     /// The setting of `name`, which counts as used.
     pub(super) fn get(&self, name: &'static str) -> Option<&'a Setting> {
-        self.used.borrow_mut().insert(name);
-        self.settings.get(name).map(|(_, setting)| *setting)
+        self.used.borrow_mut().push(name);
+        self.setting(name)
     }
 
     /// Whether `first` was typed after `second`; false if it was not typed.
-    pub(super) fn is_after(&self, first: &'static str, second: &'static str) -> bool {
-        let order = |name| self.settings.get(name).map(|(order, _)| *order);
-        order(first) > order(second)
+    pub(super) fn is_after(&self, first: &str, second: &str) -> bool {
+        self.place(first) > self.place(second)
     }
 
     /// The error that `name` has this problem.
-    pub(super) fn error(&self, name: &'static str, problem: impl Into<String>) -> Error {
-        let place = self.settings.get(name).map_or(&self.section.place, |(_, setting)| &setting.place);
+    pub(super) fn error(&self, name: &str, problem: impl Into<String>) -> Error {
+        let place = self.setting(name).map_or(&self.section.place, |setting| &setting.place);
         let problem = problem.into();
         let named = if problem.starts_with(name) { problem } else { format!("{name}: {problem}") };
         Error::new(place.clone(), named)
+    }
+
+    /// The same as a result, with what to do instead.
+    ///
+    /// # Errors
+    /// Always.
+    pub(super) fn refuse<T>(&self, name: &str, problem: impl Into<String>, remedy: &str) -> Result<T, Error> {
+        Err(self.error(name, problem).remedy(remedy))
     }
 
     /// The text of `name`.
@@ -223,7 +247,7 @@ impl<'a> Options<'a> {
 
     /// Units of this kind surprise.
     fn tell_units(&self, name: &'static str) {
-        let text = self.settings.get(name).and_then(|(_, setting)| setting.value.as_deref());
+        let text = self.setting(name).and_then(|setting| setting.value.as_deref());
         if self.base == KbBase::Compatible
             && text.is_some_and(|text| text.to_ascii_lowercase().contains("ib"))
         {

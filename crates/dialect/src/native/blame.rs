@@ -1,10 +1,9 @@
 //! From a field of a scenario that makes no sense to the word that said it.
 
-use std::collections::BTreeSet;
-
 use plumb_workload::Invalid;
 
 use super::fault::Fault;
+use super::words::Said;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
 const FIELDS: [(&str, &[&str]); 50] = [
@@ -80,7 +79,7 @@ impl Blamed {
     }
 
     /// The fault of the word among those that are said; else of the one that would say it.
-    pub(super) fn fault(self, said: &BTreeSet<&'static str>) -> Fault {
+    pub(super) fn fault(self, said: &Said) -> Fault {
         let known = FIELDS.iter().find(|(field, _)| self.field.starts_with(field));
         let words = known.map_or(&["targets"][..], |(_, words)| words);
         let word = words.iter().find(|word| said.contains(*word)).unwrap_or(&words[0]);

@@ -1,7 +1,5 @@
 //! The words of one table of a file: of the file itself, a span, or a job.
 
-use std::collections::BTreeMap;
-
 use plumb_block::nearest;
 use toml::de::{DeTable, DeValue};
 
@@ -18,7 +16,7 @@ pub(super) struct Layer {
     pub(super) words: Words,
     /// Where the table begins: the place of a word that is not said.
     place: String,
-    places: BTreeMap<&'static str, String>,
+    places: Vec<(&'static str, String)>,
 }
 
 /// What a table is about.
@@ -41,7 +39,7 @@ impl Layer {
         lines: &Lines<'_>,
     ) -> Result<Self, Error> {
         let mut words = Words::default();
-        let mut places = BTreeMap::new();
+        let mut places = Vec::new();
         for (key, value) in table.iter().filter(|(key, _)| !inner.contains(&key.get_ref().as_ref())) {
             let place = lines.place(key.span().start);
             let word = find_word(key.get_ref(), &place, scope, inner)?;
@@ -50,7 +48,7 @@ impl Layer {
                 Error::new(&place, format!("{}: found {found}, expected {expected}", word.name))
             })?;
             words.say(word.name, value);
-            places.insert(word.name, place);
+            places.push((word.name, place));
         }
         let layer = Self { words, place, places };
         rules::check_agreement(&layer.words.said())
@@ -61,15 +59,17 @@ impl Layer {
     /// These words, and of `outer` those that they neither replace nor contradict.
     pub(super) fn within(&self, outer: &Self) -> Self {
         let said = self.words.said();
-        let words = self.words.within(&outer.words, |word| !rules::gives_way(word, &said));
-        let mut places = outer.places.clone();
-        places.extend(self.places.clone());
+        let mut words = outer.words.clone();
+        words.retain(|word| !rules::gives_way(word, &said));
+        words.extend(&self.words);
+        let places = self.places.iter().chain(&outer.places).cloned().collect();
         Self { words, place: self.place.clone(), places }
     }
 
     /// Where `word` stands, or would.
     pub(super) fn place_of(&self, word: &str) -> String {
-        self.places.get(word).unwrap_or(&self.place).clone()
+        let found = self.places.iter().find(|(said, _)| *said == word).map(|(_, place)| place);
+        found.unwrap_or(&self.place).clone()
     }
 }
 
@@ -83,7 +83,7 @@ fn find_word(name: &str, place: &str, scope: Scope, inner: &[&str]) -> Result<&'
     }
     let shown: String = name.chars().take(40).collect();
     let error = Error::new(place, format!("{shown}: no such word"));
-    let candidates = table::all().map(|word| word.name).chain(inner.iter().copied());
+    let candidates = table::all().iter().map(|word| word.name).chain(inner.iter().copied());
     Err(match nearest(&shown, candidates) {
         Some(near) => error.remedy(format!("did you mean {near}?")),
         None => error.remedy("`plumb load --help` lists the words, here without their dashes"),

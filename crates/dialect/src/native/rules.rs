@@ -1,8 +1,7 @@
 //! Which words contradict each other, and which mean nothing without another.
 
-use std::collections::BTreeSet;
-
 use super::fault::Fault;
+use super::words::Said;
 
 /// Any of the first with any of the second.
 const CONTRADICTIONS: [(&[&str], &[&str]); 8] = [
@@ -64,7 +63,7 @@ const NEEDS: [(&str, &[&str]); 10] = [
 ];
 
 /// Whether `inherited`, a default, gives way to one of the words that are said nearer by.
-pub(super) fn gives_way(inherited: &str, said: &BTreeSet<&'static str>) -> bool {
+pub(super) fn gives_way(inherited: &str, said: &Said) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     CONTRADICTIONS.iter().any(|(left, right)| {
         (left.contains(&inherited) && has(right)) || (right.contains(&inherited) && has(left))
@@ -72,7 +71,7 @@ pub(super) fn gives_way(inherited: &str, said: &BTreeSet<&'static str>) -> bool 
 }
 
 /// Words said in one breath must not contradict each other.
-pub(super) fn check_agreement(said: &BTreeSet<&'static str>) -> Result<(), Fault> {
+pub(super) fn check_agreement(said: &Said) -> Result<(), Fault> {
     let find = |words: &[&'static str]| words.iter().copied().find(|word| said.contains(word));
     for (left, right) in CONTRADICTIONS {
         if let (Some(one), Some(other)) = (find(left), find(right)) {
@@ -83,7 +82,7 @@ pub(super) fn check_agreement(said: &BTreeSet<&'static str>) -> Result<(), Fault
 }
 
 /// All words of a job together must make sense.
-pub(super) fn check_completeness(said: &BTreeSet<&'static str>) -> Result<(), Fault> {
+pub(super) fn check_completeness(said: &Said) -> Result<(), Fault> {
     for (word, needed) in NEEDS {
         if said.contains(word) && !needed.iter().any(|word| said.contains(word)) {
             return Err(Fault::need(word, needed));

@@ -1,7 +1,5 @@
 //! What was typed or written: words with their values, before it is known what they mean together.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use plumb_block::Nanos;
@@ -10,9 +8,9 @@ use super::table::{self, Takes, Word};
 use super::vocabulary::Vocabulary;
 use crate::error::Error;
 
-/// Words with their values. Each value has the form that its word takes.
+/// Words with their values, each word once. Each value has the form that its word takes.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Words(BTreeMap<&'static str, Value>);
+pub struct Words(Vec<(&'static str, Value)>);
 
 /// The value of a word.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +26,7 @@ pub(super) enum Value {
 impl Words {
     /// The targets that are named.
     pub fn targets(&self) -> Vec<String> {
-        match self.0.get("targets") {
+        match self.get("targets") {
             Some(Value::Texts(targets)) => targets.clone(),
             _ => Vec::new(),
         }
@@ -47,7 +45,7 @@ impl Words {
     /// A word that is about what a profile decides.
     pub fn profile_limits(&self) -> Result<ProfileLimits, Error> {
         const TAKEN: [&str; 5] = ["targets", "duration", "count", "threads", "seed"];
-        if let Some(other) = self.said().into_iter().find(|word| !TAKEN.contains(word)) {
+        if let Some(other) = self.said().0.iter().find(|word| !TAKEN.contains(word)) {
             let problem = "the profile decides this; with --profile only a target, --duration, --count, --threads and \
                            --seed can be given";
             return Err(Error::new(format!("--{other}"), problem));
@@ -61,24 +59,28 @@ impl Words {
     }
 
     /// The words that are said and not denied.
-    pub(super) fn said(&self) -> BTreeSet<&'static str> {
-        let affirmed = self.0.iter().filter(|(_, value)| **value != Value::Flag(false));
-        affirmed.map(|(word, _)| *word).collect()
+    pub(super) fn said(&self) -> Said {
+        let affirmed = self.0.iter().filter(|(_, value)| *value != Value::Flag(false));
+        Said(affirmed.map(|(word, _)| *word).collect())
+    }
+
+    fn get(&self, word: &str) -> Option<&Value> {
+        self.0.iter().find(|(said, _)| *said == word).map(|(_, value)| value)
     }
 
     /// Whether the flag `word` is said.
     pub(super) fn has(&self, word: &str) -> bool {
-        self.0.get(word) == Some(&Value::Flag(true))
+        self.get(word) == Some(&Value::Flag(true))
     }
 
     /// Whether the flag `word` is denied.
     pub(super) fn denies(&self, word: &str) -> bool {
-        self.0.get(word) == Some(&Value::Flag(false))
+        self.get(word) == Some(&Value::Flag(false))
     }
 
     /// The text of `word`.
     pub(super) fn text(&self, word: &str) -> Option<&str> {
-        match self.0.get(word)? {
+        match self.get(word)? {
             Value::Text(text) => Some(text),
             Value::Flag(_) | Value::Texts(_) => None,
         }
@@ -103,48 +105,52 @@ impl Words {
 
     /// Says `word`, if there is a value.
     pub(super) fn say_some<T: Vocabulary>(&mut self, word: &'static str, value: Option<T>) {
-        self.0.extend(value.map(|value| (word, Value::Text(value.show()))));
+        if let Some(value) = value {
+            self.say(word, Value::Text(value.show()));
+        }
     }
 
     /// Says the flag `word`, if it holds.
     pub(super) fn say_flag(&mut self, word: &'static str, holds: bool) {
-        self.0.extend(holds.then_some((word, Value::Flag(true))));
+        if holds {
+            self.say(word, Value::Flag(true));
+        }
     }
 
-    /// Says `word`.
+    /// Says `word`, whatever was said of it before.
+    #[inline(never)]
     pub(super) fn say(&mut self, word: &'static str, value: Value) {
-        self.0.insert(word, value);
+        match self.0.iter_mut().find(|(said, _)| *said == word) {
+            Some((_, said)) => *said = value,
+            None => self.0.push((word, value)),
+        }
     }
 
-    /// These words, and those of `outer` that `holds` keeps and these do not replace.
-    pub(super) fn within(&self, outer: &Self, holds: impl Fn(&str) -> bool) -> Self {
-        let kept = outer.0.iter().filter(|(word, _)| holds(word));
-        let mut all: BTreeMap<&'static str, Value> =
-            kept.map(|(word, value)| (*word, value.clone())).collect();
-        all.extend(self.0.clone());
-        Self(all)
+    /// Says the words of `other`.
+    pub(super) fn extend(&mut self, other: &Self) {
+        other.0.iter().for_each(|(word, value)| self.say(word, value.clone()));
+    }
+
+    /// Drops the words that `holds` does not keep.
+    pub(super) fn retain(&mut self, holds: impl Fn(&str) -> bool) {
+        self.0.retain(|(word, _)| holds(word));
     }
 
     /// Takes out what all of `words` say alike.
     pub(super) fn take_common(words: &mut [&mut Self]) -> Self {
         let Some((first, others)) = words.split_first() else { return Self::default() };
-        let mut common = first.0.clone();
-        common.retain(|word, value| others.iter().all(|other| other.0.get(word) == Some(value)));
+        let mut common = (*first).clone();
+        common.0.retain(|(word, value)| others.iter().all(|other| other.get(word) == Some(value)));
         for each in words {
-            each.0.retain(|word, _| !common.contains_key(word));
+            each.retain(|word| common.get(word).is_none());
         }
-        Self(common)
-    }
-
-    /// Adds the words of `other`.
-    pub(super) fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        common
     }
 
     /// The words as lines of TOML, in their order.
     pub(super) fn lines(&self) -> String {
-        let line = |word: &Word| Some(format!("{} = {}\n", word.name, as_toml(word, self.0.get(word.name)?)));
-        table::all().filter_map(line).collect()
+        let line = |word: &Word| Some(format!("{} = {}\n", word.name, as_toml(word, self.get(word.name)?)));
+        table::all().iter().filter_map(line).collect()
     }
 }
 
@@ -167,13 +173,7 @@ fn as_toml(word: &Word, value: &Value) -> toml::Value {
 
 impl Args for Words {
     fn augment_args(command: Command) -> Command {
-        let arguments = table::GROUPS.iter().flat_map(|(heading, words)| {
-            words.iter().map(move |word| match word.takes {
-                Takes::Texts => argument(word),
-                _ => argument(word).long(word.name).help_heading(*heading),
-            })
-        });
-        command.args(arguments)
+        command.args(table::all().iter().map(argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -183,24 +183,26 @@ impl Args for Words {
 
 fn argument(word: &'static Word) -> Arg {
     let argument = Arg::new(word.name).help(word.help);
-    if matches!(word.takes, Takes::Nothing) {
-        return argument.action(ArgAction::SetTrue);
+    if matches!(word.takes, Takes::Texts) {
+        return argument.value_name(word.value_name).action(ArgAction::Append);
     }
+    let argument = argument.long(word.name).help_heading(word.heading);
+    let Takes::Value(form) = word.takes else {
+        let is_flag = matches!(word.takes, Takes::Nothing);
+        return if is_flag {
+            argument.action(ArgAction::SetTrue)
+        } else {
+            argument.value_name(word.value_name)
+        };
+    };
     let argument = argument.value_name(word.value_name);
-    match word.takes {
-        Takes::Texts => argument.action(ArgAction::Append),
-        Takes::Nothing | Takes::Text => argument,
-        Takes::Value(form) => {
-            let names = (form.names)();
-            if names.is_empty() {
-                argument.value_parser(move |text: &str| {
-                    (form.accepts)(text).then(|| text.to_owned()).ok_or(format!("expected {}", form.expected))
-                })
-            } else {
-                argument.value_parser(PossibleValuesParser::new(names))
-            }
-        }
+    let names = (form.names)();
+    if !names.is_empty() {
+        return argument.value_parser(PossibleValuesParser::new(names));
     }
+    argument.value_parser(move |text: &str| {
+        (form.accepts)(text).then(|| text.to_owned()).ok_or(format!("expected {}", form.expected))
+    })
 }
 
 impl FromArgMatches for Words {
@@ -210,12 +212,22 @@ impl FromArgMatches for Words {
             Takes::Texts => matches.get_many(word.name).map(|texts| Value::Texts(texts.cloned().collect())),
             Takes::Text | Takes::Value(_) => matches.get_one(word.name).cloned().map(Value::Text),
         };
-        Ok(Self(table::all().filter_map(|word| Some((word.name, value(word)?))).collect()))
+        Ok(Self(table::all().iter().filter_map(|word| Some((word.name, value(word)?))).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.extend(Self::from_arg_matches(matches)?);
+        self.extend(&Self::from_arg_matches(matches)?);
         Ok(())
+    }
+}
+
+/// The words that are said and not denied.
+pub(super) struct Said(Vec<&'static str>);
+
+impl Said {
+    /// Whether `word` is one of them.
+    pub(super) fn contains(&self, word: &str) -> bool {
+        self.0.contains(&word)
     }
 }
 

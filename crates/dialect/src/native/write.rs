@@ -11,7 +11,7 @@ pub fn write(scenario: &Scenario) -> String {
     for span in &scenario.spans {
         let mut jobs: Vec<Words> = span.jobs.iter().map(Words::of_job).collect();
         let mut words = Words::of_span(span);
-        words.extend(Words::take_common(&mut jobs.iter_mut().collect::<Vec<_>>()));
+        words.extend(&Words::take_common(&mut jobs.iter_mut().collect::<Vec<_>>()));
         spans.push((words, jobs));
     }
     let file = Words::take_common(&mut spans.iter_mut().map(|(words, _)| words).collect::<Vec<_>>());

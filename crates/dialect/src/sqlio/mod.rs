@@ -9,11 +9,12 @@ mod mask;
 mod meaning;
 mod param_file;
 mod text;
-mod usage;
 
 pub use arguments::parse;
 pub use text::text;
-pub use usage::USAGE;
+
+/// What `-?` prints.
+pub const USAGE: &str = include_str!("usage.txt");
 
 /// A run that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

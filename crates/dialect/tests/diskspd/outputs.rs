@@ -4,8 +4,7 @@ use plumb_block::Nanos;
 use plumb_dialect::Machine;
 use plumb_dialect::diskspd::{text, xml};
 use plumb_load::SpanResult;
-use quick_xml::Reader;
-use quick_xml::events::Event;
+use roxmltree::{Document, Node};
 
 use super::results::{self, MIXED, READS};
 use super::{invocation, machine};
@@ -242,29 +241,21 @@ fn waits_are_printed_when_asked_for() {
 
 /// Elements by their path, in order, with their text.
 fn elements(xml: &str) -> Vec<(String, String)> {
-    let mut reader = Reader::from_str(xml);
-    let (mut path, mut found): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
-    loop {
-        match reader.read_event().unwrap() {
-            Event::Start(start) => {
-                path.push(start.name().as_ref().to_owned());
-                found.push((path.join("/"), String::new()));
-            }
-            Event::Empty(start) => found.push((
-                format!("{}/{}", path.join("/"), start.name().as_ref()),
-                start.attributes_raw().trim().to_owned(),
-            )),
-            Event::Text(text) => {
-                let text = text.trim();
-                if let Some((_, last)) = found.last_mut().filter(|_| !text.is_empty()) {
-                    last.push_str(text);
-                }
-            }
-            Event::End(_) => drop(path.pop()),
-            Event::Eof => return found,
-            _ => {}
+    let document = Document::parse(xml).unwrap();
+    let path = |node: Node<'_, '_>| {
+        let mut names: Vec<&str> =
+            node.ancestors().filter(Node::is_element).map(|node| node.tag_name().name()).collect();
+        names.reverse();
+        names.join("/")
+    };
+    let text = |node: Node<'_, '_>| match node.has_children() {
+        true => node.text().unwrap_or_default().trim().to_owned(),
+        false => {
+            let attributes = node.attributes().map(|each| format!("{}=\"{}\"", each.name(), each.value()));
+            attributes.collect::<Vec<_>>().join(" ")
         }
-    }
+    };
+    document.descendants().filter(Node::is_element).map(|node| (path(node), text(node))).collect()
 }
 
 fn of<'a>(elements: &'a [(String, String)], path: &str) -> Vec<&'a str> {

@@ -3,7 +3,7 @@
 use plumb_load::{Direction, LoadOutcome};
 
 use super::super::measured::{Ranks, Side, ms};
-use super::super::xml_write::XmlWriter;
+use super::super::xml::XmlWriter;
 use super::three_decimals;
 
 /// Of all threads and targets.

@@ -14,7 +14,8 @@ use plumb_load::SpanResult;
 use super::Invocation;
 use super::measured::{Usage, is_interrupted};
 use super::profile::TimeSpan;
-use super::xml_write::{self, XmlWriter};
+use super::xml::XmlWriter;
+use super::xml_write;
 use crate::machine::Machine;
 
 /// The results of the time spans of `invocation`, in order. Spans that did not run are left out.

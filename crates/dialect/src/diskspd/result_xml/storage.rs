@@ -3,7 +3,7 @@
 use plumb_load::SpanResult;
 
 use super::super::measured::{mib_per_second, per_second};
-use super::super::xml_write::XmlWriter;
+use super::super::xml::XmlWriter;
 
 pub(super) fn write(result: &SpanResult, writer: &mut XmlWriter) {
     writer.open("Storage");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::measured::start_time;
-use super::super::xml_write::XmlWriter;
+use super::super::xml::XmlWriter;
 use crate::machine::Machine;
 
 pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {

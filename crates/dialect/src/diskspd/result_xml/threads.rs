@@ -5,7 +5,7 @@ use plumb_load::{LoadOutcome, SpanResult};
 
 use super::super::measured::{Bucket, Intervals, asked, effective, ms, parts};
 use super::super::profile::{Target, TimeSpan};
-use super::super::xml_write::XmlWriter;
+use super::super::xml::XmlWriter;
 use super::{latency, three_decimals};
 
 pub(super) fn write(span: &TimeSpan, result: &SpanResult, writer: &mut XmlWriter) {

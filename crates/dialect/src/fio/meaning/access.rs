@@ -17,8 +17,11 @@ const PARETO: f64 = 0.2;
 /// What `options` say.
 pub(super) fn of(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
     if options.choice("rw_sequencer", &["sequential", "identical"])? == Some("identical") {
-        let error = options.error("rw_sequencer", "several operations at the same place are not supported");
-        return Err(error.remedy("leave it out: they go on from the drawn place"));
+        return options.refuse(
+            "rw_sequencer",
+            "several operations at the same place are not supported",
+            "leave it out: they go on from the drawn place",
+        );
     }
     if let Some(name) = options.choice("random_generator", &["tausworthe", "lfsr", "tausworthe64"])? {
         options.note(format!("random_generator={name} has no effect: all draws come from xoshiro256++"));
@@ -56,11 +59,10 @@ fn align(options: &Options<'_>, rw: &Rw) -> Result<Option<Bytes>, Error> {
 }
 
 fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
-    for name in ["random_distribution", "percentage_random", "norandommap", "softrandommap"] {
-        if options.get(name).is_some() {
-            options.note(format!("{name} has no effect: the access is sequential"));
-        }
-    }
+    options.note_unused(
+        &["random_distribution", "percentage_random", "norandommap", "softrandommap"],
+        "the access is sequential",
+    );
     if rw.is_mixed() {
         options.note(
             "reads and writes of one job take turns on one walk through the range, where fio has a walk \
@@ -69,9 +71,11 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
     }
     let Some(modifier) = &rw.modifier else { return Ok(Access::SEQUENTIAL) };
     if modifier.starts_with('-') {
-        let error =
-            options.error("rw", format!("has the stride {modifier}: walks backwards are not supported"));
-        return Err(error.remedy("walk forwards, or at random"));
+        return options.refuse(
+            "rw",
+            format!("has the stride {modifier}: walks backwards are not supported"),
+            "walk forwards, or at random",
+        );
     }
     let skip = value::bytes(modifier, options.base());
     let skip = skip.map_err(|problem| options.error("rw", format!("has the stride {problem}")))?;
@@ -100,8 +104,11 @@ fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
     let mut used = used.into_iter().filter(|(used, _)| *used).map(|(_, percent)| percent.unwrap_or(100));
     let percent = used.next().unwrap_or(100);
     if used.any(|other| other != percent) {
-        let error = options.error("percentage_random", "cannot differ between reads and writes");
-        return Err(error.remedy("give one share, or make a job of reads and one of writes"));
+        return options.refuse(
+            "percentage_random",
+            "cannot differ between reads and writes",
+            "give one share, or make a job of reads and one of writes",
+        );
     }
     let fixed = match &rw.modifier {
         None => None,

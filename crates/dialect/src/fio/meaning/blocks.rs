@@ -24,8 +24,11 @@ pub(super) fn of(options: &Options<'_>) -> Result<BlockSizes, Error> {
     };
     let Three { read, write, trim } = bs;
     if options.truth("bs_unaligned", false)? {
-        let error = options.error("bs_unaligned", "lengths that are not multiples of a sector are not drawn");
-        return Err(error.remedy("list them: bssplit=700/50:1300/50"));
+        return options.refuse(
+            "bs_unaligned",
+            "lengths that are not multiples of a sector are not drawn",
+            "list them: bssplit=700/50:1300/50",
+        );
     }
     Ok(BlockSizes {
         read: one(splits.read, ranges.read, read),

@@ -39,8 +39,11 @@ pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
     let compress = options.whole("buffer_compress_percentage", 0..=100)?.unwrap_or(0) as u8;
     let dedup = options.whole("dedupe_percentage", 0..=100)?.unwrap_or(0) as u8;
     if options.choice("dedupe_mode", &["repeat", "working_set"])? == Some("working_set") {
-        let error = options.error("dedupe_mode", "copies of blocks that were written before are not made");
-        return Err(error.remedy("use dedupe_mode=repeat"));
+        return options.refuse(
+            "dedupe_mode",
+            "copies of blocks that were written before are not made",
+            "use dedupe_mode=repeat",
+        );
     }
     if options.get("buffer_compress_chunk").is_some() {
         options.note("buffer_compress_chunk has no effect: each block compresses by its share");
@@ -67,9 +70,11 @@ fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Er
         options.note("buffer_pattern has no effect: the job never writes");
         return Ok(Content::Pattern);
     }
-    let error =
-        options.error("buffer_pattern", "writes of a given pattern are not supported, except of zeroes");
-    Err(error.remedy("leave it out for noise, or use buffer_compress_percentage"))
+    options.refuse(
+        "buffer_pattern",
+        "writes of a given pattern are not supported, except of zeroes",
+        "leave it out for noise, or use buffer_compress_percentage",
+    )
 }
 
 /// Whether the job is verified.
@@ -88,10 +93,10 @@ pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Resul
         return Ok(false);
     }
     if shares_file {
-        let error =
-            options.error("verify", "several clones write to the same file, so nobody knows which came last");
-        return Err(
-            error.remedy("use numjobs=1, or leave filename out so that each clone has a file of its own")
+        return options.refuse(
+            "verify",
+            "several clones write to the same file, so nobody knows which came last",
+            "use numjobs=1, or leave filename out so that each clone has a file of its own",
         );
     }
     options.note(format!(

@@ -36,8 +36,11 @@ pub(super) fn of(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Syn
         .filter_map(|(name, call, every)| Some((name, call, NonZeroU32::new(every? as u32)?)))
         .collect();
     if let [(first, ..), (second, ..), ..] = given[..] {
-        let error = options.error(second, format!("a flush is one call, and {first} is given too"));
-        return Err(error.remedy("keep one of them"));
+        return options.refuse(
+            second,
+            format!("a flush is one call, and {first} is given too"),
+            "keep one of them",
+        );
     }
     let at_end = options.truth("end_fsync", false)? | options.truth("fsync_on_close", false)?;
     let (fua, durable_write) = durable_writes(options)?;
@@ -48,8 +51,11 @@ pub(super) fn of(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Syn
     if at_end && flush_every.is_none() {
         flush = FlushCall::Fsync;
     } else if at_end && flush == FlushCall::Range {
-        let error = options.error("sync_file_range", "a flush is one call, and the end asks for fsync");
-        return Err(error.remedy("leave out end_fsync and fsync_on_close, or use fsync=N"));
+        return options.refuse(
+            "sync_file_range",
+            "a flush is one call, and the end asks for fsync",
+            "leave out end_fsync and fsync_on_close, or use fsync=N",
+        );
     } else if at_end && flush == FlushCall::Fdatasync {
         options.note("the flush at the end is fdatasync like the others, which makes the same bytes durable");
     }

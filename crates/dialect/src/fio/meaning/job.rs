@@ -178,18 +178,15 @@ impl<'a> Maker<'a> {
             return pace::stop(self.options, extent, sharing, targets);
         }
         self.options.get("time_based");
-        for name in ["number_ios", "io_size", "loops"] {
-            if self.options.get(name).is_some() {
-                self.options.note(format!("{name} has no effect: the job runs in rounds of equal time"));
-            }
-        }
+        self.options.note_unused(&["number_ios", "io_size", "loops"], "the job runs in rounds of equal time");
         let runtime = self.options.time("runtime", Nanos::secs(1))?;
         match self.window.round().or(runtime) {
             Some(round) => Ok(Stop::after(round)),
-            None => {
-                let error = self.options.error("latency_target", "how long each depth is tried is not known");
-                Err(error.remedy("give latency_window or runtime"))
-            }
+            None => self.options.refuse(
+                "latency_target",
+                "how long each depth is tried is not known",
+                "give latency_window or runtime",
+            ),
         }
     }
 
@@ -198,11 +195,10 @@ impl<'a> Maker<'a> {
         if self.clones > 1 {
             return Err(self.options.error("numjobs", "one job replays a trace").remedy("leave it out"));
         }
-        for name in ["filename", "directory", "time_based", "runtime", "numjobs", "thinktime", "verify"] {
-            if self.options.get(name).is_some() {
-                self.options.note(format!("{name} has no effect: the trace says what is done"));
-            }
-        }
+        self.options.note_unused(
+            &["filename", "directory", "time_based", "runtime", "numjobs", "thinktime", "verify"],
+            "the trace says what is done",
+        );
         let Workload { depth, content, .. } = self.base.workload.clone();
         let blank = Workload::over(ByteRange::ALL, Bytes::kib(4));
         let workload = Workload { depth, content, seed: self.seed, stop: Stop::default(), ..blank };
@@ -289,10 +285,11 @@ fn continues(options: &Options<'_>, rw: &Rw) -> Result<bool, Error> {
         "io" | "all" | "1" => Ok(true),
         "read" if !rw.writes => Ok(true),
         "write" if !rw.reads => Ok(true),
-        "read" | "write" => {
-            let error = options.error("continue_on_error", format!("is {choice}, and the job does both"));
-            Err(error.remedy("use continue_on_error=io"))
-        }
+        "read" | "write" => options.refuse(
+            "continue_on_error",
+            format!("is {choice}, and the job does both"),
+            "use continue_on_error=io",
+        ),
         "verify" => {
             options.note("continue_on_error=verify has no effect: mismatches never end a run before its end");
             Ok(false)

@@ -50,9 +50,11 @@ fn engine(options: &Options<'_>, name: &str) -> Result<EngineChoice, Error> {
         }
         "nbd" => EngineChoice::Auto,
         "io_uring_cmd" | "sg" | "nvme" => {
-            let error =
-                options.error("ioengine", format!("is {name}: commands past the block layer are not sent"));
-            return Err(error.remedy("use ioengine=io_uring with direct=1"));
+            return options.refuse(
+                "ioengine",
+                format!("is {name}: commands past the block layer are not sent"),
+                "use ioengine=io_uring with direct=1",
+            );
         }
         _ => {
             let expected = "psync, sync, pvsync, pvsync2, libaio, io_uring, mmap, posixaio or nbd";
@@ -72,10 +74,11 @@ fn caching(options: &Options<'_>, mapped: bool) -> Result<Caching, Error> {
     };
     let drop_behind = options.whole("uncached", 0..=1)? == Some(1);
     match (direct, mapped, drop_behind) {
-        (true, true, _) => {
-            let error = options.error("direct", "a mapping is the page cache: mmap cannot go past it");
-            Err(error.remedy("leave out direct=1, or use ioengine=psync"))
-        }
+        (true, true, _) => options.refuse(
+            "direct",
+            "a mapping is the page cache: mmap cannot go past it",
+            "leave out direct=1, or use ioengine=psync",
+        ),
         (true, _, true) => Err(options.error("uncached", "is for the page cache, which direct=1 goes past")),
         (_, true, true) => Err(options.error("uncached", "does not reach loads and stores of mmap")),
         (true, ..) => Ok(Caching::Direct),

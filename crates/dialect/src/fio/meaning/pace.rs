@@ -26,15 +26,14 @@ pub(super) fn stop(
         return Err(options.error("time_based", "has no runtime to go by").remedy("give runtime"));
     }
     if operations.is_some() && targets > 1 {
-        let error = options.error("number_ios", "counts over several files, which each count their own here");
-        return Err(error.remedy("give each file a job of its own"));
+        return options.refuse(
+            "number_ios",
+            "counts over several files, which each count their own here",
+            "give each file a job of its own",
+        );
     }
     if time_based {
-        for name in ["io_size", "loops"] {
-            if options.get(name).is_some() {
-                options.note(format!("{name} has no effect: time_based goes on for the whole runtime"));
-            }
-        }
+        options.note_unused(&["io_size", "loops"], "time_based goes on for the whole runtime");
     }
     let all = |each: u64| each.saturating_mul(u64::from(sharing));
     let bytes = extent.io_bytes.filter(|_| !time_based);
@@ -106,9 +105,11 @@ fn of_directions(
             }
             (None, None) => None,
             _ => {
-                let error =
-                    options.error(name, "limits one direction of a mix, and there is one schedule for both");
-                return Err(error.remedy("limit both, or make two jobs"));
+                return options.refuse(
+                    name,
+                    "limits one direction of a mix, and there is one schedule for both",
+                    "limit both, or make two jobs",
+                );
             }
         },
         (true, false) => read.map(|rate| (rate, None)),
@@ -155,9 +156,11 @@ pub(super) fn burst(options: &Options<'_>, targets: usize) -> Result<Option<Burs
         return Ok(None);
     };
     if targets > 1 {
-        let error =
-            options.error("thinktime", "pauses over several files, which each pause on their own here");
-        return Err(error.remedy("give each file a job of its own"));
+        return options.refuse(
+            "thinktime",
+            "pauses over several files, which each pause on their own here",
+            "give each file a job of its own",
+        );
     }
     if !by_issue {
         options.note("thinktime counts from the start of the last operation of a burst, not from its end");

@@ -27,22 +27,17 @@ pub(super) fn of(options: &Options<'_>) -> Result<Option<(TraceUse, Option<Targe
     let redirect = redirect.map(|name| TargetUse { name: name.to_owned(), weight: 1 });
     let skip = options.parsed("replay_skip", skip)?.unwrap_or_default();
     let Some(path) = path else {
-        for name in REPLAY {
-            if options.get(name).is_some() {
-                options.note(format!("{name} has no effect: no read_iolog is given"));
-            }
-        }
+        options.note_unused(&REPLAY, "no read_iolog is given");
         return Ok(None);
     };
     if path.contains(':') {
-        let error = options.error("read_iolog", "one trace is replayed at a time");
-        return Err(error.remedy("merge them with fio --merge-blktrace-only"));
+        return options.refuse(
+            "read_iolog",
+            "one trace is replayed at a time",
+            "merge them with fio --merge-blktrace-only",
+        );
     }
-    for name in ["rw", "bs", "rate", "rate_iops"] {
-        if options.get(name).is_some() {
-            options.note(format!("{name} has no effect: the trace says what is done"));
-        }
-    }
+    options.note_unused(&["rw", "bs", "rate", "rate_iops"], "the trace says what is done");
     let speed = if without_pauses { TraceSpeed::Unpaced } else { TraceSpeed::Percent(percent) };
     Ok(Some((TraceUse { path: path.to_owned(), speed, scale, align, skip }, redirect)))
 }

@@ -47,9 +47,11 @@ pub(super) fn of(options: &Options<'_>) -> Result<Rw, Error> {
         "rw" | "readwrite" | "randrw" => (true, true, false),
         "trim" | "randtrim" => (false, false, true),
         "trimwrite" | "randtrimwrite" => {
-            let error =
-                options.error("rw", format!("is {name}: trims that precede writes are not supported"));
-            return Err(error.remedy("run a job of trims, and one of writes after a stonewall"));
+            return options.refuse(
+                "rw",
+                format!("is {name}: trims that precede writes are not supported"),
+                "run a job of trims, and one of writes after a stonewall",
+            );
         }
         _ => {
             let expected = "read, write, rw, trim, randread, randwrite, randrw, randtrim";
@@ -84,9 +86,5 @@ fn mix(options: &Options<'_>) -> Result<u8, Error> {
 }
 
 fn unused_mix(options: &Options<'_>) {
-    for name in ["rwmixread", "rwmixwrite"] {
-        if options.get(name).is_some() {
-            options.note(format!("{name} has no effect: only rw and randrw mix"));
-        }
-    }
+    options.note_unused(&["rwmixread", "rwmixwrite"], "only rw and randrw mix");
 }

@@ -68,30 +68,24 @@ pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> 
 
 /// The export that all clones of a job with `ioengine=nbd` work on.
 fn export(options: &Options<'_>) -> Result<Files, Error> {
-    for name in ["filename", "directory", "nrfiles", "filename_format"] {
-        if options.get(name).is_some() {
-            options.note(format!("{name} has no effect: uri says which export"));
-        }
-    }
+    options.note_unused(&["filename", "directory", "nrfiles", "filename_format"], "uri says which export");
     match options.text("uri")? {
         Some(uri) if uri.starts_with("nbd") => Ok(Files { of_clone: vec![vec![uri.to_owned()]] }),
-        Some(uri) => {
-            let error = options.error("uri", format!("is {uri}: expected the URI of an NBD export"));
-            Err(error.remedy("uri=nbd+unix:///?socket=/path, or uri=nbd://localhost/name"))
-        }
-        None => {
-            let error = options.error("ioengine", "is nbd: which export is not said");
-            Err(error.remedy("uri=nbd+unix:///?socket=/path, or uri=nbd://localhost/name"))
-        }
+        Some(uri) => options.refuse(
+            "uri",
+            format!("is {uri}: expected the URI of an NBD export"),
+            "uri=nbd+unix:///?socket=/path, or uri=nbd://localhost/name",
+        ),
+        None => options.refuse(
+            "ioengine",
+            "is nbd: which export is not said",
+            "uri=nbd+unix:///?socket=/path, or uri=nbd://localhost/name",
+        ),
     }
 }
 
 fn unused_with_filename(options: &Options<'_>) {
-    for name in ["filename_format", "nrfiles"] {
-        if options.get(name).is_some() {
-            options.note(format!("{name} has no effect: filename says which files"));
-        }
-    }
+    options.note_unused(&["filename_format", "nrfiles"], "filename says which files");
 }
 
 /// A list with colons; `\:` is a colon in a name.
@@ -137,10 +131,11 @@ pub(super) fn extent(
     let whole = file_size.or(known);
     let share_of_whole = |name: &'static str, percent: f64| match whole {
         Some(whole) => Ok((whole as f64 * percent / 100.0) as u64),
-        None => {
-            let error = options.error(name, "is a share of the file's size, which is not known");
-            Err(error.remedy("give bytes, or filesize"))
-        }
+        None => options.refuse(
+            name,
+            "is a share of the file's size, which is not known",
+            "give bytes, or filesize",
+        ),
     };
     let offset = offset(options, clone, &share_of_whole)?;
     let size = match options.size("size")? {

@@ -57,11 +57,10 @@ pub(super) fn of(options: &Options<'_>) -> Result<Window, Error> {
 fn steady(options: &Options<'_>) -> Result<Option<(Steady, Nanos)>, Error> {
     let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
     let Some(criterion) = options.text("steadystate")? else {
-        for name in ["steadystate_duration", "steadystate_ramp_time", "steadystate_check_interval"] {
-            if options.get(name).is_some() {
-                options.note(format!("{name} has no effect: no steadystate is given"));
-            }
-        }
+        options.note_unused(
+            &["steadystate_duration", "steadystate_ramp_time", "steadystate_check_interval"],
+            "no steadystate is given",
+        );
         return Ok(None);
     };
     let kind = criterion.split(':').next().unwrap_or_default();
@@ -71,8 +70,11 @@ fn steady(options: &Options<'_>) -> Result<Option<(Steady, Nanos)>, Error> {
     }
     let runtime = options.time("runtime", Nanos::secs(1))?.unwrap_or_default();
     if duration == Nanos::ZERO || runtime == Nanos::ZERO {
-        let error = options.error("steadystate", "needs a window to judge and a time after which to give up");
-        return Err(error.remedy("give ss_dur and runtime with time_based"));
+        return options.refuse(
+            "steadystate",
+            "needs a window to judge and a time after which to give up",
+            "give ss_dur and runtime with time_based",
+        );
     }
     let round = Nanos(duration.0.div_ceil(ROUNDS));
     let rounds = (runtime.0 / round.0).clamp(ROUNDS, u64::from(u32::MAX)) as u32;
@@ -88,11 +90,10 @@ fn latency_target(options: &Options<'_>) -> Result<Option<LatencyTarget>, Error>
     let percentile = options.decimal("latency_percentile")?.unwrap_or(100.0);
     let keeps_running = options.truth("latency_run", false)?;
     let Some(latency) = latency else {
-        for name in ["latency_percentile", "latency_window", "latency_run"] {
-            if options.get(name).is_some() {
-                options.note(format!("{name} has no effect: no latency_target is given"));
-            }
-        }
+        options.note_unused(
+            &["latency_percentile", "latency_window", "latency_run"],
+            "no latency_target is given",
+        );
         return Ok(None);
     };
     if keeps_running {

@@ -1,0 +1,298 @@
+//! XML: elements read with their lines, from text that nobody vouches for, and elements written.
+//!
+//! There are no document types, so nothing expands; the length is limited.
+
+use std::fmt::{Display, Write as _};
+
+use roxmltree::{Document, Node};
+
+use super::xml_fields::{Field, Slot};
+use crate::error::Error;
+
+/// How long a document may be, in bytes.
+const LENGTH_MAX: usize = 4 << 20;
+
+/// Reads a document; `file` is its name for errors.
+///
+/// # Errors
+/// Where it is not well-formed, or too long.
+pub(super) fn parse<'a>(text: &'a str, file: &str) -> Result<Document<'a>, Error> {
+    if text.len() > LENGTH_MAX {
+        let problem = format!("{} bytes: a profile has at most {LENGTH_MAX}", text.len());
+        return Err(Error::new(file, problem));
+    }
+    Document::parse(text).map_err(|error| {
+        Error::new(format!("{file}:{}", error.pos().row), format!("not well-formed XML: {error}"))
+    })
+}
+
+/// Reads the children of an element by name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Element<'a> {
+    pub(super) file: &'a str,
+    pub(super) node: Node<'a, 'a>,
+}
+
+impl<'a> Element<'a> {
+    /// Its name.
+    pub(super) fn name(&self) -> &'a str {
+        self.node.tag_name().name()
+    }
+
+    /// The text in it, without blanks around.
+    pub(super) fn text(&self) -> String {
+        let texts = self.node.children().filter(Node::is_text).filter_map(|text| text.text());
+        texts.collect::<String>().trim().to_owned()
+    }
+
+    /// The place of it: the file and the line.
+    pub(super) fn place(&self) -> String {
+        let line = self.node.document().text_pos_at(self.node.range().start).row;
+        format!("{}:{line}", self.file)
+    }
+
+    /// An error in this element.
+    pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
+        Error::new(self.place(), problem)
+    }
+
+    /// All children.
+    pub(super) fn children(&self) -> impl Iterator<Item = Self> + use<'a> {
+        let file = self.file;
+        self.node.children().filter(Node::is_element).map(move |node| Self { file, node })
+    }
+
+    /// Refuses children of other names, and text.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub(super) fn known_only(&self, names: &[&str]) -> Result<(), Error> {
+        let (name, text) = (self.name(), self.text());
+        match self.children().find(|child| !names.contains(&child.name())) {
+            Some(child) => {
+                let expected = names.join(", ");
+                Err(child.wrong(format!("<{}> is not known in <{name}>: expected {expected}", child.name())))
+            }
+            None if !text.is_empty() => Err(self.wrong(format!("<{name}>: '{text}' is no element"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The children in the only child of this name: at least one, and all called `inner`.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub(super) fn list(&self, name: &str, inner: &str) -> Result<Option<Vec<Self>>, Error> {
+        let Some(list) = self.child(name)? else { return Ok(None) };
+        list.known_only(&[inner])?;
+        let children: Vec<Self> = list.children().collect();
+        if children.is_empty() {
+            Err(list.wrong(format!("<{name}>: expected <{inner}>")))
+        } else {
+            Ok(Some(children))
+        }
+    }
+
+    /// The same where it must be there.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub(super) fn needed_list(&self, name: &str, inner: &str) -> Result<Vec<Self>, Error> {
+        self.list(name, inner)?.ok_or_else(|| self.wrong(format!("<{}>: expected <{name}>", self.name())))
+    }
+
+    /// The only child of this name.
+    ///
+    /// # Errors
+    /// If there are several.
+    pub(super) fn child(&self, name: &str) -> Result<Option<Self>, Error> {
+        let mut children = self.children().filter(|child| child.name() == name);
+        match (children.next(), children.next()) {
+            (child, None) => Ok(child),
+            (_, Some(second)) => Err(second.wrong(format!("<{name}> comes a second time"))),
+        }
+    }
+
+    /// The only child of this name and its text; it holds nothing else.
+    ///
+    /// # Errors
+    /// If there are several, or elements in it.
+    pub(super) fn value(&self, name: &str) -> Result<Option<(Self, String)>, Error> {
+        let Some(child) = self.child(name)? else { return Ok(None) };
+        let text = child.text();
+        // What a reference to a character that XML does not have is read as.
+        if text.contains('\u{fffd}') && !self.node.document().input_text().contains('\u{fffd}') {
+            return Err(child.wrong(format!("<{name}> refers to a character that XML does not have")));
+        }
+        match child.children().next() {
+            None => Ok(Some((child, text))),
+            Some(inner) => Err(child.wrong(format!("<{name}> holds <{}>: expected a value", inner.name()))),
+        }
+    }
+
+    /// The number in the only child of this name.
+    ///
+    /// # Errors
+    /// If it is none from `least` to `most`.
+    pub(super) fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Error> {
+        let Some((child, text)) = self.value(name)? else { return Ok(None) };
+        child.whole(name, &text, least, most).map(Some)
+    }
+
+    /// The number in an attribute.
+    ///
+    /// # Errors
+    /// If it is not there, or none up to `most`.
+    pub(super) fn attribute(&self, name: &str, most: u64) -> Result<u64, Error> {
+        let text = self.node.attribute(name);
+        let text =
+            text.ok_or_else(|| self.wrong(format!("<{}>: expected the attribute {name}", self.name())))?;
+        self.whole(name, text, 0, most)
+    }
+
+    /// The number in `text`, which belongs to `name`.
+    ///
+    /// # Errors
+    /// If it is none from `least` to `most`.
+    pub(super) fn whole(&self, name: &str, text: &str, least: u64, most: u64) -> Result<u64, Error> {
+        let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|number| is_digits && (least..=most).contains(number));
+        number.ok_or_else(|| {
+            self.wrong(format!("<{name}>: '{text}': expected a whole number from {least} to {most}"))
+        })
+    }
+
+    /// The truth in the child of this name, if there is one.
+    ///
+    /// # Errors
+    /// If it makes no sense.
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+        self.choice(name, &[("true", true), ("false", false), ("1", true), ("0", false)])
+    }
+
+    /// What the child of this name chooses, if there is one.
+    ///
+    /// # Errors
+    /// If it is none of `choices`.
+    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
+        let Some((child, text)) = self.value(name)? else { return Ok(None) };
+        match choices.iter().find(|(choice, _)| *choice == text) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => {
+                let expected: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+                Err(child.wrong(format!("<{name}>: '{text}': expected {}", expected.join(", "))))
+            }
+        }
+    }
+
+    /// Sets the fields of `into` that are there.
+    ///
+    /// # Errors
+    /// The first that makes no sense.
+    pub(super) fn set<T>(&self, fields: &[Field<T>], into: &mut T) -> Result<(), Error> {
+        for field in fields {
+            let slot = (field.slot)(into);
+            if let Slot::Flag(flag) = slot {
+                *flag = self.flag(field.name)?.unwrap_or(*flag);
+                continue;
+            }
+            let Some(number) = self.number(field.name, field.least, field.most)? else { continue };
+            match slot {
+                Slot::Flag(_) => {}
+                Slot::Byte(byte) => *byte = number as u8,
+                Slot::Int(int) => *int = number as u32,
+                Slot::Long(long) => *long = number,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lines of XML, two spaces deeper in each element.
+#[derive(Debug, Default)]
+pub(super) struct XmlWriter {
+    written: String,
+    depth: usize,
+}
+
+impl XmlWriter {
+    /// An element that holds others.
+    pub(super) fn open(&mut self, name: &str) {
+        self.open_with(name, "");
+    }
+
+    /// The same with attributes, which are written as they are.
+    pub(super) fn open_with(&mut self, name: &str, attributes: &str) {
+        let blank = if attributes.is_empty() { "" } else { " " };
+        self.line(&format!("<{name}{blank}{attributes}>"));
+        self.depth += 1;
+    }
+
+    /// The end of the element opened last.
+    pub(super) fn close(&mut self, name: &str) {
+        self.depth = self.depth.saturating_sub(1);
+        self.line(&format!("</{name}>"));
+    }
+
+    /// An element that holds a value.
+    pub(super) fn value(&mut self, name: &str, value: impl Display) {
+        self.text(name, &value.to_string());
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        let mut escaped = String::with_capacity(value.len());
+        for letter in value.chars() {
+            match letter {
+                '<' => escaped += "&lt;",
+                '>' => escaped += "&gt;",
+                '&' => escaped += "&amp;",
+                '\'' => escaped += "&apos;",
+                '"' => escaped += "&quot;",
+                '\r' => escaped += "&#13;",
+                _ if is_unspeakable(letter) => escaped.push('\u{fffd}'),
+                _ => escaped.push(letter),
+            }
+        }
+        self.line(&format!("<{name}>{escaped}</{name}>"));
+    }
+
+    /// An element that holds the name of a choice, if it has one.
+    pub(super) fn choice<T: PartialEq>(&mut self, name: &str, choices: &[(&str, T)], value: &T) {
+        if let Some((chosen, _)) = choices.iter().find(|(_, choice)| choice == value) {
+            self.text(name, chosen);
+        }
+    }
+
+    /// The fields of `from`.
+    pub(super) fn fields<T: Clone>(&mut self, fields: &[Field<T>], from: &T) {
+        let mut from = from.clone();
+        for field in fields {
+            let (number, text) = match (field.slot)(&mut from) {
+                Slot::Flag(flag) => (u64::from(*flag), flag.to_string()),
+                Slot::Byte(byte) => (u64::from(*byte), byte.to_string()),
+                Slot::Int(int) => (u64::from(*int), int.to_string()),
+                Slot::Long(long) => (*long, long.to_string()),
+            };
+            if number > 0 || !field.is_sparse {
+                self.text(field.name, &text);
+            }
+        }
+    }
+
+    /// A line as it is.
+    pub(super) fn line(&mut self, line: &str) {
+        // Writing to a string cannot fail.
+        let written = writeln!(self.written, "{:1$}{line}", "", 2 * self.depth);
+        debug_assert!(written.is_ok(), "a string refused to be written to");
+    }
+
+    /// All of it.
+    pub(super) fn finish(self) -> String {
+        self.written
+    }
+}
+
+/// What XML 1.0 (2.2, Characters) has no way to say; a file's name may hold it.
+const fn is_unspeakable(letter: char) -> bool {
+    matches!(letter, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
+}
