@@ -20,7 +20,7 @@
 //!
 //! # Failures
 //! A request that failed, was not answered within 30 s (the time that the kernel gives SCSI and NVMe disks;
-//! [`AttachOptions::patience`]), or met a device without power is EIO above. A flush that failed latches:
+//! [`AttachOptions::request_timeout`]), or met a device without power is EIO above. A flush that failed latches:
 //! every later one fails without asking the device, for as long as it is attached. When the process is killed, the
 //! kernel cuts the connection and everything in flight and after is EIO: that is not a power cut, for the
 //! device's own state dies with the process.
@@ -46,6 +46,7 @@
 mod attachment;
 mod directory;
 mod error;
+mod files;
 pub(crate) mod holders;
 mod loop_queue;
 mod plan;

@@ -3,9 +3,10 @@
 
 pub mod attach;
 pub mod bay;
-mod eagerness;
-mod latch;
+mod busy_poll;
 mod lock;
 pub mod nbd;
+mod requests;
+mod served_device;
 #[cfg(feature = "ublk")]
 pub mod ublk;

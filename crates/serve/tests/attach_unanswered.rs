@@ -31,8 +31,8 @@ fn write(path: &Path, options: &[&str]) -> Result<String, String> {
 fn a_flush_that_is_never_answered_fails_and_keeps_nobody() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::new(Bytes::mib(16));
-    let patience = Duration::from_millis(50);
-    let mut attachment = attach(&place, &disk, &AttachOptions { patience, ..AttachOptions::default() });
+    let request_timeout = Duration::from_millis(50);
+    let mut attachment = attach(&place, &disk, &AttachOptions { request_timeout, ..AttachOptions::default() });
     disk.hold_flushes();
     let error = write(attachment.path(), &["count=1", "conv=fsync"]).unwrap_err();
     assert!(error.contains("Input/output error"), "{error}");
@@ -44,29 +44,29 @@ fn a_flush_that_is_never_answered_fails_and_keeps_nobody() {
 }
 
 #[test]
-fn in_haste_nothing_is_waited_for_that_does_not_come() {
+fn a_forced_detach_waits_for_nothing_that_does_not_come() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::new(Bytes::mib(16));
     let mut attachment =
-        attach(&place, &disk, &AttachOptions { patience: Duration::MAX, ..AttachOptions::default() });
+        attach(&place, &disk, &AttachOptions { request_timeout: Duration::MAX, ..AttachOptions::default() });
     disk.hold_flushes();
     let mut asked = 0;
-    let ended = attachment.detach_in_haste_if(&mut || {
+    let ended = attachment.detach_forced_if(&mut || {
         asked += 1;
-        // Whoever hastens it does so when the flush is under way.
+        // Whoever forces it does so when the flush is under way.
         disk.wait_for_held(1);
         asked > 1
     });
     assert!(matches!(ended, Err(AttachError::Flush { .. })), "{ended:?}");
-    assert_eq!(asked, 2, "it is asked while the flush is waited for, and not again once it hastes");
+    assert_eq!(asked, 2, "it is asked while the flush is waited for, and not again once it is forced");
 }
 
 #[test]
 fn a_device_that_holds_all_there_is_room_for_is_off_line_until_it_answers() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::new(Bytes::mib(16));
-    let patience = Duration::from_millis(50);
-    let options = AttachOptions { queues: 1, depth: 2, patience, ..AttachOptions::default() };
+    let request_timeout = Duration::from_millis(50);
+    let options = AttachOptions { queues: 1, depth: 2, request_timeout, ..AttachOptions::default() };
     let attachment = attach(&place, &disk, &options);
     disk.close_gate();
     // More than there is room for, so that some are never begun.
@@ -86,7 +86,7 @@ fn detaches_for_ever() {
     let disk = Disk::new(Bytes::mib(16));
     let options = AttachOptions {
         directory: Some(directory.into()),
-        patience: Duration::MAX,
+        request_timeout: Duration::MAX,
         ..AttachOptions::default()
     };
     let mut attachment = Attachment::new(Arc::new(Shared(Arc::clone(&disk))), "silent", &options).unwrap();

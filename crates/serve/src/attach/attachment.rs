@@ -15,19 +15,15 @@ use super::error::{AttachError, Result, at};
 use super::holders;
 use super::loop_queue::{self, Changed};
 use super::served::Served;
-use super::session::{Crew, Session};
+use super::session::{Threads, Session};
 use super::sweep::{Swept, sweep_locked};
+use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
-const PASSER_BY: Duration = Duration::from_secs(1);
-/// How long the device may take for a request: as long as the kernel gives a SCSI disk (`/sys/block/*/device/timeout`) and
-/// an NVMe one (`nvme_core.io_timeout`).
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The same once it has to be taken away in any case.
-const PATIENCE_IN_HASTE: Duration = Duration::from_secs(3);
-/// How long all that is dirty may then take.
-const FLUSH_IN_HASTE: Duration = Duration::from_secs(15);
-/// How often whoever waits for a flush is asked whether it hastes.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long all that is dirty may take once the device has to be taken away in any case.
+const FLUSH_TIMEOUT_FORCED: Duration = Duration::from_secs(15);
+/// How often whoever waits for a flush is asked whether it is forced.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The kernel has no event for "closed by everybody".
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -46,17 +42,17 @@ pub struct AttachOptions {
     /// that cannot be made. It is this user's alone (0700).
     pub directory: Option<PathBuf>,
     /// How long the device may leave a request unanswered before whoever waits for it gets EIO in its place; zero: 30 s.
-    pub patience: Duration,
+    pub request_timeout: Duration,
 }
 
 impl AttachOptions {
-    fn patience(&self) -> Duration {
-        if self.patience.is_zero() { PATIENCE } else { self.patience }
+    fn request_timeout(&self) -> Duration {
+        if self.request_timeout.is_zero() { REQUEST_TIMEOUT } else { self.request_timeout }
     }
 
-    fn crew(&self) -> Crew {
+    fn threads(&self) -> Threads {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        Crew {
+        Threads {
             queues: if self.queues == 0 { (processors / 2).clamp(1, 4) as u32 } else { self.queues },
             depth: if self.depth == 0 { 64 } else { self.depth },
         }
@@ -65,7 +61,7 @@ impl AttachOptions {
 
 /// A device that the kernel has as `/dev/loopN`.
 ///
-/// Dropping it detaches as cleanly as possible in haste, as [`detach_in_haste_if`](Attachment::detach_in_haste_if) has it: if
+/// Dropping it detaches as cleanly as time allows, as [`detach_forced_if`](Attachment::detach_forced_if) has it: if
 /// somebody still uses the block device, or it cannot be flushed, the connection is cut, and they get EIO.
 pub struct Attachment {
     name: String,
@@ -92,7 +88,7 @@ impl Attachment {
     /// that no loop device can stand for, [`Kernel`](AttachError::Kernel) if the kernel is too old, or a call that failed: it
     /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
-        let served = Arc::new(Served::new(device, options.patience())?);
+        let served = Arc::new(Served::new(device, options.request_timeout())?);
         let base = Base::open(options.directory.as_deref())?;
         let (swept, directory) = {
             let locked = base.lock()?;
@@ -102,7 +98,7 @@ impl Attachment {
             }
             (swept, base.create(name, &locked)?)
         };
-        let live = match attach(&served, options.crew(), directory.clone()) {
+        let live = match attach(&served, options.threads(), directory.clone()) {
             Ok(live) => live,
             Err(error) => {
                 // The first error tells more than one of clearing up; what stays is swept away later.
@@ -132,7 +128,7 @@ impl Attachment {
 
     /// Whether a flush has failed, so that all later ones do.
     pub fn has_failed_flush(&self) -> bool {
-        self.served.has_failed_flush()
+        self.served.device.has_failed_flush()
     }
 
     /// Lets the kernel forget what it has cached of the block device: what its memory holds of a machine that lost power with
@@ -151,18 +147,18 @@ impl Attachment {
     /// be used, detached later, or dropped. Other errors mean that something could not be taken away; what is left is swept away
     /// by the next attachment once this process has ended.
     pub fn detach(&mut self) -> Result<()> {
-        self.detach_in_haste_if(&mut || false)
+        self.detach_forced_if(&mut || false)
     }
 
-    /// The same, for whoever may have to take it away in any case: `is_in_haste` is asked again and again while something is
+    /// The same, for whoever may have to take it away in any case: `is_forced` is asked again and again while something is
     /// waited for. Once it says so the device has 3 s for each request, and 15 s for all; what it leaves unanswered then is
     /// EIO, so that this fails and the attachment can be dropped.
     ///
     /// # Errors
     /// As [`detach`](Self::detach).
-    pub fn detach_in_haste_if(&mut self, is_in_haste: &mut dyn FnMut() -> bool) -> Result<()> {
+    pub fn detach_forced_if(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<()> {
         let Some(live) = &self.live else { return Ok(()) };
-        self.release(live, is_in_haste)?;
+        self.release(live, is_forced)?;
         let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() else {
             return Ok(());
         };
@@ -184,9 +180,9 @@ impl Attachment {
     }
 
     /// Makes sure that nobody uses the block device, and that all that was written is durable.
-    fn release(&self, live: &Live, is_in_haste: &mut dyn FnMut() -> bool) -> Result<()> {
+    fn release(&self, live: &Live, is_forced: &mut dyn FnMut() -> bool) -> Result<()> {
         let number = live.loop_device.number();
-        let until = Instant::now() + PASSER_BY;
+        let until = Instant::now() + PROBE_TIMEOUT;
         let claim = loop {
             // With this no other can claim it: mount it, or build upon it.
             let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
@@ -206,12 +202,12 @@ impl Attachment {
             }
             std::thread::sleep(LOOK_AGAIN);
         }
-        self.flush(live, is_in_haste)
+        self.flush(live, is_forced)
             .map_err(|source| AttachError::Flush { device: self.path.clone(), source })
     }
 
     /// Makes what is dirty durable. Whoever has the connection must not wait for that in the kernel.
-    fn flush(&self, live: &Live, is_in_haste: &mut dyn FnMut() -> bool) -> std::io::Result<()> {
+    fn flush(&self, live: &Live, is_forced: &mut dyn FnMut() -> bool) -> std::io::Result<()> {
         let flushed = live.loop_device.sync()?;
         let mut until = None;
         loop {
@@ -219,9 +215,9 @@ impl Attachment {
                 return outcome;
             }
             match until {
-                None if is_in_haste() => {
-                    self.served.lose_patience(PATIENCE_IN_HASTE);
-                    until = Some(Instant::now() + FLUSH_IN_HASTE);
+                None if is_forced() => {
+                    self.served.device.shorten_request_timeout(REQUEST_TIMEOUT_CLOSING);
+                    until = Some(Instant::now() + FLUSH_TIMEOUT_FORCED);
                 }
                 Some(until) if Instant::now() >= until => live.session.cut(),
                 _ => {}
@@ -241,7 +237,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        if self.detach_in_haste_if(&mut || true).is_ok() {
+        if self.detach_forced_if(&mut || true).is_ok() {
             return;
         }
         if let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() {
@@ -255,12 +251,12 @@ impl Drop for Attachment {
     }
 }
 
-fn attach(served: &Arc<Served>, crew: Crew, directory: AttachmentDirectory) -> Result<Live> {
+fn attach(served: &Arc<Served>, threads: Threads, directory: AttachmentDirectory) -> Result<Live> {
     // Its number is the loop device's later: lower than those of the connection, see `session`.
     let null = Path::new("/dev/null");
     let place =
         rustix::fs::open(null, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at("open", null))?;
-    let session = Session::start(served, &directory.mount_point(), crew, place.as_fd())?;
+    let session = Session::start(served, &directory.mount_point(), threads, place.as_fd())?;
     let block = Bytes(served.geometry.block.into());
     let control = Path::new("/dev/loop-control");
     let label = format!("plumb:{}", directory.name);
@@ -272,7 +268,7 @@ fn attach(served: &Arc<Served>, crew: Crew, directory: AttachmentDirectory) -> R
 
 /// Whether the loop device lets go of `disk` within the time for those who only look.
 fn is_free_soon(number: u32, disk: &Path) -> bool {
-    let until = Instant::now() + PASSER_BY;
+    let until = Instant::now() + PROBE_TIMEOUT;
     while holders::backing_file(number).as_deref() == Some(disk) {
         if Instant::now() >= until {
             return false;

@@ -1,15 +1,14 @@
 //! What all workers of an attachment share: the device, its geometry, and what has become of it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, Outcome, PoolShape};
+use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
 
 use super::error::AttachError;
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
-use crate::latch::FlushLatch;
+use crate::served_device::ServedDevice;
 
 /// The most that FUSE carries in a request.
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
@@ -26,14 +25,10 @@ const BACKGROUND: u16 = 512;
 
 /// The device and what is known of it.
 pub(super) struct Served {
-    pub(super) device: Arc<dyn Device>,
+    pub(super) device: Arc<ServedDevice>,
     pub(super) geometry: Geometry,
     transfer_max: Bytes,
     alignment: Bytes,
-    /// Closed by the first flush that failed: from then on none succeeds, until the device lives anew.
-    flush_failed: FlushLatch,
-    /// How long the device may take for a request, in nanoseconds.
-    patience_ns: AtomicU64,
     /// What the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
 }
@@ -44,7 +39,7 @@ impl Served {
     /// # Errors
     /// [`Geometry`](AttachError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
     /// a time.
-    pub(super) fn new(device: Arc<dyn Device>, patience: Duration) -> super::Result<Self> {
+    pub(super) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> super::Result<Self> {
         let info = device.info();
         let block = block_of(&info)?;
         let unit = PAGE.max(info.logical_block);
@@ -59,21 +54,9 @@ impl Served {
             geometry: Geometry::new(&info, block),
             transfer_max,
             alignment: info.dma_alignment.max(PAGE),
-            device,
-            flush_failed: FlushLatch::open(),
-            patience_ns: AtomicU64::new(nanos(patience)),
+            device: Arc::new(ServedDevice::new(device, request_timeout)),
             refusal: OnceLock::new(),
         })
-    }
-
-    /// How long the device may take for a request before it is answered with EIO in its place.
-    pub(super) fn patience(&self) -> Duration {
-        Duration::from_nanos(self.patience_ns.load(Ordering::Relaxed))
-    }
-
-    /// From now on no longer than `patience`, what is in flight already included.
-    pub(super) fn lose_patience(&self, patience: Duration) {
-        self.patience_ns.fetch_min(nanos(patience), Ordering::Relaxed);
     }
 
     /// The largest read and write of the file.
@@ -124,18 +107,6 @@ impl Served {
         self.refusal.get().map(|why| AttachError::Kernel(why.clone()))
     }
 
-    pub(super) fn has_failed_flush(&self) -> bool {
-        self.flush_failed.is_closed(&*self.device)
-    }
-
-    /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a flush may
-    /// succeed in that one is the device's to say.
-    pub(super) fn note_failed_flush(&self, outcome: Outcome) {
-        if outcome != Outcome::PowerLost {
-            self.flush_failed.close(&*self.device);
-        }
-    }
-
     /// Where the next data or hole is, as lseek(2).
     pub(super) fn seek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
         let block = u64::from(self.geometry.block);
@@ -149,7 +120,7 @@ impl Served {
         };
         let first = offset / block;
         let range = LbaRange::new(Lba(first), self.geometry.size / block - first);
-        let extents = self.device.extents(range).map_err(|_| Errno::EIO)?;
+        let extents = self.device.device.extents(range).map_err(|_| Errno::EIO)?;
         let found = extents.iter().find(|extent| is_data(extent) == wants_data);
         match (found, wants_data) {
             (Some(extent), _) => Ok(Answer::position((extent.range.lba.0 * block).max(offset))),
@@ -158,10 +129,6 @@ impl Served {
             (None, false) => Ok(Answer::position(self.geometry.size)),
         }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn is_data(extent: &Extent) -> bool {

@@ -16,16 +16,17 @@ use plumb_linux::fuse_connection::{self, WhenIdle};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::error::{Result, at};
+use super::files::Files;
 use super::served::Served;
 use super::wire::DISK_NAME;
-use super::worker::{Files, Worker};
+use super::worker::Worker;
 
 /// What the mount table calls it.
 const FILE_SYSTEM: &str = "fuse.plumb";
 
 /// How many threads, and how much each may have in flight.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Crew {
+pub(super) struct Threads {
     pub(super) queues: u32,
     pub(super) depth: u32,
 }
@@ -42,7 +43,7 @@ impl Session {
     pub(super) fn start(
         served: &Arc<Served>,
         mount_point: &Path,
-        crew: Crew,
+        threads: Threads,
         above: BorrowedFd<'_>,
     ) -> Result<Self> {
         let fuse = Path::new("/dev/fuse");
@@ -59,7 +60,7 @@ impl Session {
         mount("plumb", mount_point, FILE_SYSTEM, flags, options.as_c_str())
             .map_err(at("mount a file system at", mount_point))?;
         let mut session = Self { mount_point: mount_point.to_owned(), workers: Vec::new(), is_mounted: true };
-        for index in 0..crew.queues {
+        for index in 0..threads.queues {
             let file = |when_idle| {
                 let file = fuse_connection::another(connection.as_fd(), when_idle)?;
                 Ok::<OwnedFd, std::io::Error>(lifted(file, above)?)
@@ -68,7 +69,7 @@ impl Session {
                 waiting: file(WhenIdle::Wait).map_err(at("connect again to", fuse))?,
                 returning: file(WhenIdle::Return).map_err(at("connect again to", fuse))?,
             };
-            let worker = Worker::new(Arc::clone(served), files, crew.depth)?;
+            let worker = Worker::new(Arc::clone(served), files, threads.depth)?;
             let thread = std::thread::Builder::new().name(format!("attach-{index}"));
             session
                 .workers

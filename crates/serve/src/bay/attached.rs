@@ -111,10 +111,10 @@ impl Attached {
         }
     }
 
-    /// Flushes it and takes it away, if it is not in use. `is_in_haste` is asked while that takes time.
-    pub(crate) fn detach(&mut self, is_in_haste: &mut dyn FnMut() -> bool) -> Result<(), BayError> {
+    /// Flushes it and takes it away, if it is not in use. `is_forced` is asked while that takes time.
+    pub(crate) fn detach(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<(), BayError> {
         match self {
-            Self::Loop(attachment) => attachment.detach_in_haste_if(is_in_haste).map_err(BayError::Detach),
+            Self::Loop(attachment) => attachment.detach_forced_if(is_forced).map_err(BayError::Detach),
             #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.detach().map_err(BayError::UblkDetach),
         }

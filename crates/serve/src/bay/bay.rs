@@ -259,13 +259,13 @@ impl Bay {
     }
 
     /// Takes the block device away, if it is not in use. Meanwhile orders are heard: one to cut it off hastens this.
-    fn detach(&mut self, is_in_haste: &dyn Fn() -> bool) -> Result<(), BayError> {
+    fn detach(&mut self, is_forced: &dyn Fn() -> bool) -> Result<(), BayError> {
         let Self { attached, control, waiting, name, say, .. } = self;
         if let Some(held) = attached {
             held.detach(&mut || {
                 hear(control, waiting, name, say);
                 let is_to_be_cut = |(_, order): &(_, Order)| *order == Order::Detach { cut_off: true };
-                is_in_haste() || waiting.iter().any(is_to_be_cut)
+                is_forced() || waiting.iter().any(is_to_be_cut)
             })?;
             *attached = None;
         }

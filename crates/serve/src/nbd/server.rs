@@ -8,7 +8,6 @@
 //! - `connection`: both over any transport; `transport`, `stream`: what carries the bytes.
 //! - `input`, `output`, `buffers`: the memory of a connection, all of it bounded.
 //! - `listener`, `crowd`: sockets that wait, and those that are served.
-//! - `planted`: bugs for the tests of the tests.
 //!
 //! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a flush, or to
 //! anything with FUA, **durable**. What is **visible** on one connection is visible on all.
@@ -24,7 +23,6 @@ mod input;
 mod listener;
 mod options;
 mod output;
-mod planted;
 mod stream;
 mod transmission;
 pub(super) mod transport;
@@ -53,8 +51,6 @@ use transport::Socket;
 pub use export::Export;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
 pub use options::{Ended, Observer, Options};
-#[cfg(feature = "planted-bugs")]
-pub use planted::Bug;
 
 /// What a connection's thread has for its stack: enough for a TLS handshake and a device; pages never touched cost
 /// nothing.
@@ -303,7 +299,6 @@ impl Server {
             manner: Manner {
                 depth: self.options.depth.max(1),
                 budgets: self.budgets.clone(),
-                planted: self.options.planted,
             },
             tls: self.options.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
             until: Instant::now() + timeout,

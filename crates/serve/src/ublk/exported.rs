@@ -24,7 +24,7 @@ use super::worker::{DeviceQueue, Worker};
 use crate::attach::holders;
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
-const PASSER_BY: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The kernel has no event for "closed by everybody".
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -150,12 +150,12 @@ impl UblkDevice {
 
     /// Whether acknowledged writes went with the server from which it was taken over, so that no flush succeeds.
     pub fn is_lossy(&self) -> bool {
-        self.served.is_lossy()
+        self.served.device.is_lossy()
     }
 
     /// Whether a flush has failed, so that all later ones do.
     pub fn has_failed_flush(&self) -> bool {
-        self.served.has_failed_flush()
+        self.served.device.has_failed_flush()
     }
 
     /// Whether a queue is no longer served.
@@ -201,7 +201,7 @@ impl UblkDevice {
 
     /// Makes sure that nobody uses the block device, and that all that was written is durable.
     fn release(&self) -> Result<OwnedFd> {
-        let until = Instant::now() + PASSER_BY;
+        let until = Instant::now() + PROBE_TIMEOUT;
         let claim = loop {
             // With this no other can claim it: mount it, or build upon it.
             let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, Outcome, PoolShape, VolatileCache};
+use plumb_block::{Bytes, Device, PoolShape, VolatileCache};
 
 use super::options::Survives;
 use super::place::Record;
 use super::plan::Geometry;
 use super::risk::{Acknowledged, Risk, State};
-use crate::latch::FlushLatch;
+use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
 
 /// What memory is aligned to at least.
 const PAGE: Bytes = Bytes::kib(4);
@@ -19,13 +19,9 @@ const OF_A_TAG: u32 = 2;
 
 /// The device and what is known of it.
 pub(super) struct Served {
-    pub(super) device: Arc<dyn Device>,
+    pub(super) device: Arc<ServedDevice>,
     pub(super) geometry: Geometry,
     alignment: Bytes,
-    /// Closed by the first flush that failed: from then on none succeeds, until the device lives anew.
-    flush_failed: FlushLatch,
-    /// Acknowledged writes went with the server before this one: no flush may ever succeed.
-    is_lossy: bool,
     risk: Risk,
     survives: Survives,
 }
@@ -44,10 +40,9 @@ impl Served {
         };
         Self {
             alignment: device.info().dma_alignment.max(PAGE),
-            device,
+            // Acknowledged writes may have gone with the server before this one.
+            device: Arc::new(ServedDevice::new(device, REQUEST_TIMEOUT).with_loss(is_lossy)),
             geometry,
-            flush_failed: FlushLatch::open(),
-            is_lossy,
             risk: Risk::new(record),
             survives,
         }
@@ -62,28 +57,15 @@ impl Served {
         }
     }
 
-    /// Whether the server before this one took acknowledged writes with it.
-    pub(super) fn is_lossy(&self) -> bool {
-        self.is_lossy
-    }
-
-    pub(super) fn has_failed_flush(&self) -> bool {
-        self.is_lossy || self.flush_failed.is_closed(&*self.device)
-    }
-
-    /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a flush may
-    /// succeed in that one is the device's to say.
-    pub(super) fn note_failed_flush(&self, outcome: Outcome) {
+    /// What promised durability has failed: the record says so.
+    pub(super) fn note_failed_flush(&self) {
         self.risk.failed();
-        if outcome != Outcome::PowerLost {
-            self.flush_failed.close(&*self.device);
-        }
     }
 
     /// Whether a write that has completed without FUA may be acknowledged.
     pub(super) fn may_acknowledge(&self) -> bool {
         let is_durable = self.survives == Survives::Acknowledged
-            || self.device.info().volatile_cache == VolatileCache::None;
+            || self.device.device.info().volatile_cache == VolatileCache::None;
         is_durable || self.risk.before_acknowledging().is_ok()
     }
 

@@ -12,3 +12,4 @@ mod memory;
 mod running;
 pub(crate) mod staged;
 mod tls;
+mod wrong;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, DeviceInfo};
 
-use crate::latch::FlushLatch;
 use crate::nbd::wire::{Info, PAYLOAD_MAX_BYTES, TransmissionFlags};
+use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
 
 /// A device under a name, to be served.
 #[derive(Clone)]
@@ -27,23 +27,13 @@ const PREFERRED_MIN: Bytes = Bytes::kib(4);
 /// An export being served, with what all of its connections share.
 pub(super) struct Served {
     pub(super) export: Export,
-    /// A flush failed, on whichever connection: no later one can be trusted.
-    latch: FlushLatch,
+    pub(super) device: Arc<ServedDevice>,
 }
 
 impl Served {
     pub(super) fn new(export: Export) -> Self {
-        Self { export, latch: FlushLatch::open() }
-    }
-
-    /// Whether a flush failed, here or on another way to the device.
-    pub(super) fn is_latched(&self) -> bool {
-        self.latch.is_closed(&*self.export.device)
-    }
-
-    /// A flush has failed.
-    pub(super) fn latch(&self) {
-        self.latch.close(&*self.export.device);
+        let device = Arc::new(ServedDevice::new(Arc::clone(&export.device), REQUEST_TIMEOUT));
+        Self { export, device }
     }
 
     /// What is said of the export: only what the device really does.

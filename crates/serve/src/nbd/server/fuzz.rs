@@ -25,7 +25,6 @@ use super::buffers::Budgets;
 use super::connection::{Setting, serve};
 use super::export::{Export, Served};
 use super::handshake::{Encryption, Terms};
-use super::planted::Planted;
 use super::transmission::Manner;
 use grammar::Session;
 use memory::{Memory, Shared};
@@ -67,7 +66,7 @@ fn run(frames: u64, seed: u64) -> i64 {
                 encryption: Encryption::Unavailable,
                 refusal: None,
             },
-            manner: Manner { depth: 8, budgets: budgets.clone(), planted: Planted::default() },
+            manner: Manner { depth: 8, budgets: budgets.clone() },
             tls: None,
             until: Instant::now() + Duration::from_secs(3600),
         };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use plumb_block::Bytes;
 
-use super::planted::Planted;
 use crate::nbd::tls::ServerTls;
 
 /// How a connection ended.
@@ -39,7 +38,6 @@ pub struct Options {
     pub memory_max: Bytes,
     /// Told when a connection has ended.
     pub observer: Option<Observer>,
-    pub(super) planted: Planted,
 }
 
 impl Default for Options {
@@ -53,17 +51,6 @@ impl Default for Options {
             depth: 128,
             memory_max: Bytes::gib(1),
             observer: None,
-            planted: Planted::default(),
         }
-    }
-}
-
-#[cfg(feature = "planted-bugs")]
-impl Options {
-    /// The same with a bug in it: for tests of tests.
-    #[must_use]
-    pub fn with_bug(mut self, bug: super::Bug) -> Self {
-        self.planted = Planted(Some(bug));
-        self
     }
 }

@@ -1,16 +1,17 @@
 //! The transmission phase of one connection: requests in, replies out, in whatever order the device completes them.
 //!
 //! - `plan`: what a request means, or why it is refused: pure.
-//! - `intake`: takes requests off the input, cuts them into pieces that the device takes, and submits them.
+//! - `intake`: takes requests off the input, cuts them into pieces that the device takes, and submits them
+//!   ([`Requests`]).
 //! - `command`: the requests in flight.
-//! - `answer`: from completions to replies.
+//! - `answer`: from pieces that have ended to replies.
 //! - `status`: what is behind the blocks.
 //!
 //! One turn is: understand what was received, submit, collect what completed, send. In between nothing is waited for,
 //! so requests that arrived together go to the device together and their replies leave together. Only when a turn
 //! changed nothing does the connection wait, by the first of these that applies:
 //!
-//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after looking again for a moment where
+//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment where
 //!    that pays. A device that completes within the poll costs two system calls a request and, with a client that
 //!    sends the next one soon, no wakeup.
 //! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together.
@@ -20,8 +21,8 @@
 //! Invariants:
 //! - A reply that says "done" leaves only after every piece of the request, and the flush that its FUA asks for,
 //!   completed as done. The first failure is the answer.
-//! - When a request ends as unknown, or the device lost power, nothing more is answered on the connection: it ends,
-//!   as if the device had vanished, and the client must treat everything in flight as unanswered.
+//! - When a request ends unanswered (it was given up, or the device lost power), nothing more is answered on the
+//!   connection: it ends, as if the device had vanished, and the client must treat everything in flight as unanswered.
 //! - Memory is bounded by the pools, by [`Output`]'s limit, and by one gathered read at a time.
 
 mod answer;
@@ -30,19 +31,21 @@ mod intake;
 mod plan;
 mod status;
 
-use plumb_block::{Completion, Errno, Queue, QueueOptions, Request, Wait};
-use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
+use std::sync::Arc;
+use std::time::Instant;
+
+use plumb_block::{Errno, LbaRange, Op, Payload, Wait};
 
 use super::buffers::{Budgets, Buffers};
 use super::handshake::Session;
 use super::input::Input;
 use super::output::Output;
-use super::planted::Planted;
 use super::transport::{Patience, Transport, Wants};
-use crate::eagerness::Eagerness;
+use crate::busy_poll::BusyPoll;
 use crate::nbd::wire::Malformed;
-use command::Commands;
+use crate::requests::Requests;
+use command::{Commands, Piece};
 use intake::Intake;
 use plan::Rules;
 
@@ -56,8 +59,6 @@ pub(super) enum Broken {
     Protocol(#[from] Malformed),
     #[error("the connection failed")]
     Socket(#[from] io::Error),
-    #[error("the device failed")]
-    Device(#[from] plumb_block::Error),
     #[error("the device lost power or did not answer: what was in flight stays unanswered")]
     Unanswered,
     #[error("the handshake took too long")]
@@ -75,7 +76,7 @@ enum Blocked {
 
 /// What the connection has of the device, from its first request on.
 struct Lane {
-    queue: Box<dyn Queue>,
+    requests: Requests<Piece>,
     buffers: Buffers,
 }
 
@@ -85,7 +86,6 @@ pub(super) struct Manner {
     /// How many requests a connection's queue holds.
     pub(super) depth: u32,
     pub(super) budgets: Budgets,
-    pub(super) planted: Planted,
 }
 
 /// One connection in its transmission phase.
@@ -97,18 +97,8 @@ pub(super) struct Transmission {
     input: Input,
     intake: Intake,
     commands: Commands,
-    /// Requests that the queue had no room for.
-    stalled: VecDeque<Request>,
-    in_flight: u32,
-    /// Requests were submitted since the last poll: the device may not have seen them.
-    is_unpolled: bool,
-    completions: Vec<Completion>,
     output: Output,
-    eagerness: Eagerness,
-    /// Whether this connection has written: for a planted bug.
-    has_written: bool,
-    /// How many replies were answered as done: for a planted bug.
-    replies: u64,
+    busy_poll: BusyPoll,
     /// No more bytes will come.
     is_at_end: bool,
     /// No more requests are taken.
@@ -121,21 +111,15 @@ impl Transmission {
         let mut input = Input::new(INPUT_BYTES.max(received.len()));
         input.append(received);
         Self {
-            rules: Rules::new(&session, manner.planted),
+            rules: Rules::new(&session),
             session,
             manner,
             lane: None,
             input,
             intake: Intake::Head,
             commands: Commands::default(),
-            stalled: VecDeque::new(),
-            in_flight: 0,
-            is_unpolled: false,
-            completions: Vec::new(),
             output: Output::default(),
-            eagerness: Eagerness::default(),
-            has_written: false,
-            replies: 0,
+            busy_poll: BusyPoll::default(),
             is_at_end: false,
             is_leaving: false,
         }
@@ -147,7 +131,8 @@ impl Transmission {
             let blocked = self.take_in()?;
             let has_completed = self.collect(Wait::NONE)?;
             // A completion may have led to another request, the flush after a trim, which the device must see.
-            if self.is_unpolled || (has_completed && blocked == Blocked::Room) {
+            let is_unpolled = self.lane.as_ref().is_some_and(|lane| lane.requests.is_unpolled());
+            if is_unpolled || (has_completed && blocked == Blocked::Room) {
                 continue;
             }
             let has_sent = self.output.send(transport)?;
@@ -168,7 +153,16 @@ impl Transmission {
 
     /// Nothing is being done and nothing is to be sent.
     fn is_idle(&self) -> bool {
-        self.in_flight == 0 && self.stalled.is_empty() && self.output.is_empty()
+        self.in_flight() == 0 && self.output.is_empty()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.lane.as_ref().map_or(0, |lane| lane.requests.in_flight())
+    }
+
+    /// Whether another piece can be submitted.
+    fn has_room(&self) -> bool {
+        self.lane.as_ref().is_none_or(|lane| lane.requests.has_room())
     }
 
     /// Waits as the module says, and receives what is there.
@@ -180,7 +174,7 @@ impl Transmission {
     ) -> Result<(), Broken> {
         let is_sent = is_sent && self.output.is_empty();
         if may_receive {
-            let may_sleep = self.in_flight == 0 && is_sent;
+            let may_sleep = self.in_flight() == 0 && is_sent;
             if may_sleep && self.receive_soon(transport)? {
                 return Ok(());
             }
@@ -189,12 +183,14 @@ impl Transmission {
                 return Ok(());
             }
         }
-        let wake = self.lane.as_ref().and_then(|lane| lane.queue.wake_fd()).filter(|_| self.in_flight > 0);
-        if self.in_flight > 0 && wake.is_none() && is_sent {
+        let at_device = self.lane.as_ref().map(|lane| &lane.requests).filter(|at| at.in_flight() > 0);
+        let wake = at_device.and_then(Requests::wake_fd);
+        if at_device.is_some() && wake.is_none() && is_sent {
             self.collect(Wait::ONE)?;
             return Ok(());
         }
-        let wants = Wants { read: may_receive, write: !is_sent, wake, until: None };
+        let until = at_device.map(|requests| Instant::now() + requests.wait_max());
+        let wants = Wants { read: may_receive, write: !is_sent, wake, until };
         if wants.read || wants.write || wants.wake.is_some() {
             transport.wait(wants)?;
         }
@@ -203,12 +199,12 @@ impl Transmission {
 
     /// Receives what comes within a moment; whether anything did.
     fn receive_soon(&mut self, transport: &mut impl Transport) -> Result<bool, Broken> {
-        let mut eagerness = std::mem::take(&mut self.eagerness);
-        let received = eagerness.look_again(|| match self.receive(transport, Patience::None) {
+        let mut busy_poll = std::mem::take(&mut self.busy_poll);
+        let received = busy_poll.poll(|| match self.receive(transport, Patience::None) {
             Ok(false) => None,
             other => Some(other),
         });
-        self.eagerness = eagerness;
+        self.busy_poll = busy_poll;
         received.unwrap_or(Ok(false))
     }
 
@@ -242,60 +238,30 @@ impl Transmission {
         if self.lane.is_none() {
             let broken = |error: plumb_block::Error| error.errno().unwrap_or(Errno::EIO);
             let buffers = Buffers::new(&self.rules.info, &self.manner.budgets.pools).map_err(broken)?;
-            let options = QueueOptions { depth: self.manner.depth, pool: buffers.small.clone() };
-            let queue = self.session.served.export.device.open_queue(options).map_err(broken)?;
-            self.lane = Some(Lane { queue, buffers });
+            let device = Arc::clone(&self.session.served.device);
+            let requests =
+                Requests::open(device, self.manner.depth, buffers.small.clone()).map_err(broken)?;
+            self.lane = Some(Lane { requests, buffers });
         }
         self.lane.as_mut().ok_or(Errno::EIO)
     }
 
-    /// Hands a request to the queue, or keeps it until the queue has room.
-    fn submit(&mut self, request: Request) {
-        let Some(lane) = self.lane.as_mut().filter(|_| self.stalled.is_empty()) else {
-            return self.stalled.push_back(request);
-        };
-        match lane.queue.submit(request) {
-            Ok(()) => {
-                self.in_flight += 1;
-                self.is_unpolled = true;
-            }
-            Err(full) => self.stalled.push_back(full.0),
+    /// Submits a piece. There is a lane since its command was begun.
+    fn submit(&mut self, piece: Piece, op: Op, range: LbaRange, payload: Payload) {
+        if let Some(lane) = &mut self.lane {
+            lane.requests.submit(piece, op, range, payload);
         }
     }
 
-    /// Submits what had no room; whether all of it has.
-    fn submit_stalled(&mut self) -> bool {
-        let Some(lane) = self.lane.as_mut() else { return self.stalled.is_empty() };
-        while let Some(request) = self.stalled.pop_front() {
-            match lane.queue.submit(request) {
-                Ok(()) => {
-                    self.in_flight += 1;
-                    self.is_unpolled = true;
-                }
-                Err(full) => {
-                    self.stalled.push_front(full.0);
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    /// Polls the queue and answers what completed; whether anything did.
+    /// Collects and answers what has ended; whether anything had.
     fn collect(&mut self, wait: Wait) -> Result<bool, Broken> {
-        let Some(lane) = self.lane.as_mut().filter(|_| self.in_flight > 0) else { return Ok(false) };
-        let mut completions = std::mem::take(&mut self.completions);
-        self.is_unpolled = false;
-        lane.queue.poll(wait, &mut completions)?;
-        let has_completed = !completions.is_empty();
-        let mut outcome = Ok(());
-        for completion in completions.drain(..) {
-            self.in_flight = self.in_flight.saturating_sub(1);
-            if outcome.is_ok() {
-                outcome = self.completed(completion);
-            }
+        let Some(lane) = self.lane.as_mut() else { return Ok(false) };
+        lane.requests.poll(wait);
+        let mut has_ended = false;
+        while let Some(ended) = self.lane.as_mut().and_then(|lane| lane.requests.next_ended()) {
+            has_ended = true;
+            self.ended(ended)?;
         }
-        self.completions = completions;
-        outcome.map(|()| has_completed)
+        Ok(has_ended)
     }
 }

@@ -151,7 +151,7 @@ fn a_server_after_one_that_lost_writes_lets_no_flush_succeed() {
     assert_eq!(bench.answer(&mut worker, write(1, 5, false)), 512);
     bench.kill(worker);
     let mut next = bench.serve();
-    assert!(next.served.is_lossy());
+    assert!(next.served.device.is_lossy());
     assert_eq!(bench.answer(&mut next, write(1, 6, false)), 512);
     assert_eq!(bench.answer(&mut next, Asked::Flush), -Errno::EIO.0);
     bench.kill(next);
@@ -172,7 +172,7 @@ fn a_server_after_one_that_lost_nothing_goes_on() {
         let unanswered = bench.ask(write(3, 7, false));
         bench.kill(worker);
         let mut next = bench.serve();
-        assert!(!next.served.is_lossy(), "with a cache: {has_cache}");
+        assert!(!next.served.device.is_lossy(), "with a cache: {has_cache}");
         assert_eq!(bench.answer(&mut next, Asked::Flush), 0);
         assert!(lock(&bench.driver).answers.remove(&unanswered).is_some(), "it is asked again");
         for (block, version) in [(1, 5), (2, 6), (3, 7)] {
@@ -260,7 +260,7 @@ fn no_flush_succeeds_over_lost_writes_whenever_the_server_is_killed() {
             if random.next_u64().is_multiple_of(60) {
                 bench.kill(worker);
                 worker = bench.serve();
-                lossless += u32::from(!worker.served.is_lossy());
+                lossless += u32::from(!worker.served.device.is_lossy());
             }
         }
         succeeded += believed.succeeded;

@@ -1,90 +1,55 @@
-//! From completions to replies.
+//! From pieces that have ended to replies.
 
-use plumb_block::{BufferMut, Bytes, Completion, Errno, Op, Outcome, Payload, Request};
+use plumb_block::{BufferMut, LbaRange, Op, Payload};
 
-use super::command::{Command, Kind, Place};
+use super::command::{Command, CommandId, Kind, Piece};
 use super::plan::Refusal;
 use super::{Broken, Transmission};
-use crate::nbd::server::planted::Bug;
 use crate::nbd::wire::{ChunkHeader, Cookie, ErrorChunk, SimpleReply, WireErrno, encode_error_chunk};
+use crate::requests::{Ended, Failure};
 
 impl Transmission {
-    /// A piece came back.
-    pub(super) fn completed(&mut self, completion: Completion) -> Result<(), Broken> {
-        let (place, piece) = Place::of(completion.tag);
-        let planted = self.manner.planted;
-        let failure = match completion.outcome {
-            Outcome::Done => None,
-            Outcome::Failed(errno) => Some(errno),
-            Outcome::Unknown | Outcome::PowerLost if planted.is(Bug::UnknownAnsweredAsDone) => None,
-            Outcome::Unknown | Outcome::PowerLost => return Err(Broken::Unanswered),
+    /// A piece has ended.
+    pub(super) fn ended(&mut self, ended: Ended<Piece>) -> Result<(), Broken> {
+        let Ended { asked: Piece { command: id, number }, result, payload } = ended;
+        let failure = match result {
+            Ok(()) => None,
+            Err(Failure::Errno(errno)) => Some(errno),
+            Err(Failure::Unanswered) => return Err(Broken::Unanswered),
         };
-        let Some(command) = self.commands.get(place) else { return Ok(()) };
+        let Some(command) = self.commands.get(id) else { return Ok(()) };
         command.pieces_out = command.pieces_out.saturating_sub(1);
-        if !(planted.is(Bug::SplitErrorForgotten) && piece > 0) {
-            command.failure = command.failure.or(failure);
+        command.failure = command.failure.or(failure);
+        if let Payload::Into(buffer) = payload {
+            keep(command, number, buffer, failure.is_none());
         }
-        if let Payload::Into(buffer) = completion.payload {
-            keep(command, piece, buffer, failure.is_none());
-        }
-        if planted.is(Bug::SplitAnsweredAtFirstPiece) && command.kind == Kind::Plain && !command.flush_after {
-            self.answer_early(place);
-        }
-        let Some(command) = self.commands.get(place) else { return Ok(()) };
         if command.is_whole && command.pieces_out == 0 {
-            self.finish(place);
+            self.finish(id);
         }
         Ok(())
     }
 
-    /// All pieces are back.
-    pub(super) fn finish(&mut self, place: Place) {
-        let Some(command) = self.commands.get(place) else { return };
+    /// All pieces have ended.
+    fn finish(&mut self, id: CommandId) {
+        let Some(command) = self.commands.get(id) else { return };
         if command.flush_after && command.failure.is_none() {
             // FUA where the device has none: what was just done becomes durable by a flush, submitted after it
-            // completed, and only then it is answered. If the flush fails the export is latched like by any other.
+            // completed, and only then it is answered.
             command.flush_after = false;
-            command.kind = Kind::Flush;
             command.pieces_out = 1;
-            return self.submit(Request { op: Op::Flush, ..Request::flush(place.tag(0)) });
+            let flush = Piece { command: id, number: 0 };
+            return self.submit(flush, Op::Flush, LbaRange::EMPTY, Payload::None);
         }
-        let Command { cookie, kind, is_answered, failure, .. } = *command;
-        let failure = self.judged(kind, failure);
-        if is_answered {
-            return self.commands.remove(place);
-        }
+        let Command { cookie, kind, failure, .. } = *command;
         match failure {
             Some(errno) => {
                 let why = "the device failed";
                 self.refuse(cookie, Refusal { errno: WireErrno::from_errno(errno), why });
             }
-            None if kind == Kind::Read => self.answer_read(place),
-            None => self.acknowledge(cookie),
+            None if kind == Kind::Read => self.answer_read(id),
+            None => self.output.head(&SimpleReply { errno: WireErrno::NONE, cookie }.encode()),
         }
-        self.commands.remove(place);
-    }
-
-    /// The failure of a command, after what it means for the export: a failed flush latches it, and a flush that was
-    /// under way meanwhile is no better.
-    fn judged(&self, kind: Kind, failure: Option<Errno>) -> Option<Errno> {
-        if kind != Kind::Flush {
-            return failure;
-        }
-        let planted = self.manner.planted;
-        if failure.is_some() && !planted.is(Bug::LatchForgotten) {
-            self.session.served.latch();
-        }
-        if planted.is(Bug::FlushErrorSwallowed) {
-            return None;
-        }
-        let latched = self.session.served.is_latched() && !planted.is(Bug::LatchForgotten);
-        failure.or_else(|| latched.then_some(Errno::EIO))
-    }
-
-    /// The answer to a command that is done, without bytes.
-    fn acknowledge(&mut self, cookie: Cookie) {
-        let cookie = self.cookie(cookie);
-        self.output.head(&SimpleReply { errno: WireErrno::NONE, cookie }.encode());
+        self.commands.remove(id);
     }
 
     /// The answer to a command that is not done. Where chunks were negotiated it says why in words.
@@ -99,12 +64,11 @@ impl Transmission {
     }
 
     /// The answer to a read that is done. One chunk always: so DF is kept without being looked at.
-    fn answer_read(&mut self, place: Place) {
-        let Some(command) = self.commands.get(place) else { return };
+    fn answer_read(&mut self, id: CommandId) {
+        let Some(command) = self.commands.get(id) else { return };
         let (cookie, offset, length) = (command.cookie, command.offset, command.length);
         let mut buffers = std::mem::take(&mut command.buffers);
         let gathered = command.gathered.take();
-        let cookie = self.cookie(cookie);
         if self.session.is_structured {
             self.output.head(&ChunkHeader::encode_offset_data(cookie, offset, length, true));
         } else {
@@ -114,29 +78,11 @@ impl Transmission {
             self.output.shared_bytes(gathered.bytes, gathered.share);
         }
         for buffer in buffers.drain(..).flatten() {
-            let buffer =
-                if self.manner.planted.is(Bug::ReadFromStaleBuffer) { other(buffer) } else { buffer };
             self.output.buffer(buffer);
         }
-        if let Some(command) = self.commands.get(place) {
+        if let Some(command) = self.commands.get(id) {
             command.buffers = buffers;
         }
-    }
-
-    /// Says "done" now: what planted bugs do.
-    pub(super) fn answer_early(&mut self, place: Place) {
-        let Some(command) = self.commands.get(place) else { return };
-        if !std::mem::replace(&mut command.is_answered, true) {
-            let cookie = command.cookie;
-            self.acknowledge(cookie);
-        }
-    }
-
-    /// The cookie of a reply.
-    fn cookie(&mut self, cookie: Cookie) -> Cookie {
-        self.replies = self.replies.wrapping_add(1);
-        let is_wrong = self.manner.planted.is(Bug::CookieWrong) && self.replies.is_multiple_of(16);
-        if is_wrong { Cookie(cookie.0 ^ 1) } else { cookie }
     }
 }
 
@@ -150,9 +96,4 @@ fn keep(command: &mut Command, piece: u32, buffer: BufferMut, is_done: bool) {
     } else if let Some(place) = command.buffers.get_mut(piece as usize) {
         *place = Some(buffer);
     }
-}
-
-/// Another buffer of the same length, with whatever is in it.
-fn other(buffer: BufferMut) -> BufferMut {
-    buffer.pool().take(Bytes(buffer.len() as u64)).unwrap_or(buffer)
 }

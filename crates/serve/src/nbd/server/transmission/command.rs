@@ -1,9 +1,9 @@
 //! The requests in flight, each with the pieces that are still out.
 //!
-//! The tag of a piece is the number of its command and the number of the piece, so that a completion finds both
-//! without a search. Places are used again, and with them the memory of their lists.
+//! A piece knows the number of its command and its own, so that both are found without a search when it has ended. Numbers
+//! are used again, and with them the memory of their lists.
 
-use plumb_block::{BufferMut, Errno, Tag};
+use plumb_block::{BufferMut, Errno};
 
 use crate::nbd::server::buffers::Share;
 use crate::nbd::wire::Cookie;
@@ -16,8 +16,6 @@ pub(super) enum Kind {
     /// Without.
     #[default]
     Plain,
-    /// Without; its failure latches the export.
-    Flush,
 }
 
 /// The bytes of a large read, put together out of order.
@@ -47,63 +45,56 @@ pub(super) struct Command {
     /// The bytes of a read in more pieces than may be held, and the size of a piece.
     pub(super) gathered: Option<Gathered>,
     pub(super) piece_bytes: u32,
-    /// Answered before its time: a planted bug.
-    pub(super) is_answered: bool,
+}
+
+/// A piece of a command at the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) command: CommandId,
+    pub(super) number: u32,
 }
 
 /// The number of a command in [`Commands`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(pub(super) u32);
-
-impl Place {
-    /// The tag of a piece of the command.
-    pub(super) const fn tag(self, piece: u32) -> Tag {
-        Tag((self.0 as u64) << 32 | piece as u64)
-    }
-
-    /// Which command and which piece a tag is of.
-    pub(super) const fn of(tag: Tag) -> (Self, u32) {
-        (Self((tag.0 >> 32) as u32), tag.0 as u32)
-    }
-}
+pub(super) struct CommandId(u32);
 
 /// The commands of a connection.
 #[derive(Default)]
 pub(super) struct Commands {
-    places: Vec<Command>,
+    slots: Vec<Command>,
     free: Vec<u32>,
 }
 
 impl Commands {
-    /// A place for `command`; its list of buffers keeps the memory that it had.
-    pub(super) fn add(&mut self, command: Command) -> Place {
+    /// A number for `command`; its list of buffers keeps the memory that it had.
+    pub(super) fn add(&mut self, command: Command) -> CommandId {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Command::default());
-            self.places.len() as u32 - 1
+            self.slots.push(Command::default());
+            self.slots.len() as u32 - 1
         });
-        if let Some(place) = self.places.get_mut(index as usize) {
-            let buffers = std::mem::take(&mut place.buffers);
-            *place = Command { buffers, ..command };
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            let buffers = std::mem::take(&mut slot.buffers);
+            *slot = Command { buffers, ..command };
         }
-        Place(index)
+        CommandId(index)
     }
 
-    /// The command at `place`; `None` if a device made the tag up.
-    pub(super) fn get(&mut self, place: Place) -> Option<&mut Command> {
-        self.places.get_mut(place.0 as usize)
+    /// The command `id`.
+    pub(super) fn get(&mut self, id: CommandId) -> Option<&mut Command> {
+        self.slots.get_mut(id.0 as usize)
     }
 
     /// Whether the bytes of a large read are being put together.
     pub(super) fn is_gathering(&self) -> bool {
-        self.places.iter().any(|command| command.gathered.is_some())
+        self.slots.iter().any(|command| command.gathered.is_some())
     }
 
     /// The command is over.
-    pub(super) fn remove(&mut self, place: Place) {
-        if let Some(command) = self.get(place) {
+    pub(super) fn remove(&mut self, id: CommandId) {
+        if let Some(command) = self.get(id) {
             command.buffers.clear();
             command.gathered = None;
-            self.free.push(place.0);
+            self.free.push(id.0);
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Taking requests in: off the input, cut into pieces, to the queue.
 
-use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload, Request};
+use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload};
 
-use super::command::{Command, Gathered, Kind, Place};
+use super::command::{Command, CommandId, Gathered, Kind, Piece};
 use super::plan::{Plan, Refusal};
 use super::{Blocked, Broken, Transmission};
 use crate::nbd::server::buffers::{Buffers, Cut};
-use crate::nbd::server::planted::Bug;
 use crate::nbd::wire::{self, Cookie, RequestHeader, WireErrno};
 
 /// The largest piece of a write of zeroes: so that none occupies a device for long.
@@ -28,7 +27,7 @@ pub(super) enum Intake {
 
 /// A write whose payload is being received.
 pub(super) struct PayloadIntake {
-    place: Place,
+    id: CommandId,
     cut: Cut,
     fua: bool,
     /// Where the next piece goes, and how many bytes are not in a submitted piece yet.
@@ -41,7 +40,7 @@ pub(super) struct PayloadIntake {
 
 /// A request without payload that is being cut.
 pub(super) struct PiecesIntake {
-    place: Place,
+    id: CommandId,
     op: Op,
     /// Reads take a buffer for each piece.
     cut: Option<Cut>,
@@ -76,7 +75,7 @@ impl Transmission {
     /// Takes in as much as is there and has room.
     pub(super) fn take_in(&mut self) -> Result<Blocked, Broken> {
         loop {
-            if !self.submit_stalled() || self.output.is_full() {
+            if !self.has_room() || self.output.is_full() {
                 return Ok(Blocked::Room);
             }
             if self.is_leaving {
@@ -117,9 +116,7 @@ impl Transmission {
             },
         });
         match plan {
-            Err(refusal) if has_payload && !self.manner.planted.is(Bug::RefusedPayloadKept) => {
-                self.skip(header.length, cookie, refusal)
-            }
+            Err(refusal) if has_payload => self.skip(header.length, cookie, refusal),
             Err(refusal) => {
                 self.refuse(cookie, refusal);
                 None
@@ -138,14 +135,9 @@ impl Transmission {
                 self.tell_status(cookie, range, is_one);
                 None
             }
-            Ok(Plan::Trim { range, fua }) => {
-                let flush_after = fua && !self.manner.planted.is(Bug::FuaOfTrimDropped);
-                self.ranged(cookie, range, Op::Discard, flush_after)
-            }
+            Ok(Plan::Trim { range, fua }) => self.ranged(cookie, range, Op::Discard, fua),
             Ok(Plan::Zeroes { range, fua, no_hole, fast_only }) => {
-                let fua = fua && !self.manner.planted.is(Bug::FuaOfZeroesDropped);
-                let is_discard = no_hole && self.manner.planted.is(Bug::ZeroesAsDiscard);
-                let op = if is_discard { Op::Discard } else { Op::WriteZeroes { fua, no_hole, fast_only } };
+                let op = Op::WriteZeroes { fua, no_hole, fast_only };
                 self.ranged(cookie, range, op, false)
             }
         }
@@ -185,11 +177,11 @@ impl Transmission {
         let piece_bytes = cut.piece_bytes;
         let command =
             Command { cookie, kind: Kind::Read, offset, length, gathered, piece_bytes, ..Command::default() };
-        let place = self.commands.add(command);
+        let id = self.commands.add(command);
         let piece_nlb = u64::from(piece_bytes) / self.rules.info.logical_block.0;
         let (lba, left_nlb) = (range.lba, range.nlb);
         self.submit_pieces(PiecesIntake {
-            place,
+            id,
             op: Op::Read,
             cut: Some(cut),
             lba,
@@ -201,17 +193,17 @@ impl Transmission {
 
     /// A trim or zeroes.
     fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<Blocked> {
-        let place = self.commands.add(Command { cookie, flush_after, ..Command::default() });
+        let id = self.commands.add(Command { cookie, flush_after, ..Command::default() });
         let info = &self.rules.info;
         let limit = if op == Op::Discard { info.discard_max } else { ZEROES_PIECE };
         let piece_nlb = (limit.0 / info.logical_block.0).max(1);
         let (lba, left_nlb) = (range.lba, range.nlb);
-        self.submit_pieces(PiecesIntake { place, op, cut: None, lba, left_nlb, piece_nlb, piece: 0 })
+        self.submit_pieces(PiecesIntake { id, op, cut: None, lba, left_nlb, piece_nlb, piece: 0 })
     }
 
     fn submit_pieces(&mut self, mut pieces: PiecesIntake) -> Option<Blocked> {
         while pieces.left_nlb > 0 {
-            if !self.stalled.is_empty() {
+            if !self.has_room() {
                 self.intake = Intake::Pieces(pieces);
                 return Some(Blocked::Room);
             }
@@ -231,41 +223,40 @@ impl Transmission {
             };
             pieces.lba = range.end();
             pieces.left_nlb -= nlb;
-            self.piece(pieces.place, pieces.piece, pieces.left_nlb == 0);
-            let tag = pieces.place.tag(pieces.piece);
-            pieces.piece += 1;
-            self.submit(Request { tag, op: pieces.op, range, payload, deadline: None });
+            let piece = self.piece(pieces.id, &mut pieces.piece, pieces.left_nlb == 0);
+            self.submit(piece, pieces.op, range, payload);
         }
         None
     }
 
-    /// A piece of the command is about to be submitted.
-    fn piece(&mut self, place: Place, piece: u32, is_last: bool) {
-        if let Some(command) = self.commands.get(place) {
+    /// The next piece of the command, which is about to be submitted.
+    fn piece(&mut self, id: CommandId, next: &mut u32, is_last: bool) -> Piece {
+        let piece = Piece { command: id, number: *next };
+        *next += 1;
+        if let Some(command) = self.commands.get(id) {
             command.pieces_out += 1;
             command.is_whole = is_last;
             if command.kind == Kind::Read
                 && command.gathered.is_none()
-                && command.buffers.len() <= piece as usize
+                && command.buffers.len() <= piece.number as usize
             {
                 command.buffers.push(None);
             }
         }
+        piece
     }
 
     fn write(&mut self, header: &RequestHeader, range: LbaRange, fua: bool) -> Option<Blocked> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(header.length);
-        let place = self.commands.add(Command { cookie: header.cookie, ..Command::default() });
-        self.has_written = true;
-        let fua = fua && !self.manner.planted.is(Bug::FuaOfWriteDropped);
+        let id = self.commands.add(Command { cookie: header.cookie, ..Command::default() });
         let (lba, left) = (range.lba, header.length);
-        self.take_payload(PayloadIntake { place, cut, fua, lba, left, piece: 0, buffer: None })
+        self.take_payload(PayloadIntake { id, cut, fua, lba, left, piece: 0, buffer: None })
     }
 
     fn take_payload(&mut self, mut payload: PayloadIntake) -> Option<Blocked> {
         while payload.left > 0 {
-            if !self.stalled.is_empty() {
+            if !self.has_room() {
                 self.intake = Intake::Payload(payload);
                 return Some(Blocked::Room);
             }
@@ -299,29 +290,14 @@ impl Transmission {
         let range = LbaRange::new(payload.lba, nlb);
         payload.lba = range.end();
         payload.left -= buffer.len() as u32;
-        self.piece(payload.place, payload.piece, payload.left == 0);
-        let tag = payload.place.tag(payload.piece);
-        payload.piece += 1;
-        let payload_bytes = Payload::Bytes(buffer.freeze());
+        let piece = self.piece(payload.id, &mut payload.piece, payload.left == 0);
         let op = Op::Write { fua: payload.fua };
-        self.submit(Request { tag, op, range, payload: payload_bytes, deadline: None });
+        self.submit(piece, op, range, Payload::Bytes(buffer.freeze()));
     }
 
     fn flush(&mut self, cookie: Cookie) {
-        let planted = self.manner.planted;
-        if self.session.served.is_latched() && !planted.is(Bug::LatchForgotten) {
-            let why = "an earlier flush failed: what was not durable then cannot be trusted";
-            return self.refuse(cookie, Refusal { errno: WireErrno::EIO, why });
-        }
-        let place =
-            self.commands.add(Command { cookie, kind: Kind::Flush, is_whole: true, ..Command::default() });
-        if planted.is(Bug::FlushOfOwnWritesOnly) && !self.has_written {
-            return self.finish(place);
-        }
-        self.piece(place, 0, true);
-        self.submit(Request::flush(place.tag(0)));
-        if planted.is(Bug::FlushAnsweredEarly) {
-            self.answer_early(place);
-        }
+        let id = self.commands.add(Command { cookie, ..Command::default() });
+        let piece = self.piece(id, &mut 0, true);
+        self.submit(piece, Op::Flush, LbaRange::EMPTY, Payload::None);
     }
 }

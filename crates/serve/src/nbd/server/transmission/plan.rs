@@ -3,7 +3,6 @@
 use plumb_block::{DeviceInfo, Lba, LbaRange};
 
 use crate::nbd::server::handshake::Session;
-use crate::nbd::server::planted::{Bug, Planted};
 use crate::nbd::wire::{Command, CommandFlags, PAYLOAD_MAX_BYTES, RequestHeader, WireErrno};
 
 /// What requests of a session are held against.
@@ -13,7 +12,6 @@ pub(super) struct Rules {
     read_only: bool,
     is_structured: bool,
     has_allocation: bool,
-    planted: Planted,
 }
 
 /// What to do.
@@ -41,14 +39,13 @@ const fn invalid(why: &'static str) -> Refusal {
 }
 
 impl Rules {
-    pub(super) fn new(session: &Session, planted: Planted) -> Self {
-        let export = &session.served.export;
+    pub(super) fn new(session: &Session) -> Self {
+        let served = &session.served;
         Self {
-            info: export.device.info(),
-            read_only: export.read_only && !planted.is(Bug::ReadOnlyIgnored),
+            info: served.device.device.info(),
+            read_only: served.export.read_only,
             is_structured: session.is_structured,
             has_allocation: session.has_allocation,
-            planted,
         }
     }
 
@@ -76,7 +73,7 @@ impl Rules {
             Command::WRITE_ZEROES => {
                 self.check_writable()?;
                 let no_hole = flags.has(CommandFlags::NO_HOLE);
-                let fast_only = flags.has(CommandFlags::FAST_ZERO) && !self.planted.is(Bug::FastZeroIgnored);
+                let fast_only = flags.has(CommandFlags::FAST_ZERO);
                 Ok(Plan::Zeroes { range: self.range(header)?, fua, no_hole, fast_only })
             }
             Command::BLOCK_STATUS if self.has_allocation => {
@@ -127,8 +124,7 @@ impl Rules {
             return Err(invalid("off the grid of logical blocks"));
         }
         let range = LbaRange::new(Lba(header.offset / block), length / block);
-        let is_last_refused = self.planted.is(Bug::LastBlockRefused) && range.end().0 == self.info.blocks();
-        if self.info.holds(range) && !is_last_refused {
+        if self.info.holds(range) {
             return Ok(range);
         }
         let needs_space = matches!(header.command, Command::WRITE | Command::WRITE_ZEROES);

@@ -24,7 +24,7 @@ impl Transmission {
             && !(is_one && descriptors.len() > 1)
         {
             let asked = LbaRange::new(Lba(lba), step_nlb.min(range.end().0 - lba));
-            let Ok(extents) = self.session.served.export.device.extents(asked) else { break };
+            let Ok(extents) = self.session.served.device.device.extents(asked) else { break };
             for extent in extents {
                 append(&mut descriptors, &extent, asked, block);
                 if descriptors.len() > DESCRIPTORS_MAX {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use plumb_block::{Device, Extent, ExtentState, Latch, Nanos, QueueFull};
+use plumb_block::{
+    Completion, Device, Extent, ExtentState, Latch, Nanos, Outcome, Queue, QueueFull, QueueOptions, Request,
+};
 
 use super::*;
 

@@ -1,34 +1,34 @@
-//! Looking again for what comes next for a moment before sleeping, where that pays.
+//! Busy polling: looking for what comes next for a moment before sleeping, where that pays.
 //!
 //! Whoever waits for each answer sends its next request some microseconds after it: an NBD client, which sends the payload of
 //! a write right behind its header, too, and the kernel for a program that does one thing after the other. To put the
 //! serving thread to sleep and to wake it takes longer than that on most machines, and it is the sender who pays for the
-//! waking. So the thread first looks again for a moment. Where nothing came that was for nothing, and the next waits
+//! waking. So the thread first polls for a moment. Where nothing came that was for nothing, and the next waits
 //! sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until looking again pays once more. So an idle sender, or
 //! one that needs this very processor in order to send, costs next to nothing.
 
 use std::time::{Duration, Instant};
 
 /// How long is looked again.
-const LOOK_FOR: Duration = Duration::from_micros(50);
+const POLL_FOR: Duration = Duration::from_micros(50);
 /// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking without a
 /// break would contend with the sender for the locks between the two.
 const PAUSES: u32 = 30;
 /// How many waits at most sleep at once before looking again is tried anew.
 const SLEEPS_MAX: u32 = 1023;
 
-/// Whether looking again has paid of late.
+/// Whether busy polling has paid of late.
 #[derive(Debug, Default)]
-pub(crate) struct Eagerness {
+pub(crate) struct BusyPoll {
     /// How many more waits sleep at once.
     sleeps: u32,
     /// How many did after the last time that looking again did not pay.
     sleeps_last: u32,
 }
 
-impl Eagerness {
+impl BusyPoll {
     /// What `look` finds within a moment, if it is worth looking at all.
-    pub(crate) fn look_again<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    pub(crate) fn poll<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if self.sleeps > 0 {
             self.sleeps -= 1;
             return None;
@@ -36,7 +36,7 @@ impl Eagerness {
         let began = Instant::now();
         let found = loop {
             let found = look();
-            if found.is_some() || began.elapsed() >= LOOK_FOR {
+            if found.is_some() || began.elapsed() >= POLL_FOR {
                 break found;
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
@@ -52,10 +52,10 @@ mod tests {
     use super::*;
 
     /// Whether each of `waits` looked at all, if what is looked for comes at the second look or never.
-    fn looks(eagerness: &mut Eagerness, waits: u32, comes: bool) -> Vec<bool> {
+    fn looks(busy_poll: &mut BusyPoll, waits: u32, comes: bool) -> Vec<bool> {
         let wait = |_| {
             let mut count = 0;
-            let found = eagerness.look_again(|| {
+            let found = busy_poll.poll(|| {
                 count += 1;
                 (comes && count == 2).then_some(())
             });
@@ -67,20 +67,20 @@ mod tests {
 
     #[test]
     fn who_sends_soon_is_always_looked_for() {
-        assert_eq!(looks(&mut Eagerness::default(), 20, true), [true; 20]);
+        assert_eq!(looks(&mut BusyPoll::default(), 20, true), [true; 20]);
     }
 
     #[test]
     fn who_does_not_is_looked_for_less_and_less() {
-        let mut eagerness = Eagerness::default();
+        let mut busy_poll = BusyPoll::default();
         let looked: Vec<usize> = (0..)
-            .zip(looks(&mut eagerness, 40_000, false))
+            .zip(looks(&mut busy_poll, 40_000, false))
             .filter_map(|(at, looked)| looked.then_some(at))
             .collect();
         assert_eq!(looked[..6], [0, 2, 6, 14, 30, 62]);
         assert!(looked.len() < 60, "{} of 40000 waits looked", looked.len());
         // Once it sends soon again, that is found out within as many waits as sleep at most.
-        let found = looks(&mut eagerness, 2 * SLEEPS_MAX, true);
+        let found = looks(&mut busy_poll, 2 * SLEEPS_MAX, true);
         assert!(found[SLEEPS_MAX as usize..].iter().all(|looked| *looked));
     }
 }

@@ -1,0 +1,65 @@
+//! The kernel's side of a worker: two files of one connection, through which requests come and answers go.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use plumb_block::{BufferMut, Errno};
+use rustix::io::Errno as Os;
+
+use super::wire::{self, HEAD_BYTES};
+
+/// The two files of a worker to one connection.
+pub(super) struct Files {
+    /// Its reads wait.
+    pub(super) waiting: OwnedFd,
+    /// Its reads do not.
+    pub(super) returning: OwnedFd,
+}
+
+/// Which of the two a request was read from, and is to be answered through.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Side {
+    Waiting,
+    Returning,
+}
+
+/// Whom to answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker {
+    pub(super) unique: u64,
+    pub(super) side: Side,
+}
+
+impl Files {
+    fn of(&self, side: Side) -> BorrowedFd<'_> {
+        match side {
+            Side::Waiting => self.waiting.as_fd(),
+            Side::Returning => self.returning.as_fd(),
+        }
+    }
+
+    /// Reads one request, and how many bytes it has.
+    pub(super) fn receive(
+        &self,
+        side: Side,
+        head: &mut [u8; HEAD_BYTES],
+        payload: &mut BufferMut,
+    ) -> Result<usize, Os> {
+        let mut into = [IoSliceMut::new(&mut head[..]), IoSliceMut::new(payload)];
+        rustix::io::readv(self.of(side), &mut into)
+    }
+
+    /// Answers one.
+    pub(super) fn answer(&self, asker: Asker, answer: Result<&[u8], Errno>) -> Result<(), Os> {
+        let (error, body) = match answer {
+            Ok(body) => (0, body),
+            Err(errno) => (errno.0, &[][..]),
+        };
+        let header = wire::reply_header(asker.unique, error, body.len());
+        match rustix::io::writev(self.of(asker.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
+            // The kernel no longer waits for it: interrupted, or the connection was cut.
+            Ok(_) | Err(Os::NOENT) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+}

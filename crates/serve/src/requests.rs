@@ -1,0 +1,342 @@
+//! The serving core: the requests that one front end (an NBD connection, a FUSE thread, a ublk queue) has at the device. A
+//! front end decodes what it is asked, submits it here, and encodes the answer from what [ends](Requests::next_ended).
+//!
+//! # Invariants
+//! - Every request that is submitted ends exactly once.
+//! - Every request at the device has a slot of its own, whose number is its tag; a slot is free again when the device has
+//!   answered.
+//! - A request that the device leaves unanswered for too long ([`ServedDevice::request_timeout`]) is given up: it ends as
+//!   unanswered, as a driver of the kernel does it. Its slot and its memory stay the device's, which may still act on it. Once
+//!   all slots are so, the device is off line: what comes fails at once.
+//! - What promises durability (a flush, a write with FUA) never succeeds after one that failed, on whichever queue, nor beside
+//!   it: nobody knows which writes the failed one has cost. Whatever fails of them latches, unless the device
+//!   refused it without doing anything.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plumb_block::{
+    BufferMut, Bytes, Completion, Errno, LbaRange, Op, Outcome, Payload, Pool, PoolShape, Queue,
+    QueueOptions, Request, Result, Tag, Wait,
+};
+
+use crate::served_device::ServedDevice;
+
+/// How often what is in flight is looked through for what has been there for too long.
+const PATROL_EVERY: Duration = Duration::from_millis(250);
+/// While requests complete, the clock is only looked at in one of so many polls.
+const PATROL_POLLS: u32 = 16;
+
+/// Why a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The device has failed it.
+    Errno(Errno),
+    /// Nobody knows what became of it: no answer in time, or a loss of power.
+    Unanswered,
+}
+
+impl Failure {
+    /// As an error number.
+    pub(crate) const fn errno(self) -> Errno {
+        match self {
+            Self::Errno(errno) => errno,
+            Self::Unanswered => Errno::EIO,
+        }
+    }
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended<T> {
+    /// What the front end knows it by.
+    pub(crate) asked: T,
+    pub(crate) result: std::result::Result<(), Failure>,
+    /// The memory that it was submitted with, unless the device keeps it.
+    pub(crate) payload: Payload,
+}
+
+/// Who has a slot.
+#[derive(Debug)]
+enum Slot<T> {
+    Free,
+    /// A request that the device, or the backlog, has had since then.
+    Taken { asked: T, op: Op, since: Instant },
+    /// The device, with a request that was given up.
+    GivenUp,
+}
+
+/// The requests of one front end at the device, with the queue that they go through.
+pub(crate) struct Requests<T> {
+    served: Arc<ServedDevice>,
+    queue: Box<dyn Queue>,
+    /// The queue failed: nothing more can be asked.
+    is_broken: bool,
+    slots: Vec<Slot<T>>,
+    free: Vec<usize>,
+    given_up: usize,
+    /// What the queue had no room for.
+    backlog: VecDeque<Request>,
+    /// Requests were handed to the queue since the last poll: the device may not have seen them.
+    is_unpolled: bool,
+    completions: Vec<Completion>,
+    ended: VecDeque<Ended<T>>,
+    polls: u32,
+    /// When to look next for what has been in flight for too long.
+    next_patrol: Instant,
+}
+
+impl<T> Requests<T> {
+    /// None yet, with a queue of `depth`.
+    ///
+    /// # Errors
+    /// If the device gives no queue.
+    pub(crate) fn open(served: Arc<ServedDevice>, depth: u32, pool: Pool) -> Result<Self> {
+        let queue = served.device.open_queue(QueueOptions { depth, pool })?;
+        let slots = depth as usize;
+        Ok(Self {
+            served,
+            queue,
+            is_broken: false,
+            slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
+            free: (0..slots).rev().collect(),
+            given_up: 0,
+            backlog: VecDeque::new(),
+            is_unpolled: false,
+            completions: Vec::with_capacity(slots),
+            ended: VecDeque::with_capacity(slots),
+            polls: 0,
+            next_patrol: Instant::now(),
+        })
+    }
+
+    /// How many slots the device has, those of requests that were given up included.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// How many requests are to be answered by the device.
+    pub(crate) fn awaited(&self) -> usize {
+        self.in_flight() - self.given_up
+    }
+
+    /// Whether another request can be taken, if only to fail because the device is off line.
+    pub(crate) fn has_room(&self) -> bool {
+        self.backlog.is_empty() && (!self.free.is_empty() || self.given_up == self.slots.len())
+    }
+
+    /// Whether the device may not have seen all that was submitted: poll before waiting.
+    pub(crate) const fn is_unpolled(&self) -> bool {
+        self.is_unpolled
+    }
+
+    /// What becomes readable when there is something to poll for.
+    pub(crate) fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.queue.wake_fd()
+    }
+
+    /// How long whoever waits for the device may wait before it polls again.
+    pub(crate) fn wait_max(&self) -> Duration {
+        patrol_every(self.served.request_timeout())
+    }
+
+    /// Submits a request. What cannot succeed ends at once.
+    pub(crate) fn submit(&mut self, asked: T, op: Op, range: LbaRange, payload: Payload) {
+        if promises_durability(op) && self.served.has_failed_flush() {
+            let result = Err(Failure::Errno(Errno::EIO));
+            return self.ended.push_back(Ended { asked, result, payload });
+        }
+        let free = if self.is_broken { None } else { self.free.pop() };
+        let Some(slot) = free else {
+            let result = self.result(op, Outcome::Unknown);
+            return self.ended.push_back(Ended { asked, result, payload });
+        };
+        self.slots[slot] = Slot::Taken { asked, op, since: Instant::now() };
+        let request = Request { tag: Tag(slot as u64), op, range, payload, deadline: None };
+        self.backlog.push_back(request);
+        self.submit_backlog();
+    }
+
+    fn submit_backlog(&mut self) {
+        while let Some(request) = self.backlog.pop_front() {
+            if let Err(full) = self.queue.submit(request) {
+                return self.backlog.push_front(full.0);
+            }
+            self.is_unpolled = true;
+        }
+    }
+
+    /// Hands what was submitted to the device, and collects what has ended.
+    pub(crate) fn poll(&mut self, wait: Wait) {
+        if self.in_flight() == 0 {
+            return;
+        }
+        self.is_unpolled = false;
+        let mut completions = std::mem::take(&mut self.completions);
+        let is_broken = self.queue.poll(wait, &mut completions).is_err();
+        self.polls = self.polls.wrapping_add(1);
+        let is_quiet = completions.is_empty();
+        completions.drain(..).for_each(|completion| self.complete(completion));
+        self.completions = completions;
+        if is_broken {
+            return self.break_off();
+        }
+        self.submit_backlog();
+        if is_quiet || self.polls.is_multiple_of(PATROL_POLLS) {
+            self.give_up_late(Instant::now());
+        }
+    }
+
+    /// A request that has ended and was not told of yet.
+    pub(crate) fn next_ended(&mut self) -> Option<Ended<T>> {
+        self.ended.pop_front()
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let number = completion.tag.0 as usize;
+        let Some(slot) = self.slots.get_mut(number) else { return };
+        match std::mem::replace(slot, Slot::Free) {
+            // A tag that the device made up.
+            Slot::Free => return,
+            Slot::GivenUp => self.given_up -= 1,
+            Slot::Taken { asked, op, .. } => {
+                let result = self.result(op, completion.outcome);
+                self.ended.push_back(Ended { asked, result, payload: completion.payload });
+            }
+        }
+        self.free.push(number);
+    }
+
+    /// What the outcome is for whoever asked, after what it means for the device has been noted.
+    fn result(&self, op: Op, outcome: Outcome) -> std::result::Result<(), Failure> {
+        let is_promise = promises_durability(op);
+        if is_promise && !outcome.is_done() && !is_refusal(op, outcome) {
+            self.served.note_failed_flush(outcome);
+        }
+        match outcome {
+            // One beside it may have failed in the meantime.
+            Outcome::Done if is_promise && self.served.has_failed_flush() => {
+                Err(Failure::Errno(Errno::EIO))
+            }
+            Outcome::Done => Ok(()),
+            Outcome::Failed(errno) => Err(Failure::Errno(told(op, errno))),
+            Outcome::Unknown | Outcome::PowerLost => Err(Failure::Unanswered),
+        }
+    }
+
+    /// Gives up what the device has not answered for too long.
+    fn give_up_late(&mut self, now: Instant) {
+        if now < self.next_patrol || self.awaited() == 0 {
+            return;
+        }
+        let timeout = self.served.request_timeout();
+        self.next_patrol = now + patrol_every(timeout);
+        for number in 0..self.slots.len() {
+            let is_late = |since: &Instant| now.duration_since(*since) >= timeout;
+            if !matches!(&self.slots[number], Slot::Taken { since, .. } if is_late(since)) {
+                continue;
+            }
+            let before = self.backlog.len();
+            self.backlog.retain(|request| request.tag.0 != number as u64);
+            if self.backlog.len() < before {
+                // The device never had it.
+                self.end_unanswered(number, Slot::Free);
+            } else {
+                self.end_unanswered(number, Slot::GivenUp);
+            }
+        }
+    }
+
+    /// The queue is broken: whatever is in flight is unanswered.
+    fn break_off(&mut self) {
+        self.is_broken = true;
+        self.backlog.clear();
+        for number in 0..self.slots.len() {
+            self.end_unanswered(number, Slot::Free);
+        }
+        self.given_up = 0;
+        self.free = (0..self.slots.len()).rev().collect();
+    }
+
+    fn end_unanswered(&mut self, number: usize, slot: Slot<T>) {
+        let is_given_up = matches!(slot, Slot::GivenUp);
+        if let Slot::Taken { asked, op, .. } = std::mem::replace(&mut self.slots[number], slot) {
+            let result = self.result(op, Outcome::Unknown);
+            self.ended.push_back(Ended { asked, result, payload: Payload::None });
+            if is_given_up {
+                self.given_up += 1;
+            } else if !self.is_broken {
+                self.free.push(number);
+            }
+        }
+    }
+}
+
+fn patrol_every(timeout: Duration) -> Duration {
+    (timeout / 4).clamp(Duration::from_millis(1), PATROL_EVERY)
+}
+
+/// Whether success promises that something is durable.
+const fn promises_durability(op: Op) -> bool {
+    matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
+}
+
+/// Whether a write with FUA was refused, so that nothing was written and nothing can have failed to become durable.
+const fn is_refusal(op: Op, outcome: Outcome) -> bool {
+    !matches!(op, Op::Flush)
+        && matches!(outcome, Outcome::Failed(Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP))
+}
+
+/// What whoever asked is told. Only what it acts upon differs from EIO: no space, and what the device cannot do.
+const fn told(op: Op, errno: Errno) -> Errno {
+    match (op, errno) {
+        (Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard, Errno::ENOSPC) => Errno::ENOSPC,
+        (Op::WriteZeroes { .. } | Op::Discard, Errno::EOPNOTSUPP) => Errno::EOPNOTSUPP,
+        _ => Errno::EIO,
+    }
+}
+
+/// The memory of the requests of one front end.
+pub(crate) struct Memory {
+    pool: Pool,
+    shape: PoolShape,
+}
+
+impl Memory {
+    /// # Errors
+    /// If there is no memory.
+    pub(crate) fn new(shape: PoolShape) -> Result<Self> {
+        Ok(Self { pool: Pool::new(shape)?, shape })
+    }
+
+    /// What it is taken from; for the device's queue, which may register it.
+    pub(crate) fn pool(&self) -> Pool {
+        self.pool.clone()
+    }
+
+    /// A buffer of `length`; `None` while all are in use.
+    pub(crate) fn take(&self, length: Bytes) -> Option<BufferMut> {
+        self.pool.take(length)
+    }
+
+    /// A buffer of `length`, where none can come back soon: requests without an answer keep all that there was. That memory is left
+    /// to the device, which may still write into it, and new memory takes its place. `None` if there is no more.
+    pub(crate) fn take_or_renew(&mut self, length: Bytes) -> Option<BufferMut> {
+        if let Some(buffer) = self.pool.take(length) {
+            return Some(buffer);
+        }
+        self.pool = Pool::new(self.shape).ok()?;
+        self.pool.take(length)
+    }
+}
+
+/// Lets the memory that this thread needs not wait for writes to the very device that it serves (prctl(2), `PR_SET_IO_FLUSHER`).
+/// Without the privilege (`CAP_SYS_RESOURCE`) it serves none the less.
+pub(crate) fn become_io_flusher() {
+    rustix::process::configure_io_flusher_behavior(true).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! The core over a device whose answers the test gives: what a flush may say when one beside it or before it failed, and what
+//! becomes of requests that are never answered.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{Device, DeviceInfo, Extent, ExtentState, Latch, Lba, Nanos, QueueFull};
+
+use super::*;
+
+const BLOCK: LbaRange = LbaRange { lba: Lba(0), nlb: 1 };
+const FUA: Op = Op::Write { fua: true };
+const WRITE: Op = Op::Write { fua: false };
+
+/// A device that answers what it is told to answer.
+#[derive(Clone, Default)]
+struct Scripted(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    generation: u64,
+    /// How many requests its queues hold; 0: any number.
+    room: usize,
+    is_broken: bool,
+    held: Vec<(Op, Request)>,
+    answers: Vec<Completion>,
+}
+
+impl Scripted {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers the oldest request of this kind.
+    fn answer(&self, op: Op, outcome: Outcome) {
+        let mut state = self.state();
+        let index = state.held.iter().position(|(held, _)| *held == op).expect("the device has one");
+        let (_, Request { tag, payload, .. }) = state.held.remove(index);
+        let now = Nanos(0);
+        state.answers.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+    }
+
+    fn held(&self) -> usize {
+        self.state().held.len()
+    }
+}
+
+impl Device for Scripted {
+    fn info(&self) -> DeviceInfo {
+        let generation = self.state().generation;
+        DeviceInfo { generation, ..DeviceInfo::plain("scripted", Bytes::mib(1), Bytes(512)) }
+    }
+
+    fn open_queue(&self, _options: QueueOptions) -> Result<Box<dyn Queue>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
+        Ok(vec![Extent { range, state: ExtentState::Unknown }])
+    }
+
+    fn set_wce(&self, _enabled: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        None
+    }
+}
+
+impl Queue for Scripted {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        let mut state = self.state();
+        if state.room > 0 && state.held.len() >= state.room {
+            return Err(QueueFull(request));
+        }
+        state.held.push((request.op, request));
+        Ok(())
+    }
+
+    fn poll(&mut self, _wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let mut state = self.state();
+        if state.is_broken {
+            let error = plumb_block::Error::new(plumb_block::ErrorKind::Os(Errno::EIO), "poll", "scripted");
+            return Err(error);
+        }
+        completions.append(&mut state.answers);
+        Ok(completions.len())
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// A front end that numbers its requests.
+struct FrontEnd(Requests<u32>);
+
+impl FrontEnd {
+    fn submit(&mut self, asked: u32, op: Op) {
+        let (range, payload) = match op {
+            Op::Flush => (LbaRange::EMPTY, Payload::None),
+            _ => (BLOCK, Payload::None),
+        };
+        self.0.submit(asked, op, range, payload);
+    }
+
+    fn ended(&mut self) -> Vec<(u32, std::result::Result<(), Failure>)> {
+        self.0.poll(Wait::NONE);
+        std::iter::from_fn(|| self.0.next_ended()).map(|ended| (ended.asked, ended.result)).collect()
+    }
+}
+
+fn served(device: &Scripted, timeout: Duration) -> Arc<ServedDevice> {
+    Arc::new(ServedDevice::new(Arc::new(device.clone()), timeout))
+}
+
+fn front_end(served: &Arc<ServedDevice>, depth: u32) -> FrontEnd {
+    let shape = PoolShape { buffer: Bytes(4096), count: depth, alignment: Bytes(4096) };
+    let memory = Memory::new(shape).unwrap();
+    FrontEnd(Requests::open(Arc::clone(served), depth, memory.pool()).unwrap())
+}
+
+fn scene(depth: u32) -> (Scripted, FrontEnd) {
+    let device = Scripted::default();
+    let front_end = front_end(&served(&device, Duration::MAX), depth);
+    (device, front_end)
+}
+
+const EIO: std::result::Result<(), Failure> = Err(Failure::Errno(Errno::EIO));
+const UNANSWERED: std::result::Result<(), Failure> = Err(Failure::Unanswered);
+
+#[test]
+fn a_flush_beside_one_that_failed_fails() {
+    for (failing, outcome, told) in [
+        (Op::Flush, Outcome::Failed(Errno::EIO), EIO),
+        (Op::Flush, Outcome::Unknown, UNANSWERED),
+        (FUA, Outcome::Failed(Errno::ENOSPC), Err(Failure::Errno(Errno::ENOSPC))),
+    ] {
+        let device = Scripted::default();
+        let served = served(&device, Duration::MAX);
+        let (mut one, mut other) = (front_end(&served, 4), front_end(&served, 4));
+        one.submit(1, failing);
+        other.submit(2, Op::Flush);
+        assert_eq!(device.held(), 2, "both are at the device");
+        device.answer(failing, outcome);
+        assert_eq!(one.ended(), [(1, told)]);
+        device.answer(Op::Flush, Outcome::Done);
+        assert_eq!(other.ended(), [(2, EIO)], "beside {failing:?} that ended as {outcome:?}");
+    }
+}
+
+#[test]
+fn after_a_failed_flush_nothing_that_promises_durability_reaches_the_device_until_its_power_was_off() {
+    let (device, mut front_end) = scene(4);
+    front_end.submit(1, Op::Flush);
+    device.answer(Op::Flush, Outcome::Failed(Errno::EIO));
+    assert_eq!(front_end.ended(), [(1, EIO)]);
+    for (asked, op) in [(2, Op::Flush), (3, FUA)] {
+        front_end.submit(asked, op);
+        assert_eq!((front_end.ended(), device.held()), (vec![(asked, EIO)], 0));
+    }
+    front_end.submit(4, WRITE);
+    device.answer(WRITE, Outcome::Done);
+    assert_eq!(front_end.ended(), [(4, Ok(()))], "a write promises nothing");
+    device.state().generation += 1;
+    front_end.submit(5, Op::Flush);
+    device.answer(Op::Flush, Outcome::Done);
+    assert_eq!(front_end.ended(), [(5, Ok(()))]);
+}
+
+#[test]
+fn neither_a_loss_of_power_nor_a_refusal_latches() {
+    let (device, mut front_end) = scene(4);
+    front_end.submit(1, Op::Flush);
+    device.answer(Op::Flush, Outcome::PowerLost);
+    let zeroes = Op::WriteZeroes { fua: true, no_hole: false, fast_only: true };
+    front_end.submit(2, zeroes);
+    device.answer(zeroes, Outcome::Failed(Errno::EOPNOTSUPP));
+    assert_eq!(front_end.ended(), [(1, UNANSWERED), (2, Err(Failure::Errno(Errno::EOPNOTSUPP)))]);
+    front_end.submit(3, Op::Flush);
+    device.answer(Op::Flush, Outcome::Done);
+    assert_eq!(front_end.ended(), [(3, Ok(()))]);
+}
+
+#[test]
+fn what_is_never_answered_is_given_up_and_its_slot_stays_the_devices() {
+    let device = Scripted::default();
+    let mut front_end = front_end(&served(&device, Duration::ZERO), 2);
+    front_end.submit(1, WRITE);
+    front_end.submit(2, Op::Flush);
+    assert_eq!(front_end.ended(), [(1, UNANSWERED), (2, UNANSWERED)]);
+    assert_eq!((front_end.0.in_flight(), front_end.0.awaited()), (2, 0));
+    assert!(front_end.0.has_room(), "off line: what comes can fail");
+    front_end.submit(3, WRITE);
+    assert_eq!(front_end.ended(), [(3, UNANSWERED)]);
+    device.answer(WRITE, Outcome::Done);
+    assert_eq!(front_end.ended(), [], "nobody waits for it any more");
+    assert_eq!(front_end.0.in_flight(), 1);
+    front_end.submit(4, Op::Flush);
+    assert_eq!(front_end.ended(), [(4, EIO)], "the flush that was given up has latched");
+}
+
+#[test]
+fn what_the_queue_has_no_room_for_waits_and_what_the_device_never_had_frees_its_slot() {
+    let (device, mut front_end) = scene(3);
+    device.state().room = 1;
+    for asked in 1..=2 {
+        front_end.submit(asked, WRITE);
+    }
+    assert!(device.held() == 1 && !front_end.0.has_room());
+    device.answer(WRITE, Outcome::Done);
+    assert_eq!(front_end.ended(), [(1, Ok(()))]);
+    assert!(device.held() == 1 && front_end.0.has_room() && front_end.0.is_unpolled());
+    front_end.submit(3, WRITE);
+    front_end.0.served.shorten_request_timeout(Duration::ZERO);
+    front_end.0.next_patrol = Instant::now();
+    assert_eq!(front_end.ended(), [(3, UNANSWERED), (2, UNANSWERED)], "in the order of slots: the third request has the first one's");
+    assert_eq!(front_end.0.in_flight(), 1);
+}
+
+#[test]
+fn a_broken_queue_ends_all_and_latches_if_a_flush_was_in_flight() {
+    let (device, mut front_end) = scene(4);
+    front_end.submit(1, Op::Flush);
+    front_end.submit(2, Op::Read);
+    device.state().is_broken = true;
+    assert_eq!(front_end.ended(), [(1, UNANSWERED), (2, UNANSWERED)]);
+    assert!(front_end.0.served.has_failed_flush() && front_end.0.in_flight() == 0);
+    front_end.submit(3, Op::Read);
+    assert_eq!(front_end.ended(), [(3, UNANSWERED)]);
+}
+
+#[test]
+fn only_what_is_acted_upon_is_told_apart() {
+    let (device, mut front_end) = scene(4);
+    let zeroes = Op::WriteZeroes { fua: false, no_hole: false, fast_only: false };
+    for (op, errno, told) in [
+        (WRITE, Errno::ENOSPC, Errno::ENOSPC),
+        (WRITE, Errno::EOPNOTSUPP, Errno::EIO),
+        (zeroes, Errno::EOPNOTSUPP, Errno::EOPNOTSUPP),
+        (Op::Read, Errno::ENOSPC, Errno::EIO),
+    ] {
+        front_end.submit(1, op);
+        device.answer(op, Outcome::Failed(errno));
+        assert_eq!(front_end.ended(), [(1, Err(Failure::Errno(told)))], "{op:?} that fails with {errno:?}");
+    }
+}
+
+#[test]
+fn an_answer_to_nothing_is_ignored() {
+    let (device, mut front_end) = scene(2);
+    front_end.submit(1, Op::Read);
+    for tag in [Tag(1), Tag(77)] {
+        let outcome = Outcome::Done;
+        let now = Nanos(0);
+        let made_up = Completion { tag, outcome, submitted_at: now, completed_at: now, payload: Payload::None };
+        device.state().answers.push(made_up);
+    }
+    assert_eq!(front_end.ended(), []);
+    assert_eq!(front_end.0.in_flight(), 1);
+}
