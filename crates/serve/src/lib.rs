@@ -2,9 +2,9 @@
 //! as one.
 
 pub mod attach;
-pub mod bay;
 mod busy_poll;
 mod lock;
+pub mod named;
 pub mod nbd;
 mod requests;
 mod served_device;

@@ -63,7 +63,11 @@ pub(crate) struct Ended<T> {
 enum Slot<T> {
     Free,
     /// A request that the device, or the backlog, has had since then.
-    Taken { asked: T, op: Op, since: Instant },
+    Taken {
+        asked: T,
+        op: Op,
+        since: Instant,
+    },
     /// The device, with a request that was given up.
     GivenUp,
 }
@@ -217,9 +221,7 @@ impl<T> Requests<T> {
         }
         match outcome {
             // One beside it may have failed in the meantime.
-            Outcome::Done if is_promise && self.served.has_failed_flush() => {
-                Err(Failure::Errno(Errno::EIO))
-            }
+            Outcome::Done if is_promise && self.served.has_failed_flush() => Err(Failure::Errno(Errno::EIO)),
             Outcome::Done => Ok(()),
             Outcome::Failed(errno) => Err(Failure::Errno(told(op, errno))),
             Outcome::Unknown | Outcome::PowerLost => Err(Failure::Unanswered),

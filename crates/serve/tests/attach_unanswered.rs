@@ -32,7 +32,8 @@ fn a_flush_that_is_never_answered_fails_and_keeps_nobody() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::new(Bytes::mib(16));
     let request_timeout = Duration::from_millis(50);
-    let mut attachment = attach(&place, &disk, &AttachOptions { request_timeout, ..AttachOptions::default() });
+    let mut attachment =
+        attach(&place, &disk, &AttachOptions { request_timeout, ..AttachOptions::default() });
     disk.hold_flushes();
     let error = write(attachment.path(), &["count=1", "conv=fsync"]).unwrap_err();
     assert!(error.contains("Input/output error"), "{error}");

@@ -38,6 +38,7 @@ mod network;
 mod open;
 mod opened;
 mod permission;
+pub mod served_drive;
 mod shared;
 pub mod signature;
 mod simulated;

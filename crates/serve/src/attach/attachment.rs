@@ -15,7 +15,7 @@ use super::error::{AttachError, Result, at};
 use super::holders;
 use super::loop_queue::{self, Changed};
 use super::served::Served;
-use super::session::{Threads, Session};
+use super::session::{Session, Threads};
 use super::sweep::{Swept, sweep_locked};
 use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
 
@@ -202,8 +202,7 @@ impl Attachment {
             }
             std::thread::sleep(LOOK_AGAIN);
         }
-        self.flush(live, is_forced)
-            .map_err(|source| AttachError::Flush { device: self.path.clone(), source })
+        self.flush(live, is_forced).map_err(|source| AttachError::Flush { device: self.path.clone(), source })
     }
 
     /// Makes what is dirty durable. Whoever has the connection must not wait for that in the kernel.

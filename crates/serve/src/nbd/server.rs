@@ -48,6 +48,8 @@ use stream::Stream;
 use transmission::{Broken, Manner};
 use transport::Socket;
 
+use crate::served_device::REQUEST_TIMEOUT_CLOSING;
+
 pub use export::Export;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
 pub use options::{Ended, Observer, Options};
@@ -197,7 +199,7 @@ impl Server {
     /// request is in flight, and the unix sockets are gone.
     ///
     /// A stop lets requests that were received be answered. Clients that do not read their replies, and handshakes
-    /// that are not over, are cut off after [`Options::stop_timeout`]; a device that does not answer is waited for.
+    /// that are not over, are cut off after [`Options::stop_timeout`]; a device that does not answer is given up after 3 s.
     ///
     /// # Errors
     /// If a listener is beyond this machine without TLS, or the system does not let connections be accepted.
@@ -214,6 +216,9 @@ impl Server {
             drop(listeners);
             self.crowd.shut_down(Shutdown::Read);
             self.refused.shut_down(Shutdown::Both);
+            for export in self.exports.iter() {
+                export.device.shorten_request_timeout(REQUEST_TIMEOUT_CLOSING);
+            }
             if !self.crowd.wait_empty(self.options.stop_timeout) {
                 self.crowd.shut_down(Shutdown::Both);
             }
@@ -296,10 +301,7 @@ impl Server {
         let timeout = if is_refused { REFUSAL_TIMEOUT } else { self.options.handshake_timeout };
         Setting {
             terms: Terms { exports: Arc::clone(&self.exports), encryption, refusal },
-            manner: Manner {
-                depth: self.options.depth.max(1),
-                budgets: self.budgets.clone(),
-            },
+            manner: Manner { depth: self.options.depth.max(1), budgets: self.budgets.clone() },
             tls: self.options.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
             until: Instant::now() + timeout,
         }

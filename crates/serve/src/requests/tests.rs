@@ -215,7 +215,11 @@ fn what_the_queue_has_no_room_for_waits_and_what_the_device_never_had_frees_its_
     front_end.submit(3, WRITE);
     front_end.0.served.shorten_request_timeout(Duration::ZERO);
     front_end.0.next_patrol = Instant::now();
-    assert_eq!(front_end.ended(), [(3, UNANSWERED), (2, UNANSWERED)], "in the order of slots: the third request has the first one's");
+    assert_eq!(
+        front_end.ended(),
+        [(3, UNANSWERED), (2, UNANSWERED)],
+        "in the order of slots: the third request has the first one's"
+    );
     assert_eq!(front_end.0.in_flight(), 1);
 }
 
@@ -254,7 +258,8 @@ fn an_answer_to_nothing_is_ignored() {
     for tag in [Tag(1), Tag(77)] {
         let outcome = Outcome::Done;
         let now = Nanos(0);
-        let made_up = Completion { tag, outcome, submitted_at: now, completed_at: now, payload: Payload::None };
+        let made_up =
+            Completion { tag, outcome, submitted_at: now, completed_at: now, payload: Payload::None };
         device.state().answers.push(made_up);
     }
     assert_eq!(front_end.ended(), []);

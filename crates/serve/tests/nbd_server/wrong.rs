@@ -75,7 +75,14 @@ impl Device for Wrong {
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         let inner = self.inner.open_queue(options)?;
         let (mistake, blocks) = (self.mistake, self.info().blocks());
-        Ok(Box::new(WrongQueue { inner, mistake, blocks, before: None, has_written: false, early: Vec::new() }))
+        Ok(Box::new(WrongQueue {
+            inner,
+            mistake,
+            blocks,
+            before: None,
+            has_written: false,
+            early: Vec::new(),
+        }))
     }
 
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use plumb_block::{Bytes, in_one_line};
-use plumb_serve::bay::control::{ControlError, Order, RefusedKind, Status, give};
-use plumb_serve::bay::{forget, names_with_remains, place};
+use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
+use plumb_serve::named::{forget, registry};
 use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
+use plumb_target::served_drive::{DriveOrder, DriveStatus};
 use serde::Serialize;
 
 use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};
@@ -17,18 +18,20 @@ use crate::terminal;
 /// Where the drives of this user are.
 pub(super) fn directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    place::of_this_user(runtime.as_deref().map(Path::new))
+    registry::of_this_user(runtime.as_deref().map(Path::new))
 }
 
 pub(super) fn run(command: &DriveCommand) -> anyhow::Result<Exit> {
     let (name, order, json) = match command {
         DriveCommand::Status { name: None, json } => return all(*json),
         DriveCommand::Status { name: Some(name), json } => (name, Order::Status, *json),
-        DriveCommand::Cut(cut) if cut.disarm => (&cut.name, Order::Disarm, cut.json),
-        DriveCommand::Cut(cut) => (&cut.name, Order::Cut { when: when(cut)? }, cut.json),
-        DriveCommand::PowerOn(named) => (&named.name, Order::PowerOn, named.json),
-        DriveCommand::Set { name, wce, json } => (name, Order::Set { wce: wce.is_on() }, *json),
-        DriveCommand::Fault(fault) => (&fault.name, of_fault(fault)?, fault.json),
+        DriveCommand::Cut(cut) if cut.disarm => (&cut.name, Order::Own(DriveOrder::Disarm), cut.json),
+        DriveCommand::Cut(cut) => (&cut.name, Order::Own(DriveOrder::Cut { when: when(cut)? }), cut.json),
+        DriveCommand::PowerOn(named) => (&named.name, Order::Own(DriveOrder::PowerOn), named.json),
+        DriveCommand::Set { name, wce, json } => {
+            (name, Order::Own(DriveOrder::Set { wce: wce.is_on() }), *json)
+        }
+        DriveCommand::Fault(fault) => (&fault.name, Order::Own(of_fault(fault)?), fault.json),
         DriveCommand::Detach(detach) => {
             (&detach.name, Order::Detach { cut_off: detach.cut_off }, detach.json)
         }
@@ -52,13 +55,13 @@ struct Gone<'a> {
 fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
     let directory = directory();
     if rustix::process::geteuid().is_root() {
-        let kept = plumb_serve::bay::sweep()?.kept;
+        let kept = plumb_serve::attach::sweep(None)?.kept;
         if let Some((_, why)) = kept.iter().find(|(kept, _)| kept == name) {
             let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
             return Err(Refusal::new(Exit::Refused, message).into());
         }
         #[cfg(feature = "ublk")]
-        for (number, why) in plumb_serve::bay::sweep_ublk()? {
+        for (number, why) in plumb_serve::ublk::sweep(None)?.kept {
             terminal::say(&format!("plumb: /dev/ublkb{number} must stay for now: {why}"));
         }
     }
@@ -71,7 +74,7 @@ fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
     terminal::print(&text)
 }
 
-/// The moment as a bay reads it; checked here, where a mistake is one of the command line.
+/// The moment as a drive reads it; checked here, where a mistake is one of the command line.
 fn when(cut: &CutArguments) -> anyhow::Result<String> {
     let at_write = cut.at_write.map(|number| format!("write={number}"));
     let at_flush = cut.at_flush.map(|number| format!("flush={number}"));
@@ -92,17 +95,17 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
     }
 }
 
-fn of_fault(arguments: &FaultArguments) -> anyhow::Result<Order> {
-    let Some(fault) = &arguments.fault else { return Ok(Order::ClearFaults) };
+fn of_fault(arguments: &FaultArguments) -> anyhow::Result<DriveOrder> {
+    let Some(fault) = &arguments.fault else { return Ok(DriveOrder::ClearFaults) };
     fault.parse::<Fault>().map_err(|error| Refusal::because(Exit::Usage, error))?;
-    Ok(Order::Fault { fault: fault.clone() })
+    Ok(DriveOrder::Fault { fault: fault.clone() })
 }
 
 fn refusal(error: ControlError) -> anyhow::Error {
     let exit = match &error {
         ControlError::NoSuchDrive { .. } => Exit::Usage,
         ControlError::Refused { refused, .. } => match refused.kind {
-            RefusedKind::Senseless => Exit::Usage,
+            RefusedKind::Invalid => Exit::Usage,
             RefusedKind::UnsafeNow => Exit::Refused,
             RefusedKind::Failed => Exit::Failed,
         },
@@ -114,15 +117,15 @@ fn refusal(error: ControlError) -> anyhow::Error {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    drives: Vec<Status>,
+    drives: Vec<DriveStatus>,
 }
 
 /// All drives of this user; those whose process is gone are named on stderr.
 fn all(json: bool) -> anyhow::Result<Exit> {
     let directory = directory();
     let mut drives = Vec::new();
-    for name in names_with_remains(&directory)? {
-        match give(&directory, &name, &Order::Status) {
+    for name in registry::names_with_left(&directory)? {
+        match give(&directory, &name, &Order::<DriveOrder>::Status) {
             Ok(status) => drives.push(status),
             Err(error) => terminal::say(&format!("plumb: {}", in_one_line(&error))),
         }
@@ -141,7 +144,7 @@ fn all(json: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn show(status: &Status, order: &Order, json: bool) -> anyhow::Result<()> {
+fn show(status: &DriveStatus, order: &Order<DriveOrder>, json: bool) -> anyhow::Result<()> {
     if json {
         let mut text = serde_json::to_string_pretty(status)?;
         text.push('\n');
@@ -159,7 +162,7 @@ fn show(status: &Status, order: &Order, json: bool) -> anyhow::Result<()> {
 }
 
 /// How a drive is, and what it did.
-fn history(status: &Status) -> Vec<String> {
+fn history(status: &DriveStatus) -> Vec<String> {
     let power = if status.power { "on" } else { "OFF" };
     let cache = match status.wce {
         None => "none to switch",
@@ -186,7 +189,7 @@ fn history(status: &Status) -> Vec<String> {
 }
 
 /// What is to come, and where it is.
-fn prospects(status: &Status) -> Vec<String> {
+fn prospects(status: &DriveStatus) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(status.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
     if status.latched {
@@ -202,7 +205,7 @@ fn prospects(status: &Status) -> Vec<String> {
 }
 
 /// What the last power cut took.
-fn losses(status: &Status, lost: u64) -> String {
+fn losses(status: &DriveStatus, lost: u64) -> String {
     let cuts = counted(status.cuts, "power cut");
     let promised = status.lost_although_durable_blocks.unwrap_or(0);
     let lie =

@@ -1,4 +1,4 @@
-//! `plumb drive serve`: a drive in a bay, until it is detached or this is interrupted.
+//! `plumb drive serve`: a drive that is served until it is detached or this is interrupted.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use plumb_block::Bytes;
-use plumb_serve::bay::control::Status;
-use plumb_serve::bay::{AttachError, Bay, BayError, BayOptions, Encryption, Place, ServeError, place};
+use plumb_serve::attach::AttachError;
+use plumb_serve::named::{Encryption, NbdAddress, ServiceError, ServiceOptions, registry};
+use plumb_serve::nbd::server::ServeError;
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
 use plumb_sim::model::{Geometry, Kind, Model, Wce};
+use plumb_target::served_drive::{DriveStatus, serve_drive};
 use plumb_target::{MediumWanted, PendingMedium};
 
 use super::control::directory;
@@ -24,8 +26,8 @@ const SOCKET_PATH_MAX: usize = 107;
 
 pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let model = super::model(&arguments.model)?;
-    let places = places(arguments)?;
-    if places.is_empty() && !is_block_device(arguments) {
+    let addresses = addresses(arguments)?;
+    if addresses.is_empty() && !is_block_device(arguments) {
         let message = "nobody could use this drive: give --nbd SOCKET, --nbd-tcp ADDRESS or --attach";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
@@ -35,7 +37,7 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let blocks = size.0 / model.geometry.logical_block.0.0;
     let fits = faults.iter().try_for_each(|fault| fault.fits(blocks));
     fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
-    let encryption = encryption(arguments, &places)?;
+    let encryption = encryption(arguments, &addresses)?;
     if arguments.wce.is_some() && model.behaviour.wce == Wce::Absent {
         let message =
             format!("--wce: a drive of the model {} has no write cache that could be switched", model.name);
@@ -46,32 +48,32 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     let directory = directory();
-    place::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let stop = stop::on_signals()?;
     let (backing, pending) = match medium(arguments, &model, size)? {
         Some(medium) => (Backing::File(medium.file), Some(medium.pending)),
         None => (Backing::Memory, None),
     };
-    let options = BayOptions {
+    #[cfg(feature = "ublk")]
+    let ublk = arguments.ublk.then(|| plumb_serve::named::UblkExport {
+        recover: arguments.recover,
+        contents: plumb_target::served_drive::contents_of(&model.name, &backing),
+    });
+    let service = ServiceOptions {
         directory,
         name: arguments.name.clone(),
-        model,
-        drive: DriveOptions {
-            size: Some(size),
-            wce: arguments.wce.map(Switch::is_on),
-            seed: arguments.seed,
-            backing,
-            faults,
-        },
-        nbd: places,
+        kind: model.name.clone(),
+        nbd: addresses,
         encryption,
         say: Arc::new(|line| terminal::say(&format!("plumb: {line}"))),
         attach: arguments.attach,
         #[cfg(feature = "ublk")]
-        ublk: arguments.ublk.then_some(plumb_serve::bay::Ublk { recover: arguments.recover }),
+        ublk,
     };
-    let bay = match Bay::open(options) {
-        Ok(bay) => bay,
+    let wce = arguments.wce.map(Switch::is_on);
+    let drive = DriveOptions { size: Some(size), wce, seed: arguments.seed, backing, faults };
+    let service = match serve_drive(&model, drive, service) {
+        Ok(service) => service,
         Err(error) => {
             pending.into_iter().for_each(PendingMedium::undo);
             return Err(refusal(error));
@@ -80,14 +82,14 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     if let Some(note) = pending.and_then(PendingMedium::settle) {
         terminal::say(&format!("plumb: {note}"));
     }
-    announce(bay.status(), arguments)?;
-    bay.serve(&stop).map_err(refusal)?;
+    announce(service.status(), arguments)?;
+    service.serve(&stop).map_err(refusal)?;
     Ok(Exit::Done)
 }
 
 /// Where NBD is to be served.
-fn places(arguments: &ServeArguments) -> anyhow::Result<Vec<Place>> {
-    let mut places = Vec::new();
+fn addresses(arguments: &ServeArguments) -> anyhow::Result<Vec<NbdAddress>> {
+    let mut addresses = Vec::new();
     for path in &arguments.nbd {
         if path.to_string_lossy().contains("://") {
             let shown = path.display();
@@ -102,21 +104,21 @@ fn places(arguments: &ServeArguments) -> anyhow::Result<Vec<Place>> {
                 format!("--nbd {shown}: no client could name a socket of more than {SOCKET_PATH_MAX} bytes");
             return Err(Refusal::new(Exit::Usage, message).into());
         }
-        places.push(Place::Unix(path));
+        addresses.push(NbdAddress::Unix(path));
     }
-    places.extend(arguments.nbd_tcp.iter().copied().map(Place::Tcp));
-    let is_repeated = |(at, place): (usize, &Place)| places[..at].contains(place);
-    if places.iter().enumerate().any(is_repeated) {
+    addresses.extend(arguments.nbd_tcp.iter().copied().map(NbdAddress::Tcp));
+    let is_repeated = |(at, address): (usize, &NbdAddress)| addresses[..at].contains(address);
+    if addresses.iter().enumerate().any(is_repeated) {
         return Err(Refusal::new(Exit::Usage, "--nbd or --nbd-tcp names one place twice").into());
     }
-    Ok(places)
+    Ok(addresses)
 }
 
 /// How TCP is to be encrypted, which it must be beyond this machine.
-fn encryption(arguments: &ServeArguments, places: &[Place]) -> anyhow::Result<Option<Encryption>> {
+fn encryption(arguments: &ServeArguments, addresses: &[NbdAddress]) -> anyhow::Result<Option<Encryption>> {
     let Some(directory) = &arguments.tls_certificates else {
-        return match places.iter().find(|place| place.is_beyond_this_machine()) {
-            Some(Place::Tcp(address)) => {
+        return match addresses.iter().find(|address| address.is_beyond_this_machine()) {
+            Some(NbdAddress::Tcp(address)) => {
                 let message = format!(
                     "--nbd-tcp {address}: other machines could read and write the drive: give --tls-certificates DIR, or an \
                      address of this machine alone, such as 127.0.0.1"
@@ -172,9 +174,9 @@ fn medium(
     })
 }
 
-fn announce(status: Status, arguments: &ServeArguments) -> anyhow::Result<()> {
+fn announce(status: DriveStatus, arguments: &ServeArguments) -> anyhow::Result<()> {
     if arguments.json {
-        let document = Status { schema: Status::SCHEMA_SERVE.to_owned(), ..status };
+        let document = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..status };
         let mut text = serde_json::to_string_pretty(&document)?;
         text.push('\n');
         return terminal::print(&text);
@@ -197,41 +199,41 @@ fn is_block_device(arguments: &ServeArguments) -> bool {
     arguments.attach || is_ublk
 }
 
-fn refusal(error: BayError) -> anyhow::Error {
+fn refusal(error: ServiceError) -> anyhow::Error {
     match error {
         #[cfg(feature = "ublk")]
-        BayError::Ublk(plumb_serve::bay::UblkError::NotRecoverable { .. }) => {
+        ServiceError::Ublk(plumb_serve::ublk::UblkError::NotRecoverable { .. }) => {
             Refusal::because(Exit::Refused, error).into()
         }
         #[cfg(feature = "ublk")]
-        BayError::Ublk(plumb_serve::bay::UblkError::Geometry { .. }) => {
+        ServiceError::Ublk(plumb_serve::ublk::UblkError::Geometry { .. }) => {
             Refusal::because(Exit::Usage, error).into()
         }
-        BayError::Name(_) => Refusal::because(Exit::Usage, error).into(),
-        BayError::Taken(_)
-        | BayError::Nbd(
+        ServiceError::Name(_) => Refusal::because(Exit::Usage, error).into(),
+        ServiceError::Taken(_)
+        | ServiceError::Nbd(
             ServeError::Taken { .. }
             | ServeError::NotASocket { .. }
             | ServeError::AnotherKind { .. }
             | ServeError::InTheClear { .. },
         )
-        | BayError::Attach(AttachError::NameInUse { .. } | AttachError::Left { .. }) => {
+        | ServiceError::Attach(AttachError::NameInUse { .. } | AttachError::Left { .. }) => {
             Refusal::because(Exit::Refused, error).into()
         }
-        BayError::Attach(AttachError::Os { ref source, .. })
+        ServiceError::Attach(AttachError::Os { ref source, .. })
             if source.kind() == ErrorKind::PermissionDenied =>
         {
             let error = anyhow::Error::new(error);
             Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
         }
-        BayError::Attach(AttachError::Os { ref source, ref place, .. })
+        ServiceError::Attach(AttachError::Os { ref source, ref place, .. })
             if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
         {
             let error = anyhow::Error::new(error);
             let remedy = "--attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not";
             Refusal::new(Exit::Failed, format!("{error:#}; {remedy}")).into()
         }
-        BayError::Attach(AttachError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
+        ServiceError::Attach(AttachError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         error => anyhow::Error::new(error),
     }
 }

@@ -1,4 +1,4 @@
-//! Why a bay cannot be opened or closed.
+//! Why a device cannot be served, or not to the end.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use crate::nbd::server::ServeError;
 #[cfg(feature = "ublk")]
 use crate::ublk::UblkError;
 
-/// Why a bay cannot be opened or closed.
+/// Why a device cannot be served, or not to the end.
 #[derive(Debug, thiserror::Error)]
-pub enum BayError {
+pub enum ServiceError {
     /// The name cannot be used.
     #[error(
         "`{0}` is no name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
@@ -22,16 +22,16 @@ pub enum BayError {
     )]
     Taken(String),
     /// The control socket cannot be had.
-    #[error("cannot make the control socket {place}")]
+    #[error("cannot make the control socket {}", path.display())]
     Control {
         /// Its path.
-        place: PathBuf,
+        path: PathBuf,
         /// Why.
         source: io::Error,
     },
     /// The drive cannot be made.
     #[error("cannot make the drive")]
-    Drive(#[from] plumb_block::Error),
+    Device(#[from] plumb_block::Error),
     /// It ended, and its medium is not as it should be.
     #[error("what the drive held at risk could not be made durable as it ended")]
     ShutDown(#[source] plumb_block::Error),
@@ -50,7 +50,7 @@ pub enum BayError {
         /// Each in words.
         by: Vec<String>,
     },
-    /// It was taken away all the same, since the bay closed.
+    /// It was taken away all the same, since the service ended.
     #[error("the drive was taken from those who used it, who get I/O errors now")]
     CutOff(#[source] AttachError),
     /// It cannot be exported through ublk.
@@ -61,7 +61,7 @@ pub enum BayError {
     #[cfg(feature = "ublk")]
     #[error("cannot take the drive away")]
     UblkDetach(#[source] UblkError),
-    /// It was taken away all the same, since the bay closed.
+    /// It was taken away all the same, since the service ended.
     #[cfg(feature = "ublk")]
     #[error("the drive was taken from those who used it, who get I/O errors now")]
     UblkCutOff(#[source] UblkError),

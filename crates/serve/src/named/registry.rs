@@ -1,4 +1,5 @@
-//! Where the bays of a user are: a directory of control sockets, one for each drive.
+//! The registry of what a user serves: a directory of control sockets, one for each name. Beside them there may be what killed
+//! processes have left: attachments whose server is gone. They are found even where the control socket is gone as well.
 
 use std::fs;
 use std::io;
@@ -46,7 +47,7 @@ pub fn socket(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.control"))
 }
 
-/// The names of the drives in `directory`, those of killed bays too.
+/// The names of the drives in `directory`, those of killed processes too.
 ///
 /// # Errors
 /// As readdir(3); a directory that does not exist has none.
@@ -62,6 +63,26 @@ pub fn names(directory: &Path) -> io::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// The names of the drives in `directory`, and of those of which killed processes have left an attachment.
+///
+/// # Errors
+/// As readdir(3); a directory that does not exist has none.
+pub fn names_with_left(directory: &Path) -> io::Result<Vec<String>> {
+    let mut found = names(directory)?;
+    found.extend(left());
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The attachments that killed processes have left. Only root attaches, and only root may look.
+pub(super) fn left() -> Vec<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Vec::new();
+    }
+    crate::attach::left().unwrap_or_default()
 }
 
 /// Whether somebody listens on the control socket of the drive `name`.

@@ -1,34 +1,27 @@
-//! The block device as which the kernel has the drive: a loop device, or one of the ublk driver.
+//! The block device as which the kernel has the served device: a loop device, or one of the ublk driver.
 
+use std::sync::Arc;
+
+use plumb_block::Device;
+
+use super::error::ServiceError;
 use crate::attach::{AttachError, AttachOptions, Attachment};
 #[cfg(feature = "ublk")]
 use crate::ublk::{Survives, UblkDevice, UblkError, UblkOptions};
-use plumb_sim::Handle;
-#[cfg(feature = "ublk")]
-use plumb_sim::contents::Backing;
 
-use super::error::BayError;
-
-/// That the drive is to be exported through the kernel's ublk driver.
+/// How the device is to be exported through the kernel's ublk driver.
 #[cfg(feature = "ublk")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ublk {
-    /// Take over this device, whose server was killed, instead of making a new one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UblkExport {
+    /// Take over this block device, whose server was killed, instead of making a new one.
     pub recover: Option<u32>,
+    /// What the contents are, in one line, if what is durable of them outlives this process. The block device is taken over
+    /// only with the same.
+    pub contents: Option<String>,
 }
 
-/// What keeps the contents of a drive, for ublk: whether they outlive the process, and which they are.
-#[cfg(feature = "ublk")]
-pub(crate) fn kept(model: &str, backing: &Backing) -> UblkOptions {
-    use std::os::unix::fs::MetadataExt as _;
-    let Backing::File(file) = backing else { return UblkOptions::default() };
-    let which = file.metadata().map(|found| format!("{}:{}", found.dev(), found.ino()));
-    let identity = format!("{model} on file {}", which.unwrap_or_default());
-    UblkOptions { survives: Survives::Durable, identity, ..UblkOptions::default() }
-}
-
-/// The drive as a block device.
-pub(crate) enum Attached {
+/// The device as a block device.
+pub(super) enum BlockDevice {
     /// `/dev/loopN`.
     Loop(Attachment),
     /// `/dev/ublkbN`.
@@ -36,30 +29,32 @@ pub(crate) enum Attached {
     Ublk(UblkDevice),
 }
 
-impl Attached {
+impl BlockDevice {
     /// As a loop device.
-    pub(crate) fn to_loop(handle: &Handle, name: &str) -> Result<Self, BayError> {
-        let attachment = Attachment::new(handle.device(), name, &AttachOptions::default());
-        attachment.map(Self::Loop).map_err(BayError::Attach)
+    pub(super) fn to_loop(device: Arc<dyn Device>, name: &str) -> Result<Self, ServiceError> {
+        let attachment = Attachment::new(device, name, &AttachOptions::default());
+        attachment.map(Self::Loop).map_err(ServiceError::Attach)
     }
 
     /// Through ublk.
     #[cfg(feature = "ublk")]
-    pub(crate) fn to_ublk(
-        handle: &Handle,
+    pub(super) fn to_ublk(
+        device: Arc<dyn Device>,
         name: &str,
-        ublk: Ublk,
-        options: &UblkOptions,
-    ) -> Result<Self, BayError> {
-        let device = match ublk.recover {
-            Some(number) => UblkDevice::recover(handle.device(), number, options),
-            None => UblkDevice::new(handle.device(), name, options),
+        ublk: UblkExport,
+    ) -> Result<Self, ServiceError> {
+        let survives = if ublk.contents.is_some() { Survives::Durable } else { Survives::Nothing };
+        let identity = ublk.contents.unwrap_or_default();
+        let options = UblkOptions { survives, identity, ..UblkOptions::default() };
+        let exported = match ublk.recover {
+            Some(number) => UblkDevice::recover(device, number, &options),
+            None => UblkDevice::new(device, name, &options),
         };
-        device.map(Self::Ublk).map_err(BayError::Ublk)
+        exported.map(Self::Ublk).map_err(ServiceError::Ublk)
     }
 
     /// The block device.
-    pub(crate) fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         match self {
             Self::Loop(attachment) => attachment.path(),
             #[cfg(feature = "ublk")]
@@ -70,7 +65,7 @@ impl Attached {
     }
 
     /// Whether a flush has failed on the way to the drive, or acknowledged writes went with a server before this one.
-    pub(crate) fn has_failed_flush(&self) -> bool {
+    pub(super) fn has_failed_flush(&self) -> bool {
         match self {
             Self::Loop(attachment) => attachment.has_failed_flush(),
             #[cfg(feature = "ublk")]
@@ -79,7 +74,7 @@ impl Attached {
     }
 
     /// Whether nobody serves it any more.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Loop(_) => false,
             #[cfg(feature = "ublk")]
@@ -88,7 +83,7 @@ impl Attached {
     }
 
     /// What has to be said of how it came about.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub(super) fn warning(&self) -> Option<String> {
         match self {
             Self::Loop(_) => None,
             #[cfg(feature = "ublk")]
@@ -103,7 +98,7 @@ impl Attached {
     }
 
     /// Lets the kernel forget what it has cached of it.
-    pub(crate) fn forget_cache(&self) -> std::io::Result<()> {
+    pub(super) fn forget_cache(&self) -> std::io::Result<()> {
         match self {
             Self::Loop(attachment) => attachment.forget_cache(),
             #[cfg(feature = "ublk")]
@@ -112,18 +107,18 @@ impl Attached {
     }
 
     /// Flushes it and takes it away, if it is not in use. `is_forced` is asked while that takes time.
-    pub(crate) fn detach(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<(), BayError> {
+    pub(super) fn detach(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<(), ServiceError> {
         match self {
-            Self::Loop(attachment) => attachment.detach_forced_if(is_forced).map_err(BayError::Detach),
+            Self::Loop(attachment) => attachment.detach_forced_if(is_forced).map_err(ServiceError::Detach),
             #[cfg(feature = "ublk")]
-            Self::Ublk(device) => device.detach().map_err(BayError::UblkDetach),
+            Self::Ublk(device) => device.detach().map_err(ServiceError::UblkDetach),
         }
     }
 }
 
-impl BayError {
+impl ServiceError {
     /// Whether somebody uses the block device.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         match self {
             Self::Detach(AttachError::Held { .. }) => true,
             #[cfg(feature = "ublk")]
@@ -133,7 +128,7 @@ impl BayError {
     }
 
     /// Whether the block device is still there because it could not be flushed.
-    pub(crate) fn is_unflushed(&self) -> bool {
+    pub(super) fn is_unflushed(&self) -> bool {
         match self {
             Self::Detach(AttachError::Flush { .. }) => true,
             #[cfg(feature = "ublk")]
@@ -143,7 +138,7 @@ impl BayError {
     }
 
     /// The same, when the block device was taken away all the same.
-    pub(crate) fn cut_off(self) -> Self {
+    pub(super) fn cut_off(self) -> Self {
         match self {
             Self::Detach(held @ AttachError::Held { .. }) => Self::CutOff(held),
             #[cfg(feature = "ublk")]

@@ -9,31 +9,27 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use crate::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
 use crate::nbd::tls::{ServerPapers, ServerTls, TlsError};
 use crate::nbd::uri::{Address, TlsUri, Uri};
 use plumb_block::Device;
 
-use super::error::BayError;
-
-/// A thread tells nobody that it has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+use super::error::ServiceError;
 
 /// Told what happens that is nobody's answer.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Where NBD is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum NbdAddress {
     /// A unix socket, made for its owner alone.
     Unix(PathBuf),
     /// A TCP port; 0 for one that is free.
     Tcp(SocketAddr),
 }
 
-impl Place {
+impl NbdAddress {
     /// Whether other machines may get there.
     pub fn is_beyond_this_machine(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
@@ -70,7 +66,7 @@ impl Encryption {
 
 /// All that is served of a drive.
 #[derive(Default)]
-pub(crate) struct Servings {
+pub(super) struct NbdServers {
     uris: Vec<String>,
     running: Vec<Running>,
 }
@@ -81,34 +77,41 @@ struct Running {
     thread: JoinHandle<Result<(), ServeError>>,
 }
 
-impl Servings {
-    /// Listens at all of `places`, then serves.
+impl NbdServers {
+    /// Listens at all of `addresses`, then serves.
     ///
     /// # Errors
-    /// If one place cannot be had; nothing is served then.
-    pub(crate) fn start(
+    /// If one of them cannot be had; nothing is served then.
+    pub(super) fn start(
         name: &str,
+        description: &str,
         device: &Arc<dyn Device>,
-        places: &[Place],
+        addresses: &[NbdAddress],
         encryption: Option<&Encryption>,
         say: &Say,
-    ) -> Result<Self, BayError> {
-        let mut servings = Self::default();
+    ) -> Result<Self, ServiceError> {
+        let mut servers = Self::default();
         let (mut clear, mut encrypted) = (Vec::new(), Vec::new());
-        for place in places {
-            let encryption = encryption.filter(|_| matches!(place, Place::Tcp(_)));
-            if encryption.is_none() && place.is_beyond_this_machine() {
-                let Place::Tcp(address) = place else { continue };
+        for address in addresses {
+            let encryption = encryption.filter(|_| matches!(address, NbdAddress::Tcp(_)));
+            if encryption.is_none() && address.is_beyond_this_machine() {
+                let NbdAddress::Tcp(address) = address else { continue };
                 return Err(ServeError::InTheClear { place: address.to_string() }.into());
             }
-            let listener = match place {
-                Place::Unix(path) => Listener::unix(path, OWNER_ONLY)?,
-                Place::Tcp(address) => Listener::tcp(*address)?,
+            let listener = match address {
+                NbdAddress::Unix(path) => Listener::unix(path, OWNER_ONLY)?,
+                NbdAddress::Tcp(address) => Listener::tcp(*address)?,
             };
-            servings.uris.push(uri(place, &listener, encryption).to_string());
+            servers.uris.push(uri(address, &listener, encryption).to_string());
             let group = if encryption.is_some() { &mut encrypted } else { &mut clear };
             group.push(listener);
         }
+        let export = || Export {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            device: Arc::clone(device),
+            read_only: false,
+        };
         let groups = [(clear, None), (encrypted, encryption.map(|encryption| encryption.tls.clone()))];
         for (listeners, tls) in groups.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
             let mut options = Options::default();
@@ -116,42 +119,33 @@ impl Servings {
                 options.observer = Some(observer(name.to_owned(), Arc::clone(say)));
             }
             options.tls = tls;
-            servings.running.push(serve(name, device, listeners, options)?);
+            servers.running.push(serve(export(), listeners, options)?);
         }
-        Ok(servings)
+        Ok(servers)
     }
 
     /// The URIs that connect.
-    pub(crate) fn uris(&self) -> &[String] {
+    pub(super) fn uris(&self) -> &[String] {
         &self.uris
     }
 
     /// How many clients are connected.
-    pub(crate) fn connections(&self) -> usize {
+    pub(super) fn connections(&self) -> usize {
         self.running.iter().map(|running| running.server.connections()).sum()
     }
 
     /// Whether one has ended by itself.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.running.iter().any(|running| running.thread.is_finished())
     }
 
-    /// Stops all, and waits until no request is in flight and the sockets are gone. If that takes longer than `patience` the
-    /// drive leaves requests unanswered, and `answer_them` is to see to it that they are.
+    /// Stops all, and waits until no request is in flight and the sockets are gone.
     ///
     /// # Errors
     /// What the first that failed has failed with.
-    pub(crate) fn end(&mut self, patience: Duration, answer_them: impl FnOnce()) -> Result<(), ServeError> {
+    pub(super) fn end(&mut self) -> Result<(), ServeError> {
         for running in &self.running {
             running.stopper.stop();
-        }
-        let until = Instant::now() + patience;
-        let is_serving = |servings: &Self| servings.running.iter().any(|one| !one.thread.is_finished());
-        while is_serving(self) && Instant::now() < until {
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        if is_serving(self) {
-            answer_them();
         }
         let ends = self.running.drain(..).map(|running| {
             running.thread.join().unwrap_or_else(|_| {
@@ -163,32 +157,21 @@ impl Servings {
     }
 }
 
-impl Drop for Servings {
+impl Drop for NbdServers {
     fn drop(&mut self) {
         // Ended already, or never opened to the end, for which there is an error to tell.
-        self.end(Duration::ZERO, || {}).unwrap_or_default();
+        self.end().unwrap_or_default();
     }
 }
 
-fn serve(
-    name: &str,
-    device: &Arc<dyn Device>,
-    listeners: Vec<Listener>,
-    options: Options,
-) -> Result<Running, BayError> {
-    let export = Export {
-        name: name.to_owned(),
-        description: format!("{} (simulated)", device.info().name),
-        device: Arc::clone(device),
-        read_only: false,
-    };
+fn serve(export: Export, listeners: Vec<Listener>, options: Options) -> Result<Running, ServiceError> {
     let server = Arc::new(Server::new(vec![export], options)?);
     let stopper = server.stopper();
     let serving = Arc::clone(&server);
     let thread = std::thread::Builder::new()
         .name("nbd".to_owned())
         .spawn(move || serving.serve(listeners))
-        .map_err(|source| BayError::System { operation: "start the NBD server", source })?;
+        .map_err(|source| ServiceError::System { operation: "start the NBD server", source })?;
     Ok(Running { server, stopper, thread })
 }
 
@@ -206,11 +189,11 @@ fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
 }
 
 /// The URI for a client on this machine; for one elsewhere if other machines are served.
-fn uri(place: &Place, listener: &Listener, encryption: Option<&Encryption>) -> Uri {
-    let address = match place {
+fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&Encryption>) -> Uri {
+    let address = match address {
         // A client may run in another directory.
-        Place::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-        Place::Tcp(asked) => {
+        NbdAddress::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        NbdAddress::Tcp(asked) => {
             let found = listener.tcp_address().unwrap_or(*asked);
             Address::Tcp { host: host(found.ip(), encryption), port: found.port() }
         }

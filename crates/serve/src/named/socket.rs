@@ -1,7 +1,7 @@
-//! The control socket of a bay: made, found taken, and removed whatever becomes of the bay.
+//! The control socket of a service: made, found taken, and removed whatever becomes of the service.
 //!
-//! Two bays that start at once must not both find a name free, so naming and listening happen under a lock of the
-//! directory. A socket on which nobody listens was left by a bay that was killed, and is replaced.
+//! Two services that start at once must not both find a name free, so naming and listening happen under a lock of the
+//! directory. A socket on which nobody listens was left by a process that was killed, and is replaced.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,52 +13,52 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
-use super::error::BayError;
-use super::place;
+use super::error::ServiceError;
+use super::registry;
 
 /// How many may wait to give an order.
 const BACKLOG: i32 = 64;
 
-/// A control socket that listens. Dropping it removes it, unless it took the place of a killed bay's and nothing came of it: then
-/// it stays as that one was, so that what the killed bay left is still found.
+/// A control socket that listens. Dropping it removes it, unless it replaced that of a killed process and nothing came of it: then
+/// it stays as that one was, so that what the killed process left is still found.
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// So that the socket of a later bay is not taken for this one.
+    /// So that the socket of a later service is not taken for this one.
     identity: (u64, u64),
-    /// A killed bay has left one of this name, and what else it left may still be there.
-    stands_for_dead: bool,
+    /// A killed process has left one of this name, and what else it left may still be there.
+    replaces_dead: bool,
 }
 
 impl ControlSocket {
     /// Listens for orders to `name`, or to a free name after `model`, for its owner alone; and the name.
     ///
     /// # Errors
-    /// [`Name`](BayError::Name), [`Taken`](BayError::Taken), or [`Control`](BayError::Control).
+    /// [`Name`](ServiceError::Name), [`Taken`](ServiceError::Taken), or [`Control`](ServiceError::Control).
     pub(crate) fn listen(
         directory: &Path,
         name: Option<String>,
         model: &str,
-    ) -> Result<(Self, String), BayError> {
-        let failed = |place: &Path| {
-            let place = place.to_owned();
-            move |source: io::Error| BayError::Control { place, source }
+    ) -> Result<(Self, String), ServiceError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| ServiceError::Control { path, source }
         };
         let lock = File::open(directory).map_err(failed(directory))?;
         flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(directory)(errno.into()))?;
         let name = match name {
-            Some(name) if !place::is_name(&name) => return Err(BayError::Name(name)),
-            Some(name) if place::is_served(directory, &name) => return Err(BayError::Taken(name)),
+            Some(name) if !registry::is_name(&name) => return Err(ServiceError::Name(name)),
+            Some(name) if registry::is_served(directory, &name) => return Err(ServiceError::Taken(name)),
             Some(name) => name,
-            None => place::free_name(directory, model),
+            None => registry::free_name(directory, model),
         };
-        let path = place::socket(directory, &name);
-        let stands_for_dead = path.symlink_metadata().is_ok();
+        let path = registry::socket(directory, &name);
+        let replaces_dead = path.symlink_metadata().is_ok();
         remove_if_there(&path).map_err(failed(&path))?;
         match listen_at(&path) {
             Ok((listener, found)) => {
                 let identity = (found.dev(), found.ino());
-                Ok((Self { listener, path, identity, stands_for_dead }, name))
+                Ok((Self { listener, path, identity, replaces_dead }, name))
             }
             Err(error) => {
                 // The first failure is the one to tell.
@@ -68,9 +68,9 @@ impl ControlSocket {
         }
     }
 
-    /// The bay is open.
+    /// The service is open.
     pub(crate) fn confirm(&mut self) {
-        self.stands_for_dead = false;
+        self.replaces_dead = false;
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -95,8 +95,8 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         let is_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
-        if is_ours && !self.stands_for_dead {
-            // Not being able to remove it leaves a name that the next bay replaces.
+        if is_ours && !self.replaces_dead {
+            // Not being able to remove it leaves a name that the next service replaces.
             remove_if_there(&self.path).unwrap_or_default();
         }
     }
@@ -119,15 +119,15 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the control socket of a drive whose process is gone; whether there was one. That of a live bay stays.
+/// Removes the control socket of a drive whose process is gone; whether there was one. That of a live one stays.
 ///
 /// # Errors
 /// As unlink(2).
 pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
     let lock = File::open(directory)?;
     flock(&lock, FlockOperation::LockExclusive)?;
-    let path = place::socket(directory, name);
-    if place::is_served(directory, name) || !path.exists() {
+    let path = registry::socket(directory, name);
+    if registry::is_served(directory, name) || !path.exists() {
         return Ok(false);
     }
     remove_if_there(&path).map(|()| true)
@@ -137,7 +137,7 @@ pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    fn listen(directory: &Path, name: &str) -> Result<(ControlSocket, String), BayError> {
+    fn listen(directory: &Path, name: &str) -> Result<(ControlSocket, String), ServiceError> {
         ControlSocket::listen(directory, Some(name.to_owned()), "model")
     }
 
@@ -146,13 +146,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
         let (held, _) = listen(at, "a").unwrap();
-        assert!(matches!(listen(at, "a"), Err(BayError::Taken(name)) if name == "a"));
+        assert!(matches!(listen(at, "a"), Err(ServiceError::Taken(name)) if name == "a"));
         assert!(!forget(at, "a").unwrap());
         assert_eq!(fs::metadata(held.path()).unwrap().permissions().mode() & 0o777, 0o600);
         drop(held);
-        assert!(place::names(at).unwrap().is_empty());
-        drop(UnixListener::bind(place::socket(at, "a")).unwrap());
-        assert_eq!(place::names(at).unwrap(), ["a"], "as a killed process leaves it");
+        assert!(registry::names(at).unwrap().is_empty());
+        drop(UnixListener::bind(registry::socket(at, "a")).unwrap());
+        assert_eq!(registry::names(at).unwrap(), ["a"], "as a killed process leaves it");
         let (mut again, _) = listen(at, "a").unwrap();
         again.confirm();
         drop(again);
@@ -160,23 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bay_that_came_to_nothing_hides_no_killed_one() {
+    fn a_service_that_came_to_nothing_hides_no_killed_one() {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
-        drop(UnixListener::bind(place::socket(at, "a")).unwrap());
+        drop(UnixListener::bind(registry::socket(at, "a")).unwrap());
         drop(listen(at, "a").unwrap());
-        assert_eq!(place::names(at).unwrap(), ["a"]);
-        assert!(!place::is_served(at, "a"));
+        assert_eq!(registry::names(at).unwrap(), ["a"]);
+        assert!(!registry::is_served(at, "a"));
         assert!(forget(at, "a").unwrap());
         drop(listen(at, "a").unwrap());
-        assert!(place::names(at).unwrap().is_empty());
+        assert!(registry::names(at).unwrap().is_empty());
     }
 
     #[test]
-    fn what_a_killed_bay_left_is_forgotten() {
+    fn what_a_killed_process_left_is_forgotten() {
         let directory = tempfile::tempdir().unwrap();
-        drop(UnixListener::bind(place::socket(directory.path(), "a")).unwrap());
+        drop(UnixListener::bind(registry::socket(directory.path(), "a")).unwrap());
         assert!(forget(directory.path(), "a").unwrap());
-        assert!(place::names(directory.path()).unwrap().is_empty());
+        assert!(registry::names(directory.path()).unwrap().is_empty());
     }
 }

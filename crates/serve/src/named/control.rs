@@ -1,0 +1,277 @@
+//! The orders that a service takes, and its answers: one line of JSON each way on a unix socket.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::registry;
+
+/// The longest line that is read.
+const LINE_MAX: u64 = 1 << 16;
+/// How long an answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for taking the device away: everything is made durable first, by a device that may be slow or not answer.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What a service is told to do; `O` is what its device alone can be told, marked in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "order", rename_all = "kebab-case")]
+pub enum Order<O> {
+    /// Say how the device is.
+    Status,
+    /// Serve it no longer.
+    Detach {
+        /// Even to those who use it.
+        cut_off: bool,
+    },
+    /// What its [`Controls`](super::Controls) know.
+    #[serde(untagged)]
+    Own(O),
+}
+
+impl<O: DeserializeOwned> Order<O> {
+    fn from_json(order: Value) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Detach {
+            cut_off: bool,
+        }
+        Ok(match order.get("order").and_then(Value::as_str) {
+            Some("status") => Self::Status,
+            Some("detach") => {
+                let Detach { cut_off } = serde_json::from_value(order)?;
+                Self::Detach { cut_off }
+            }
+            _ => Self::Own(serde_json::from_value(order)?),
+        })
+    }
+}
+
+/// What a service answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer<S> {
+    /// It is done; the device is like this now.
+    Done(S),
+    /// It is not.
+    Refused(Refused),
+}
+
+/// An order that was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// What kind of reason.
+    pub kind: RefusedKind,
+    /// The reason.
+    pub why: String,
+}
+
+/// What kind of reason there is not to carry out an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusedKind {
+    /// It makes no sense for this drive, whenever it is given.
+    Invalid,
+    /// Not as the drive is now.
+    UnsafeNow,
+    /// It was tried.
+    Failed,
+}
+
+impl Refused {
+    /// [`Invalid`](RefusedKind::Invalid).
+    pub fn invalid(why: String) -> Self {
+        Self { kind: RefusedKind::Invalid, why }
+    }
+
+    /// [`UnsafeNow`](RefusedKind::UnsafeNow).
+    pub fn unsafe_now(why: String) -> Self {
+        Self { kind: RefusedKind::UnsafeNow, why }
+    }
+
+    /// [`Failed`](RefusedKind::Failed).
+    pub fn failed(why: String) -> Self {
+        Self { kind: RefusedKind::Failed, why }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// There is no such drive.
+    #[error("there is no drive `{name}`{}; `plumb drive serve` makes one", there_are(.known))]
+    NoSuchDrive {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// Its process is gone: it was killed.
+    #[error(
+        "the process that served `{name}` is gone, and what its drive held in memory is lost as in a power cut; \
+         `plumb drive detach {name}` clears up after it"
+    )]
+    Gone {
+        /// The drive.
+        name: String,
+    },
+    /// It is there and says nothing.
+    #[error(
+        "the drive `{name}` did not answer within {timeout:?}: its process hangs or is held up, and whether the order was \
+         carried out is not known"
+    )]
+    Silent {
+        /// The drive.
+        name: String,
+        /// How long was waited.
+        timeout: Duration,
+    },
+    /// The conversation failed.
+    #[error("cannot talk to the drive `{name}`")]
+    Io {
+        /// The drive.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The service said no.
+    #[error("{name}: {}", refused.why)]
+    Refused {
+        /// The drive.
+        name: String,
+        /// Why.
+        refused: Refused,
+    },
+}
+
+fn there_are(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!(", but {}", known.join(", ")) }
+}
+
+/// Gives an order to the device `name` in `directory`; how it is then.
+///
+/// # Errors
+/// If there is none of that name, it does not answer, or it refuses.
+pub fn give<O: Serialize, S: DeserializeOwned>(
+    directory: &Path,
+    name: &str,
+    order: &Order<O>,
+) -> Result<S, ControlError> {
+    let timeout = if matches!(order, Order::Detach { .. }) { DETACH_TIMEOUT } else { ANSWER_TIMEOUT };
+    give_within(directory, name, order, timeout)
+}
+
+/// The same with another timeout.
+fn give_within<O: Serialize, S: DeserializeOwned>(
+    directory: &Path,
+    name: &str,
+    order: &Order<O>,
+    timeout: Duration,
+) -> Result<S, ControlError> {
+    let io = |source: io::Error| match source.kind() {
+        // What a socket says whose time is over.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            ControlError::Silent { name: name.to_owned(), timeout }
+        }
+        _ => ControlError::Io { name: name.to_owned(), source },
+    };
+    let mut stream = match UnixStream::connect(registry::socket(directory, name)) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if registry::left().iter().any(|left| left == name) {
+                return Err(ControlError::Gone { name: name.to_owned() });
+            }
+            let known = registry::names(directory).map_err(io)?;
+            return Err(ControlError::NoSuchDrive { name: name.to_owned(), known });
+        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(ControlError::Gone { name: name.to_owned() });
+        }
+        Err(error) => return Err(io(error)),
+    };
+    stream.set_read_timeout(Some(timeout)).map_err(io)?;
+    write_line(&mut stream, order).map_err(io)?;
+    let answer: Answer<S> =
+        serde_json::from_value(read_line(&stream).map_err(io)?).map_err(|error| io(error.into()))?;
+    match answer {
+        Answer::Done(status) => Ok(status),
+        Answer::Refused(refused) => Err(ControlError::Refused { name: name.to_owned(), refused }),
+    }
+}
+
+/// Takes one order from `stream`. Somebody who says nothing only looks whether this is alive.
+///
+/// # Errors
+/// If the other side does not keep to the protocol or goes away.
+pub(super) fn hear<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<Order<O>>> {
+    stream.set_read_timeout(Some(ORDER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ORDER_TIMEOUT))?;
+    match read_line(stream).and_then(|order| Ok(Order::from_json(order)?)) {
+        Ok(order) => Ok(Some(order)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => {
+            let why = format!("this is no order: {error}");
+            write_line(stream, &Answer::<()>::Refused(Refused::invalid(why)))?;
+            Err(error)
+        }
+    }
+}
+
+/// Answers the order that came through `stream`.
+///
+/// # Errors
+/// If the other side is gone.
+pub(super) fn answer(stream: &mut UnixStream, answer: &Answer<impl Serialize>) -> io::Result<()> {
+    write_line(stream, answer)
+}
+
+fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<Value> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LINE_MAX)).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other side hung up"));
+    }
+    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use plumb_block::in_one_line;
+
+    use super::*;
+
+    #[test]
+    fn a_drive_that_does_not_answer_is_told_from_one_that_hangs_up_and_no_cause_is_said_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        let listener = UnixListener::bind(registry::socket(at, "one")).unwrap();
+        let silent =
+            give_within::<_, ()>(at, "one", &Order::<()>::Status, Duration::from_millis(20)).unwrap_err();
+        let said = in_one_line(&silent);
+        assert!(said.contains("`one` did not answer within 20ms") && !said.contains("os error"), "{said}");
+        let hangs_up = std::thread::spawn(move || {
+            // The first one has given up.
+            listener.accept().and_then(|_| listener.accept()).unwrap();
+        });
+        let gone =
+            give_within::<_, ()>(at, "one", &Order::<()>::Status, Duration::from_secs(10)).unwrap_err();
+        hangs_up.join().unwrap();
+        let said = in_one_line(&gone);
+        let cause = std::error::Error::source(&gone).unwrap().to_string();
+        assert_eq!(said.matches(&cause).count(), 1, "{said}");
+    }
+}

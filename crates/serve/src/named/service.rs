@@ -1,0 +1,345 @@
+//! A device that is served under a name, with its exports and the socket on which it takes orders.
+
+use std::collections::VecDeque;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plumb_block::{Device, in_one_line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::block_device::BlockDevice;
+#[cfg(feature = "ublk")]
+use super::block_device::UblkExport;
+use super::clients;
+use super::control::{self, Answer, Order, Refused};
+use super::error::ServiceError;
+use super::nbd::{Encryption, NbdAddress, NbdServers, Say};
+use super::socket::ControlSocket;
+
+/// How often the flag to stop is looked at.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long a client that has just hung up may take to be seen as gone.
+const LEAVING: Duration = Duration::from_secs(1);
+/// A server tells nobody that a client has left.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// What only this kind of device can be told, beside what every served device can.
+pub trait Controls {
+    /// What it can be told.
+    type Order: Serialize + DeserializeOwned;
+    /// How it is.
+    type Status: Serialize;
+
+    /// How the device is, and what is exported of it.
+    fn status(&self, exports: &Exports<'_>) -> Self::Status;
+
+    /// Carries out an order.
+    ///
+    /// # Errors
+    /// The refusal that is answered.
+    fn carry_out(&mut self, order: Self::Order, exports: &Exports<'_>) -> Result<(), Refused>;
+
+    /// Makes durable what was acknowledged, when nobody is served any more.
+    ///
+    /// # Errors
+    /// If that is not known to be durable.
+    fn shut_down(&mut self) -> plumb_block::Result<()>;
+}
+
+/// What is to be served, and how it is reached.
+pub struct ServiceOptions {
+    /// The directory of control sockets, which exists.
+    pub directory: PathBuf,
+    /// The name; one that is free, after `kind`, if `None`.
+    pub name: Option<String>,
+    /// What kind of device it is, in one word.
+    pub kind: String,
+    /// Where to serve NBD.
+    pub nbd: Vec<NbdAddress>,
+    /// How to encrypt what is served over TCP; beyond this machine nothing is served without.
+    pub encryption: Option<Encryption>,
+    /// Told what nobody asked for: orders not heard to their end, clients turned away.
+    pub say: Say,
+    /// Whether to attach it as a loop device.
+    pub attach: bool,
+    /// Whether to export it through ublk instead.
+    #[cfg(feature = "ublk")]
+    pub ublk: Option<UblkExport>,
+}
+
+/// A device to be served.
+pub struct Served<C> {
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// What NBD clients are told of it.
+    pub description: String,
+    /// What it can be told.
+    pub controls: C,
+}
+
+/// A device that is served.
+pub struct Service<C> {
+    name: String,
+    controls: C,
+    control: ControlSocket,
+    nbd: NbdServers,
+    block_device: Option<BlockDevice>,
+    say: Say,
+}
+
+/// What is exported of a device.
+pub struct Exports<'a> {
+    name: &'a str,
+    control: &'a Path,
+    nbd: &'a NbdServers,
+    block_device: Option<&'a BlockDevice>,
+}
+
+impl Exports<'_> {
+    /// The name that it is served under.
+    pub const fn name(&self) -> &str {
+        self.name
+    }
+
+    /// The control socket.
+    pub const fn control(&self) -> &Path {
+        self.control
+    }
+
+    /// The NBD URIs that connect.
+    pub fn nbd_uris(&self) -> &[String] {
+        self.nbd.uris()
+    }
+
+    /// How many NBD clients are connected.
+    pub fn nbd_clients(&self) -> usize {
+        self.nbd.connections()
+    }
+
+    /// The block device of this machine.
+    pub fn block_device(&self) -> Option<String> {
+        self.block_device.map(BlockDevice::path)
+    }
+
+    /// Whether a flush has failed on the way to the device. It asks the device.
+    pub fn has_failed_flush(&self) -> bool {
+        self.block_device.is_some_and(BlockDevice::has_failed_flush)
+    }
+
+    /// Lets the kernel forget what it has cached of the block device: what a machine that lost power with the device would have
+    /// forgotten. To be called while the device has no power: nothing that is dirty can be written then, which is why an
+    /// error says nothing.
+    pub fn forget_cache(&self) {
+        if let Some(block_device) = self.block_device {
+            block_device.forget_cache().unwrap_or_default();
+        }
+    }
+}
+
+/// Those who wait for an answer.
+type Waiting<O> = VecDeque<(UnixStream, Order<O>)>;
+
+impl<C: Controls> Service<C> {
+    /// Makes the device, which is given its name, and its exports.
+    ///
+    /// # Errors
+    /// See [`ServiceError`]; nothing is left behind.
+    pub fn open(
+        options: ServiceOptions,
+        make: impl FnOnce(&str) -> plumb_block::Result<Served<C>>,
+    ) -> Result<Self, ServiceError> {
+        let ServiceOptions { directory, name, kind, nbd, encryption, say, attach, .. } = options;
+        let (mut control, name) = ControlSocket::listen(&directory, name, &kind)?;
+        let Served { device, description, controls } = make(&name)?;
+        let nbd = NbdServers::start(&name, &description, &device, &nbd, encryption.as_ref(), &say)?;
+        let block_device = attach.then(|| BlockDevice::to_loop(Arc::clone(&device), &name)).transpose()?;
+        #[cfg(feature = "ublk")]
+        let block_device = match options.ublk {
+            Some(ublk) => Some(BlockDevice::to_ublk(device, &name, ublk)?),
+            None => block_device,
+        };
+        if let Some(warning) = block_device.as_ref().and_then(BlockDevice::warning) {
+            say(&warning);
+        }
+        control.confirm();
+        Ok(Self { name, controls, control, nbd, block_device, say })
+    }
+
+    fn exports(&self) -> Exports<'_> {
+        let Self { name, control, nbd, block_device, .. } = self;
+        Exports { name, control: control.path(), nbd, block_device: block_device.as_ref() }
+    }
+
+    /// How the device is, and what is exported of it.
+    pub fn status(&self) -> C::Status {
+        self.controls.status(&self.exports())
+    }
+
+    /// Takes orders until `stop` is set, until the device is detached, or until an export fails. Whoever has it detached is
+    /// answered once everything is gone, and whether all is durable is known.
+    ///
+    /// # Errors
+    /// If an export ended by itself, or what was acknowledged could not be made durable.
+    pub fn serve(mut self, stop: &AtomicBool) -> Result<(), ServiceError> {
+        let system = |source| ServiceError::System { operation: "wait for orders", source };
+        let mut waiting = Waiting::new();
+        let mut detaching = Vec::new();
+        while detaching.is_empty() && !stop.load(Ordering::Relaxed) && !self.has_ended() {
+            if waiting.is_empty() {
+                match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
+                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                    Err(errno) => return Err(system(errno.into())),
+                }
+                hear(&self.control, &mut waiting, &self.name, &self.say);
+            }
+            if let Some((stream, order)) = waiting.pop_front() {
+                detaching.extend(self.converse(stream, order, &mut waiting, stop));
+            }
+        }
+        let (say, name) = (Arc::clone(&self.say), self.name.clone());
+        for (stream, order) in waiting {
+            match order {
+                Order::Detach { .. } => detaching.push(stream),
+                _ => {
+                    let why = "it is just being taken away".to_owned();
+                    tell(stream, &Answer::<()>::Refused(Refused::unsafe_now(why)), &name, &say);
+                }
+            }
+        }
+        let (status, closed) = self.close();
+        let answer = match &closed {
+            Ok(()) => Answer::Done(status),
+            Err(error) => Answer::Refused(Refused::failed(in_one_line(error))),
+        };
+        for stream in detaching {
+            tell(stream, &answer, &name, &say);
+        }
+        closed
+    }
+
+    fn has_ended(&self) -> bool {
+        self.nbd.has_ended() || self.block_device.as_ref().is_some_and(BlockDevice::has_ended)
+    }
+
+    /// Carries out an order and answers it. Whoever had the device detached is to be answered later, and comes back.
+    fn converse(
+        &mut self,
+        stream: UnixStream,
+        order: Order<C::Order>,
+        waiting: &mut Waiting<C::Order>,
+        stop: &AtomicBool,
+    ) -> Option<UnixStream> {
+        let done = match order {
+            Order::Status => Ok(()),
+            Order::Detach { cut_off } => match self.take_away(cut_off, waiting, stop) {
+                Ok(()) => return Some(stream),
+                refused => refused,
+            },
+            Order::Own(order) => {
+                let Self { name, control, nbd, block_device, controls, .. } = self;
+                let control = control.path();
+                controls
+                    .carry_out(order, &Exports { name, control, nbd, block_device: block_device.as_ref() })
+            }
+        };
+        let answer = match done {
+            Ok(()) => Answer::Done(self.status()),
+            Err(refused) => Answer::Refused(refused),
+        };
+        tell(stream, &answer, &self.name, &self.say);
+        None
+    }
+
+    /// Takes the exports away, if they are not in use or even if they are.
+    fn take_away(
+        &mut self,
+        cut_off: bool,
+        waiting: &mut Waiting<C::Order>,
+        stop: &AtomicBool,
+    ) -> Result<(), Refused> {
+        let until = Instant::now() + LEAVING;
+        while !cut_off && self.nbd.connections() > 0 && Instant::now() < until {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        let connections = self.nbd.connections();
+        if connections > 0 && !cut_off {
+            let mut by = clients::of_nbd(self.control.path());
+            if by.is_empty() {
+                by.push(format!("{connections} clients"));
+            }
+            return Err(in_use(&ServiceError::Connected { by }));
+        }
+        match self.detach(waiting, &|| cut_off || stop.load(Ordering::Relaxed)) {
+            Err(_) if cut_off => {
+                // Dropped, it is cut from those who have it.
+                self.block_device = None;
+                Ok(())
+            }
+            Err(held) if held.is_held() => Err(in_use(&held)),
+            Err(unflushed) if unflushed.is_unflushed() => {
+                let why = in_one_line(&unflushed);
+                Err(Refused::failed(format!(
+                    "{why}; it stays, and `detach --cut-off` takes it away as it is"
+                )))
+            }
+            outcome => outcome.map_err(|error| Refused::failed(in_one_line(&error))),
+        }
+    }
+
+    /// Takes the block device away, if it is not in use. Meanwhile orders are heard: one to cut it off forces this.
+    fn detach(
+        &mut self,
+        waiting: &mut Waiting<C::Order>,
+        is_forced: &dyn Fn() -> bool,
+    ) -> Result<(), ServiceError> {
+        let Self { block_device, control, name, say, .. } = self;
+        if let Some(held) = block_device {
+            held.detach(&mut || {
+                hear(control, waiting, name, say);
+                let cuts_off =
+                    |(_, order): &(_, Order<C::Order>)| matches!(order, Order::Detach { cut_off: true });
+                is_forced() || waiting.iter().any(cuts_off)
+            })?;
+            *block_device = None;
+        }
+        Ok(())
+    }
+
+    /// Ends the exports. What was acknowledged is durable then, as when a machine shuts down. And how the device was last.
+    fn close(mut self) -> (C::Status, Result<(), ServiceError>) {
+        let detached = self.detach(&mut Waiting::new(), &|| true).map_err(ServiceError::cut_off);
+        // Before the device ends: nobody shall be left who could still write to it.
+        self.block_device = None;
+        let served = self.nbd.end();
+        let kept = self.controls.shut_down();
+        let status = self.status();
+        let closed = detached.and(served.map_err(ServiceError::from));
+        (status, closed.and(kept.map_err(ServiceError::ShutDown)))
+    }
+}
+
+/// Takes the orders of all who wait to give one.
+fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut Waiting<O>, name: &str, say: &Say) {
+    while let Some(mut stream) = control.accept() {
+        match control::hear(&mut stream) {
+            Ok(order) => waiting.extend(order.map(|order| (stream, order))),
+            Err(error) => say(&format!("{name}: an order was not heard to its end: {error}")),
+        }
+    }
+}
+
+/// Answers an order. If whoever gave it is gone the device goes on.
+fn tell(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
+    if let Err(error) = control::answer(&mut stream, answer) {
+        say(&format!("{name}: an order was not heard to its end: {error}"));
+    }
+}
+
+fn in_use(error: &ServiceError) -> Refused {
+    Refused::unsafe_now(format!("{}; end that first, or detach with --cut-off", in_one_line(error)))
+}

@@ -1,0 +1,291 @@
+//! A simulated drive that is served under a name: what only such a drive can be told (power, cuts, faults, its cache), and how
+//! it is.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+
+use plumb_block::{ErrorKind, Nanos, RealClock, Time, in_one_line};
+use plumb_serve::named::control::Refused;
+use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
+use plumb_sim::Handle;
+use plumb_sim::contents::{Backing, CutReport};
+use plumb_sim::cut::CutWhen;
+use plumb_sim::drive::{self, Drive, DriveOptions};
+use plumb_sim::fault::Fault;
+use plumb_sim::model::Model;
+use serde::{Deserialize, Serialize};
+
+/// What a simulated drive can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum DriveOrder {
+    /// Cut the power: now, or when this says ([`CutWhen`]).
+    Cut {
+        /// `now`, `write=7`, `flush:3:submitted..flush:3:completed`.
+        when: String,
+    },
+    /// Take back a cut that waits for its moment; nothing is done if none does.
+    Disarm,
+    /// Turn the power on again.
+    PowerOn,
+    /// Switch the write cache.
+    Set {
+        /// On or off.
+        wce: bool,
+    },
+    /// Set a fault.
+    Fault {
+        /// As [`Fault`] is written.
+        fault: String,
+    },
+    /// Take all faults away.
+    ClearFaults,
+}
+
+/// How a drive is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriveStatus {
+    /// Always [`DriveStatus::SCHEMA`].
+    pub schema: String,
+    /// The name of the drive.
+    pub name: String,
+    /// Its model.
+    pub model: String,
+    /// Whether it has power.
+    pub power: bool,
+    /// Whether its write cache is on; null if there is none to switch.
+    pub wce: Option<bool>,
+    /// Seconds since it was made.
+    pub now: f64,
+    /// Capacity in bytes.
+    pub size: u64,
+    /// Bytes that a power cut now would put at risk.
+    pub dirty_bytes: u64,
+    /// Reads done.
+    pub reads: u64,
+    /// Writes and write-zeroes done.
+    pub writes: u64,
+    /// Flushes that reached the drive and were answered.
+    pub flushes: u64,
+    /// Flushes that a driver in front of the drive answered itself.
+    pub flushes_dropped: u64,
+    /// Writes with FUA.
+    pub fua_writes: u64,
+    /// Discards done.
+    pub discards: u64,
+    /// Power cuts until now.
+    pub cuts: u64,
+    /// When the power will be cut, as it was asked for; null if no cut waits for its moment.
+    pub cut_armed: Option<String>,
+    /// Blocks whose acknowledged contents the last power cut took away; null before the first.
+    pub lost_at_last_cut_blocks: Option<u64>,
+    /// Of them, blocks that the drive had said were durable: zero for one that does not lie.
+    pub lost_although_durable_blocks: Option<u64>,
+    /// What else the last power cut did; null before the first.
+    pub last_cut: Option<LastCut>,
+    /// Whether a flush has failed since the power came on, so that no later one succeeds.
+    pub latched: bool,
+    /// The faults that are set.
+    pub faults: Vec<String>,
+    /// The first NBD URI, if it is exported so.
+    pub nbd: Option<String>,
+    /// All of them.
+    pub nbd_uris: Vec<String>,
+    /// How many NBD clients are connected.
+    pub nbd_clients: u64,
+    /// The loop device, if it is attached.
+    pub device: Option<String>,
+    /// The control socket.
+    pub control: String,
+    /// The process that holds it.
+    pub pid: u32,
+}
+
+/// What a power cut did to the commands that it met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastCut {
+    /// Commands that were in flight.
+    pub in_flight: u64,
+    /// Commands that were answered and not durable.
+    pub at_risk: u64,
+    /// Of both, those of which all blocks survived.
+    pub survived: u64,
+    /// Of both, those of which some blocks survived.
+    pub torn: u64,
+    /// Blocks that cannot be read any more.
+    pub unreadable_blocks: u64,
+    /// Blocks torn inside.
+    pub torn_inside_blocks: u64,
+    /// Writes of which the ends of each 4 KiB are missing.
+    pub shorn: u64,
+    /// Writes that landed elsewhere.
+    pub misdirected: u64,
+    /// Blocks that held something and over which those landed.
+    #[serde(default)]
+    pub misdirected_over_blocks: u64,
+}
+
+impl From<&CutReport> for LastCut {
+    fn from(report: &CutReport) -> Self {
+        Self {
+            in_flight: report.in_flight,
+            at_risk: report.at_risk,
+            survived: report.survived,
+            torn: report.torn,
+            unreadable_blocks: report.unreadable_blocks,
+            torn_inside_blocks: report.torn_inside_blocks,
+            shorn: report.shorn,
+            misdirected: report.misdirected,
+            misdirected_over_blocks: report.misdirected_over_blocks,
+        }
+    }
+}
+
+impl DriveStatus {
+    /// The name and version of the document.
+    pub const SCHEMA: &str = "plumb/drive-status/1";
+    /// The same of the document that says how a drive is that has just been made.
+    pub const SCHEMA_SERVE: &str = "plumb/drive-serve/1";
+}
+
+/// The controls of a simulated drive.
+pub struct DriveControls {
+    handle: Handle,
+    /// The cut that was asked for last if it was for later, and how many there had been then.
+    armed: Option<(String, u64)>,
+}
+
+/// Makes a drive and serves it. Faults are set last: they count from when it is ready for its users.
+///
+/// # Errors
+/// See [`ServiceError`]; nothing is left behind.
+pub fn serve_drive(
+    model: &Model,
+    mut options: DriveOptions,
+    service: ServiceOptions,
+) -> Result<Service<DriveControls>, ServiceError> {
+    let faults = std::mem::take(&mut options.faults);
+    let mut made = None;
+    let service = Service::open(service, |name| {
+        let mut drive = Drive::new(model, options)?;
+        drive.rename(name);
+        let handle = Handle::new(drive, Time::Real(Arc::new(RealClock::start())));
+        made = Some(handle.clone());
+        let device = handle.device();
+        let description = format!("{} (simulated)", device.info().name);
+        Ok(Served { device, description, controls: DriveControls { handle, armed: None } })
+    })?;
+    if let Some(handle) = made {
+        handle.with(|drive, _| faults.into_iter().for_each(|fault| drive.set_fault(fault)));
+    }
+    Ok(service)
+}
+
+/// What the contents of a drive are, in one line, if what is durable of them outlives this process.
+pub fn contents_of(model: &str, backing: &Backing) -> Option<String> {
+    let Backing::File(file) = backing else { return None };
+    let which = file.metadata().map(|found| format!("{}:{}", found.dev(), found.ino()));
+    Some(format!("{model} on file {}", which.unwrap_or_default()))
+}
+
+impl Controls for DriveControls {
+    type Order = DriveOrder;
+    type Status = DriveStatus;
+
+    fn status(&self, exports: &Exports<'_>) -> DriveStatus {
+        // It asks the drive, so not while the drive is locked.
+        let has_failed_flush = exports.has_failed_flush();
+        let mut status = self.handle.with(|drive, now| self.status_of(drive, now, exports));
+        status.latched |= has_failed_flush;
+        status
+    }
+
+    fn carry_out(&mut self, order: DriveOrder, exports: &Exports<'_>) -> Result<(), Refused> {
+        // A machine that lost power with its drive has forgotten what it had cached of it; this one has not.
+        if order == DriveOrder::PowerOn && self.handle.with(|drive, _| !drive.is_powered()) {
+            exports.forget_cache();
+        }
+        self.handle.with(|drive, now| change(drive, now, &order))?;
+        match order {
+            DriveOrder::Cut { when } => {
+                let cuts = self.handle.with(|drive, _| drive.counters().cuts);
+                self.armed = Some((when, cuts)).filter(|(when, _)| when != "now");
+            }
+            DriveOrder::Disarm => self.armed = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn shut_down(&mut self) -> plumb_block::Result<()> {
+        self.handle.with(Drive::shut_down)
+    }
+}
+
+impl DriveControls {
+    fn status_of(&self, drive: &Drive, now: Nanos, exports: &Exports<'_>) -> DriveStatus {
+        let drive::Counters { storage, fua_writes, flushes_dropped, cuts, .. } = drive.counters().clone();
+        let armed = self.armed.as_ref().filter(|(_, before)| *before == cuts);
+        DriveStatus {
+            schema: DriveStatus::SCHEMA.to_owned(),
+            name: exports.name().to_owned(),
+            model: drive.model().to_owned(),
+            power: drive.is_powered(),
+            wce: drive.wce(),
+            now: now.as_secs_f64(),
+            size: drive.info().size.0,
+            dirty_bytes: drive.at_risk().0,
+            reads: storage.reads,
+            writes: storage.writes,
+            flushes: storage.flushes.unwrap_or(0),
+            flushes_dropped,
+            fua_writes,
+            discards: storage.discards,
+            cuts,
+            cut_armed: armed.map(|(when, _)| when.clone()),
+            lost_at_last_cut_blocks: drive.last_cut().map(|report| report.lost_blocks),
+            lost_although_durable_blocks: drive.last_cut().map(|report| report.promised_lost_blocks),
+            last_cut: drive.last_cut().map(LastCut::from),
+            latched: drive.latched().is_some(),
+            faults: drive.faults().iter().map(ToString::to_string).collect(),
+            nbd: exports.nbd_uris().first().cloned(),
+            nbd_uris: exports.nbd_uris().to_vec(),
+            nbd_clients: exports.nbd_clients() as u64,
+            device: exports.block_device(),
+            control: exports.control().display().to_string(),
+            pid: std::process::id(),
+        }
+    }
+}
+
+/// Changes the drive as the order says.
+fn change(drive: &mut Drive, now: Nanos, order: &DriveOrder) -> Result<(), Refused> {
+    let invalid = |error: &dyn std::error::Error| Refused::invalid(in_one_line(error));
+    match order {
+        DriveOrder::Cut { when } => {
+            let when: CutWhen = when.parse().map_err(|error| invalid(&error))?;
+            if !drive.is_powered() {
+                let why = "its power is off already; `plumb drive power-on` turns it on";
+                return Err(Refused::unsafe_now(why.to_owned()));
+            }
+            drive.cut_when(now, when);
+        }
+        DriveOrder::Disarm => drive.disarm(),
+        DriveOrder::PowerOn => drive.power_on(now),
+        DriveOrder::Set { wce } => drive.set_wce(now, *wce).map_err(|error| {
+            let why = in_one_line(&error);
+            match error.kind {
+                ErrorKind::Unsupported => Refused::invalid(why),
+                ErrorKind::PowerLost => Refused::unsafe_now(why),
+                _ => Refused::failed(why),
+            }
+        })?,
+        DriveOrder::Fault { fault } => {
+            let fault: Fault = fault.parse().map_err(|error| invalid(&error))?;
+            fault.fits(drive.info().blocks()).map_err(|error| invalid(&error))?;
+            drive.set_fault(fault);
+        }
+        DriveOrder::ClearFaults => drive.clear_faults(),
+    }
+    Ok(())
+}
