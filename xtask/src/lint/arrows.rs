@@ -16,14 +16,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plumb-measure", &["plumb-block"]),
     ("plumb-workload", &["plumb-block"]),
     ("plumb-load", &["plumb-block", "plumb-workload", "plumb-measure"]),
-<<<<<<< HEAD
     ("plumb-crash", &["plumb-block"]),
     ("plumb-sim", &["plumb-block", "plumb-crash"]),
-    ("plumb-serve", &["plumb-block", "plumb-linux", "plumb-sim"]),
-=======
-    ("plumb-sim", &["plumb-block"]),
     ("plumb-serve", &["plumb-block", "plumb-linux"]),
->>>>>>> e24b18d (Serving a device by name knows no simulated drive: what only such a drive can be told is target's)
     ("plumb-policy", &["plumb-block", "plumb-linux", "plumb-path"]),
     ("plumb-target", &["plumb-block", "plumb-linux", "plumb-path", "plumb-sim", "plumb-serve"]),
     ("plumb-application", &["plumb-block", "plumb-workload", "plumb-measure", "plumb-load"]),
