@@ -44,8 +44,14 @@ impl Drop for Loop {
     }
 }
 
+/// What this machine's administrators have claimed counts for nothing here.
 fn policy(arguments: &[&str]) -> Output {
-    plumb().arg("policy").args(arguments).output().unwrap()
+    let mut command = plumb();
+    command.arg("policy").args(arguments);
+    if !arguments.contains(&"--claims") {
+        command.args(["--claims", "/nonexistent/claims.toml"]);
+    }
+    command.output().unwrap()
 }
 
 /// The one refusal of a plan that is about `name`.
@@ -227,12 +233,22 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).unwrap();
     let plan = plan_file(directory.path());
+    // What root keeps for itself, on this machine or below another root, is no failure.
+    let root = directory.path().join("root");
+    let state = root.join("var/lib/plumb/policy");
+    fs::create_dir_all(&state).unwrap();
+    fs::write(state.join("persistence.json"), "{\"kept\":[]}").unwrap();
+    let nobody_else = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&state, nobody_else).unwrap();
+    let root = root.to_str().unwrap();
+    let journal = state.to_str().unwrap();
     let as_nobody = |arguments: &[&str]| {
         Command::new("setpriv")
             .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
             .arg(&program)
             .arg("policy")
             .args(arguments)
+            .args(["--claims", "/nonexistent/claims.toml"].iter().filter(|_| !arguments.contains(&"--claims")))
             .output()
     };
     let Ok(shown) = as_nobody(&["show"]) else { return plumb_testkit::skip("there is no setpriv here") };
@@ -246,6 +262,9 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
         &["enforce"],
         &["claim", "none-such", "--by", "a", "--until", "2099-01-01", "--reason", "b"],
         &["persist", "none-such"],
+        &["persist", "--root", root],
+        &["persist", "none-such", "--remove", "--root", root],
+        &["show", "--claims", &format!("{journal}/claims.toml")],
     ] {
         let output = as_nobody(arguments).unwrap();
         assert_eq!(output.status.code(), Some(4), "{arguments:?}: {}", said(&output));

@@ -2,6 +2,7 @@
 
 use crate::claims::RecordError;
 use crate::journal::JournalError;
+use crate::device::InventoryError;
 use crate::persist::PersistError;
 use crate::plan::PlanError;
 use crate::select::SelectError;
@@ -35,6 +36,9 @@ pub enum PolicyError {
     /// What is to last.
     #[error(transparent)]
     Persist(#[from] PersistError),
+    /// It cannot be known what uses the disks. Nothing further was changed.
+    #[error("what uses the disks of this machine cannot be seen: {0}; run where /proc and /sys are those of the machine")]
+    Inventory(#[from] InventoryError),
     /// A disk is not what the plan was made for, or must not be changed now. Nothing was changed.
     #[error("{disk} is not changed, and no other disk: {reason}; {remedy}")]
     Refused {
@@ -68,7 +72,7 @@ impl PolicyError {
                 _ => ErrorKind::Failed,
             },
             Self::Persist(PersistError::Nameless { .. }) => ErrorKind::Refused,
-            Self::Refused { .. } | Self::NotPossible { .. } => ErrorKind::Refused,
+            Self::Inventory(_) | Self::Refused { .. } | Self::NotPossible { .. } => ErrorKind::Refused,
             Self::Plan(PlanError::Io { .. }) | Self::Claim(_) | Self::Persist(_) => ErrorKind::Failed,
         }
     }

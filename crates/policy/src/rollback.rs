@@ -59,9 +59,9 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
         snapshot.plan.changes.iter().cloned().zip(snapshot.disks.iter().cloned()).collect();
     work.retain(|(change, _)| touched.contains(&change.name));
     work.reverse();
+    let reader = session.reader()?;
     journal.record(Record::Reopened { phase: Phase::Rollback, boot_id: boot_id(session.gateway) })?;
     session.progress.event(&Event::Begun { disks: work.len(), journal: &place });
-    let reader = session.reader();
     let total = work.len();
     let mut disks = Vec::with_capacity(total);
     for (done, (change, before)) in work.iter().enumerate() {
@@ -114,7 +114,7 @@ fn one(
     before: &DiskBefore,
 ) -> Result<DiskResult, JournalError> {
     let found = read(session, reader, change, before).and_then(|material| {
-        let steps = steps_back(session, &material, before)?;
+        let steps = steps_back(session, reader, &material, before)?;
         Ok((material, steps))
     });
     let (material, steps) = match found {
@@ -157,7 +157,12 @@ fn forced(view: &DeviceView) -> bool {
     matches!(view.device.sct.as_deref(), Some("forced-on" | "forced-off"))
 }
 
-fn steps_back(session: &Session<'_>, now: &Material, before: &DiskBefore) -> Result<Vec<Step>, Refusal> {
+fn steps_back(
+    session: &Session<'_>,
+    reader: &Reader<'_>,
+    now: &Material,
+    before: &DiskBefore,
+) -> Result<Vec<Step>, Refusal> {
     let was = &before.found;
     let state = match (was.wce, was.write_cache.as_deref()) {
         (Some(false), _) => State::Off,
@@ -170,7 +175,7 @@ fn steps_back(session: &Session<'_>, now: &Material, before: &DiskBefore) -> Res
         steps.push(mechanism::release_sct(&now.disk));
     }
     let saved = if now.saveable && found.saved != was.saved { was.saved } else { None };
-    steps.extend(to_goal(session.gateway, now, Goal { state, saved })?);
+    steps.extend(to_goal(session.gateway, reader, now, Goal { state, saved })?);
     Ok(steps)
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::apply::Session;
-use crate::device::Reader;
+use crate::device::{InventoryError, Reader};
 use crate::mechanism::{self, Goal, Material};
 use crate::plan::{Asked, Plan};
 use crate::view::DeviceView;
@@ -45,8 +45,11 @@ impl Verification {
 }
 
 /// Reads every disk of a plan again. Nothing is changed. Disks are found by their identity, in any boot.
-pub fn verify(session: &Session<'_>, plan: &Plan) -> Verification {
-    let reader = session.reader();
+///
+/// # Errors
+/// If it cannot be known what uses the disks.
+pub fn verify(session: &Session<'_>, plan: &Plan) -> Result<Verification, InventoryError> {
+    let reader = session.reader()?;
     let changed = plan.changes.iter().map(|change| (&change.name, &change.identity, change.goal()));
     let state = plan.asked.state();
     let unchanged = plan.unchanged.iter().filter_map(|disk| {
@@ -62,7 +65,7 @@ pub fn verify(session: &Session<'_>, plan: &Plan) -> Verification {
             DiskDrift { name: name.clone(), name_now, identity: identity.clone(), asked: plan.asked, drift }
         })
         .collect();
-    Verification { schema: Verification::SCHEMA.to_owned(), plan: plan.hash.clone(), disks }
+    Ok(Verification { schema: Verification::SCHEMA.to_owned(), plan: plan.hash.clone(), disks })
 }
 
 fn drift(

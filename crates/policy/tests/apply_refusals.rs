@@ -9,10 +9,10 @@ use plumb_block::Errno;
 use plumb_policy::apply::{DiskResult, Ended, Report, Session, Silent, apply_in, resume_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::{ErrorKind, PolicyError};
-use plumb_policy::gateway::GatewayError;
+use plumb_policy::gateway::{Gateway as _, GatewayError};
 use plumb_policy::journal::{Lock, list};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::plan::{Ask, Asked, Plan, PlannedStep, Wanted, make};
 use plumb_policy::rollback::rollback_in;
 
 fn plan(gateway: &MockGateway, asked: Asked) -> Plan {
@@ -72,6 +72,52 @@ fn what_has_changed_since_the_plan_is_refused_before_anything_is_done() {
 }
 
 #[test]
+fn only_the_steps_that_were_agreed_to_are_done() {
+    // The drive is in the same state, and the page that would be sent back to it is another one.
+    drifted(
+        |gateway| gateway.meddle("sdb", |disk| disk.read_cache_disabled = true),
+        "step 3 of the plan is `SG_IO, MODE SELECT(10) page 08h, WCE=0",
+    );
+    // A plan that says less, or other words, than what would be done, with a hash of its own.
+    let gateway = two_disks();
+    let plan = plan(&gateway, Asked::Off);
+    for (alter, accepted) in [
+        (Box::new(|step: &mut Vec<PlannedStep>| drop(step.pop())) as Box<dyn Fn(&mut Vec<PlannedStep>)>, false),
+        (Box::new(|steps| steps.push(steps[0].clone())), false),
+        (Box::new(|steps| steps[0].on = "sdz".into()), false),
+        (Box::new(|steps| steps[0].waits_for = Some("x".into())), false),
+        (Box::new(|steps| steps[0].words = "as another version says it".into()), true),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let mut other = plan.clone();
+        alter(&mut other.changes[1].steps);
+        other.hash = other.hash_now();
+        let ended = apply(&gateway, &other, root.path());
+        assert_eq!(ended.is_ok(), accepted, "{ended:?}");
+        assert!(accepted || gateway.changes() == 0, "nothing was done");
+        assert!(accepted || ended.unwrap_err().to_string().contains("of the plan is"));
+    }
+}
+
+#[test]
+fn where_uses_cannot_be_seen_nothing_is_planned_or_done() {
+    for source in ["/proc/self/mountinfo", "/proc/swaps", "SDB/holders"] {
+        let gateway = two_disks();
+        let made = plan(&gateway, Asked::Off);
+        let disk = gateway.tree().canonical("/sys/class/block/sdb").unwrap();
+        gateway.deny(&source.replace("SDB", &disk));
+        let claims = Claims::default();
+        let ask = Ask::new(Asked::Off, Wanted::All, &claims, Timestamp::UNIX_EPOCH);
+        assert!(make(&gateway, &ask).unwrap_err().to_string().contains("permission denied"), "{source}");
+        let root = tempfile::tempdir().unwrap();
+        let error = apply(&gateway, &made, root.path()).unwrap_err();
+        assert_eq!((error.kind(), gateway.changes()), (ErrorKind::Refused, 0), "{error}");
+        assert!(error.to_string().contains("permission denied"), "{error}");
+        assert!(list(root.path()).unwrap().is_empty());
+    }
+}
+
+#[test]
 fn an_altered_plan_and_one_of_another_boot_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();
@@ -82,7 +128,7 @@ fn an_altered_plan_and_one_of_another_boot_are_refused() {
     assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("altered"), "{error}");
     let mut other = plan;
     other.boot_id = "another".into();
-    other.hash = other.hash_now().unwrap();
+    other.hash = other.hash_now();
     let error = apply(&gateway, &other, root.path()).unwrap_err();
     assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("another boot"), "{error}");
     assert_eq!(gateway.changes(), 0);

@@ -77,13 +77,13 @@ fn every_state_is_reached_and_left_again_on_every_kind_of_disk() {
             assert_eq!(after.kernel.disabled, asked == Asked::Protected, "{kind:?} {asked}");
             assert_eq!(bench.gateway.flush_arrives(&name), asked != Asked::Protected, "{kind:?} {asked}");
             assert!(bench.plan(asked, false).changes.is_empty(), "{kind:?} {asked}: it is there");
-            assert!(!bench.session(|session| verify(session, &plan)).has_drift());
+            assert!(!bench.session(|session| verify(session, &plan)).unwrap().has_drift());
 
             let back = bench.roll_back(&report).unwrap();
             assert_eq!(back.ended, Ended::Complete, "{kind:?} {asked}: {back:#?}");
             let restored = bench.gateway.disk(&name).unwrap();
             assert_eq!((restored.wce, restored.kernel), (before.wce, before.kernel), "{kind:?} {asked}");
-            assert!(bench.session(|session| verify(session, &plan)).has_drift(), "{kind:?} {asked}");
+            assert!(bench.session(|session| verify(session, &plan)).unwrap().has_drift(), "{kind:?} {asked}");
         }
     }
 }
@@ -153,7 +153,7 @@ fn a_stale_dm_table_is_loaded_again() {
     let plan = bench.plan(Asked::Heal, false);
     bench.apply(&plan);
     assert!(bench.gateway.flush_arrives("dm-1") && bench.gateway.flush_arrives("dm-0"));
-    assert!(!bench.session(|session| verify(session, &plan)).has_drift());
+    assert!(!bench.session(|session| verify(session, &plan)).unwrap().has_drift());
 }
 
 #[test]

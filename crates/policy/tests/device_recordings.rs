@@ -47,10 +47,15 @@ fn root() -> PathBuf {
 
 /// The views of all disks of a recording.
 fn views(directory: &Path) -> Vec<DeviceView> {
-    let recorded = plumb_path::load(directory).unwrap();
+    let mut recorded = plumb_path::load(directory).unwrap();
+    // The survey of a device alone does not read the mount table, and that of a path does not list all devices.
+    recorded.tree.put_names("/sys/class/block", &[]);
+    if recorded.tree.read("/proc/self/mountinfo").is_err() {
+        recorded.tree.put_text("/proc/self/mountinfo", "1 0 0:21 / /proc rw - proc proc rw\n");
+    }
     let gateway = Recorded { tree: recorded.tree, probe: recorded.probe };
     let claims = Claims::default();
-    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH);
+    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let names: Vec<String> = gateway.tree.list("/sys/class/block").unwrap_or_default();
     let disks = names
         .iter()

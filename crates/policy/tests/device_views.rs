@@ -13,13 +13,13 @@ fn now() -> Timestamp {
 }
 
 fn view(gateway: &MockGateway, name: &str) -> DeviceView {
-    Reader::new(gateway, &Claims::default(), now()).one(name).unwrap()
+    Reader::new(gateway, &Claims::default(), now()).unwrap().one(name).unwrap()
 }
 
 fn one(disk: MockDisk) -> DeviceView {
     let gateway = MockGateway::new([disk]);
     let claims = Claims::default();
-    Reader::new(&gateway, &claims, now()).all().devices.remove(0)
+    Reader::new(&gateway, &claims, now()).unwrap().all().devices.remove(0)
 }
 
 fn reason(view: &DeviceView) -> &str {
@@ -122,7 +122,7 @@ fn what_is_no_disk_has_no_state() {
         assert!(view.refusal.as_ref().unwrap().remedy.contains(remedy), "{:?}", view.refusal);
     }
     let claims = Claims::default();
-    let reader = Reader::new(&gateway, &claims, now());
+    let reader = Reader::new(&gateway, &claims, now()).unwrap();
     assert_eq!(reader.one("/dev/none").unwrap_err().target, "/dev/none");
     assert_eq!(reader.all().devices.len(), 1, "only disks are listed");
 }
@@ -177,7 +177,7 @@ fn a_word_counts_until_its_end_and_for_its_disk_alone() {
             reason: "UPS".to_owned(),
         }],
     };
-    let read = |claims: &Claims, name: &str| Reader::new(&gateway, claims, now()).one(name).unwrap();
+    let read = |claims: &Claims, name: &str| Reader::new(&gateway, claims, now()).unwrap().one(name).unwrap();
     let valid = claim("2026-06-01T00:00:00Z");
     let first = read(&valid, "sda");
     let protection = first.protection.as_ref().unwrap();
@@ -200,7 +200,7 @@ fn a_known_model_counts() {
 fn a_thousand_disks_are_read_at_once() {
     let gateway = MockGateway::new((0..1000).map(|_| MockDisk::new(MockKind::Sas)));
     let claims = Claims::default();
-    let document = Reader::new(&gateway, &claims, now()).all();
+    let document = Reader::new(&gateway, &claims, now()).unwrap().all();
     assert_eq!(document.devices.len(), 1000);
     assert!(document.devices.iter().all(|view| view.refusal.is_none() && view.state == Found::On));
     assert_eq!(document.kernel.as_deref(), Some("6.12.0-mock"));

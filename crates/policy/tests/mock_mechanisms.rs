@@ -19,12 +19,12 @@ fn goal(state: State) -> Goal {
 
 fn view(gateway: &MockGateway, name: &str) -> DeviceView {
     let claims = Claims::default();
-    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).one(name).unwrap()
+    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().one(name).unwrap()
 }
 
 fn material(gateway: &MockGateway, name: &str) -> Material {
     let claims = Claims::default();
-    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
+    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let view = reader.one(name).unwrap();
     Material::read(gateway, &reader, &view).unwrap()
 }
@@ -43,7 +43,7 @@ fn bring(gateway: &MockGateway, name: &str, goal: Goal) -> Outcome {
 
 fn name_of(gateway: &MockGateway) -> String {
     let claims = Claims::default();
-    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).all().devices[0].name.clone()
+    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().all().devices[0].name.clone()
 }
 
 #[test]

@@ -33,14 +33,14 @@ fn set(gateway: &MockGateway, asked: Asked, wanted: Wanted) {
 
 fn view(gateway: &MockGateway, name: &str) -> DeviceView {
     let claims = Claims::default();
-    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).one(name).unwrap()
+    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().one(name).unwrap()
 }
 
 /// A ledger in which `off` is requested for all of these, in the boot `one`.
 fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
     set(gateway, Asked::Off, Wanted::All);
     let claims = Claims::default();
-    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
+    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let mut ledger = Ledger::default();
     for name in names {
         let view = view(gateway, name);
@@ -54,7 +54,7 @@ fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
 /// What a look at the disk in this boot makes of what is known: the word, and what was read.
 fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -> (String, String) {
     let claims = Claims::default();
-    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
+    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let view = view(gateway, name);
     ledger.witness(Witness::of(&reader, &view, boot_id));
     let kept = ledger.kept.iter().find(|kept| Some(&kept.identity) == view.identity.as_ref()).unwrap();
@@ -207,13 +207,13 @@ fn a_malformed_wish_stops_all_and_a_stranger_is_left_alone() {
     install(&places, std::slice::from_ref(&wish)).unwrap();
     let wishes = load_wishes(&places.wishes()).unwrap();
     let claims = Claims::default();
-    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH);
+    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let found = enforcement(&reader, &wishes, None);
     assert_eq!(found.wanted[&State::Off], ["sdb"]);
     assert!(enforcement(&reader, &wishes, Some("sda")).wanted.is_empty());
     assert_eq!(enforcement(&reader, &wishes, Some("sdb")).wanted[&State::Off], ["sdb"]);
     gateway.vanish("sdb");
-    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH);
+    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(enforcement(&reader, &wishes, None).absent, [wish.identity]);
     std::fs::write(places.wishes().join("x.toml"), "state = \"of\"").unwrap();
     let error = load_wishes(&places.wishes()).unwrap_err().to_string();

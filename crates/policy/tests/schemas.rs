@@ -154,7 +154,7 @@ fn planned(gateway: &MockGateway, claims: &Claims, asked: Asked, wanted: Wanted)
 fn what_is_shown_validates_for_every_kind_of_disk() {
     let gateway = machine();
     let claims = claims(&gateway);
-    let reader = Reader::new(&gateway, &claims, now());
+    let reader = Reader::new(&gateway, &claims, now()).unwrap();
     let shown = validates("policy", &reader.all());
     assert!(shown["devices"].as_array().unwrap().len() >= 14);
     nothing_is_missing_unnoticed("policy", &shown, &[]);
@@ -203,7 +203,7 @@ fn applied(gateway: &MockGateway, stops: bool, root: &Path) -> Report {
     let report = apply_in(&session, &plan, root).unwrap();
     nothing_is_missing_unnoticed("policy-apply", &validates("policy-apply", &report), &[]);
     stop.store(false, Ordering::Relaxed);
-    let verification = verify(&session, &plan);
+    let verification = verify(&session, &plan).unwrap();
     nothing_is_missing_unnoticed("policy-verify", &validates("policy-verify", &verification), &[]);
     let quiet = Session { progress: &Silent, ..session };
     validates("policy-apply", &rollback_in(&quiet, &report.journal).unwrap());
@@ -296,7 +296,7 @@ fn changes_that_a_watch_sees_validate() {
     let gateway = machine();
     let claims = Claims::default();
     let mut watcher = Watcher::new();
-    let read = || -> PolicyDocument { Reader::new(&gateway, &claims, now()).all() };
+    let read = || -> PolicyDocument { Reader::new(&gateway, &claims, now()).unwrap().all() };
     assert!(watcher.look(read()).is_empty());
     gateway.meddle("sda", |disk| disk.wce = false);
     gateway.vanish("sdb");

@@ -5,9 +5,9 @@
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
-use plumb_policy::apply::{DiskResult, Ended, Session, Silent, apply_in};
+use plumb_policy::apply::{Ended, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
-use plumb_policy::error::ErrorKind;
+use plumb_policy::error::{ErrorKind, PolicyError};
 use plumb_policy::gateway::Change;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
@@ -120,8 +120,8 @@ fn a_namespace_that_is_left_out_or_must_not_be_changed_forbids_all() {
     let root = tempfile::tempdir().unwrap();
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
-    let report = apply_in(&session, &plan, root.path()).unwrap();
-    assert!(matches!(report.disk("nvme0n1"), Some(DiskResult::Refused { .. })), "{report:#?}");
+    let error = apply_in(&session, &plan, root.path()).unwrap_err();
+    assert!(matches!(&error, PolicyError::Refused { disk, .. } if disk == "nvme0n1"), "{error}");
     assert_eq!(gateway.changes(), 0);
 }
 

@@ -13,7 +13,7 @@ use plumb_policy::watch::{Change, Watcher};
 
 fn look(watcher: &mut Watcher, gateway: &MockGateway) -> Vec<Change> {
     let claims = Claims::default();
-    watcher.look(Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).all())
+    watcher.look(Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().all())
 }
 
 #[test]
@@ -42,13 +42,13 @@ fn drift_without_an_event_is_seen_by_the_next_look_and_by_verify() {
     assert!(look(&mut watcher, &gateway).is_empty(), "it is told once");
     assert!(watcher.metrics().contains("plumb_policy_write_cache_enabled{disk=\"sda\""));
 
-    let found = verify(&session, &plan);
+    let found = verify(&session, &plan).unwrap();
     assert!(found.has_drift());
     let drifted: Vec<&str> =
         found.disks.iter().filter(|disk| !disk.drift.is_empty()).map(|disk| disk.name.as_str()).collect();
     assert_eq!(drifted, ["sda"]);
     gateway.vanish("nvme0n1");
-    let gone = verify(&session, &plan);
+    let gone = verify(&session, &plan).unwrap();
     let gone = gone.disks.iter().find(|disk| disk.name == "nvme0n1").unwrap();
     assert_eq!(
         (gone.name_now.as_deref(), gone.drift.as_slice()),

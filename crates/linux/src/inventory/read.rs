@@ -267,8 +267,8 @@ fn unreadable(path: &str, absence: Absence) -> InventoryError {
 fn if_there<T>(path: &str, answer: Answer<T>) -> Result<Option<T>, InventoryError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(Absence::NotThere) => Ok(None),
-        // What a recording has no answer for was there, and may have been a use.
+        // No machine says "not recorded": a recording does, of what its survey did not ask.
+        Err(Absence::NotThere | Absence::NotRecorded) => Ok(None),
         Err(absence) => Err(unreadable(path, absence)),
     }
 }

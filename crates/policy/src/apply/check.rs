@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::device::Reader;
-use crate::plan::{Asked, PlannedChange, siblings};
+use crate::mechanism::Step;
+use crate::plan::{Asked, PlannedChange, PlannedStep, planned, siblings};
 use crate::view::{DeviceView, Holder, Refusal};
 
 /// How much of a disk must be as it was.
@@ -51,7 +52,7 @@ pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent
 
 /// Refuses a change that would switch the cache of another set of disks than was planned, or of one on which something
 /// else stands now. Also of a change that was cut off: until it is at its end, it switches them.
-pub(super) fn same_company(
+pub(super) fn same_cache(
     reader: &Reader<'_>,
     change: &PlannedChange,
     now: &DeviceView,
@@ -100,6 +101,43 @@ pub(super) fn same_company(
         }
     }
     Ok(())
+}
+
+/// Refuses steps that are not the ones that were agreed to, one for one. Before anything is done.
+pub(super) fn as_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Refusal> {
+    let now: Vec<PlannedStep> = steps.iter().map(planned).collect();
+    for number in 0..change.steps.len().max(now.len()) {
+        let (agreed, now) = (change.steps.get(number), now.get(number));
+        if !agreed.zip(now).is_some_and(|(agreed, now)| does_the_same(agreed, now)) {
+            return refuse(format!(
+                "step {} of the plan is {}, and would be {} now",
+                number + 1,
+                told(agreed),
+                told(now)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a step that is none of those that were agreed to. While the plan is carried out, some may be needless, done for a
+/// disk that shares what stands on this one; and of a disk that was begun before, some may be done again.
+pub(super) fn among_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Refusal> {
+    let is_agreed = |now: &PlannedStep| change.steps.iter().any(|agreed| does_the_same(agreed, now));
+    match steps.iter().map(planned).find(|now| !is_agreed(now)) {
+        Some(now) => refuse(format!("{} would be a step now, and is none of the plan", told(Some(&now)))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the same is done to the same device under the same conditions. The words for it may be another version's.
+fn does_the_same(agreed: &PlannedStep, now: &PlannedStep) -> bool {
+    let PlannedStep { on, words: _, bytes, waits_for, left_out_if } = agreed;
+    (on, bytes, waits_for, left_out_if) == (&now.on, &now.bytes, &now.waits_for, &now.left_out_if)
+}
+
+fn told(step: Option<&PlannedStep>) -> String {
+    step.map_or_else(|| "nothing".to_owned(), |step| format!("`{}` on {}", step.bytes.join("; "), step.on))
 }
 
 /// Names alone: what a layer believes may change by a change below it.

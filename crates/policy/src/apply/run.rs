@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::Timestamp;
 use plumb_block::Nanos;
 
-use super::check::{Extent, same_company, unchanged};
+use super::check::{Extent, among_agreed, as_agreed, same_cache, unchanged};
 use super::disk::{Carried, Worker, in_words};
 use super::progress::{Event, Progress};
 use super::report::{DiskReport, DiskResult, Ended, Report};
 use crate::claims::Claims;
-use crate::device::Reader;
+use crate::device::{InventoryError, Reader};
 use crate::error::PolicyError;
 use crate::gateway::Gateway;
 use crate::journal::{
     DirectoryStore, DiskBefore, Journal, JournalError, JournalStore, Lock, Phase, Record, Snapshot,
 };
-use crate::mechanism::{self, Material};
+use crate::mechanism::{self, Material, Step};
 use crate::moment::{now_name, now_text};
 use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, way};
 use crate::view::Refusal;
@@ -42,7 +42,7 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn reader(&self) -> Reader<'a> {
+    pub(crate) fn reader(&self) -> Result<Reader<'a>, InventoryError> {
         Reader::new(self.gateway, self.claims, self.now)
     }
 }
@@ -137,7 +137,7 @@ impl Begun {
 
 /// Checks the plan and every disk of it, and reads all that a rollback needs.
 fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyError> {
-    let found = plan.hash_now().unwrap_or_default();
+    let found = plan.hash_now();
     if found != plan.hash {
         return Err(PlanError::Altered { found, written: plan.hash.clone() }.into());
     }
@@ -145,13 +145,18 @@ fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyErro
     if boot_id != plan.boot_id {
         return Err(PlanError::OtherBoot.into());
     }
-    let reader = session.reader();
+    let reader = session.reader()?;
     let mut disks = Vec::with_capacity(plan.changes.len());
     for change in &plan.changes {
-        let before = check_disk(session, &reader, change, Extent::Everything).map_err(|refusal| {
-            PolicyError::Refused { disk: change.name.clone(), reason: refusal.reason, remedy: refusal.remedy }
-        })?;
-        disks.push(before);
+        let checked = check_disk(session, &reader, change, Extent::Everything).and_then(|(before, steps)| {
+            as_agreed(change, &steps)?;
+            Ok(before)
+        });
+        disks.push(checked.map_err(|Refusal { reason, remedy }| PolicyError::Refused {
+            disk: change.name.clone(),
+            reason,
+            remedy,
+        })?);
     }
     Ok(Snapshot {
         schema: Snapshot::SCHEMA.to_owned(),
@@ -163,19 +168,20 @@ fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyErro
     })
 }
 
-/// Reads a disk, and refuses it if it is not what was planned or must not be changed any more.
+/// Reads a disk, and refuses it if it is not what was planned or must not be changed any more. Gives the steps from where
+/// it is to where it is to be, too.
 fn check_disk(
     session: &Session<'_>,
     reader: &Reader<'_>,
     change: &PlannedChange,
     extent: Extent,
-) -> Result<DiskBefore, Refusal> {
+) -> Result<(DiskBefore, Vec<Step>), Refusal> {
     let mut view = reader.one(&change.name).map_err(|_| Refusal {
         reason: format!("there is no {} any more", change.name),
         remedy: "look with `plumb policy show --all`, and make a plan anew".to_owned(),
     })?;
     unchanged(change, &view, extent)?;
-    same_company(reader, change, &view)?;
+    same_cache(reader, change, &view)?;
     // What was forced by SCT on the way to the goal is no reason to stop half-way.
     if extent == Extent::AllButTheCache && change.saved.is_some() && view.device.sct.is_some() {
         view.refusal = None;
@@ -183,7 +189,9 @@ fn check_disk(
     judge(&view, change.to, session.claims, session.now)?;
     let material = Material::read(session.gateway, reader, &view)?;
     let found = mechanism::read_back(session.gateway, &material);
-    Ok(DiskBefore { view, material, found })
+    let words = (session.claims, session.now);
+    let steps = way(session.gateway, reader, (&view, &material), change.to, change.goal(), words)?;
+    Ok((DiskBefore { view, material, found }, steps))
 }
 
 /// All waves, up to the first disk that is not verified.
@@ -193,10 +201,18 @@ fn run(session: &Session<'_>, mut journal: Journal, begun: Begun) -> Result<Repo
     session.progress.event(&Event::Begun { disks: changes.len(), journal: &place });
     let mut run = Run { session, begun, started_at: session.gateway.now(), done: 0, total: changes.len() };
     let mut results: Vec<DiskResult> = Vec::with_capacity(changes.len());
-    let (mut reader, mut read_at) = (session.reader(), session.gateway.now());
+    let (mut reader, mut read_at) = (session.reader()?, session.gateway.now());
     for wave in changes.chunk_by(|left, right| left.wave == right.wave) {
         if session.gateway.now().since(read_at) > INVENTORY_LASTS {
-            (reader, read_at) = (session.reader(), session.gateway.now());
+            match session.reader() {
+                Ok(now) => (reader, read_at) = (now, session.gateway.now()),
+                Err(unseen) => {
+                    let reason = format!("what uses the disks cannot be seen any more: {unseen}");
+                    let remedy = "find out why, then go on".to_owned();
+                    results.push(DiskResult::Refused { reason, remedy });
+                    break;
+                }
+            }
         }
         run.wave(&mut journal, &reader, wave, &mut results)?;
         if results.iter().any(|result| *result != DiskResult::Verified) {
@@ -297,15 +313,11 @@ impl Run<'_> {
             remaining: self.remaining(),
         });
         let extent = self.begun.extent(&change.name);
-        let (gateway, words) = (self.session.gateway, (self.session.claims, self.session.now));
-        let refused = |Refusal { reason, remedy }| (DiskResult::Refused { reason, remedy }, None);
-        let now = match check_disk(self.session, reader, change, extent) {
-            Ok(now) => now,
-            Err(refusal) => return Ok(refused(refusal)),
-        };
-        let steps = match way(gateway, (&now.view, &now.material), change.to, change.goal(), words) {
-            Ok(steps) => steps,
-            Err(refusal) => return Ok(refused(refusal)),
+        let checked = check_disk(self.session, reader, change, extent)
+            .and_then(|(now, steps)| among_agreed(change, &steps).map(|()| (now, steps)));
+        let (now, steps) = match checked {
+            Ok(checked) => checked,
+            Err(Refusal { reason, remedy }) => return Ok((DiskResult::Refused { reason, remedy }, None)),
         };
         let mut worker = Worker { session: self.session, journal, phase: Phase::Apply, disk: &change.name };
         let result = match worker.carry_out(&steps)? {

@@ -4,7 +4,7 @@ use plumb_linux::probe::wire::{ata_identify, caching_page, extended_inquiry, nvm
 use plumb_linux::probe::{PageControl, ProbedDevice, Refusal, Reply, Request};
 
 use super::identity::{Names, unnamed};
-use super::inventory::Block;
+use plumb_linux::inventory::Block;
 use super::kernel;
 use crate::gateway::{Gateway, Query};
 use crate::view::{DeviceSide, HealthCounter};

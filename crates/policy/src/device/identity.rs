@@ -4,7 +4,7 @@ use plumb_linux::probe::wire::{ata_identify, inquiry};
 use plumb_linux::probe::{Probe, ProbedDevice, Request};
 use plumb_linux::tree::Tree;
 
-use super::inventory::{Block, BlockKind};
+use plumb_linux::inventory::{Block, BlockKind};
 use crate::gateway::{Disk, Gateway, Query};
 use crate::wire::designator;
 

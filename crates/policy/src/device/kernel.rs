@@ -3,7 +3,7 @@
 use plumb_linux::tree::Tree;
 
 use super::identity::text;
-use super::inventory::Block;
+use plumb_linux::inventory::Block;
 use crate::view::KernelSide;
 
 /// Reads the kernel's view.

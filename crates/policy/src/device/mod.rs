@@ -1,6 +1,6 @@
 //! Reading disks: from the [`Gateway`](crate::gateway::Gateway) to a [`DeviceView`](crate::view::DeviceView).
 //!
-//! [`inventory`] says what stands on what; [`drive`] asks the drive itself; [`standing`] runs the survey of `plumb_path`
+//! The inventory of `plumb_linux` says what stands on what; [`drive`] asks the drive itself; [`standing`] runs the survey of `plumb_path`
 //! and keeps what concerns one disk; [`protection`] weighs claims of power-loss protection; [`refusal`] says why a disk
 //! is not changed. Nothing here changes anything, and nothing is an error but a name that stands for nothing: what
 //! cannot be read is null, with its reason beside it.
@@ -9,7 +9,6 @@ pub mod claims;
 pub mod drive;
 mod foreign;
 pub mod identity;
-pub mod inventory;
 mod kernel;
 pub mod models;
 pub mod place;
@@ -23,7 +22,7 @@ mod target;
 
 pub use claims::{Claim, Claims, ClaimsError};
 pub use foreign::foreign;
-pub use inventory::{Block, BlockKind, Inventory};
+pub use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 pub use kernel::{KernelPaths, kernel_paths};
 pub use reader::Reader;
 pub use refusal::refusal_for;

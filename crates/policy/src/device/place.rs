@@ -2,7 +2,7 @@
 
 use plumb_linux::tree::Tree;
 
-use super::inventory::{Block, BlockKind};
+use plumb_linux::inventory::{Block, BlockKind};
 
 /// How a disk is reached.
 pub fn transport(tree: &dyn Tree, block: &Block) -> String {

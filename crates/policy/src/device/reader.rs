@@ -9,7 +9,7 @@ use plumb_path::{Finding, Severity};
 use super::claims::Claims;
 use super::drive::{self, Drive};
 use super::identity::{self, Names};
-use super::inventory::{Block, BlockKind, Inventory};
+use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 use super::standing::Paths;
 use super::target::{Meant, UnknownDevice};
 use super::{kernel, place, protection, refusal};
@@ -39,8 +39,11 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of the machine behind `gateway`; `now` decides which claims have expired.
-    pub fn new(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> Self {
-        let inventory = Inventory::read(gateway.tree());
+    ///
+    /// # Errors
+    /// [`InventoryError`], if it cannot be known what uses the disks.
+    pub fn new(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> Result<Self, InventoryError> {
+        let inventory = Inventory::read(gateway.tree(), gateway.probe())?;
         let mut names = HashMap::new();
         let mut twins: HashMap<String, Vec<String>> = HashMap::new();
         let blocks: Vec<&Block> = inventory.disks().collect();
@@ -52,7 +55,7 @@ impl<'a> Reader<'a> {
             names.insert(block.name.clone(), read);
         }
         twins.retain(|_, names| names.len() > 1);
-        Self { gateway, inventory, claims, now, names, twins }
+        Ok(Self { gateway, inventory, claims, now, names, twins })
     }
 
     fn names(&self, block: &Block) -> Names {
@@ -86,12 +89,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A reader, and [`all`](Self::all) disks: the survey runs beside the first reading as well.
-    pub fn with_all(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> (Self, PolicyDocument) {
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_all(
+        gateway: &'a dyn Gateway,
+        claims: &'a Claims,
+        now: Timestamp,
+    ) -> Result<(Self, PolicyDocument), InventoryError> {
         std::thread::scope(|scope| {
             let survey = scope.spawn(|| Paths::surveyed(gateway));
-            let reader = Self::new(gateway, claims, now);
+            let reader = Self::new(gateway, claims, now)?;
             let document = reader.beside(survey);
-            (reader, document)
+            Ok((reader, document))
         })
     }
 
@@ -324,7 +334,9 @@ fn is_zfs(tree: &dyn plumb_linux::tree::Tree, member: &Block) -> bool {
 
 /// What uses a device without another device in between.
 fn on(block: &Block) -> Vec<Holder> {
-    let mounts = block.mounts.iter().map(|(point, kind)| (point.clone(), kind.clone()));
+    // A mount that is not in this namespace has no point here.
+    let name = |point: &String, kind: &String| if point.is_empty() { kind.clone() } else { point.clone() };
+    let mounts = block.mounts.iter().map(|(point, kind)| (name(point, kind), kind.clone()));
     let swap = block.swap.then(|| (format!("swap on {}", block.name), "swap".to_owned()));
     mounts.chain(swap).map(|(name, kind)| Holder { name, kind, write_cache: None }).collect()
 }

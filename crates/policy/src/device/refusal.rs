@@ -1,7 +1,7 @@
 //! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is said.
 
 use super::drive::Drive;
-use super::inventory::{Block, BlockKind, Inventory};
+use plumb_linux::inventory::{Block, BlockKind, Inventory};
 use crate::state::{Found, State};
 use crate::view::{DeviceView, ProtectionRank, Refusal};
 use crate::wire::sct::WriteCache;
@@ -65,8 +65,9 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
 
 /// The disks that the file of a loop device is on.
 fn below_the_file(case: &Case<'_>) -> String {
-    let file = case.tree.text(&format!("{}/loop/backing_file", case.block.sysfs)).ok();
-    let disks = file.map_or_else(Vec::new, |file| case.inventory.disks_under_path(case.tree, &file));
+    let file = case.block.backing_file();
+    let disks: Vec<&str> =
+        file.map(|file| case.inventory.disks_under_path(file)).into_iter().flatten().collect();
     match disks.as_slice() {
         [] => "name the disk that the file's file system is on".to_owned(),
         disks => format!("name the disk that the file's file system is on: {}", disks.join(", ")),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_path::{Finding, LayerKind, Target, WritePath, survey, survey_path};
 
-use super::inventory::{Block, Inventory};
+use plumb_linux::inventory::{Block, Inventory};
 use crate::gateway::Gateway;
 
 /// Findings that are about the machine or the measurement and not about a disk's cache.
@@ -55,7 +55,7 @@ impl Paths {
         let mut stack = inventory.above(&block.name);
         stack.push(block);
         for top in stack {
-            for (point, _) in &top.mounts {
+            for (point, _) in top.mounts.iter().filter(|(point, _)| !point.is_empty()) {
                 paths.follow(gateway, point);
             }
             if top.mounts.is_empty() && top.above.is_empty() {

@@ -1,8 +1,8 @@
 //! What a user means by a name: a kernel name, a node of /dev or a link to one, or a path on a file system.
 
-use plumb_linux::tree::{FileKind, Tree, mountinfo};
+use plumb_linux::tree::{FileKind, Tree};
 
-use super::inventory::{Block, Inventory, mount_of};
+use plumb_linux::inventory::{Block, Inventory};
 use crate::view::{DeviceSide, DeviceView, Refusal};
 
 /// A name that stands for nothing.
@@ -48,13 +48,12 @@ pub(super) fn meant<'a>(
     if path.starts_with("/dev/") {
         return Err(unknown());
     }
-    Ok(Meant::Path(Box::new(on_file_system(tree, inventory, target, &path))))
+    Ok(Meant::Path(Box::new(on_file_system(inventory, target, &path))))
 }
 
-fn on_file_system(tree: &dyn Tree, inventory: &Inventory, target: &str, path: &str) -> DeviceView {
-    let mounts = tree.read("/proc/self/mountinfo").map(|bytes| mountinfo::parse(&bytes)).unwrap_or_default();
-    let kind = mount_of(&mounts, path).map_or("path", |mount| mount.kind.as_str());
-    let disks = inventory.disks_under_path(tree, path);
+fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView {
+    let kind = inventory.mount_of(path).map_or("path", |mount| mount.kind.as_str());
+    let disks: Vec<&str> = inventory.disks_under_path(path).into_iter().collect();
     let remedy = match disks.as_slice() {
         [] => {
             "change the disks on the machine that has them; `plumb survey` shows what can be seen from here"

@@ -113,7 +113,7 @@ impl MockDisk {
         Ok(caching_page::encode(&CachingPage {
             saveable: self.saved.is_some(),
             write_cache,
-            read_cache_disabled: false,
+            read_cache_disabled: self.read_cache_disabled,
             nonvolatile_disabled: Some(false),
             write_protected: self.write_protected,
             dpofua: true,

@@ -80,6 +80,8 @@ pub struct MockDisk {
     pub vwc: bool,
     /// It declares its cache non-volatile: NV_SUP=1, V_SUP=0.
     pub nonvolatile: bool,
+    /// Byte 2 bit 0 of its caching page: reads are not cached.
+    pub read_cache_disabled: bool,
     /// The medium is write-protected (H8).
     pub write_protected: bool,
     /// Every set succeeds and changes nothing.
@@ -166,6 +168,7 @@ impl MockDisk {
             sct_kept: false,
             ocp: None,
             backup_failed: false,
+            read_cache_disabled: false,
             unsafe_shutdowns: 0,
             power_cycles: matches!(kind, MockKind::Sata | MockKind::Nvme).then_some(100),
             registrations: 0,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use plumb_linux::tree::{Answer, RecordedTree, Stat, Tree};
+use plumb_linux::tree::{Absence, Answer, RecordedTree, Stat, Tree};
 
 #[derive(Default)]
 pub(super) struct Files {
@@ -36,6 +36,13 @@ impl Files {
         if let Ok(plain) = self.tree.canonical(path) {
             self.links.insert(path.to_owned(), plain);
         }
+    }
+
+    /// From now on the file or directory is there, and may not be read.
+    pub(super) fn deny(&mut self, path: &str) {
+        self.remove(path);
+        self.tree.put_absence(path, Absence::Denied);
+        self.enter(path);
     }
 
     pub(super) fn put_stat(&mut self, path: &str, stat: Stat) {

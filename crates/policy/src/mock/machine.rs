@@ -29,13 +29,13 @@ impl Machine {
             by_name: HashMap::new(),
             stacked: BTreeMap::new(),
             tree: Files::default(),
-            mounts: String::new(),
+            mounts: "1 0 0:21 / /proc rw - proc proc rw\n".to_owned(),
             minors: 0,
             time: Nanos::ZERO,
             due: BTreeSet::new(),
         };
         machine.tree.put_text("/proc/sys/kernel/osrelease", "6.12.0-mock\n");
-        machine.tree.put_text("/proc/self/mountinfo", "");
+        machine.tree.put_text("/proc/self/mountinfo", &machine.mounts);
         machine.tree.put_text(
             "/proc/filesystems",
             "nodev\tsysfs\nnodev\ttmpfs\nnodev\tnfs4\n\text4\n\txfs\n\tbtrfs\n",

@@ -171,6 +171,11 @@ impl MockGateway {
         alone(&self.machine).tree.put_text(path, text);
     }
 
+    /// A file or directory of /sys or /proc is there and may not be read.
+    pub fn deny(&self, path: &str) {
+        alone(&self.machine).tree.deny(path);
+    }
+
     /// A file system of this type on the device called `name`, with these options.
     pub fn mount(&self, name: &str, point: &str, kind: &str, options: &str) {
         alone(&self.machine).mount(name, point, kind, options);

@@ -30,7 +30,7 @@ pub enum Asked {
 pub struct Plan {
     /// Always [`Plan::SCHEMA`].
     pub schema: String,
-    /// SHA-256 over all else, as canonical JSON: `sha256:` and 64 hexadecimal digits.
+    /// SHA-256 over all else, as JSON with sorted keys and without white space: `sha256:` and 64 hexadecimal digits.
     pub hash: String,
     /// When it was made: RFC 3339.
     pub made_at: String,
@@ -139,11 +139,8 @@ impl Plan {
     pub const SCHEMA: &str = "plumb/policy-plan/1";
 
     /// The hash that the plan should have, as it is now.
-    ///
-    /// # Errors
-    /// If it cannot be put into JSON, which does not happen.
-    pub fn hash_now(&self) -> Result<String, serde_json::Error> {
-        hash::of(self)
+    pub fn hash_now(&self) -> String {
+        hash::of(serde_json::to_value(self).expect("a plan is plain data with names for keys"))
     }
 
     /// How many waves there are.

@@ -12,7 +12,7 @@ use super::siblings;
 use super::step::planned;
 use super::way::way;
 use crate::claims::Claims;
-use crate::device::Reader;
+use crate::device::{InventoryError, Reader};
 use crate::gateway::Gateway;
 use crate::many;
 use crate::mechanism::{Goal, Material};
@@ -75,20 +75,20 @@ struct Accepted {
 /// Plans. Nothing is changed. Where nothing is found that can be changed, the plan has no changes.
 ///
 /// # Errors
-/// If the plan cannot be put into JSON, which is not known to happen.
-pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, serde_json::Error> {
+/// If it cannot be known what uses the disks.
+pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError> {
     let once = Once::new(gateway);
-    let mut plan = without_hash(&once, ask);
+    let mut plan = without_hash(&once, ask)?;
     plan.hash = std::thread::scope(|scope| {
         // Of a thousand disks so many answers are remembered that forgetting them takes as long as the hash.
         scope.spawn(|| drop(once));
         plan.hash_now()
-    })?;
+    });
     Ok(plan)
 }
 
-fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Plan {
-    let (reader, views, mut refused) = read(gateway, ask);
+fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError> {
+    let Meant { reader, views, mut refused } = meant(gateway, ask)?;
     let fates = many::map(&views, |view| fate(gateway, &reader, view, ask));
     let mut unchanged = Vec::new();
     let mut accepted: Vec<(DeviceView, Accepted)> = Vec::new();
@@ -114,7 +114,7 @@ fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Plan {
         .map(|((view, accepted), place)| (place, change(view, ask.asked, accepted, place)))
         .collect();
     changes.sort_by_key(|(place, _)| place.order);
-    Plan {
+    Ok(Plan {
         schema: Plan::SCHEMA.to_owned(),
         hash: String::new(),
         made_at: now_text(),
@@ -124,21 +124,29 @@ fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Plan {
         changes: changes.into_iter().map(|(_, change)| change).collect(),
         refused,
         unchanged,
-    }
+    })
 }
 
-/// A reader, the views of all that is meant, each once, and the names that stand for nothing.
-fn read<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> (Reader<'a>, Vec<DeviceView>, Vec<RefusedDisk>) {
+/// What was asked for, as it is now.
+struct Meant<'a> {
+    reader: Reader<'a>,
+    /// Each disk once.
+    views: Vec<DeviceView>,
+    /// The names that stand for nothing.
+    refused: Vec<RefusedDisk>,
+}
+
+fn meant<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Meant<'a>, InventoryError> {
     let mut refused = Vec::new();
     let mut views: Vec<DeviceView> = Vec::new();
     let reader = match &ask.wanted {
         Wanted::All => {
-            let (reader, document) = Reader::with_all(gateway, ask.claims, ask.now);
+            let (reader, document) = Reader::with_all(gateway, ask.claims, ask.now)?;
             views.extend(document.devices.into_iter().filter(|view| view.state != Found::None));
             reader
         }
         Wanted::Named(names) => {
-            let reader = Reader::new(gateway, ask.claims, ask.now);
+            let reader = Reader::new(gateway, ask.claims, ask.now)?;
             for name in names {
                 match reader.one(name) {
                     Ok(view) => views.push(view),
@@ -158,7 +166,7 @@ fn read<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> (Reader<'a>, Vec<DeviceV
         views.retain(|view| filter.chooses(view));
     }
     views.sort_by(|left, right| waves::name_order(&left.name).cmp(&waves::name_order(&right.name)));
-    (reader, views, refused)
+    Ok(Meant { reader, views, refused })
 }
 
 fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Fate {
@@ -171,7 +179,7 @@ fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask
         let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
         let siblings = siblings(reader, (view, goal), ask)?;
-        let steps = way(gateway, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
+        let steps = way(gateway, reader, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
         Ok(Accepted { goal, steps: steps.iter().map(planned).collect(), protection, siblings })
     });
     match accepted {

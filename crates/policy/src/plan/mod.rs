@@ -4,7 +4,6 @@
 //! (WWN, EUI, serial), says what each was like, and is refused when it was altered, when the machine was booted anew, or when
 //! a disk is no longer what it was.
 
-mod canonical;
 mod document;
 mod error;
 mod file;

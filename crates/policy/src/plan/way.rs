@@ -16,6 +16,7 @@ use crate::view::{DeviceView, Refusal};
 /// as it is now.
 pub(crate) fn way(
     gateway: &dyn Gateway,
+    reader: &Reader<'_>,
     read: (&DeviceView, &Material),
     asked: Asked,
     goal: Goal,
@@ -27,7 +28,6 @@ pub(crate) fn way(
     }
     let others = device::siblings(gateway.tree(), &view.name);
     if !others.is_empty() && siblings::switches_the_drive(view, goal) {
-        let reader = Reader::new(gateway, words.0, words.1);
         for other in &others {
             let gone = |_| Refusal {
                 reason: format!("{other}, which has the same write cache as {}, cannot be read", view.name),
@@ -36,11 +36,16 @@ pub(crate) fn way(
             siblings::allow(view, &reader.one(other).map_err(gone)?, asked, words)?;
         }
     }
-    to_goal(gateway, material, goal)
+    to_goal(gateway, reader, material, goal)
 }
 
 /// As [`mechanism::steps`], and where the disk itself is there, but a layer above still drops flushes, what heals that.
-pub(crate) fn to_goal(gateway: &dyn Gateway, material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
+pub(crate) fn to_goal(
+    gateway: &dyn Gateway,
+    reader: &Reader<'_>,
+    material: &Material,
+    goal: Goal,
+) -> Result<Vec<Step>, Refusal> {
     let steps = mechanism::steps(material, goal)?;
     let stale_above = || {
         let found = mechanism::read_back(gateway, material);
@@ -53,7 +58,5 @@ pub(crate) fn to_goal(gateway: &dyn Gateway, material: &Material, goal: Goal) ->
     if others.is_empty() {
         return Ok(steps);
     }
-    let claims = Claims::default();
-    let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH);
-    Ok(siblings::flushed(&reader, &others, steps))
+    Ok(siblings::flushed(reader, &others, steps))
 }

@@ -88,8 +88,9 @@ pub(super) fn carry_out(
         Job::New(plan) | Job::Resumed { plan, .. } => *plan,
     };
     // A plan that will be refused is not to cost the disk a load.
-    if plan.hash_now().unwrap_or_default() != plan.hash {
-        let (found, written) = (plan.hash_now().unwrap_or_default(), plan.hash.clone());
+    let found = plan.hash_now();
+    if found != plan.hash {
+        let written = plan.hash.clone();
         return Err(refusal(PolicyError::Plan(PlanError::Altered { found, written })));
     }
     let clock = RealClock::start();

@@ -106,7 +106,7 @@ fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> 
 }
 
 fn withdraw(here: &Here, arguments: &ClaimArguments, file: &Path) -> anyhow::Result<Exit> {
-    let known = here.reader().one(&arguments.device).ok().and_then(|view| view.identity);
+    let known = here.reader()?.one(&arguments.device).ok().and_then(|view| view.identity);
     let identity = known.unwrap_or_else(|| arguments.device.clone());
     let withdrawn = claims::withdraw(file, &identity).map_err(|error| refusal(error.into()))?;
     if withdrawn == 0 {

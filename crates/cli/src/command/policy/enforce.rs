@@ -60,12 +60,15 @@ pub(super) fn enforce(
     let failed = |error| refusal(PolicyError::Persist(error));
     let wishes = load_wishes(&arguments.from).map_err(failed)?;
     let mut done = Document { schema: "plumb/policy-enforce/1", ..Document::default() };
-    let present = present(here, wishes, arguments, &mut done);
+    let present = present(here, wishes, arguments, &mut done)?;
     let mut ledger = match arguments.udev {
         None => Some(Ledger::load(&arguments.ledger).map_err(failed)?),
         Some(_) => None,
     };
-    let mut news = ledger.as_mut().is_some_and(|ledger| note(here, ledger, &present, Means::InTheDrive));
+    let mut news = match ledger.as_mut() {
+        Some(ledger) => note(here, ledger, &present, Means::InTheDrive)?,
+        None => false,
+    };
     let mut exit = Exit::Done;
     for state in [State::Off, State::On, State::Protected] {
         for means in [Means::InTheDrive, Means::AtEveryStart] {
@@ -84,7 +87,9 @@ pub(super) fn enforce(
             done.plans.push(plan);
         }
     }
-    news |= ledger.as_mut().is_some_and(|ledger| note(here, ledger, &present, Means::AtEveryStart));
+    if let Some(ledger) = ledger.as_mut() {
+        news |= note(here, ledger, &present, Means::AtEveryStart)?;
+    }
     if let Some(ledger) = ledger.filter(|_| news) {
         ledger.save(&arguments.ledger).map_err(failed)?;
     }
@@ -97,8 +102,8 @@ fn present(
     wishes: Vec<Wish>,
     arguments: &EnforceArguments,
     done: &mut Document,
-) -> Vec<(Wish, String)> {
-    let reader = here.reader();
+) -> anyhow::Result<Vec<(Wish, String)>> {
+    let reader = here.reader()?;
     let mut present = Vec::new();
     for wish in wishes {
         let found = match &arguments.udev {
@@ -112,22 +117,22 @@ fn present(
         }
     }
     done.disks = present.len();
-    present
+    Ok(present)
 }
 
-fn note(here: &Here, ledger: &mut Ledger, present: &[(Wish, String)], means: Means) -> bool {
-    let reader = here.reader();
+fn note(here: &Here, ledger: &mut Ledger, present: &[(Wish, String)], means: Means) -> anyhow::Result<bool> {
+    let reader = here.reader()?;
     let mut news = false;
     for (wish, _) in present.iter().filter(|(wish, _)| wish.means == means) {
         news |= witness(here, &reader, ledger, &wish.identity);
     }
-    news
+    Ok(news)
 }
 
 fn plan(here: &Here, names: Vec<String>, state: State, means: Means) -> anyhow::Result<Plan> {
     let asked = Ask::new(Asked::from(state), Wanted::Named(names), &here.claims, here.now);
     let ask = Ask { save: means == Means::InTheDrive, ..asked };
-    Ok(plan::make(&*here.gateway, &ask)?)
+    plan::make(&*here.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
 }
 
 /// Applies, and waits for others that do.

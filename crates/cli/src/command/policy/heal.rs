@@ -4,7 +4,7 @@ use plumb_policy::mechanism::needs_healing;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 
 use super::apply::{Job, told};
-use super::here::{Here, filter};
+use super::here::{Here, filter, refusal};
 use super::plan::{exit_of, wanted};
 use super::{print_json, text};
 use crate::arguments::policy::HealArguments;
@@ -46,10 +46,10 @@ pub(super) fn make(here: &Here, arguments: &HealArguments) -> anyhow::Result<Pla
     let mut chosen = wanted(&arguments.chosen)?;
     if chosen == Wanted::All {
         // Of all disks those in which something is wrong: the others need not be refused.
-        let sick = here.reader().all().devices.into_iter().filter(needs_healing);
+        let sick = here.reader()?.all().devices.into_iter().filter(needs_healing);
         chosen = Wanted::Named(sick.map(|view| view.name).collect());
     }
     let asked = Ask::new(Asked::Heal, chosen, &here.claims, here.now);
     let ask = Ask { filter: filter(&arguments.chosen)?, ..asked };
-    Ok(plan::make(&*here.gateway, &ask)?)
+    plan::make(&*here.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
 }

@@ -42,8 +42,12 @@ impl Here {
         Err(Refusal::new(Exit::Refused, message).into())
     }
 
-    pub(super) fn reader(&self) -> Reader<'_> {
-        Reader::new(&*self.gateway, &self.claims, self.now)
+    /// A reader of the disks.
+    ///
+    /// # Errors
+    /// [`Exit::Refused`] where it cannot be known what uses them.
+    pub(super) fn reader(&self) -> anyhow::Result<Reader<'_>> {
+        Reader::new(&*self.gateway, &self.claims, self.now).map_err(|unseen| refusal(unseen.into()))
     }
 
     pub(super) fn session<'a>(&'a self, stop: &'a AtomicBool, progress: &'a dyn Progress) -> Session<'a> {
@@ -53,10 +57,12 @@ impl Here {
     /// The disks that were chosen, all where none was named.
     ///
     /// # Errors
-    /// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood.
+    /// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood; [`Exit::NotMeasured`]
+    /// where it cannot be known what uses the disks.
     pub(super) fn document(&self, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
         let filter = filter(chosen)?;
-        let reader = self.reader();
+        let reader = Reader::new(&*self.gateway, &self.claims, self.now)
+            .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
         let mut document = if chosen.devices.is_empty() { reader.all() } else { reader.named(&[])? };
         for name in &chosen.devices {
             document.devices.push(shown(&reader, name)?);
@@ -72,7 +78,7 @@ impl Here {
     pub(super) fn disk(&self, name: &str) -> anyhow::Result<DeviceView> {
         no_disk_of_this_machine(name)?;
         let unknown = |error| Refusal::because(Exit::Refused, error);
-        let view = self.reader().one(name).map_err(unknown)?;
+        let view = self.reader()?.one(name).map_err(unknown)?;
         match (&view.identity, &view.refusal) {
             (None, Some(refused)) => Err(refused_disk(name, refused)),
             (None, None) => {
@@ -117,12 +123,24 @@ pub(super) fn refused_disk(name: &str, refused: &Refused) -> anyhow::Error {
 
 /// The exit code of an error of the library, and what it says.
 pub(super) fn refusal(error: PolicyError) -> anyhow::Error {
+    if is_denied(&error) && !rustix::process::geteuid().is_root() {
+        let message =
+            format!("{:#}: only root may; nothing was done: run it again as root", anyhow::Error::new(error));
+        return Refusal::new(Exit::Refused, message).into();
+    }
     let exit = match &error {
         // A plan that is not there was not typed right.
         PolicyError::Plan(PlanError::Io { operation: "read", .. }) => Exit::Usage,
         error => of_kind(error.kind()),
     };
     Refusal::because(exit, error).into()
+}
+
+/// Whether the system refused it to this user.
+fn is_denied(error: &PolicyError) -> bool {
+    let mut sources = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let denied = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+    sources.any(|error| error.downcast_ref().is_some_and(denied))
 }
 
 /// The exit code of a kind of error.

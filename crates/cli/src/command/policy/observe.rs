@@ -130,12 +130,14 @@ pub(super) fn journal_snapshot(directory: &Path) -> anyhow::Result<Snapshot> {
         Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => {
             return Err(refusal(JournalError::NotBegun { path: directory.to_owned() }.into()));
         }
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        Err(source) => {
+            return Err(refusal(JournalError::Io { operation: "read", path, source }.into()));
+        }
     };
     let corrupt =
         |what: String| refusal(JournalError::Corrupt { path: path.clone(), line: 1, offset: 0, what }.into());
     let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
-    if snapshot.plan.hash_now().unwrap_or_default() != snapshot.plan.hash {
+    if snapshot.plan.hash_now() != snapshot.plan.hash {
         return Err(corrupt("the plan in it was altered".to_owned()));
     }
     Ok(snapshot)

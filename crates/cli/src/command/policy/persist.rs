@@ -35,13 +35,13 @@ impl Document {
 
 pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
     let here = Here::new(&arguments.claims)?;
+    if !arguments.devices.is_empty() && arguments.root == Path::new("/") {
+        here.need_root("make a policy last on this machine")?;
+    }
     let ledger_file = arguments.root.join("var/lib/plumb/policy/persistence.json");
     let mut ledger = Ledger::load(&ledger_file).map_err(failed)?;
     if arguments.devices.is_empty() {
         return list(&here, &mut ledger, &ledger_file, arguments.json);
-    }
-    if arguments.root == Path::new("/") {
-        here.need_root("make a policy last on this machine")?;
     }
     let places = Places { root: arguments.root.clone(), program: program(arguments)? };
     let done = if arguments.remove {
@@ -79,7 +79,7 @@ pub(super) fn keep(
     places: &Places,
     ledger: &mut Ledger,
 ) -> anyhow::Result<persist::Installed> {
-    let (boot_id, reader) = (boot_id(here), here.reader());
+    let (boot_id, reader) = (boot_id(here), here.reader()?);
     let mut wishes = Vec::new();
     for name in &arguments.devices {
         let view = here.disk(name)?;
@@ -122,7 +122,7 @@ pub(super) fn remove(
 ) -> anyhow::Result<persist::Installed> {
     let mut all = persist::Installed { files: Vec::new(), then_run: Vec::new() };
     for name in &arguments.devices {
-        let known = here.reader().one(name).ok().and_then(|view| view.identity);
+        let known = here.reader()?.one(name).ok().and_then(|view| view.identity);
         let identity = known.unwrap_or_else(|| name.clone());
         let done = persist::remove(places, &identity).map_err(failed)?;
         if done.files.is_empty() && !ledger.forget(&identity) {
@@ -138,7 +138,7 @@ pub(super) fn remove(
 
 /// What is kept, and how sure it is. What this boot tells of it is noted.
 fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Result<Exit> {
-    let reader = here.reader();
+    let reader = here.reader()?;
     let identities: Vec<String> = ledger.kept.iter().map(|kept| kept.identity.clone()).collect();
     let mut news = false;
     for identity in identities {

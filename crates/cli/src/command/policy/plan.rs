@@ -42,7 +42,7 @@ pub(super) fn make(here: &Here, arguments: &PlanArguments) -> anyhow::Result<Pla
         claims: &here.claims,
         now: here.now,
     };
-    Ok(plan::make(&*here.gateway, &ask)?)
+    plan::make(&*here.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
 }
 
 /// The disks that were named. An expression alone chooses among all; nothing at all is a mistake.

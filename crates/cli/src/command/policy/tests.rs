@@ -227,7 +227,7 @@ fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
     let trapped =
         MockDisk::new(MockKind::Sas).trapped(Trap::Queue).with(|disk| "sdq".clone_into(&mut disk.name));
     let (here, mock) = here([trapped, MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Raid)]);
-    let document = here.reader().all();
+    let document = here.reader().unwrap().all();
     let page = text::table::of(&document, Style::PLAIN, false);
     let row =
         page.lines().find(|line| line.trim_start().starts_with("sdq")).unwrap_or_else(|| panic!("{page}"));
@@ -250,7 +250,7 @@ fn the_detail_view_and_the_bytes_say_what_was_asked() {
     let (mut here, mock) = here([MockDisk::new(MockKind::Nvme).with(|disk| disk.unsafe_shutdowns = 7)]);
     let listening = Arc::new(Listening::new(mock));
     here.gateway = listening.clone();
-    let document = here.reader().all();
+    let document = here.reader().unwrap().all();
     let name = document.devices[0].name.clone();
     let page = text::detail::of(&document.devices[0], Style { width: 200, ..Style::PLAIN });
     assert!(page.contains("read by nvme-feature") && page.contains("flushes are sent"), "{page}");
@@ -264,7 +264,7 @@ fn the_detail_view_and_the_bytes_say_what_was_asked() {
 fn every_metric_has_a_family_and_no_label_breaks_a_line() {
     let odd = MockDisk::new(MockKind::Sas).with(|disk| "a\"b\\".clone_into(&mut disk.model));
     let (here, _) = here([odd, MockDisk::new(MockKind::Nvme)]);
-    let metrics = text::prometheus::of(&here.reader().all());
+    let metrics = text::prometheus::of(&here.reader().unwrap().all());
     let mut families: Vec<&str> = Vec::new();
     for line in metrics.lines() {
         if let Some(family) = line.strip_prefix("# TYPE ") {
@@ -284,7 +284,7 @@ fn every_metric_has_a_family_and_no_label_breaks_a_line() {
 #[test]
 fn a_word_is_recorded_and_opens_the_way_to_protected() {
     let (mut here, _) = here([MockDisk::new(MockKind::Sas)]);
-    let name = here.reader().all().devices[0].name.clone();
+    let name = here.reader().unwrap().all().devices[0].name.clone();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("claims.toml");
     let refused = planned(&here, &["plan", "protected", &name]);
@@ -314,7 +314,7 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
 #[test]
 fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let (here, mock) = here([MockDisk::new(MockKind::Sas).off()]);
-    let view = here.reader().all().devices[0].clone();
+    let view = here.reader().unwrap().all().devices[0].clone();
     let (name, identity) = (view.name.as_str(), view.identity.clone().unwrap());
     let root = tempfile::tempdir().unwrap();
     let typed = root.path().to_str().unwrap();
@@ -328,7 +328,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     assert_eq!(ledger.kept.len(), 1);
 
     mock.power_cycle();
-    assert_eq!(here.reader().one(name).unwrap().state, Found::On, "the maker's default");
+    assert_eq!(here.reader().unwrap().one(name).unwrap().state, Found::On, "the maker's default");
     let wishes = places.wishes();
     let kept = root.path().join("ledger.json");
     let journal = root.path().join("journals");
@@ -338,7 +338,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let (done, exit) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert_eq!((exit, done.disks, done.reports.len()), (Exit::Done, 1, 1));
     validates("policy-enforce", &done);
-    assert_eq!(here.reader().one(name).unwrap().state, Found::Off);
+    assert_eq!(here.reader().unwrap().one(name).unwrap().state, Found::Off);
     let (again, _) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert!(again.reports.is_empty(), "nothing is left to do");
 
@@ -353,7 +353,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
 #[test]
 fn a_trap_is_not_made_to_last() {
     let (here, _) = here([MockDisk::new(MockKind::Sas).trapped(Trap::Temporary)]);
-    let name = here.reader().all().devices[0].name.clone();
+    let name = here.reader().unwrap().all().devices[0].name.clone();
     let root = tempfile::tempdir().unwrap();
     let typed = root.path().to_str().unwrap();
     let PolicyCommand::Persist(arguments) = parsed(&["persist", &name, "--root", typed]) else { panic!() };

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use plumb_policy::apply::Silent;
+use plumb_policy::error::PolicyError;
 use plumb_policy::plan::{self, Plan};
 use plumb_policy::verify::verify;
 
@@ -22,7 +23,8 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
         return Err(Refusal::new(Exit::NotMeasured, message).into());
     }
     let stop = AtomicBool::new(false);
-    let verification = verify(&here.session(&stop, &Silent), &plan);
+    let verification = verify(&here.session(&stop, &Silent), &plan)
+        .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
     if arguments.json {
         print_json(&verification)?;
     } else {

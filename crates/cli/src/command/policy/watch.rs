@@ -67,7 +67,7 @@ fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
 
 /// The disks that are still there.
 fn read(here: &Here, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
-    let reader = here.reader();
+    let reader = here.reader()?;
     let is_there = |name: &&String| reader.one(name).is_ok();
     let there: Vec<String> = chosen.devices.iter().filter(is_there).cloned().collect();
     if !chosen.devices.is_empty() && there.is_empty() {
