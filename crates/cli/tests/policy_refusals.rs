@@ -248,7 +248,11 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
             .arg(&program)
             .arg("policy")
             .args(arguments)
-            .args(["--claims", "/nonexistent/claims.toml"].iter().filter(|_| !arguments.contains(&"--claims") && arguments[0] != "claim"))
+            .args(
+                ["--claims", "/nonexistent/claims.toml"]
+                    .iter()
+                    .filter(|_| !arguments.contains(&"--claims") && arguments[0] != "claim"),
+            )
             .output()
     };
     let Ok(shown) = as_nobody(&["show"]) else { return plumb_testkit::skip("there is no setpriv here") };

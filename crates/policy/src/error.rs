@@ -1,8 +1,8 @@
 //! Why a policy was not changed, and by which of the ways that a caller must tell apart.
 
 use crate::claims::RecordError;
-use crate::journal::JournalError;
 use crate::device::InventoryError;
+use crate::journal::JournalError;
 use crate::persist::PersistError;
 use crate::plan::PlanError;
 use crate::select::SelectError;
@@ -37,7 +37,9 @@ pub enum PolicyError {
     #[error(transparent)]
     Persist(#[from] PersistError),
     /// It cannot be known what uses the disks. Nothing further was changed.
-    #[error("what uses the disks of this machine cannot be seen: {0}; run where /proc and /sys are those of the machine")]
+    #[error(
+        "what uses the disks of this machine cannot be seen: {0}; run where /proc and /sys are those of the machine"
+    )]
     Inventory(#[from] InventoryError),
     /// A disk is not what the plan was made for, or must not be changed now. Nothing was changed.
     #[error("{disk} is not changed, and no other disk: {reason}; {remedy}")]

@@ -82,7 +82,10 @@ fn only_the_steps_that_were_agreed_to_are_done() {
     let gateway = two_disks();
     let plan = plan(&gateway, Asked::Off);
     for (alter, accepted) in [
-        (Box::new(|step: &mut Vec<PlannedStep>| drop(step.pop())) as Box<dyn Fn(&mut Vec<PlannedStep>)>, false),
+        (
+            Box::new(|step: &mut Vec<PlannedStep>| drop(step.pop())) as Box<dyn Fn(&mut Vec<PlannedStep>)>,
+            false,
+        ),
         (Box::new(|steps| steps.push(steps[0].clone())), false),
         (Box::new(|steps| steps[0].on = "sdz".into()), false),
         (Box::new(|steps| steps[0].waits_for = Some("x".into())), false),

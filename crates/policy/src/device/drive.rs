@@ -4,11 +4,11 @@ use plumb_linux::probe::wire::{ata_identify, caching_page, extended_inquiry, nvm
 use plumb_linux::probe::{PageControl, ProbedDevice, Refusal, Reply, Request};
 
 use super::identity::{Names, unnamed};
-use plumb_linux::inventory::Block;
 use super::kernel;
 use crate::gateway::{Gateway, Query};
 use crate::view::{DeviceSide, HealthCounter};
 use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, sense, smart};
+use plumb_linux::inventory::Block;
 
 /// What a drive said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use plumb_linux::probe::wire::{ata_identify, inquiry};
 use plumb_linux::probe::{Probe, ProbedDevice, Request};
 use plumb_linux::tree::Tree;
 
-use plumb_linux::inventory::{Block, BlockKind};
 use crate::gateway::{Disk, Gateway, Query};
 use crate::wire::designator;
+use plumb_linux::inventory::{Block, BlockKind};
 
 /// Names of a disk as it gives them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use plumb_linux::tree::Tree;
 
 use super::identity::text;
-use plumb_linux::inventory::Block;
 use crate::view::KernelSide;
+use plumb_linux::inventory::Block;
 
 /// Reads the kernel's view.
 pub(super) fn read(tree: &dyn Tree, block: &Block) -> KernelSide {

@@ -22,8 +22,8 @@ mod target;
 
 pub use claims::{Claim, Claims, ClaimsError};
 pub use foreign::foreign;
-pub use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 pub use kernel::{KernelPaths, kernel_paths};
+pub use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 pub use reader::Reader;
 pub use refusal::refusal_for;
 pub use siblings::siblings;

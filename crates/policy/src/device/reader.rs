@@ -9,7 +9,6 @@ use plumb_path::{Finding, Severity};
 use super::claims::Claims;
 use super::drive::{self, Drive};
 use super::identity::{self, Names};
-use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 use super::standing::Paths;
 use super::target::{Meant, UnknownDevice};
 use super::{kernel, place, protection, refusal};
@@ -17,6 +16,7 @@ use crate::gateway::{Disk, Gateway};
 use crate::many;
 use crate::state::Found;
 use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
+use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 
 /// What was read of one disk, before it is known what stands on it.
 struct Look<'b> {

@@ -1,10 +1,10 @@
 //! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is said.
 
 use super::drive::Drive;
-use plumb_linux::inventory::{Block, BlockKind, Inventory};
 use crate::state::{Found, State};
 use crate::view::{DeviceView, ProtectionRank, Refusal};
 use crate::wire::sct::WriteCache;
+use plumb_linux::inventory::{Block, BlockKind, Inventory};
 
 /// What a refusal is decided on.
 pub(super) struct Case<'a> {

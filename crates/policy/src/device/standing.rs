@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_path::{Finding, LayerKind, Target, WritePath, survey, survey_path};
 
-use plumb_linux::inventory::{Block, Inventory};
 use crate::gateway::Gateway;
+use plumb_linux::inventory::{Block, Inventory};
 
 /// Findings that are about the machine or the measurement and not about a disk's cache.
 const ELSEWHERE: [&str; 5] =

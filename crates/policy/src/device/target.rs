@@ -2,8 +2,8 @@
 
 use plumb_linux::tree::{FileKind, Tree};
 
-use plumb_linux::inventory::{Block, Inventory};
 use crate::view::{DeviceSide, DeviceView, Refusal};
+use plumb_linux::inventory::{Block, Inventory};
 
 /// A name that stands for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
