@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, EngineChoice, Lba, LbaRange, Nanos, written_share};
+use plumb_block::{Bytes, Device, EngineChoice, Lba, LbaRange, Nanos, Time, written_share};
 use plumb_linux::FileOptions;
 use plumb_load::{LoadOutcome, Worker, WorkerOptions};
 use plumb_measure::{IoResult, Quality};
@@ -132,7 +132,8 @@ impl Session<'_> {
         let limit = self.time_for(phase).0 / 2;
         let enough = std::sync::atomic::AtomicBool::new(false);
         let stop = self.stop;
-        let outcome = plumb_load::run(vec![worker], &self.clock, &enough, &mut |progress| {
+        let time = Time::Real(Arc::clone(&self.clock));
+        let outcome = plumb_load::run(vec![worker], &time, &enough, &mut |progress| {
             let over = progress.elapsed.0 > limit || stop.load(std::sync::atomic::Ordering::Relaxed);
             enough.store(over, std::sync::atomic::Ordering::Relaxed);
         })?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, Device, Nanos, StorageCounters};
+use plumb_block::{Bytes, Device, Nanos, StorageCounters, VirtualClock};
 use plumb_measure::Out;
 use plumb_path::WritePath;
 use plumb_report::CheckRecording;
@@ -48,7 +48,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A simulated drive in a world of its own, whose clock moves only when [`advance`](Self::advance) is called.
+/// A simulated drive with a clock of its own.
 #[derive(Clone)]
 pub struct Drive {
     /// As it was typed, which is its name in its counters and in `path`.
@@ -59,10 +59,8 @@ pub struct Drive {
     pub counters: Arc<dyn StorageCounters>,
     /// The way to it.
     pub path: WritePath,
-    /// The clock of its world.
-    pub clock: Arc<dyn Clock>,
-    /// Moves the world to its next event, at most to the time given; the time that it is then.
-    pub advance: Arc<dyn Fn(Nanos) -> Nanos + Send + Sync>,
+    /// Its clock.
+    pub clock: Arc<VirtualClock>,
 }
 
 impl fmt::Debug for Drive {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::Nanos;
+use plumb_block::{Nanos, Time};
 use plumb_load::{LoadFailure, LoadOutcome, Worker};
 use plumb_measure::process::surroundings::processor_times;
 use plumb_workload::Stop;
@@ -43,21 +43,10 @@ impl Session<'_> {
     /// Runs a worker and shows how far it is.
     pub(crate) fn drive(&mut self, phase: Phase, worker: Worker) -> Result<LoadOutcome, LoadFailure> {
         let stop = self.stop;
-        match &self.request.subject {
-            Subject::Directory(_) => {
-                let clock = Arc::clone(&self.clock);
-                plumb_load::run(vec![worker], &clock, stop, &mut |progress| {
-                    self.show(phase, progress.elapsed)
-                })
-            }
-            Subject::Drive(drive) => {
-                let begun = self.clock.now();
-                plumb_load::run_virtual(vec![worker], begun, stop, &mut |deadline| {
-                    let now = (drive.advance)(deadline);
-                    self.show(phase, now.since(begun));
-                    now
-                })
-            }
-        }
+        let time = match &self.request.subject {
+            Subject::Directory(_) => Time::Real(Arc::clone(&self.clock)),
+            Subject::Drive(drive) => Time::Virtual(Arc::clone(&drive.clock)),
+        };
+        plumb_load::run(vec![worker], &time, stop, &mut |progress| self.show(phase, progress.elapsed))
     }
 }

@@ -53,7 +53,7 @@ impl<'a> Site<'a> {
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         match self {
             Self::Directory(_) => Arc::new(RealClock::start()),
-            Self::Drive(drive) => Arc::clone(&drive.clock),
+            Self::Drive(drive) => drive.clock.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Iops, Latch, LbaRange, Nanos,
-    Outcome, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Wait,
+    Outcome, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Time, Wait,
 };
 use plumb_load::{Worker, WorkerOptions, run};
 use plumb_workload::{Access, ByteRange, Rate, Stop, Workload};
@@ -99,7 +99,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let chosen = std::env::args().nth(2).unwrap_or_default();
     for (name, workload) in cases.into_iter().filter(|(name, _)| name.contains(&chosen)) {
         let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
-        let outcome = run(vec![worker], &clock, &AtomicBool::new(false), &mut |_| {})?;
+        let outcome =
+            run(vec![worker], &Time::Real(Arc::clone(&clock)), &AtomicBool::new(false), &mut |_| {})?;
         let side = outcome.application();
         let cpu = outcome.worker_cpu.iter().flatten().copied().sum::<Nanos>();
         let each = cpu.0 as f64 / side.operations.max(1) as f64;

@@ -3,7 +3,7 @@
 //!
 //! Prints the p50 and the p99 of the time since the intended start, and what queueing theory says of them. What is
 //! longer than that is the machine's: a thread that did not run when it should have. In virtual time, where nothing
-//! disturbs, the tests of `virtual_time` hold both to 2 %.
+//! disturbs, the tests of `runner` hold both to 2 %.
 //!
 //! `cargo run --release -p plumb-load --example queueing [SECONDS]`
 
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Outcome,
-    Queue, QueueFull, QueueOptions, RealClock, Request, Result, Wait,
+    Queue, QueueFull, QueueOptions, RealClock, Request, Result, Time, Wait,
 };
 use plumb_load::{Worker, WorkerOptions, run};
 use plumb_workload::{Amount, Arrival, ByteRange, Rate, Stop, Workload};
@@ -24,7 +24,7 @@ const SERVICE: Nanos = Nanos::micros(100);
 /// Arrivals a second: 80 % of 10,000.
 const RATE: f64 = 8000.0;
 /// What M/D/1 takes at that load, waiting and service, in service times: the p50 and the p99 (Erlang's formula of
-/// 1909, as in the tests of `virtual_time`).
+/// 1909, as in the tests of `runner`).
 const THEORY: [f64; 2] = [2.276, 11.356];
 
 struct Server {
@@ -108,7 +108,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         ..Workload::over(range, Bytes::kib(4))
     };
     let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
-    let outcome = run(vec![worker], &clock, &AtomicBool::new(false), &mut |_| {})?;
+    let outcome = run(vec![worker], &Time::Real(Arc::clone(&clock)), &AtomicBool::new(false), &mut |_| {})?;
     let latency = outcome.application().latency_from_intended_start.ok_or("nothing was measured")?;
     for (name, measured, theory) in [("p50", latency.p50, THEORY[0]), ("p99", latency.p99, THEORY[1])] {
         let theory = theory * SERVICE.as_secs_f64();

@@ -18,9 +18,10 @@
 //! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it must be
 //! in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
 
-use plumb_block::{Bytes, Lba, LbaRange, Outcome, Stamp};
+use plumb_block::{Bytes, Completion, Lba, LbaRange, Outcome, Payload, Stamp};
 
 use crate::content::Maker;
+use crate::in_flight::{InFlight, Kind};
 
 /// Not written by this run.
 const UNTOUCHED: u32 = 0;
@@ -160,6 +161,25 @@ impl Ledger {
     /// The same for a device without a volatile cache, where what is acknowledged is durable.
     pub(crate) fn durable_at_once(self, is_durable_at_once: bool) -> Self {
         Self { is_durable_at_once, ..self }
+    }
+
+    /// Enters what a request did to its blocks, or found in them.
+    pub(crate) fn enter(&mut self, request: &InFlight, completion: &Completion) {
+        let is_loss = matches!(completion.outcome, Outcome::PowerLost | Outcome::Unknown);
+        if is_loss || (request.kind == Kind::Flush && !completion.outcome.is_done()) {
+            self.lose_power();
+        }
+        match (request.kind, &completion.payload) {
+            (Kind::Write, _) => {
+                self.changed_with(request.range, Some(request.generation), request.fua, completion.outcome);
+            }
+            (Kind::Flush, _) if completion.outcome.is_done() => self.flushed(),
+            (Kind::Trim, _) => self.changed(request.range, None, completion.outcome),
+            (Kind::Read, Payload::Into(bytes)) if completion.outcome.is_done() => {
+                self.check(request.range, bytes);
+            }
+            (Kind::Read | Kind::Flush, _) => {}
+        }
     }
 
     /// A write or a trim ended. A trim is given no version: what trimmed blocks hold is the device's choice.

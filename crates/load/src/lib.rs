@@ -1,9 +1,9 @@
 //! Workers that run a workload on devices, in real or in virtual time.
 //!
 //! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and records
-//! what completed. It owns no thread and reads no clock, so the same worker runs against a disk in real time
-//! ([`run`], or [`run_teams`] where threads have several targets) and against a simulated one in virtual time
-//! ([`run_virtual`]). It knows no kind of device.
+//! what completed. It owns no thread and reads no clock, so the same worker runs against a disk in real time and against
+//! a simulated one in virtual time ([`run`], or [`run_teams`] where threads have several targets). It knows no kind of
+//! device.
 //!
 //! What is promised to whoever reads the figures:
 //!
@@ -25,16 +25,15 @@ pub mod observer;
 pub mod outcome;
 mod phases;
 pub mod progress;
+mod rate_watch;
 pub mod read_back;
-pub mod realtime;
 mod recorder;
+pub mod runner;
 #[cfg(test)]
 mod scripted;
-mod settling;
 mod share;
 pub mod span;
 pub mod team;
-pub mod virtual_time;
 pub mod window;
 pub mod worker;
 
@@ -47,10 +46,9 @@ pub use observer::Observer;
 pub use outcome::{Direction, Ending, Failure, LoadOutcome};
 pub use progress::{LiveLatency, Progress, Totals};
 pub use read_back::read_back;
-pub use realtime::{Conduct, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
+pub use runner::{RunOptions, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
 pub use span::{CpuUse, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult};
 pub use team::{Prepare, SharedDepth, Team};
-pub use virtual_time::{AdvanceWorld, run_teams_virtual, run_virtual};
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};
 

@@ -4,8 +4,14 @@ use plumb_block::Nanos;
 
 use crate::progress::Progress;
 
-/// Looks on, on the thread that called [`run_teams`](crate::run_teams).
+/// Looks on, from the thread that called [`run_teams`](crate::run_teams).
 pub trait Observer {
+    /// All teams are ready, and it is `now` by the clock of the run: when they start, now or later. The place for a barrier
+    /// with other hosts.
+    fn start_at(&mut self, now: Nanos) -> Nanos {
+        now
+    }
+
     /// About ten times a second, and once at the end.
     fn look(&mut self, progress: &Progress);
 

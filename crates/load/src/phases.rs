@@ -7,7 +7,7 @@ use plumb_workload::Warmup;
 
 use crate::observer::Observer;
 use crate::progress::Progress;
-use crate::settling::{Settling, WARMUP_MAX};
+use crate::rate_watch::{RateWatch, WARMUP_MAX};
 use crate::window::Window;
 
 /// How often the observer is called.
@@ -31,7 +31,7 @@ enum Stage {
 pub(crate) struct Phases {
     window: Arc<Window>,
     stage: Stage,
-    settling: Settling,
+    rate_watch: RateWatch,
     warmup: Warmup,
     duration: Option<Nanos>,
     cooldown: Nanos,
@@ -44,7 +44,7 @@ impl Phases {
         Self {
             window: Arc::new(Window::closed(cooldown)),
             stage: Stage::Warming,
-            settling: Settling::default(),
+            rate_watch: RateWatch::default(),
             warmup,
             duration,
             cooldown,
@@ -62,11 +62,11 @@ impl Phases {
         self.start
     }
 
-    /// It starts now.
-    pub(crate) fn start(&mut self, now: Nanos) {
-        self.start = now;
+    /// It starts at this time.
+    pub(crate) fn start(&mut self, start: Nanos) {
+        self.start = start;
         if let Warmup::For(warmup) = self.warmup {
-            self.begin_at(now.saturating_add(warmup), true);
+            self.begin_at(start.saturating_add(warmup), true);
         }
     }
 
@@ -104,11 +104,11 @@ impl Phases {
 
     /// Ends a warm-up without a length once the rate has settled, or has had its time. The window then begins `ahead` of
     /// now, so that every worker learns of it in time.
-    pub(crate) fn watch_the_rate(&mut self, progress: &Progress, now: Nanos, ahead: Nanos) {
+    pub(crate) fn watch_rate(&mut self, progress: &Progress, now: Nanos, ahead: Nanos) {
         if self.stage != Stage::Warming {
             return;
         }
-        let settled = self.settling.has_settled(progress.elapsed, progress.total.operations());
+        let settled = self.rate_watch.has_settled(progress.elapsed, progress.total.operations());
         if settled || progress.elapsed >= WARMUP_MAX {
             self.begin_at(now.saturating_add(ahead), settled);
         }

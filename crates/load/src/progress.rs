@@ -1,5 +1,6 @@
 //! What an observer sees while a load runs: running totals, read from the workers without stopping them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plumb_block::{Bytes, Nanos};
@@ -68,6 +69,18 @@ impl LiveLatency {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             *mine += theirs;
         }
+    }
+}
+
+impl Progress {
+    /// What stands on the boards of each team.
+    pub(crate) fn of<'a>(elapsed: Nanos, teams: impl Iterator<Item = &'a [Arc<Board>]>) -> Self {
+        let teams = teams.map(|boards| boards.iter().map(|board| board.totals()).collect()).collect();
+        let mut progress = Self { elapsed, total: Totals::default(), teams };
+        for worker in progress.teams.iter().flatten() {
+            progress.total.add(worker);
+        }
+        progress
     }
 }
 

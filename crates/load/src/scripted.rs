@@ -5,15 +5,20 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Op,
-    Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Tag, VirtualClock, Wait,
+    Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, EventSource, Extent, Latch, LbaRange,
+    Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, VirtualClock,
+    Wait,
 };
+
+use crate::outcome::LoadOutcome;
+use crate::window::Window;
+use crate::worker::{Step, Worker};
 
 /// What a read brings, and how it ends.
 pub(crate) type Reading = Box<dyn FnMut(LbaRange, &mut [u8]) -> Outcome + Send>;
 
 /// When a request completes, and how.
-pub(crate) type Script = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send>;
+pub(crate) type LatencyScript = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send>;
 
 /// What the device was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +30,14 @@ pub(crate) struct Asked {
 }
 
 pub(crate) struct Scripted {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Shared>,
     pub(crate) clock: Arc<VirtualClock>,
 }
 
-struct Shared {
-    script: Script,
+struct Shared(Mutex<Script>);
+
+struct Script {
+    latency: LatencyScript,
     reading: Option<Reading>,
     asked: Vec<Asked>,
     /// Due times of everything in flight on any queue.
@@ -40,10 +47,13 @@ struct Shared {
 
 impl Scripted {
     pub(crate) fn new(script: impl FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send + 'static) -> Self {
-        let script = Box::new(script);
-        let shared =
-            Shared { script, reading: None, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
-        Self { shared: Arc::new(Mutex::new(shared)), clock: Arc::new(VirtualClock::new()) }
+        let latency = Box::new(script);
+        let script =
+            Script { latency, reading: None, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
+        let device = Self { shared: Arc::new(Shared(Mutex::new(script))), clock: Arc::default() };
+        let source = Arc::downgrade(&device.shared);
+        device.clock.register(source);
+        device
     }
 
     /// Every request takes `latency` and ends well.
@@ -68,17 +78,48 @@ impl Scripted {
         self.lock().asked.clone()
     }
 
-    /// Moves the clock to the next completion, or to the deadline.
-    pub(crate) fn world(&self) -> impl FnMut(Nanos) -> Nanos + '_ {
-        |deadline| {
-            let next = self.lock().due.iter().copied().min().map_or(deadline, |due| due.min(deadline));
-            self.clock.advance_to(next);
-            self.clock.now()
-        }
+    /// Its time.
+    pub(crate) fn time(&self) -> Time {
+        Time::Virtual(Arc::clone(&self.clock))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap()
+    /// Steps a worker to its end, looking at it after each step; what it measured.
+    pub(crate) fn run(&self, mut worker: Worker, mut look: impl FnMut(&Worker)) -> LoadOutcome {
+        let window = Window::closed(Nanos::ZERO);
+        window.begin_at(self.clock.now());
+        worker.set_waits(false);
+        worker.start(self.clock.now(), &Arc::new(window));
+        loop {
+            match worker.step(self.clock.now()).unwrap() {
+                Step::Progressed => {}
+                Step::Waiting { until } | Step::Idle { until } => {
+                    self.clock.advance(until);
+                }
+                Step::Done => break,
+            }
+            look(&worker);
+        }
+        worker.finish().0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.shared.lock()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl EventSource for Shared {
+    fn next_event(&self) -> Option<Nanos> {
+        self.lock().due.iter().copied().min()
+    }
+
+    fn advance(&self, now: Nanos) -> bool {
+        self.next_event().is_some_and(|due| due <= now)
     }
 }
 
@@ -107,7 +148,7 @@ impl Device for Scripted {
 }
 
 struct ScriptedQueue {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Shared>,
     clock: Arc<VirtualClock>,
     capacity: usize,
     in_flight: Vec<(Nanos, Tag, Outcome, Nanos, Payload)>,
@@ -119,8 +160,8 @@ impl Queue for ScriptedQueue {
             return Err(QueueFull(request));
         }
         let now = self.clock.now();
-        let mut shared = self.shared.lock().unwrap();
-        let (latency, mut outcome) = (shared.script)(&request, now);
+        let mut shared = self.shared.lock();
+        let (latency, mut outcome) = (shared.latency)(&request, now);
         if let (Some(reading), Payload::Into(bytes)) = (&mut shared.reading, &mut request.payload) {
             outcome = reading(request.range, bytes);
         }
@@ -142,7 +183,7 @@ impl Queue for ScriptedQueue {
         self.in_flight = in_flight;
         let mut done: Vec<_> = done;
         done.sort_by_key(|entry| entry.0);
-        let mut shared = self.shared.lock().unwrap();
+        let mut shared = self.shared.lock();
         let count = done.len();
         for (due, tag, outcome, submitted_at, payload) in done {
             let place = shared.due.iter().position(|other| *other == due).unwrap();

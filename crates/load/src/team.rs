@@ -4,14 +4,8 @@
 //! when none of them got on it waits for all their queues together. A team may share one depth among its workers: then
 //! each request that completes makes room for one on a target that is chosen by weight.
 
-use std::os::fd::BorrowedFd;
-
-use plumb_block::{Clock, Nanos};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::fault::Fault;
 use crate::span::CpuUse;
-use crate::worker::{POLL_MAX, Step, Worker};
+use crate::worker::Worker;
 
 /// Makes a thread ready before it begins: its processors, its priority.
 pub type Prepare = Box<dyn FnOnce() -> Result<(), String> + Send>;
@@ -75,88 +69,6 @@ impl SharedDepth {
         let next = live.into_iter().max_by_key(|index| (self.credits[*index], std::cmp::Reverse(*index)))?;
         self.credits[next] -= all;
         Some(next)
-    }
-}
-
-/// Where a team stands after a step.
-pub(crate) enum Stand {
-    /// Step again, at this time if it has just been read.
-    On(Option<Nanos>),
-    /// Nothing is in flight and nothing starts before this time.
-    Idle(Nanos),
-    /// All is done.
-    Done,
-}
-
-/// A team at work.
-pub(crate) struct Steps<'a> {
-    workers: &'a mut [Worker],
-    shared_depth: Option<&'a mut SharedDepth>,
-    over: Vec<bool>,
-}
-
-impl<'a> Steps<'a> {
-    pub(crate) fn of(workers: &'a mut [Worker], shared_depth: Option<&'a mut SharedDepth>) -> Self {
-        let over = vec![false; workers.len()];
-        Self { workers, shared_depth, over }
-    }
-
-    /// The workers.
-    pub(crate) fn workers(&mut self) -> &mut [Worker] {
-        self.workers
-    }
-
-    /// Steps every worker once.
-    pub(crate) fn step(&mut self, clock: &dyn Clock, now: Nanos) -> Result<Stand, Fault> {
-        if let Some(shared) = &mut self.shared_depth {
-            shared.grant(self.workers, &self.over);
-        }
-        if let [worker] = &mut self.workers[..] {
-            return Ok(match worker.step(now)? {
-                Step::Progressed | Step::Waiting { .. } => Stand::On(worker.time_just_read()),
-                Step::Idle { until } => Stand::Idle(until),
-                Step::Done => Stand::Done,
-            });
-        }
-        self.step_all(clock, now)
-    }
-
-    fn step_all(&mut self, clock: &dyn Clock, now: Nanos) -> Result<Stand, Fault> {
-        let mut progressed = false;
-        let mut earliest = now.saturating_add(POLL_MAX);
-        for (worker, over) in self.workers.iter_mut().zip(&mut self.over) {
-            if *over {
-                continue;
-            }
-            worker.do_not_wait();
-            match worker.step(now)? {
-                Step::Progressed => progressed = true,
-                Step::Waiting { until } | Step::Idle { until } => earliest = earliest.min(until),
-                Step::Done => *over = true,
-            }
-        }
-        if self.over.iter().all(|over| *over) {
-            return Ok(Stand::Done);
-        }
-        if progressed {
-            return Ok(Stand::On(None));
-        }
-        if self.workers.iter().all(|worker| worker.in_flight() == 0) {
-            return Ok(Stand::Idle(earliest));
-        }
-        self.wait(earliest.since(clock.now()));
-        Ok(Stand::On(None))
-    }
-
-    /// Waits until something completed in any queue, but not longer than `time`.
-    fn wait(&self, time: Nanos) {
-        let busy = self.workers.iter().filter(|worker| worker.in_flight() > 0);
-        let fds: Vec<BorrowedFd<'_>> = busy.filter_map(Worker::wake_fd).collect();
-        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let time = Timespec { tv_sec: 0, tv_nsec: time.0.min(POLL_MAX.0).cast_signed() };
-        if !polled.is_empty() && poll(&mut polled, Some(&time)).is_err() {
-            // A signal came: the caller looks at the flag to stop and steps again.
-        }
     }
 }
 

@@ -7,15 +7,17 @@
 //! - while what is read is verified, no request starts that overlaps one in flight;
 //! - an operation is submitted once, or, when the end is reached before its time, not at all.
 
+pub mod options;
 pub mod replaying;
 pub(crate) mod shape;
 pub(crate) mod stream;
 
 use std::sync::Arc;
 
-use plumb_block::{Completion, Device, Nanos, Outcome, Payload, Queue, QueueOptions, Request, Wait};
-use plumb_workload::{Cursor, Operation, Recorded, Share, Workload};
+use plumb_block::{Completion, Device, Nanos, Outcome, Queue, QueueOptions, Request, Wait};
+use plumb_workload::{Operation, Workload};
 
+pub use self::options::{Step, WorkerOptions};
 use self::shape::Shape;
 pub use self::shape::check;
 use self::stream::{Next, Stream};
@@ -27,58 +29,6 @@ use crate::outcome::{Ending, LoadOutcome};
 use crate::progress::Board;
 use crate::recorder::{Answer, Recorder};
 use crate::window::Window;
-
-/// How a worker behaves apart from its workload.
-#[derive(Debug, Clone)]
-pub struct WorkerOptions {
-    /// Which part of the workload is this worker's.
-    pub share: Share,
-    /// How long a request may go without an answer before the run is ended.
-    pub answer_within: Nanos,
-    /// The position of interlocked workers, of which all hold the same.
-    pub cursor: Cursor,
-    /// Go on after a failed read, write or trim, and count it.
-    pub continue_on_error: bool,
-    /// How long after the start of the run it begins.
-    pub start_delay: Nanos,
-    /// The events of a trace, in place of what the workload generates, which only stands for them: see
-    /// [`Recorded::stand_in`].
-    pub replay: Option<Recorded>,
-}
-
-impl Default for WorkerOptions {
-    /// All of the workload, and 30 s: as long as Linux by default gives a command to a SCSI disk.
-    fn default() -> Self {
-        Self {
-            share: Share::WHOLE,
-            answer_within: Nanos::secs(30),
-            cursor: Cursor::default(),
-            continue_on_error: false,
-            start_delay: Nanos::ZERO,
-            replay: None,
-        }
-    }
-}
-
-/// What a step did, and what to do before the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Something was submitted or completed: step again.
-    Progressed,
-    /// Requests are in flight and none completed. In real time the queue has already waited: step again. In virtual
-    /// time the world must move, to `until` at the latest.
-    Waiting {
-        /// When the worker has something to do even if nothing completes.
-        until: Nanos,
-    },
-    /// Nothing is in flight and nothing is to start before `until`.
-    Idle {
-        /// When.
-        until: Nanos,
-    },
-    /// All is done.
-    Done,
-}
 
 /// One worker on one device.
 pub struct Worker {
@@ -168,8 +118,7 @@ impl Worker {
         })
     }
 
-    /// Starts at `now`; what it does is measured in `window`. The first step does so by itself, measuring from the
-    /// start, unless several workers are to share a start.
+    /// Starts at `now`; what it does is measured in `window`.
     pub fn start(&mut self, now: Nanos, window: &Arc<Window>) {
         let start = now.saturating_add(self.options.start_delay);
         self.running = Some(Box::new(Running {
@@ -187,16 +136,11 @@ impl Worker {
         self.interrupted |= self.stream.cut();
     }
 
-    /// Submits what may start at `now`, polls, and records what completed.
+    /// Submits what may start at `now`, polls, and records what completed. Does nothing before it was started.
     ///
     /// # Errors
     /// The first request that failed or was not answered. The worker is then over: [`finish`](Self::finish) it.
     pub fn step(&mut self, now: Nanos) -> Result<Step, Fault> {
-        if self.running.is_none() {
-            let window = Window::closed(Nanos::ZERO);
-            window.begin_at(now);
-            self.start(now, &Arc::new(window));
-        }
         let Some(mut running) = self.running.take() else { return Ok(Step::Done) };
         let step = self.step_in(&mut running, now);
         self.running = Some(running);
@@ -244,9 +188,9 @@ impl Worker {
         self.allowance = allowance.min(self.table.capacity());
     }
 
-    /// Does not wait for completions in its next step, since other workers of its thread have work too.
-    pub(crate) fn do_not_wait(&mut self) {
-        self.waits = false;
+    /// Whether a step waits for completions; not if other workers of its thread have work too, or in virtual time.
+    pub(crate) fn set_waits(&mut self, waits: bool) {
+        self.waits = waits;
     }
 
     /// Shows its latencies too, to who looks while it runs. Call before the start.
@@ -272,9 +216,9 @@ impl Worker {
         Some(running.start + running.end?.since(running.window.cooldown()))
     }
 
-    /// What says that something completed.
-    pub(crate) fn wake_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.queue.wake_fd()
+    /// Its queue, to wait for.
+    pub(crate) fn queue(&self) -> &dyn Queue {
+        &*self.queue
     }
 
     /// The time, if the last step has just read it and that is good enough for the next: what is on a schedule is late
@@ -407,7 +351,7 @@ impl Worker {
     /// Polls, and records what completed. Says whether anything did.
     fn reap(&mut self, running: &mut Running, now: Nanos) -> Result<bool, Fault> {
         let latest = now.saturating_add(POLL_MAX);
-        let wait = if self.more_is_ready || !std::mem::replace(&mut self.waits, true) {
+        let wait = if self.more_is_ready || !self.waits {
             Wait::NONE
         } else {
             Wait {
@@ -450,7 +394,7 @@ impl Worker {
             Kind::Flush => self.flush_in_flight = false,
         }
         if let Some(ledger) = &mut self.ledger {
-            enter(ledger, &request, completion);
+            ledger.enter(&request, completion);
         }
         running.recorder.completed(
             &request,
@@ -511,25 +455,6 @@ impl Worker {
     #[cold]
     fn breach(&self, how: &'static str) -> Fault {
         Fault::Contract { worker: self.index(), how }
-    }
-}
-
-/// Enters in the ledger what a request did to its blocks, or found in them.
-fn enter(ledger: &mut Ledger, request: &InFlight, completion: &Completion) {
-    let is_loss = matches!(completion.outcome, Outcome::PowerLost | Outcome::Unknown);
-    if is_loss || (request.kind == Kind::Flush && !completion.outcome.is_done()) {
-        ledger.lose_power();
-    }
-    match (request.kind, &completion.payload) {
-        (Kind::Write, _) => {
-            ledger.changed_with(request.range, Some(request.generation), request.fua, completion.outcome);
-        }
-        (Kind::Flush, _) if completion.outcome.is_done() => ledger.flushed(),
-        (Kind::Trim, _) => ledger.changed(request.range, None, completion.outcome),
-        (Kind::Read, Payload::Into(bytes)) if completion.outcome.is_done() => {
-            ledger.check(request.range, bytes);
-        }
-        (Kind::Read | Kind::Flush, _) => {}
     }
 }
 

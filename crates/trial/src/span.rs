@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Bytes, Clock, Nanos, StorageSnapshot};
 use plumb_load::{
-    Conduct, Fault, Ledger, Observer, Part, Progress, SpanResult, TargetResult, TeamOutcome, ThreadResult,
-    Totals, run_teams, run_teams_virtual,
+    Fault, Ledger, Observer, Part, Progress, RunOptions, SpanResult, TargetResult, TeamOutcome, ThreadResult,
+    Totals, run_teams,
 };
-use plumb_target::Time;
 use plumb_workload::{Span, Warmup};
 
 use crate::cpu::{self, Processors};
@@ -65,21 +64,15 @@ impl Stage<'_> {
         let variation = Variation { shows_latency: self.watcher.wants_latency(), ..variation };
         let Staff { teams, posts } = staff(self.targets, number, span, variation)?;
         let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max().flatten();
-        let conduct = Conduct {
-            clock: Arc::clone(self.clock),
+        let options = RunOptions {
+            time: self.targets.time.clone(),
             stop: self.stop,
             warmup: span.warmup,
             duration,
             cooldown: span.cooldown,
         };
-        let mut sides = Sides::new(self.targets, number, &posts, &conduct, self.watcher);
-        let ran = match &self.targets.time {
-            Time::Real(_) => run_teams(teams, &conduct, &mut sides),
-            Time::Virtual(world) => {
-                run_teams_virtual(teams, &conduct, &mut sides, &mut |deadline| world.advance(deadline))
-            }
-        };
-        let (teams, ended) = match ran {
+        let mut sides = Sides::new(self.targets, number, &posts, &options, self.watcher);
+        let (teams, ended) = match run_teams(teams, &options, &mut sides) {
             Ok(teams) if self.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
@@ -203,12 +196,12 @@ impl<'a> Sides<'a> {
         targets: &'a Targets,
         number: usize,
         posts: &'a [Post],
-        conduct: &Conduct<'_>,
+        options: &RunOptions<'_>,
         watcher: &'a mut dyn Watcher,
     ) -> Self {
-        let begins_at_once = conduct.warmup == Warmup::For(Nanos::ZERO);
+        let begins_at_once = options.warmup == Warmup::For(Nanos::ZERO);
         if !begins_at_once {
-            let expected = match conduct.warmup {
+            let expected = match options.warmup {
                 Warmup::For(warmup) => Some(warmup),
                 Warmup::Auto => None,
             };
@@ -219,8 +212,8 @@ impl<'a> Sides<'a> {
             number,
             posts,
             watcher,
-            duration: conduct.duration,
-            cooldown: conduct.cooldown,
+            duration: options.duration,
+            cooldown: options.cooldown,
             before: None,
             after: None,
             warmup: Nanos::ZERO,

@@ -1,7 +1,6 @@
 //! `plumb check`: the main job, its report, and its exit code.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use plumb_block::Nanos;
 use plumb_check::{Checked, Drive, Ended, FailureKind, Request, Subject};
@@ -50,8 +49,7 @@ fn subject(typed: &Path) -> anyhow::Result<Subject> {
             device: device.opened.device,
             counters,
             path,
-            clock: clock.clone(),
-            advance: Arc::new(move |deadline| clock.advance(deadline)),
+            clock,
         }))),
         _ => {
             let name = device.opened.shown;

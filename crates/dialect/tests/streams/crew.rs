@@ -1,16 +1,15 @@
 //! From a span to its stream of requests: the workers that a trial would make, on recording devices.
 //!
-//! In virtual time, with warm-up and cool-down; where one depth is shared by the targets of a thread, in real time, for
-//! that is what threads do.
+//! In virtual time, with warm-up, cool-down and shared depths.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
-use plumb_block::{Bytes, Clock, Nanos, Op, RealClock, VirtualClock};
-use plumb_load::{Conduct, LoadOutcome, SharedDepth, Step, Team, Window, Worker, WorkerOptions, run_teams};
-use plumb_workload::{Cursor, Job, Share, Span, Warmup};
+use plumb_block::{Bytes, Clock, Nanos, Op, Time, VirtualClock};
+use plumb_load::{LoadOutcome, RunOptions, SharedDepth, Team, Worker, WorkerOptions, run_teams};
+use plumb_workload::{Cursor, Job, Share, Span};
 
 use crate::streams::recording::{Log, Recording, Seen};
 
@@ -74,7 +73,7 @@ pub(crate) fn is_write(seen: &Seen) -> bool {
 /// Devices of a run, by the name of their target.
 struct Devices {
     clock: Arc<dyn Clock>,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Log>,
     latency: Nanos,
 }
 
@@ -88,11 +87,7 @@ impl Devices {
         Recording { name: name.to_owned(), size, latency: self.latency, clock, log }
     }
 
-    /// The threads of a span, each with a worker for each target that it works on.
-    fn threads(&self, span: &Span) -> Vec<Vec<Worker>> {
-        span.jobs.iter().flat_map(|job| self.threads_of(job)).collect()
-    }
-
+    /// The threads of a job, each with a worker for each target that it works on.
     fn threads_of(&self, job: &Job) -> Vec<Vec<Worker>> {
         let cursors: Vec<Cursor> = job.targets.iter().map(|_| Cursor::default()).collect();
         let places: Vec<usize> = (0..job.targets.len()).collect();
@@ -124,7 +119,7 @@ impl Devices {
     fn take(self, outcomes: impl Iterator<Item = LoadOutcome>) -> Stream {
         let mut outcome = LoadOutcome::empty();
         outcomes.for_each(|more| outcome.merge(&more));
-        let seen = std::mem::take(&mut self.log.lock().unwrap().seen);
+        let seen = std::mem::take(&mut self.log.lock().seen);
         Stream { seen, outcome }
     }
 }
@@ -133,55 +128,24 @@ impl Devices {
 pub(crate) fn run(span: &Span) -> Stream {
     let clock = Arc::new(VirtualClock::new());
     let devices = Devices::on(Arc::clone(&clock) as Arc<dyn Clock>, LATENCY);
-    let mut workers: Vec<Worker> = devices.threads(span).into_iter().flatten().collect();
-    let window = Arc::new(Window::closed(span.cooldown));
-    let Warmup::For(warmup) = span.warmup else { panic!("how long to warm up is not said") };
-    window.begin_at(warmup);
-    workers.iter_mut().for_each(|worker| worker.start(Nanos::ZERO, &window));
-    while let Some(deadline) = step(&mut workers, clock.now()) {
-        let next = devices.log.lock().unwrap().next_due();
-        clock.advance_to(next.map_or(deadline, |next| next.min(deadline)));
-    }
-    devices.take(workers.into_iter().map(|worker| worker.finish().0))
-}
-
-/// Steps all workers until none gets on: when the next has something to do, or `None` if all are done.
-fn step(workers: &mut [Worker], now: Nanos) -> Option<Nanos> {
-    let mut deadline: Option<Nanos> = None;
-    for worker in workers {
-        loop {
-            match worker.step(now).unwrap() {
-                Step::Progressed => {}
-                Step::Waiting { until } | Step::Idle { until } => {
-                    deadline = Some(deadline.map_or(until, |earliest| earliest.min(until)));
-                    break;
-                }
-                Step::Done => break,
-            }
-        }
-    }
-    deadline
-}
-
-/// Runs a span for a tenth of a second in real time, with shared depths.
-pub(crate) fn run_in_real_time(span: &Span) -> Stream {
-    let mut span = span.clone();
-    let duration = Nanos::millis(100);
-    span.jobs.iter_mut().for_each(|job| job.workload.stop.duration = Some(duration));
-    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let devices = Devices::on(Arc::clone(&clock), Nanos::micros(100));
+    let log = Arc::downgrade(&devices.log);
+    clock.register(log);
     let mut teams = Vec::new();
     for job in &span.jobs {
         for workers in devices.threads_of(job) {
             let weights = job.targets.iter().map(|target| target.weight).collect();
-            let shared = job.depth_shared.then(|| SharedDepth::new(job.workload.depth, weights));
-            teams.push(Team { workers, shared_depth: shared, prepare: None, cpu: None });
+            let shared_depth = job.depth_shared.then(|| SharedDepth::new(job.workload.depth, weights));
+            teams.push(Team { workers, shared_depth, prepare: None, cpu: None });
         }
     }
-    let stop = AtomicBool::new(false);
-    let warmup = Warmup::For(Nanos::ZERO);
-    let conduct = Conduct { clock, stop: &stop, warmup, duration: Some(duration), cooldown: Nanos::ZERO };
-    let teams = run_teams(teams, &conduct, &mut ()).unwrap();
+    let options = RunOptions {
+        time: Time::Virtual(clock),
+        stop: &AtomicBool::new(false),
+        warmup: span.warmup,
+        duration: None,
+        cooldown: span.cooldown,
+    };
+    let teams = run_teams(teams, &options, &mut ()).unwrap();
     let workers = teams.into_iter().flat_map(|team| team.workers);
     devices.take(workers.map(|worker| worker.outcome))
 }

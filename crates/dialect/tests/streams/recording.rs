@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Op,
-    Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Wait,
+    Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, EventSource, Extent, Latch, LbaRange,
+    Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Wait,
 };
 
 /// The unit in which the devices count.
@@ -55,7 +55,10 @@ pub(crate) struct Seen {
 
 /// What all devices of a run were asked.
 #[derive(Default)]
-pub(crate) struct Log {
+pub(crate) struct Log(Mutex<Asked>);
+
+#[derive(Default)]
+pub(crate) struct Asked {
     pub(crate) seen: Vec<Seen>,
     /// When each request in flight is due.
     due: Vec<Nanos>,
@@ -63,9 +66,18 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// When the next request completes.
-    pub(crate) fn next_due(&self) -> Option<Nanos> {
-        self.due.iter().copied().min()
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl EventSource for Log {
+    fn next_event(&self) -> Option<Nanos> {
+        self.lock().due.iter().copied().min()
+    }
+
+    fn advance(&self, now: Nanos) -> bool {
+        self.next_event().is_some_and(|due| due <= now)
     }
 }
 
@@ -75,7 +87,7 @@ pub(crate) struct Recording {
     pub(crate) size: Bytes,
     pub(crate) latency: Nanos,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) log: Arc<Mutex<Log>>,
+    pub(crate) log: Arc<Log>,
 }
 
 impl Device for Recording {
@@ -86,7 +98,7 @@ impl Device for Recording {
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         let worker = {
-            let mut log = self.log.lock().unwrap();
+            let mut log = self.log.lock();
             log.queues += 1;
             log.queues - 1
         };
@@ -119,15 +131,9 @@ struct RecordingQueue {
     worker: usize,
     latency: Nanos,
     clock: Arc<dyn Clock>,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Log>,
     capacity: usize,
     in_flight: Vec<(Nanos, Nanos, Request)>,
-}
-
-impl RecordingQueue {
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap()
-    }
 }
 
 impl Queue for RecordingQueue {
@@ -137,7 +143,7 @@ impl Queue for RecordingQueue {
         }
         let at = self.clock.now();
         let due = at + self.latency;
-        let mut log = self.log.lock().unwrap();
+        let mut log = self.log.lock();
         log.due.push(due);
         let seen = Seen {
             target: self.target.clone(),
@@ -160,7 +166,7 @@ impl Queue for RecordingQueue {
         let now = self.clock.now();
         let (done, waiting): (Vec<_>, Vec<_>) = self.in_flight.drain(..).partition(|(_, due, _)| *due <= now);
         self.in_flight = waiting;
-        let mut log = self.log();
+        let mut log = self.log.lock();
         let count = done.len();
         for (submitted_at, due, request) in done {
             let place = log.due.iter().position(|other| *other == due).unwrap();

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use plumb_block::{Bytes, Clock, Lba, LbaRange, Nanos, Op, Outcome};
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, Outcome};
 use plumb_workload::{BlockSizes, ByteRange, Content, Durability, Stop, Workload};
 
 use super::*;
@@ -18,19 +18,9 @@ fn workload() -> Workload {
     }
 }
 
-/// Steps the worker to its end in virtual time.
-fn drive(worker: &mut Worker, device: &Scripted) {
-    let mut world = device.world();
-    loop {
-        match worker.step(device.clock.now()).unwrap() {
-            Step::Progressed => {}
-            Step::Waiting { until } | Step::Idle { until } => {
-                world(until);
-            }
-            Step::Done => break,
-        }
-        assert!(worker.in_flight() <= worker.completions.capacity());
-    }
+/// Steps the worker to its end in virtual time; what it measured.
+fn run_on(device: &Scripted, worker: Worker) -> LoadOutcome {
+    device.run(worker, |worker| assert!(worker.in_flight() <= worker.completions.capacity()))
 }
 
 fn refusal(workload: &Workload) -> String {
@@ -63,8 +53,8 @@ fn what_does_not_fit_the_device_is_said_with_both_sizes() {
 #[test]
 fn requests_stay_in_the_range_and_carry_rising_generations() {
     let device = Scripted::steady(Nanos::micros(10));
-    let mut worker = Worker::new(&device, &workload(), WorkerOptions::default()).unwrap();
-    drive(&mut worker, &device);
+    let worker = Worker::new(&device, &workload(), WorkerOptions::default()).unwrap();
+    run_on(&device, worker);
     let asked = device.asked();
     assert_eq!(asked.len(), 20, "20 operations at depth 4");
     for (index, request) in asked.iter().enumerate() {
@@ -82,6 +72,7 @@ fn force_unit_access_and_contents_reach_the_device() {
         let workload =
             Workload { durability: Durability::EACH_WRITE, content: content.clone(), ..workload() };
         let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
+        worker.start(Nanos::ZERO, &Arc::new(Window::closed(Nanos::ZERO)));
         assert_eq!(worker.step(Nanos::ZERO).unwrap(), Step::Progressed);
         let first = &device.asked()[0];
         assert_eq!(first.op, Op::Write { fua: true });
@@ -103,8 +94,8 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
         stop: Stop::operations(20),
         ..workload()
     };
-    let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
-    drive(&mut worker, &device);
+    let worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
+    let outcome = run_on(&device, worker);
     let asked = device.asked();
     let kinds: String = asked.iter().map(|asked| if asked.op == Op::Flush { 'F' } else { 'w' }).collect();
     assert_eq!(kinds, "wwwwwwFwwwwwwFwwwwwwFww", "20 writes, a flush after each sixth");
@@ -112,7 +103,6 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
         assert_eq!(flush.range, LbaRange::EMPTY);
         assert!(asked[index + 1].at >= flush.at + Nanos::micros(100), "a write overtook the flush");
     }
-    let (outcome, _, _queue) = worker.finish();
     assert_eq!((outcome.write.operations(), outcome.flush.operations(), outcome.durable.count()), (20, 3, 3));
     // The first write of a group begins at the end of the flush before, so groups fill the time between flushes.
     let group = outcome.durable.max().unwrap();
@@ -124,11 +114,10 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
 fn a_queue_with_less_room_than_the_depth_loses_nothing() {
     let device = Scripted::steady(Nanos::micros(10)).with_capacity(3);
     let workload = Workload { depth: 16, stop: Stop::operations(50), ..workload() };
-    let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
-    drive(&mut worker, &device);
+    let worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
+    let outcome = run_on(&device, worker);
     let generations: Vec<_> = device.asked().iter().filter_map(|asked| asked.generation).collect();
     assert_eq!(generations, (1..=50).collect::<Vec<_>>());
-    let (outcome, _, _queue) = worker.finish();
     assert_eq!(
         (outcome.write.operations(), outcome.in_flight_max),
         (50, 3),
@@ -140,6 +129,7 @@ fn a_queue_with_less_room_than_the_depth_loses_nothing() {
 fn a_queue_that_never_has_room_is_a_breach() {
     let device = Scripted::steady(Nanos(1)).with_capacity(0);
     let mut worker = Worker::new(&device, &workload(), WorkerOptions::default()).unwrap();
+    worker.start(Nanos::ZERO, &Arc::new(Window::closed(Nanos::ZERO)));
     let fault = worker.step(Nanos::ZERO).unwrap_err().to_string();
     assert_eq!(fault, "the queue of worker 0 breaks its contract: it is full although nothing is in flight");
 }

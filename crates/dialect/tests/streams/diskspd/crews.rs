@@ -60,11 +60,11 @@ fn f_threads_work_on_all_targets() {
 
 #[test]
 fn capital_o_is_outstanding_over_all_targets_of_a_thread() {
-    let stream = crew::run_in_real_time(&span("-F1 -O8 -r t u v"));
+    let stream = crew::run(&span("-F1 -O8 -r t u v"));
     let most = stream.seen.iter().map(|seen| seen.in_flight_anywhere).max();
     assert_eq!(most, Some(8), "not 8 on each of three targets");
     assert_eq!(workers(&stream).len(), 3);
-    let two = crew::run_in_real_time(&span("-F2 -O3 -r t u"));
+    let two = crew::run(&span("-F2 -O3 -r t u"));
     assert!(two.seen.iter().all(|seen| seen.in_flight_anywhere <= 6), "two threads, three each");
     let counts: Vec<usize> =
         ["t", "u"].map(|target| two.seen.iter().filter(|seen| seen.target == target).count()).to_vec();

@@ -1,6 +1,6 @@
 //! Traces replayed in virtual time: order, times, lateness and ends.
 
-use plumb_block::{Bytes, Clock, Lba, Nanos, Op, Outcome};
+use plumb_block::{Bytes, Lba, Nanos, Op, Outcome};
 use plumb_workload::{
     ByteRange, Job, Recorded, Replay, Stop, Trace, TraceEvent, TraceOp, TraceSpeed, TraceUse, Workload,
 };
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::outcome::LoadOutcome;
 use crate::scripted::{Asked, Scripted};
-use crate::worker::{Step, Worker, WorkerOptions};
+use crate::worker::{Worker, WorkerOptions};
 
 fn event(at: Nanos, op: TraceOp, block: u64, blocks: u32) -> TraceEvent {
     TraceEvent { at, offset: Bytes(block * 512), length_bytes: blocks * 512, target: 0, op }
@@ -27,21 +27,11 @@ fn recorded(events: &[TraceEvent], speed: TraceSpeed, depth: u32, stop: Stop) ->
     (replay.targets[0].clone(), workload)
 }
 
-fn drive(device: &Scripted, (recorded, workload): (Recorded, Workload)) -> (Vec<Asked>, LoadOutcome) {
+fn run_on(device: &Scripted, (recorded, workload): (Recorded, Workload)) -> (Vec<Asked>, LoadOutcome) {
     let options = WorkerOptions { replay: Some(recorded), ..WorkerOptions::default() };
-    let mut worker = Worker::new(device, &workload, options).unwrap();
-    let mut world = device.world();
-    loop {
-        match worker.step(device.clock.now()).unwrap() {
-            Step::Progressed => {}
-            Step::Waiting { until } | Step::Idle { until } => {
-                world(until);
-            }
-            Step::Done => break,
-        }
-    }
-    drop(world);
-    (device.asked(), worker.finish().0)
+    let worker = Worker::new(device, &workload, options).unwrap();
+    let outcome = device.run(worker, |_| {});
+    (device.asked(), outcome)
 }
 
 fn op_of(op: TraceOp) -> Op {
@@ -67,7 +57,7 @@ fn every_event_starts_at_its_time_and_carries_its_generation() {
         event(Nanos::millis(10), WRITE, 8, 8),
     ];
     let device = Scripted::steady(Nanos::micros(50));
-    let (asked, outcome) = drive(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
+    let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
     let expected: Vec<_> = events
         .iter()
         .map(|event| {
@@ -91,7 +81,7 @@ fn half_the_speed_is_twice_the_time_and_unpaced_is_none() {
     let events: Vec<_> = (0..10).map(|nth| event(Nanos::millis(nth), TraceOp::Read, nth, 1)).collect();
     let ends = |speed| {
         let device = Scripted::steady(Nanos::micros(10));
-        let (asked, _) = drive(&device, recorded(&events, speed, 1, Stop::default()));
+        let (asked, _) = run_on(&device, recorded(&events, speed, 1, Stop::default()));
         assert_eq!(asked.len(), 10);
         asked[9].at
     };
@@ -104,7 +94,7 @@ fn half_the_speed_is_twice_the_time_and_unpaced_is_none() {
 fn what_a_slow_device_delays_is_late_but_not_left_out() {
     let events: Vec<_> = (0..10).map(|nth| event(Nanos::millis(nth), TraceOp::Read, nth, 1)).collect();
     let device = Scripted::steady(Nanos::millis(5));
-    let (asked, outcome) = drive(&device, recorded(&events, TraceSpeed::Percent(100), 1, Stop::default()));
+    let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 1, Stop::default()));
     assert_eq!(asked.len(), 10);
     assert_eq!(asked[9].at, Nanos::millis(45));
     assert_eq!(outcome.backlog_max, Nanos::millis(36), "the last was meant for 9 ms");
@@ -123,7 +113,7 @@ fn a_flush_waits_for_the_writes_before_it_and_all_wait_for_the_flush() {
     let device = Scripted::new(|request, _| {
         (if request.op == Op::Read { Nanos(1) } else { Nanos::micros(100) }, Outcome::Done)
     });
-    let (asked, outcome) = drive(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
+    let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
     let times: Vec<_> = asked.iter().map(|asked| asked.at).collect();
     assert_eq!(times, [Nanos::ZERO, Nanos::micros(100), Nanos::micros(200)]);
     assert_eq!(outcome.durable.count(), 1);
@@ -134,7 +124,7 @@ fn a_time_limit_ends_it_and_what_was_due_is_counted() {
     let events: Vec<_> = (0..100).map(|nth| event(Nanos::millis(nth), TraceOp::Read, nth, 1)).collect();
     let device = Scripted::steady(Nanos::millis(3));
     let stop = Stop { duration: Some(Nanos::millis(30)), ..Stop::default() };
-    let (asked, outcome) = drive(&device, recorded(&events, TraceSpeed::Percent(100), 1, stop));
+    let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 1, stop));
     assert_eq!(asked.len(), 10, "3 ms each");
     assert_eq!(outcome.unstarted, 20, "30 were due in 30 ms");
 }
@@ -170,7 +160,7 @@ proptest! {
         let device = Scripted::steady(Nanos(latency));
         let speed = if unpaced { TraceSpeed::Unpaced } else { TraceSpeed::Percent(100) };
         let (recorded, workload) = recorded(&events, speed, depth, Stop::default());
-        let (asked, outcome) = drive(&device, (recorded, workload));
+        let (asked, outcome) = run_on(&device, (recorded, workload));
         prop_assert_eq!(asked.len(), events.len());
         let first = events[0].at;
         for (asked, event) in asked.iter().zip(&events) {

@@ -1,4 +1,4 @@
-//! All threads, seen from the calling one.
+//! The threads of all teams, seen from the calling one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,13 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use plumb_block::Nanos;
+use plumb_block::{Clock, Nanos};
 
-use super::shift::{Report, Shift};
-use super::{Conduct, TeamOutcome, TeamsFailure};
+use super::thread::{Report, TeamThread};
+use super::{RunOptions, TeamOutcome};
 use crate::fault::Fault;
 use crate::observer::Observer;
-use crate::outcome::Ending;
 use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
 use crate::team::Team;
@@ -22,10 +21,10 @@ use crate::worker::{POLL_MAX, Worker};
 const TICK: Nanos = Nanos::millis(25);
 /// How long threads may take to get going before the others start without them.
 const READY_WITHIN: Nanos = Nanos::secs(5);
-/// How long threads that have reported may take to let go of their queues before they are left behind.
-const LET_GO_WITHIN: Nanos = Nanos::secs(5);
+/// How long threads that have reported may take to drop their queues before they are left behind.
+const JOIN_WITHIN: Nanos = Nanos::secs(5);
 
-/// A team's thread, seen from the calling thread.
+/// The thread of a team.
 struct Member {
     thread: Option<JoinHandle<()>>,
     go: Option<Sender<Nanos>>,
@@ -37,10 +36,13 @@ struct Member {
     over: bool,
 }
 
-/// All threads.
-pub(super) struct Crew<'a> {
-    conduct: &'a Conduct<'a>,
+/// The threads of all teams.
+pub(super) struct Threads<'a> {
+    clock: &'a dyn Clock,
+    /// Whether the user wants the run to end.
+    stop_wanted: &'a AtomicBool,
     phases: Phases,
+    /// What the threads look at.
     stop: Arc<AtomicBool>,
     members: Vec<Member>,
     ready: Receiver<()>,
@@ -48,14 +50,15 @@ pub(super) struct Crew<'a> {
     fault: Option<Fault>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Threads<'a> {
     /// Makes the threads, which wait for their start.
-    pub(super) fn gather(teams: Vec<Team>, conduct: &'a Conduct<'a>) -> Self {
+    pub(super) fn spawn(teams: Vec<Team>, options: &'a RunOptions<'_>, clock: &'a dyn Clock) -> Self {
         let (report, reports) = channel();
         let (tell_ready, ready) = channel();
-        let mut crew = Self {
-            conduct,
-            phases: Phases::new(conduct.warmup, conduct.duration, conduct.cooldown),
+        let mut threads = Self {
+            clock,
+            stop_wanted: options.stop,
+            phases: Phases::new(options.warmup, options.duration, options.cooldown),
             stop: Arc::new(AtomicBool::new(false)),
             members: Vec::new(),
             ready,
@@ -63,33 +66,34 @@ impl<'a> Crew<'a> {
             fault: None,
         };
         for (index, team) in teams.into_iter().enumerate() {
-            if !crew.hire(index, team, &report, &tell_ready) {
+            let seen_at = Arc::new(AtomicU64::new(0));
+            let thread = TeamThread {
+                team: index,
+                clock: options.time.clock(),
+                stop: Arc::clone(&threads.stop),
+                window: threads.phases.window(),
+                seen_at: Arc::clone(&seen_at),
+                ready: tell_ready.clone(),
+                report: report.clone(),
+            };
+            if !threads.spawn_one(thread, team, seen_at) {
                 break;
             }
         }
-        crew
+        threads
     }
 
     /// Makes one thread. Says whether that was possible.
-    fn hire(&mut self, index: usize, team: Team, report: &Sender<Report>, ready: &Sender<()>) -> bool {
+    fn spawn_one(&mut self, thread: TeamThread, team: Team, seen_at: Arc<AtomicU64>) -> bool {
         let (go, start) = channel();
         let boards = team.workers.iter().map(Worker::board).collect();
         let answer_within = team.workers.iter().map(Worker::answer_within).max().unwrap_or(Nanos::ZERO);
-        let seen_at = Arc::new(AtomicU64::new(0));
-        let shift = Shift {
-            team: index,
-            clock: Arc::clone(&self.conduct.clock),
-            stop: Arc::clone(&self.stop),
-            window: self.phases.window(),
-            seen_at: Arc::clone(&seen_at),
-            ready: ready.clone(),
-            report: report.clone(),
-        };
-        let thread =
-            thread::Builder::new().name(format!("load-{index}")).spawn(move || shift.work(team, &start));
-        let failed = thread.as_ref().err().map(ToString::to_string);
+        let index = thread.team;
+        let spawned =
+            thread::Builder::new().name(format!("load-{index}")).spawn(move || thread.run(team, &start));
+        let failed = spawned.as_ref().err().map(ToString::to_string);
         let over = failed.is_some();
-        let (thread, go) = (thread.ok(), Some(go));
+        let (thread, go) = (spawned.ok(), Some(go));
         self.members.push(Member { thread, go, boards, seen_at, answer_within, outcome: None, over });
         if let Some(why) = failed {
             self.fail(Fault::Thread { worker: index, why });
@@ -98,15 +102,15 @@ impl<'a> Crew<'a> {
     }
 
     /// Starts all of them, once each runs: a thread that is still to get its processor would miss its window.
-    pub(super) fn start(&mut self) {
-        let deadline = self.conduct.clock.now().saturating_add(READY_WITHIN);
+    pub(super) fn start(&mut self, observer: &mut dyn Observer) {
+        let deadline = self.clock.now().saturating_add(READY_WITHIN);
         for _ in self.members.iter().filter(|member| !member.over) {
-            let left = Duration::from_nanos(deadline.since(self.conduct.clock.now()).0);
+            let left = Duration::from_nanos(deadline.since(self.clock.now()).0);
             if self.ready.recv_timeout(left).is_err() {
                 break;
             }
         }
-        let start = self.conduct.clock.now();
+        let start = observer.start_at(self.clock.now());
         self.phases.start(start);
         for worker in 0..self.members.len() {
             let member = &mut self.members[worker];
@@ -121,34 +125,33 @@ impl<'a> Crew<'a> {
     /// Sees them through to the end.
     pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
         let mut next_view = self.phases.started_at();
-        self.phases.move_window(next_view, observer);
         while self.members.iter().any(|member| !member.over) {
-            match self.reports.recv_timeout(self.patience()) {
-                Ok(report) => self.collect(report),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    self.look_after_the_silent();
-                }
-            }
-            if self.conduct.stop.load(Ordering::Relaxed) {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            let now = self.conduct.clock.now();
+            let now = self.clock.now();
             self.phases.move_window(now, observer);
             if now >= next_view {
                 let progress = self.progress(now);
-                self.phases.watch_the_rate(&progress, now, POLL_MAX * 2);
+                self.phases.watch_rate(&progress, now, POLL_MAX * 2);
                 observer.look(&progress);
                 next_view = now + OBSERVED_EVERY;
             }
+            match self.reports.recv_timeout(self.patience()) {
+                Ok(report) => self.collect(report),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.give_up_silent(),
+            }
+            if self.stop_wanted.load(Ordering::Relaxed) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
         }
+        let now = self.clock.now();
+        self.phases.move_window(now, observer);
         self.phases.end(observer);
-        observer.look(&self.progress(self.conduct.clock.now()));
+        observer.look(&self.progress(now));
     }
 
     /// How long to wait for a report: until the window begins or ends, but not for long.
     fn patience(&self) -> Duration {
         let mark = self.phases.next_mark();
-        let left = mark.map_or(TICK, |mark| mark.since(self.conduct.clock.now()).min(TICK));
+        let left = mark.map_or(TICK, |mark| mark.since(self.clock.now()).min(TICK));
         Duration::from_nanos(left.0.max(1000))
     }
 
@@ -168,8 +171,8 @@ impl<'a> Crew<'a> {
     }
 
     /// Gives up threads that panicked, and those that do not come back from their queue.
-    fn look_after_the_silent(&mut self) {
-        let now = self.conduct.clock.now();
+    fn give_up_silent(&mut self) {
+        let now = self.clock.now();
         for worker in 0..self.members.len() {
             let member = &self.members[worker];
             if member.over {
@@ -195,34 +198,22 @@ impl<'a> Crew<'a> {
     }
 
     fn progress(&self, now: Nanos) -> Progress {
-        let mut progress = Progress { elapsed: now.since(self.phases.started_at()), ..Progress::default() };
-        for member in &self.members {
-            let totals: Vec<_> = member.boards.iter().map(|board| board.totals()).collect();
-            totals.iter().for_each(|worker| progress.total.add(worker));
-            progress.teams.push(totals);
-        }
-        progress
+        let boards = self.members.iter().map(|member| &member.boards[..]);
+        Progress::of(now.since(self.phases.started_at()), boards)
     }
 
-    /// Waits for the threads to let go of their queues, and puts together what they measured.
-    pub(super) fn dismiss(self) -> Result<Vec<TeamOutcome>, TeamsFailure> {
-        let deadline = self.conduct.clock.now() + LET_GO_WITHIN;
+    /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team measured.
+    pub(super) fn join(self) -> (Option<Fault>, Vec<TeamOutcome>) {
+        let deadline = self.clock.now() + JOIN_WITHIN;
         let mut teams = Vec::new();
         for member in self.members {
             if let (Some(thread), true) = (member.thread, member.outcome.is_some()) {
-                while !thread.is_finished() && self.conduct.clock.now() < deadline {
+                while !thread.is_finished() && self.clock.now() < deadline {
                     thread::sleep(Duration::from_millis(1));
                 }
             }
             teams.push(member.outcome.unwrap_or(TeamOutcome { cpu: None, workers: Vec::new() }));
         }
-        match self.fault {
-            None => Ok(teams),
-            Some(fault) => {
-                let workers = teams.iter_mut().flat_map(|team| &mut team.workers);
-                workers.for_each(|worker| worker.outcome.ending = Ending::Interrupted);
-                Err(TeamsFailure { fault, teams })
-            }
-        }
+        (self.fault, teams)
     }
 }

@@ -1,4 +1,4 @@
-//! What a team does on its thread.
+//! What the thread of a team does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use plumb_block::{Clock, Nanos};
+use plumb_block::{Clock, Nanos, Poller, wait_any};
 use plumb_measure::process::OwnThread;
 
-use super::{TeamOutcome, WorkerOutcome};
+use super::TeamOutcome;
+use super::steps::Steps;
 use crate::fault::Fault;
 use crate::span::CpuUse;
-use crate::team::{Stand, Steps, Team};
+use crate::team::Team;
 use crate::window::Window;
-use crate::worker::POLL_MAX;
+use crate::worker::{POLL_MAX, Step};
 
 /// Sleeping is only this precise; the rest of a wait is spun.
 const SLEEP_SLACK: Nanos = Nanos::micros(60);
@@ -28,7 +29,7 @@ pub(super) struct Report {
 }
 
 /// What a team's thread has.
-pub(super) struct Shift {
+pub(super) struct TeamThread {
     pub(super) team: usize,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stop: Arc<AtomicBool>,
@@ -40,40 +41,28 @@ pub(super) struct Shift {
     pub(super) report: Sender<Report>,
 }
 
-/// Processor time of the thread from the beginning of the window on.
-struct Account {
-    read: Option<fn() -> Option<CpuUse>>,
-    before: Option<(Option<CpuUse>, Option<OwnThread>)>,
-    used: Option<(Option<CpuUse>, Option<Nanos>)>,
-}
-
-impl Shift {
+impl TeamThread {
     /// The whole work of the thread, from the start that it is told.
-    pub(super) fn work(self, mut team: Team, start: &Receiver<Nanos>) {
-        let ready = team.prepare.take().map_or(Ok(()), |prepare| prepare());
+    pub(super) fn run(self, team: Team, start: &Receiver<Nanos>) {
+        let Team { workers, shared_depth, prepare, cpu } = team;
+        let ready = prepare.map_or(Ok(()), |prepare| prepare());
         if self.ready.send(()).is_err() {
             // The calling thread is gone, and so is the start.
             return;
         }
         let Ok(start) = start.recv() else { return };
-        let mut account = Account { read: team.cpu, before: None, used: None };
+        let mut usage = CpuUsage { read: cpu, before: None, used: None };
+        let mut steps = Steps::new(workers, shared_depth, true);
         let fault = match ready {
-            Ok(()) => self.step_to_the_end(&mut team, start, &mut account).err(),
+            Ok(()) => self.run_to_end(&mut steps, start, &mut usage).err(),
             Err(why) => Some(Fault::Thread { worker: self.team, why }),
         };
-        account.close();
+        usage.end();
         let is_silence = fault.as_ref().is_some_and(Fault::is_silence);
-        let (cpu, running) = account.used.unwrap_or_default();
-        let mut queues = Vec::new();
-        let mut workers = Vec::new();
-        for (index, worker) in team.workers.into_iter().enumerate() {
-            worker.show();
-            let (mut outcome, ledger, queue) = worker.finish();
-            if index == 0 {
-                outcome.worker_cpu = vec![running];
-            }
-            workers.push(WorkerOutcome { outcome, ledger });
-            queues.push(queue);
+        let (cpu, running) = usage.used.unwrap_or_default();
+        let (mut workers, queues) = steps.finish();
+        if let Some(first) = workers.first_mut() {
+            first.outcome.worker_cpu = vec![running];
         }
         // Fails only if the calling thread has given this one up.
         drop(self.report.send(Report { team: self.team, outcome: TeamOutcome { cpu, workers }, fault }));
@@ -82,27 +71,29 @@ impl Shift {
         }
     }
 
-    fn step_to_the_end(&self, team: &mut Team, start: Nanos, account: &mut Account) -> Result<(), Fault> {
-        for worker in &mut team.workers {
-            worker.start(start, &self.window);
-        }
-        let mut steps = Steps::of(&mut team.workers, team.shared_depth.as_mut());
+    fn run_to_end(&self, steps: &mut Steps, start: Nanos, usage: &mut CpuUsage) -> Result<(), Fault> {
+        steps.start(start, &self.window);
         let mut just_read = None;
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                steps.workers().iter_mut().for_each(crate::worker::Worker::interrupt);
+                steps.interrupt();
             }
             let now = just_read.take().unwrap_or_else(|| self.clock.now());
             self.seen_at.store(now.0, Ordering::Relaxed);
-            account.keep(&self.window, now, || {
-                steps.workers().iter().map(crate::worker::Worker::measured_until).max().flatten()
-            });
-            let stand = steps.step(&*self.clock, now)?;
-            steps.workers().iter().for_each(crate::worker::Worker::show);
-            match stand {
-                Stand::On(time) => just_read = time,
-                Stand::Idle(until) => self.sleep_towards(until),
-                Stand::Done => return Ok(()),
+            usage.follow(&self.window, now, || steps.measured_until());
+            let step = steps.step(now)?;
+            steps.show();
+            match step {
+                Step::Progressed => just_read = steps.time_just_read(),
+                // It has waited in its own queue.
+                Step::Waiting { .. } if steps.waits() => {}
+                Step::Waiting { until } => {
+                    let until = until.min(now.saturating_add(POLL_MAX));
+                    wait_any(steps.queues(), Some(until), &mut Poller::new(&*self.clock))
+                        .map_err(|source| Fault::Queue { worker: self.team, source })?;
+                }
+                Step::Idle { until } => self.sleep_towards(until),
+                Step::Done => return Ok(()),
             }
         }
     }
@@ -117,10 +108,17 @@ impl Shift {
     }
 }
 
-impl Account {
-    /// Opens the account when the window begins, and closes it when the window has ended.
+/// Processor time of the thread from the beginning of the window on.
+struct CpuUsage {
+    read: Option<fn() -> Option<CpuUse>>,
+    before: Option<(Option<CpuUse>, Option<OwnThread>)>,
+    used: Option<(Option<CpuUse>, Option<Nanos>)>,
+}
+
+impl CpuUsage {
+    /// Reads it when the window begins, and again when the window has ended.
     #[inline]
-    fn keep(&mut self, window: &Window, now: Nanos, until: impl FnOnce() -> Option<Nanos>) {
+    fn follow(&mut self, window: &Window, now: Nanos, until: impl FnOnce() -> Option<Nanos>) {
         if self.before.is_none() {
             if window.from().is_some_and(|from| now >= from) {
                 self.before = Some(self.now());
@@ -129,12 +127,12 @@ impl Account {
             && window.cooldown() > Nanos::ZERO
             && until().is_some_and(|end| now >= end)
         {
-            self.close();
+            self.end();
         }
     }
 
-    /// What was used since it was opened.
-    fn close(&mut self) {
+    /// What was used since the window began.
+    fn end(&mut self) {
         let (None, Some((cpu, own))) = (self.used, self.before) else { return };
         let (cpu_now, own_now) = self.now();
         let cpu = cpu_now.zip(cpu).map(|(now, before)| CpuUse {

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use plumb_block::{Bytes, Errno, Op, Outcome};
+use plumb_block::{Bytes, Errno, EventSource, Op, Outcome};
 use plumb_workload::{ByteRange, Durability, Rate, Share, Stop, Workload};
 
 use super::*;
@@ -31,7 +31,7 @@ fn workers(device: &Scripted, workload: &Workload, count: u32) -> Vec<Worker> {
 
 fn run_on(device: &Scripted, workload: &Workload, count: u32) -> Result<LoadOutcome, LoadFailure> {
     let never = AtomicBool::new(false);
-    run_virtual(workers(device, workload, count), Nanos::ZERO, &never, &mut device.world())
+    run(workers(device, workload, count), &device.time(), &never, &mut |_| {})
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_request_without_an_answer_ends_the_run() {
         let workload = Workload { depth, stop: Stop::after(Nanos::secs(60)), ..workload() };
         let worker = Worker::new(&device, &workload, options).unwrap();
         let never = AtomicBool::new(false);
-        let failure = run_virtual(vec![worker], Nanos::ZERO, &never, &mut device.world()).unwrap_err();
+        let failure = run(vec![worker], &device.time(), &never, &mut |_| {}).unwrap_err();
         let Fault::Unanswered { kind: Kind::Read, waited, .. } = failure.fault else {
             panic!("{}", failure.fault)
         };
@@ -226,22 +226,32 @@ fn a_request_without_an_answer_ends_the_run() {
     }
 }
 
+/// Sets a flag at a time.
+struct StopAt {
+    at: Nanos,
+    stop: Arc<AtomicBool>,
+}
+
+impl EventSource for StopAt {
+    fn next_event(&self) -> Option<Nanos> {
+        (!self.stop.load(Ordering::Relaxed)).then_some(self.at)
+    }
+
+    fn advance(&self, now: Nanos) -> bool {
+        self.stop.fetch_or(now >= self.at, Ordering::Relaxed);
+        false
+    }
+}
+
 #[test]
 fn the_flag_to_stop_ends_early_and_keeps_what_was_measured() {
     let device = Scripted::steady(Nanos::millis(1));
-    let stop = AtomicBool::new(false);
-    let mut world = device.world();
-    let outcome = run_virtual(
-        workers(&device, &Workload { depth: 2, ..workload() }, 2),
-        Nanos::ZERO,
-        &stop,
-        &mut |deadline| {
-            let now = world(deadline);
-            stop.store(now >= Nanos::millis(250), Ordering::Relaxed);
-            now
-        },
-    )
-    .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let timer = Arc::new(StopAt { at: Nanos::millis(250), stop: Arc::clone(&stop) });
+    let source = Arc::downgrade(&timer);
+    device.clock.register(source);
+    let workload = Workload { depth: 2, ..workload() };
+    let outcome = run(workers(&device, &workload, 2), &device.time(), &stop, &mut |_| {}).unwrap();
     assert_eq!(outcome.ending, Ending::Interrupted);
     assert_eq!((outcome.read.operations(), outcome.length), (250 * 4, Nanos::millis(250)));
 }
@@ -264,25 +274,35 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(7).0, run(8).0);
 }
 
+/// Says that it has something to do now, and never does it.
+struct Stuck(AtomicU64);
+
+impl EventSource for Stuck {
+    fn next_event(&self) -> Option<Nanos> {
+        Some(Nanos::ZERO)
+    }
+
+    fn advance(&self, _now: Nanos) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
 #[test]
-fn a_world_that_stands_still_is_said_and_not_waited_for() {
+fn a_clock_that_stands_still_is_said_and_not_waited_for() {
     let device = Scripted::steady(Nanos::millis(1));
-    let never = AtomicBool::new(false);
-    let asked = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&asked);
-    let failure = run_virtual(workers(&device, &workload(), 1), Nanos::ZERO, &never, &mut |_| {
-        count.fetch_add(1, Ordering::Relaxed);
-        Nanos::ZERO
-    })
-    .unwrap_err();
+    let stuck = Arc::new(Stuck(AtomicU64::new(0)));
+    let source = Arc::downgrade(&stuck);
+    device.clock.register(source);
+    let failure = run_on(&device, &workload(), 1).unwrap_err();
     assert!(matches!(failure.fault, Fault::Standstill { at: Nanos::ZERO }), "{}", failure.fault);
-    assert!(asked.load(Ordering::Relaxed) <= 2);
+    assert!(stuck.0.load(Ordering::Relaxed) <= 1 << 11);
 }
 
 #[test]
 fn no_workers_measure_nothing() {
     let never = AtomicBool::new(false);
-    let outcome = run_virtual(Vec::new(), Nanos::ZERO, &never, &mut |deadline| deadline).unwrap();
+    let outcome = run(Vec::new(), &Time::Virtual(Arc::default()), &never, &mut |_| {}).unwrap();
     let side = outcome.application();
     assert_eq!((side.operations, side.iops, side.latency, side.io_bytes_mean), (0, 0.0, None, None));
 }

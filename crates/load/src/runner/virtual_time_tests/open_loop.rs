@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Queue, QueueFull,
-    QueueOptions, Request, VirtualClock, Wait,
+    Clock, Completion, Device, DeviceInfo, Error, ErrorKind, EventSource, Extent, Latch, LbaRange, Queue,
+    QueueFull, QueueOptions, Request, VirtualClock, Wait,
 };
 use plumb_measure::Histogram;
 use plumb_workload::{Amount, Arrival, Schedule};
@@ -88,10 +88,12 @@ impl Server {
 /// A device that is such a server.
 struct Shop {
     clock: Arc<VirtualClock>,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Inner>,
 }
 
-struct Inner {
+struct Inner(Mutex<Waiting>);
+
+struct Waiting {
     server: Server,
     /// When what is in the shop will be done, in order, of all queues.
     due: VecDeque<Nanos>,
@@ -99,24 +101,28 @@ struct Inner {
 
 impl Shop {
     fn new(server: Server) -> Self {
-        let inner = Inner { server, due: VecDeque::new() };
-        Self { clock: Arc::new(VirtualClock::new()), inner: Arc::new(Mutex::new(inner)) }
+        let inner = Arc::new(Inner(Mutex::new(Waiting { server, due: VecDeque::new() })));
+        let (clock, source) = (Arc::new(VirtualClock::new()), Arc::downgrade(&inner));
+        clock.register(source);
+        Self { clock, inner }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl EventSource for Inner {
+    fn next_event(&self) -> Option<Nanos> {
+        self.lock().due.front().copied()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap()
-    }
-
-    fn world(&self) -> impl FnMut(Nanos) -> Nanos + '_ {
-        |deadline| {
-            let now = self.clock.now();
-            let mut inner = self.lock();
-            while inner.due.front().is_some_and(|due| *due <= now) {
-                inner.due.pop_front();
-            }
-            self.clock.advance_to(inner.due.front().map_or(deadline, |due| deadline.min(*due)));
-            self.clock.now()
-        }
+    fn advance(&self, now: Nanos) -> bool {
+        let mut inner = self.lock();
+        let done = inner.due.partition_point(|due| *due <= now);
+        inner.due.drain(..done).count() > 0
     }
 }
 
@@ -145,14 +151,14 @@ impl Device for Shop {
 
 struct Counter {
     clock: Arc<VirtualClock>,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Inner>,
     waiting: VecDeque<Completion>,
 }
 
 impl Queue for Counter {
     fn submit(&mut self, request: Request) -> Result<(), QueueFull> {
         let now = self.clock.now();
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         let due = inner.server.serve(now);
         inner.due.push_back(due);
         self.waiting.push_back(Completion {
@@ -239,7 +245,7 @@ fn run_and_compare(workload: &Workload, workers: u32, server: &Server) -> (LoadO
         Worker::new(&shop, workload, WorkerOptions { share, ..WorkerOptions::default() }).unwrap()
     });
     let never = AtomicBool::new(false);
-    let outcome = run_virtual(team.collect(), Nanos::ZERO, &never, &mut shop.world()).unwrap();
+    let outcome = run(team.collect(), &Time::Virtual(Arc::clone(&shop.clock)), &never, &mut |_| {}).unwrap();
     let exact = Exact::of(workload, workers, server.clone());
     let measured = outcome.read.latency_from_intended_start.clone().unwrap();
     assert_eq!(measured.count(), exact.sojourns.len() as u64, "every operation has a latency");

@@ -1,23 +1,25 @@
-//! Running teams in real time: one thread each.
+//! Running teams: in real time on threads, one for each team, or in virtual time on the calling thread alone.
 //!
-//! The calling thread starts all teams at one moment, says when measuring begins and ends, watches the flag to stop,
-//! shows progress, and collects what the workers measured. The first fault stops all of them.
+//! In real time the calling thread starts all teams at one moment, says when measuring begins and ends, watches the flag to
+//! stop, shows progress, and collects what the workers measured. In virtual time it does the same between the steps of the
+//! workers, in a fixed order, so that the same seed gives the same run. The first fault stops all of them.
 //!
 //! Nothing a device does can keep [`run_teams`] from returning. A request without an answer ends its worker by
 //! deadline; a team that does not come back from a queue at all is given up, and its thread is left behind. The queues
 //! of a team whose device fell silent are not dropped, since dropping would wait for the device: their memory stays
 //! allocated, for the device may still write there.
 
-mod crew;
-mod shift;
+mod simulated;
+mod steps;
+mod thread;
+mod threads;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Clock, Nanos};
+use plumb_block::{Nanos, Time};
 use plumb_workload::Warmup;
 
-use self::crew::Crew;
+use self::threads::Threads;
 use crate::fault::{Fault, LoadFailure};
 use crate::ledger::Ledger;
 use crate::observer::Observer;
@@ -28,9 +30,9 @@ use crate::team::Team;
 use crate::worker::Worker;
 
 /// How a run goes, apart from what its workers do.
-pub struct Conduct<'a> {
-    /// The clock that the devices' queues stamp completions with.
-    pub clock: Arc<dyn Clock>,
+pub struct RunOptions<'a> {
+    /// What the devices' queues stamp completions with.
+    pub time: Time,
     /// Becomes true when the run shall end early.
     pub stop: &'a AtomicBool,
     /// How long the teams run before they are measured.
@@ -44,7 +46,7 @@ pub struct Conduct<'a> {
 /// What a team measured.
 #[derive(Debug)]
 pub struct TeamOutcome {
-    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept.
+    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept, and in virtual time.
     pub cpu: Option<CpuUse>,
     /// One for each worker, in order.
     pub workers: Vec<WorkerOutcome>,
@@ -70,45 +72,56 @@ pub struct TeamsFailure {
     pub teams: Vec<TeamOutcome>,
 }
 
-/// Runs the teams to the end of their workloads, until told to stop, or until something fails.
+/// Runs the teams to the end of their workloads, until told to stop, or until something fails. In virtual time there are no
+/// processors and no threads: no team is prepared, and no processor time is told.
 ///
 /// # Errors
 /// The first fault, with all that was measured before it.
 pub fn run_teams(
     teams: Vec<Team>,
-    conduct: &Conduct<'_>,
+    options: &RunOptions<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<TeamOutcome>, TeamsFailure> {
-    let mut crew = Crew::gather(teams, conduct);
-    crew.start();
-    crew.supervise(observer);
-    crew.dismiss()
+    let (fault, mut teams) = match &options.time {
+        Time::Virtual(_) => simulated::run(teams, options, observer),
+        Time::Real(clock) => {
+            let mut threads = Threads::spawn(teams, options, &**clock);
+            threads.start(observer);
+            threads.supervise(observer);
+            threads.join()
+        }
+    };
+    let Some(fault) = fault else { return Ok(teams) };
+    for worker in teams.iter_mut().flat_map(|team| &mut team.workers) {
+        worker.outcome.ending = Ending::Interrupted;
+    }
+    Err(TeamsFailure { fault, teams })
 }
 
-/// Runs workers, one thread each, measured from the start to the end of their workload; all that they measured
+/// Runs workers, each a team of its own, measured from the start to the end of their workload; all that they measured
 /// together. `observer` is called about ten times a second on the calling thread, and once at the end.
 ///
 /// # Errors
 /// The first fault, with all that was measured before it.
 pub fn run(
     workers: Vec<Worker>,
-    clock: &Arc<dyn Clock>,
+    time: &Time,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Progress),
 ) -> Result<LoadOutcome, LoadFailure> {
-    let conduct = Conduct {
-        clock: Arc::clone(clock),
+    let options = RunOptions {
+        time: time.clone(),
         stop,
         warmup: Warmup::For(Nanos::ZERO),
         duration: None,
         cooldown: Nanos::ZERO,
     };
     let teams = workers.into_iter().map(Team::of).collect();
-    match run_teams(teams, &conduct, &mut Looking(observer)) {
-        Ok(teams) => Ok(together(teams)),
-        Err(failure) => {
-            let outcome = LoadOutcome { ending: Ending::Interrupted, ..together(failure.teams) };
-            Err(LoadFailure { fault: failure.fault, outcome: Box::new(outcome) })
+    match run_teams(teams, &options, &mut Looking(observer)) {
+        Ok(teams) => Ok(merged(teams)),
+        Err(TeamsFailure { fault, teams }) => {
+            let outcome = LoadOutcome { ending: Ending::Interrupted, ..merged(teams) };
+            Err(LoadFailure { fault, outcome: Box::new(outcome) })
         }
     }
 }
@@ -126,16 +139,18 @@ impl Observer for Looking<'_> {
     fn window_ends(&mut self) {}
 }
 
-pub(crate) fn together(teams: Vec<TeamOutcome>) -> LoadOutcome {
+fn merged(teams: Vec<TeamOutcome>) -> LoadOutcome {
     let workers = teams.into_iter().flat_map(|team| team.workers);
     let outcomes = workers.map(|worker| worker.outcome);
     outcomes
-        .reduce(|mut together, more| {
-            together.merge(&more);
-            together
+        .reduce(|mut all, more| {
+            all.merge(&more);
+            all
         })
         .unwrap_or_else(LoadOutcome::empty)
 }
 
 #[cfg(test)]
-mod tests;
+mod real_time_tests;
+#[cfg(test)]
+mod virtual_time_tests;

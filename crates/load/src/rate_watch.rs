@@ -12,12 +12,12 @@ pub(crate) const WARMUP_MAX: Nanos = Nanos::secs(60);
 
 /// Watches the rate from the start.
 #[derive(Debug, Default)]
-pub(crate) struct Settling {
+pub(crate) struct RateWatch {
     rates: Vec<f64>,
     operations: u64,
 }
 
-impl Settling {
+impl RateWatch {
     /// So many `operations` had completed `elapsed` after the start. Says whether the rate has settled.
     pub(crate) fn has_settled(&mut self, elapsed: Nanos, operations: u64) -> bool {
         let buckets = (elapsed.0 / BUCKET.0) as usize;
@@ -39,11 +39,11 @@ mod tests {
     #[test]
     fn a_ramp_is_waited_for_and_a_steady_rate_is_not() {
         let settled_after = |rate: &dyn Fn(u64) -> u64| {
-            let mut settling = Settling::default();
+            let mut watch = RateWatch::default();
             let mut done = 0;
             (1..600).find(|bucket| {
                 done += rate(*bucket);
-                settling.has_settled(BUCKET * *bucket, done)
+                watch.has_settled(BUCKET * *bucket, done)
             })
         };
         let at_once = settled_after(&|_| 1000).unwrap();

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use plumb_block::{
-    Bytes, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Outcome, Queue, QueueFull,
+    Bytes, Clock, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Outcome, Queue, QueueFull,
     QueueOptions, RealClock, Request, Wait,
 };
 use plumb_workload::{ByteRange, Share, Stop, Workload};
@@ -36,6 +36,12 @@ struct Instant {
 impl Instant {
     fn new(habit: Habit, after: usize) -> Self {
         Self { clock: Arc::new(RealClock::start()), habit, after, gate: Arc::new(Mutex::new(())) }
+    }
+}
+
+impl Instant {
+    fn time(&self) -> Time {
+        Time::Real(Arc::clone(&self.clock))
     }
 }
 
@@ -125,7 +131,7 @@ fn run_on(
             Worker::new(device, workload, options).unwrap()
         })
         .collect();
-    run(workers, &device.clock, &AtomicBool::new(stop), &mut |_| {})
+    run(workers, &device.time(), &AtomicBool::new(stop), &mut |_| {})
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn several_threads_do_exactly_what_was_asked() {
         })
         .collect();
     let outcome =
-        run(workers, &device.clock, &AtomicBool::new(false), &mut |progress| last = progress.clone())
+        run(workers, &device.time(), &AtomicBool::new(false), &mut |progress| last = progress.clone())
             .unwrap();
     assert_eq!(outcome.read.operations() + outcome.write.operations(), 100_001);
     assert_eq!(

@@ -1,0 +1,140 @@
+//! All teams on the calling thread, in virtual time.
+//!
+//! Workers never move the clock. When none of them can go on, it moves: to the next event of a device, or to the time at
+//! which a worker has something to do.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use plumb_block::{Clock as _, Nanos, wait_any};
+
+use super::steps::Steps;
+use super::{RunOptions, TeamOutcome};
+use crate::fault::Fault;
+use crate::observer::Observer;
+use crate::phases::{OBSERVED_EVERY, Phases};
+use crate::progress::{Board, Progress};
+use crate::team::Team;
+use crate::worker::Step;
+
+/// So many steps without the clock moving mean that it never will: a device that takes no time at all.
+const STEPS_PER_INSTANT_MAX: u64 = 1 << 24;
+/// The same for waits that end with nothing to do; a few of them at one time are no more than a device's caution.
+const IDLE_WAITS_MAX: u32 = 1 << 10;
+/// How often, in real time, an observer is shown how far the run is.
+const SHOWN_EVERY: Duration = Duration::from_millis(100);
+/// How many moves of the clock go by between looks at the real time.
+const MOVES_PER_LOOK: u32 = 1024;
+
+/// Runs the teams; what went wrong, if anything did, and what each measured.
+pub(super) fn run(
+    teams: Vec<Team>,
+    options: &RunOptions<'_>,
+    observer: &mut dyn Observer,
+) -> (Option<Fault>, Vec<TeamOutcome>) {
+    let mut run = Run::start(teams, options, observer);
+    let fault = run.run_to_end(options, observer).err();
+    run.phases.end(observer);
+    observer.look(&run.progress(options.time.now()));
+    let outcomes = run.teams.into_iter().map(|team| TeamOutcome { cpu: None, workers: team.finish().0 });
+    (fault, outcomes.collect())
+}
+
+/// A run under way.
+struct Run {
+    phases: Phases,
+    teams: Vec<Steps>,
+    boards: Vec<Vec<Arc<Board>>>,
+    /// When the rate is looked at next, in virtual time.
+    next_look: Nanos,
+    shown: Instant,
+    moves: u32,
+}
+
+impl Run {
+    fn start(teams: Vec<Team>, options: &RunOptions<'_>, observer: &mut dyn Observer) -> Self {
+        let start = observer.start_at(options.time.now());
+        let mut phases = Phases::new(options.warmup, options.duration, options.cooldown);
+        phases.start(start);
+        let teams = teams.into_iter().map(|team| Steps::new(team.workers, team.shared_depth, false));
+        let mut teams: Vec<Steps> = teams.collect();
+        teams.iter_mut().for_each(|team| team.start(start, &phases.window()));
+        let boards = teams.iter().map(Steps::boards).collect();
+        Self { phases, teams, boards, next_look: start, shown: Instant::now(), moves: 0 }
+    }
+
+    fn run_to_end(&mut self, options: &RunOptions<'_>, observer: &mut dyn Observer) -> Result<(), Fault> {
+        let mut time = &options.time;
+        let mut now = time.now();
+        let mut idle_waits = 0;
+        loop {
+            if options.stop.load(Ordering::Relaxed) {
+                self.teams.iter_mut().for_each(Steps::interrupt);
+            }
+            self.phases.move_window(now, observer);
+            let (has_progressed, deadline) = self.step_all(now)?;
+            let Some(deadline) = deadline else { return Ok(()) };
+            idle_waits = if has_progressed { 0 } else { idle_waits + 1 };
+            if idle_waits > IDLE_WAITS_MAX {
+                return Err(Fault::Standstill { at: now });
+            }
+            let until = self.no_later_than(deadline, now);
+            let queues = self.teams.iter().flat_map(Steps::queues);
+            wait_any(queues, Some(until), &mut time).map_err(|source| Fault::Queue { worker: 0, source })?;
+            let before = now;
+            now = time.now();
+            if now > before {
+                idle_waits = 0;
+            }
+            self.look_around(now, observer);
+        }
+    }
+
+    /// Steps every worker until none can do more at `now`. Whether any did something, and when the first has something to
+    /// do; `None` if all are done.
+    fn step_all(&mut self, now: Nanos) -> Result<(bool, Option<Nanos>), Fault> {
+        let (mut has_progressed, mut deadline) = (false, None);
+        for team in &mut self.teams {
+            let mut steps = 0;
+            loop {
+                match team.step(now)? {
+                    Step::Progressed if steps < STEPS_PER_INSTANT_MAX => steps += 1,
+                    Step::Progressed => return Err(Fault::Standstill { at: now }),
+                    Step::Waiting { until } | Step::Idle { until } => {
+                        deadline = Some(deadline.map_or(until, |earliest: Nanos| earliest.min(until)));
+                        break;
+                    }
+                    Step::Done => break,
+                }
+            }
+            has_progressed |= steps > 0;
+        }
+        Ok((has_progressed, deadline))
+    }
+
+    /// The deadline, but not past what happens to the window, nor past the next look at the rate.
+    fn no_later_than(&self, deadline: Nanos, now: Nanos) -> Nanos {
+        let marks = [self.phases.next_mark(), Some(self.next_look)];
+        marks.into_iter().flatten().filter(|mark| *mark > now).fold(deadline, Nanos::min)
+    }
+
+    /// Watches the rate by the virtual clock, and shows the run to the observer by the real one.
+    fn look_around(&mut self, now: Nanos, observer: &mut dyn Observer) {
+        if now >= self.next_look {
+            let progress = self.progress(now);
+            self.phases.watch_rate(&progress, now, Nanos::ZERO);
+            self.next_look = now.saturating_add(OBSERVED_EVERY);
+        }
+        self.moves += 1;
+        if self.moves.is_multiple_of(MOVES_PER_LOOK) && self.shown.elapsed() >= SHOWN_EVERY {
+            self.shown = Instant::now();
+            observer.look(&self.progress(now));
+        }
+    }
+
+    fn progress(&self, now: Nanos) -> Progress {
+        self.teams.iter().for_each(Steps::show);
+        Progress::of(now.since(self.phases.started_at()), self.boards.iter().map(|boards| &boards[..]))
+    }
+}

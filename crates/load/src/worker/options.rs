@@ -1,0 +1,56 @@
+//! What a worker is told beside its workload, and what each of its steps answers.
+
+use plumb_block::Nanos;
+use plumb_workload::{Cursor, Recorded, Share};
+
+/// How a worker behaves apart from its workload.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Which part of the workload is this worker's.
+    pub share: Share,
+    /// How long a request may go without an answer before the run is ended.
+    pub answer_within: Nanos,
+    /// The position of interlocked workers, of which all hold the same.
+    pub cursor: Cursor,
+    /// Go on after a failed read, write or trim, and count it.
+    pub continue_on_error: bool,
+    /// How long after the start of the run it begins.
+    pub start_delay: Nanos,
+    /// The events of a trace, in place of what the workload generates, which only stands for them: see
+    /// [`Recorded::stand_in`].
+    pub replay: Option<Recorded>,
+}
+
+impl Default for WorkerOptions {
+    /// All of the workload, and 30 s: as long as Linux by default gives a command to a SCSI disk.
+    fn default() -> Self {
+        Self {
+            share: Share::WHOLE,
+            answer_within: Nanos::secs(30),
+            cursor: Cursor::default(),
+            continue_on_error: false,
+            start_delay: Nanos::ZERO,
+            replay: None,
+        }
+    }
+}
+
+/// What a step did, and what to do before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something was submitted or completed: step again.
+    Progressed,
+    /// Requests are in flight and none completed. In real time the queue has already waited: step again. In virtual
+    /// time the world must move, to `until` at the latest.
+    Waiting {
+        /// When the worker has something to do even if nothing completes.
+        until: Nanos,
+    },
+    /// Nothing is in flight and nothing is to start before `until`.
+    Idle {
+        /// When.
+        until: Nanos,
+    },
+    /// All is done.
+    Done,
+}
