@@ -1,4 +1,4 @@
-//! Workloads that are named after an application: SQLite, PostgreSQL's log, mail, file servers, virtual machines.
+//! Application profiles: workloads that do what SQLite, the log of PostgreSQL, mail servers and others do.
 //!
 //! A [`Profile`] says what it does, where that is known from and what of it is estimated, what it leaves out, and
 //! which limits its users go by. Some profiles are plain block workloads: [`scenario`] writes them down for the

@@ -1,4 +1,4 @@
-//! The waist of plumb: what a block device is.
+//! The block device interface: [`Device`] and [`Queue`], their contract, and the units, requests and buffers they use.
 //!
 //! Everything that can be written to is a [`Device`]: a disk of this machine, a file, a simulated drive, a remote
 //! export. Everything that writes does so through a [`Queue`]. Because both sides know only these two traits, one

@@ -1,5 +1,4 @@
-//! The command lines, files and outputs that people already know, and our own: each a way to say a
-//! [`Scenario`] and to print what it measured.
+//! The languages of workloads: plumb's own, DiskSpd, SQLIO and fio. Each describes a [`Scenario`] and prints its result.
 //!
 //! A dialect is two pure translations. In: arguments or a file become a scenario, or an error that names the argument
 //! or the line. Out: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become the text, XML or JSON that

@@ -1,4 +1,4 @@
-//! Everything that talks to the kernel; it may use `block` alone.
+//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on `block` alone.
 //!
 //! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three engines:
 //!   `uring`, `psync` and `mapped`. [`test_file`] and [`append_file`] make files of plumb's own,

@@ -1,4 +1,4 @@
-//! Workers that run a workload on devices, in real or in virtual time.
+//! The load generator: workers that run a workload on devices, in real or in virtual time.
 //!
 //! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and records
 //! what completed. It owns no thread and reads no clock, so the same worker runs against a disk in real time and against

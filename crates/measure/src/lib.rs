@@ -1,4 +1,4 @@
-//! What was seen: histograms, time series, recordings.
+//! Measurements: histograms, time series, the counters of the storage, and run directories.
 //!
 //! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no report asks
 //! a live device again.

@@ -1,4 +1,4 @@
-//! The write-cache policy of drives: read, planned, changed in waves, read back, restored, made to last.
+//! The write cache policy of drives: reads it, plans a change, applies it in waves, reads it back, restores it, persists it.
 //!
 //! ```text
 //!   show ◄── view::DeviceView ◄── device (ATA, SCSI, NVMe, virtio, sysfs, holders, protection) ◄── gateway::Gateway (reads)

@@ -1,4 +1,4 @@
-//! What a reader sees: the verdict rules and every output format.
+//! The verdict rules and the output formats of a recorded run.
 //!
 //! Everything here is a pure function of a recording; nothing asks a live device. Only [`tui::LiveTerminal`] touches a
 //! terminal.

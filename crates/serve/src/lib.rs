@@ -1,5 +1,5 @@
-//! Block devices for anyone: any [`Device`](plumb_block::Device) served to other programs, and what others serve opened
-//! as one.
+//! Serves any [`Device`](plumb_block::Device) to other programs over NBD, through FUSE and loop, or through ublk, and opens
+//! an NBD export as a device.
 
 pub mod attach;
 mod busy_poll;

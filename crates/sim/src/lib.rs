@@ -1,4 +1,4 @@
-//! Simulated drives: what a drive does with a write, when, and what is left of it after a power cut.
+//! Simulated drives: their timing, their contents, their faults, and what a power cut leaves of a write.
 //!
 //! ```text
 //!   Request ──► drive::Drive ──► timing::Timing      when: link, cache, mechanics     (knows no bytes)

@@ -1,4 +1,4 @@
-//! What a user can name, opened as a device, and the guard against writing where one must not.
+//! Targets: the names that a user can give, how each is opened as a device, and the guard that refuses unsafe writes.
 //!
 //! ```text
 //! Name ──locate──► a path, or what a `#N` stands for

@@ -1,4 +1,4 @@
-//! What the tests of several crates share: how a test says that it cannot run here.
+//! How a test reports that it cannot run on this machine.
 //!
 //! A test that cannot run on this machine calls [`skip`] and returns. It says so on stderr, and `cargo xtask test`
 //! counts it as skipped, not as passed.

@@ -1,4 +1,4 @@
-//! One trial: targets opened past the guard, a scenario run on them, both sides measured, and all of it recorded.
+//! Runs a scenario: opens its targets through the guard, measures the application and the storage, judges and records.
 //!
 //! The order is always the same: every target is judged and opened before anything is written; files that were made
 //! are laid out; then span after span runs between two readings of the storage's counters; what was written is read

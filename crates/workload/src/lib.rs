@@ -1,4 +1,4 @@
-//! What to write: a [`Scenario`] is plain data, and the operations follow from it alone.
+//! Workloads: a [`Scenario`] is plain data, and all operations follow from it alone.
 //!
 //! Nothing here knows a device, a clock or a thread. The same workload with the same seed gives the same operations
 //! on every machine: no system libm, no addresses, no time. That is what lets a reader of a recording, a verifier or
