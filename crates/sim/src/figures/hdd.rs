@@ -1,11 +1,10 @@
-//! The figures of a spinning disk: rotation, seeks, bandwidth, queueing, what writing costs, and field reports.
+//! The figures of a spinning disk: rotation, seeks, bandwidth, queueing, and what writing costs.
 
 use plumb_block::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::probe::{Probe, Taken};
-use super::reports::Reported;
 use super::table::{FigureRow, FigureTable, FigureUnit};
 use crate::command::{SECTOR, Sectors};
 use crate::model::{Model, Parameters, Time};
@@ -46,7 +45,7 @@ pub fn table(model: &Model, seed: u64) -> Option<FigureTable> {
     let (one, deep) = (bench.random_reads(1), bench.random_reads(32));
     let outer = published.sequential_outer.map(|rate| rate.0 as f64 / 1e6);
     let inner = published.sequential_inner.map(|rate| rate.0 as f64 / 1e6);
-    let mut rows = vec![
+    let rows = vec![
         row(
             "random 4 KiB read, depth 1",
             FigureUnit::Milliseconds,
@@ -105,17 +104,6 @@ pub fn table(model: &Model, seed: u64) -> Option<FigureTable> {
             None,
         ),
     ];
-    let reported = Reported {
-        made: &|wce| Box::new(bench.drive(wce)),
-        sectors: model.geometry.default_size.0.0 / SECTOR.0,
-        seed,
-    };
-    let quartiles =
-        |times: Option<[Time; 4]>| times.map(|times| times.map(|time| time.0.as_secs_f64() * 1e3));
-    let store = |wce, times, field| reported.object_store(wce, quartiles(times), source(field).as_deref());
-    rows.extend(store(true, published.object_store_sync_on, "object_store_sync_on"));
-    rows.extend(store(false, published.object_store_sync_off, "object_store_sync_off"));
-    rows.extend(reported.desktop());
     Some(FigureTable { rows })
 }
 

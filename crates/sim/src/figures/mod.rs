@@ -5,9 +5,7 @@
 
 pub mod flash;
 pub mod hdd;
-pub mod hosts;
 pub mod probe;
-mod reports;
 mod table;
 
 pub use table::{FigureRow, FigureTable, FigureUnit};

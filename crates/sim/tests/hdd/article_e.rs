@@ -1,6 +1,6 @@
 //! The 40 GB disk of 2002: small writes that are flushed are 10 to 100 times slower than without, copies are not.
+use crate::hdd::hosts::{Flushes, accounting, copy, log};
 use plumb_block::Nanos;
-use plumb_sim::figures::hosts::{Flushes, accounting, copy, log};
 use plumb_sim::model::Model;
 use plumb_sim::timing::Timing;
 

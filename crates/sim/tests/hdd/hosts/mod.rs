@@ -11,7 +11,7 @@ mod object_store;
 mod one_at_a_time;
 mod quantiles;
 
-pub use flushed::{Flushes, accounting, copy, log};
-pub use object_store::{ObjectStore, StoreLoad};
-pub use one_at_a_time::{appends, scattered};
-pub use quantiles::Quantiles;
+pub(crate) use flushed::{Flushes, accounting, copy, log};
+pub(crate) use object_store::{ObjectStore, StoreLoad};
+pub(crate) use one_at_a_time::{appends, scattered};
+pub(crate) use quantiles::Quantiles;

@@ -18,35 +18,35 @@ use plumb_block::{Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::command::{Command, CommandId, Sectors};
-use crate::timing::{Event, Timing};
+use plumb_sim::command::{Command, CommandId, Sectors};
+use plumb_sim::timing::{Event, Timing};
 
 /// What clients do to the OSD, and what its host costs.
 #[derive(Debug, Clone, Copy)]
-pub struct StoreLoad {
+pub(crate) struct StoreLoad {
     /// Writes per second that go through the log.
-    pub small_writes: f64,
+    pub(crate) small_writes: f64,
     /// Their length in sectors, at most; at least 4 KiB, evenly spread.
-    pub small_sectors_max: u64,
+    pub(crate) small_sectors_max: u64,
     /// Writes per second that go straight to the data.
-    pub large_writes: f64,
+    pub(crate) large_writes: f64,
     /// Their length in sectors.
-    pub large_sectors: u64,
+    pub(crate) large_sectors: u64,
     /// Reads per second that reach the disk.
-    pub reads: f64,
+    pub(crate) reads: f64,
     /// Their length in sectors.
-    pub read_sectors: u64,
+    pub(crate) read_sectors: u64,
     /// How many overwrites are collected (bluestore_deferred_batch_ops_hdd).
-    pub deferred_batch: usize,
+    pub(crate) deferred_batch: usize,
     /// What a call costs the host besides the drive, on average; exponentially spread.
-    pub call: Nanos,
+    pub(crate) call: Nanos,
     /// Which part of the disk holds data.
-    pub filled: f64,
+    pub(crate) filled: f64,
 }
 
 impl StoreLoad {
     /// A moderately busy one: about half of what a disk at 7200 rpm can do.
-    pub const MODERATE: Self = Self {
+    pub(crate) const MODERATE: Self = Self {
         small_writes: 40.0,
         small_sectors_max: 64,
         large_writes: 12.0,
@@ -93,7 +93,7 @@ const METADATA: u64 = 4;
 const LOG: u64 = (64 << 20) / 512;
 
 /// The store, with its disk.
-pub struct ObjectStore<'t> {
+pub(crate) struct ObjectStore<'t> {
     drive: &'t mut dyn Timing,
     flushes: bool,
     load: StoreLoad,
@@ -111,12 +111,18 @@ pub struct ObjectStore<'t> {
     log_at: u64,
     deferred: usize,
     /// How long every fdatasync took.
-    pub syncs: Vec<Nanos>,
+    pub(crate) syncs: Vec<Nanos>,
 }
 
 impl<'t> ObjectStore<'t> {
     /// An OSD on `drive` of `sectors`, whose kernel sends flushes or not.
-    pub fn new(drive: &'t mut dyn Timing, flushes: bool, sectors: u64, load: StoreLoad, seed: u64) -> Self {
+    pub(crate) fn new(
+        drive: &'t mut dyn Timing,
+        flushes: bool,
+        sectors: u64,
+        load: StoreLoad,
+        seed: u64,
+    ) -> Self {
         Self {
             drive,
             flushes,
@@ -138,7 +144,7 @@ impl<'t> ObjectStore<'t> {
     }
 
     /// Runs until `count` syncs have been measured, or nothing can happen any more.
-    pub fn run(&mut self, count: usize) {
+    pub(crate) fn run(&mut self, count: usize) {
         for due in [Due::SmallWrite, Due::LargeWrite, Due::Read] {
             self.arrive_again(due);
         }

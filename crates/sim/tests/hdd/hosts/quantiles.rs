@@ -3,24 +3,23 @@
 use plumb_block::Nanos;
 
 /// In milliseconds.
-#[expect(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy)]
-pub struct Quantiles {
-    pub mean: f64,
-    pub min: f64,
-    pub p25: f64,
-    pub p50: f64,
-    pub p75: f64,
-    pub p99: f64,
-    pub max: f64,
+pub(crate) struct Quantiles {
+    pub(crate) mean: f64,
+    pub(crate) min: f64,
+    pub(crate) p25: f64,
+    pub(crate) p50: f64,
+    pub(crate) p75: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
 }
 
 impl Quantiles {
     /// The head of [`line`](Self::line).
-    pub const HEAD: &str = "milliseconds                                   mean      min      p25      p50      p75      p99      max";
+    pub(crate) const HEAD: &str = "milliseconds                                   mean      min      p25      p50      p75      p99      max";
 
     /// Of at least one time.
-    pub fn of(times: &[Nanos]) -> Self {
+    pub(crate) fn of(times: &[Nanos]) -> Self {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
         let at = |part: f64| {
@@ -31,7 +30,7 @@ impl Quantiles {
     }
 
     /// A line of a table.
-    pub fn line(&self, name: &str) -> String {
+    pub(crate) fn line(&self, name: &str) -> String {
         let Self { mean, min, p25, p50, p75, p99, max } = self;
         format!("{name:<42} {mean:>8.3} {min:>8.3} {p25:>8.3} {p50:>8.3} {p75:>8.3} {p99:>8.3} {max:>8.3}")
     }

@@ -4,24 +4,24 @@ use plumb_block::{Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::command::{Command, CommandId, Sectors};
-use crate::timing::{Event, Timing};
+use plumb_sim::command::{Command, CommandId, Sectors};
+use plumb_sim::timing::{Event, Timing};
 
 /// A host that does one thing at a time.
-pub(super) struct Host<'t> {
+pub(crate) struct Host<'t> {
     drive: &'t mut dyn Timing,
-    pub(super) now: Nanos,
+    pub(crate) now: Nanos,
     numbers: u64,
     events: Vec<Event>,
 }
 
 impl<'t> Host<'t> {
-    pub(super) fn new(drive: &'t mut dyn Timing) -> Self {
+    pub(crate) fn new(drive: &'t mut dyn Timing) -> Self {
         Self { drive, now: Nanos(0), numbers: 0, events: Vec::new() }
     }
 
     /// Gives the drive these commands at once, and waits for all that it answers.
-    pub(super) fn call(&mut self, commands: &[(Op, Sectors)]) {
+    pub(crate) fn call(&mut self, commands: &[(Op, Sectors)]) {
         for (op, sectors) in commands {
             self.drive.submit(self.now, Command { id: CommandId(self.numbers), op: *op, sectors: *sectors });
             self.numbers += 1;
@@ -37,7 +37,7 @@ impl<'t> Host<'t> {
     }
 
     /// Does nothing for so long; the drive may.
-    pub(super) fn think(&mut self, time: Nanos) {
+    pub(crate) fn think(&mut self, time: Nanos) {
         let until = self.now + time;
         while let Some(at) = self.drive.next_event().filter(|at| *at <= until) {
             self.drive.advance(at, &mut self.events);
@@ -46,17 +46,17 @@ impl<'t> Host<'t> {
         self.now = until;
     }
 
-    pub(super) fn write(&mut self, sectors: Sectors) {
+    pub(crate) fn write(&mut self, sectors: Sectors) {
         self.call(&[(Op::Write { fua: false }, sectors)]);
     }
 
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.call(&[(Op::Flush, Sectors::NONE)]);
     }
 }
 
 /// Appends 2300 bytes at a time to a file of 64 MiB at `base`, through the page cache, with an fdatasync after each.
-pub fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u64) -> Vec<Nanos> {
+pub(crate) fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u64) -> Vec<Nanos> {
     let mut host = Host::new(drive);
     let base = base / 8 * 8;
     let append = |index: u64| {
@@ -75,7 +75,13 @@ pub fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u64) -> 
 }
 
 /// Writes 4 KiB anywhere, each synced before the next.
-pub fn scattered(drive: &mut dyn Timing, flushes: bool, sectors: u64, count: u64, seed: u64) -> Vec<Nanos> {
+pub(crate) fn scattered(
+    drive: &mut dyn Timing,
+    flushes: bool,
+    sectors: u64,
+    count: u64,
+    seed: u64,
+) -> Vec<Nanos> {
     let mut host = Host::new(drive);
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let write = |_| {

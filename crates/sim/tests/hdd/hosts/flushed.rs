@@ -6,12 +6,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::one_at_a_time::Host;
-use crate::command::Sectors;
-use crate::timing::Timing;
+use plumb_sim::command::Sectors;
+use plumb_sim::timing::Timing;
 
 /// Whether flushes reach the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flushes {
+pub(crate) enum Flushes {
     /// They do.
     Sent,
     /// The cache is off and none is needed, or the driver in front drops them.
@@ -27,7 +27,7 @@ impl Flushes {
 }
 
 /// How long 200 records of a table of 20 MB take: the record, a node of the index, the header, each flushed.
-pub fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
+pub(crate) fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(5);
     timed(drive, |host| {
         for _ in 0..200 {
@@ -40,7 +40,7 @@ pub fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
 }
 
 /// How long 500 times 4 KiB into a log take, each flushed.
-pub fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
+pub(crate) fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     timed(drive, |host| {
         for index in 0..500 {
             host.write(Sectors { first: 100_000 + index * 8, count: 8 });
@@ -50,7 +50,7 @@ pub fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
 }
 
 /// How long 20 files of 16 MiB take that are read here and written there; the file system flushes after each.
-pub fn copy(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
+pub(crate) fn copy(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     timed(drive, |host| {
         for file in 0..20_u64 {
             for piece in 0..16 {
