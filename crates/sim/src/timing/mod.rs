@@ -6,6 +6,7 @@
 //!                 └──────────────── Event::{Completed, Persisted} ◄──────────────────────────┘
 //! ```
 
+mod agenda;
 pub mod array;
 pub mod flash;
 pub mod front;

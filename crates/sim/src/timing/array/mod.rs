@@ -16,7 +16,6 @@
 //! Not modelled: members' volatile caches that a controller with a cache leaves on, two controllers that mirror their
 //! caches, parity, rebuilding, and members that fail.
 
-mod agenda;
 mod covering;
 mod layout;
 mod members;
@@ -24,6 +23,7 @@ mod network;
 mod parameters;
 mod pieces;
 mod remote;
+mod step;
 mod timing;
 
 pub use members::Members;

@@ -4,12 +4,13 @@ use plumb_block::{Bytes, Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-use super::agenda::{Agenda, Step};
 use super::layout::Layout;
 use super::network::Network;
 use super::parameters::{Acknowledge, Parameters};
 use super::pieces::{Pieces, Whole};
+use super::step::Step;
 use crate::command::{Command, CommandId, SECTOR, Sectors};
+use crate::timing::agenda::Agenda;
 use crate::timing::{Event, Timing};
 
 /// Bits of a piece's number that say to which command it belongs; the rest counts arrivals.
@@ -30,7 +31,7 @@ pub struct ArrayTiming {
     /// When each of them has something to say, `u64::MAX` if it has not: asked once, not at every step.
     due: Vec<u64>,
     network: Network,
-    agenda: Agenda,
+    agenda: Agenda<Step>,
     pub(super) pieces: Pieces,
     arrivals: u64,
     answers: u64,
@@ -254,7 +255,7 @@ impl Timing for ArrayTiming {
             {
                 self.listen(at, member, events);
             } else if step <= now.0
-                && let Some((at, step)) = self.agenda.take()
+                && let Some((at, step)) = self.agenda.take(u64::MAX)
             {
                 self.step(at, step, events);
             } else {

@@ -8,11 +8,10 @@
 
 use plumb_block::{Nanos, Op};
 
-use super::agenda::{Due, Ring};
 use super::drive::FlashTiming;
+use super::due::Due;
 use super::ftl::PAGE;
 use crate::command::{Command, CommandId, SECTOR};
-use crate::rules::planted::{Bug, planted};
 use crate::timing::Event;
 
 /// What a discard or a write-zeroes takes of the buffer: an entry of the map's journal.
@@ -44,15 +43,12 @@ impl FlashTiming {
         self.remap(command, zeroes);
         let answered = arrived + self.latency;
         if self.write_buffer.protected {
-            self.agenda.put_in(Ring::Writes, answered, Due::Answer(command.id));
+            self.agenda.put(answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, self.write_buffer.dead.then_some(command.id));
         } else if self.at_risk() && !fua {
-            self.agenda.put_in(Ring::Writes, answered, Due::Answer(command.id));
+            self.agenda.put(answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, Some(command.id));
         } else {
-            if planted(Bug::FuaCarriesAlong) {
-                self.close_unit(arrived);
-            }
             let end = self.store_alone(arrived, bytes) + self.latency;
             let due = if self.at_risk() { Due::AnswerPersisted(command.id) } else { Due::Answer(command.id) };
             self.agenda.put(end, due);
@@ -114,8 +110,7 @@ impl FlashTiming {
     fn gather(&mut self, at: u64) {
         let number = self.units.send();
         self.units.gathered.push_back(number);
-        let most = if planted(Bug::NothingGathered) { 0 } else { self.gather };
-        while self.units.gathered.len() as u64 * self.unit > most {
+        while self.units.gathered.len() as u64 * self.unit > self.gather {
             self.program_oldest(at);
         }
     }
@@ -145,7 +140,7 @@ impl FlashTiming {
         let before = if goes_on { self.units.chain } else { 0 };
         let end = self.dies.program(start, std::mem::take(&mut self.rewrite)).max(floor).max(before);
         self.units.chain = end;
-        self.agenda.put_in(Ring::Units, end, Due::Programmed(number));
+        self.agenda.put(end, Due::Programmed(number));
         // A flush waits for the floor too.
         self.dies.last_end = self.dies.last_end.max(end);
         end
@@ -201,9 +196,7 @@ impl FlashTiming {
         let done = if self.write_buffer.protected {
             at + self.flush
         } else {
-            if !planted(Bug::FlushLeavesGathered) {
-                self.close_unit(at);
-            }
+            self.close_unit(at);
             if std::mem::take(&mut self.journal_dirty) {
                 self.journal_free = at.max(self.dies.last_end).max(self.journal_free) + self.flush;
             }

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use plumb_block::{Bytes, Nanos, Op};
 
-use super::agenda::{Agenda, Due, Ring};
 use super::dies::{Dies, PerByte};
+use super::due::Due;
 use super::ftl::{Ftl, PAGE};
 use super::parameters::{FillState, Parameters};
 use super::units::Units;
 use crate::command::{Command, CommandId, SECTOR};
+use crate::timing::agenda::Agenda;
 use crate::timing::{Event, Timing};
 
 /// What a power cut does to a drive's write buffer, and whether it is used when power comes on.
@@ -46,7 +47,7 @@ pub struct FlashTiming {
     pub(super) dies: Dies,
     pub(super) ftl: Ftl,
     pub(super) units: Units,
-    pub(super) agenda: Agenda,
+    pub(super) agenda: Agenda<Due>,
     /// Commands for which there is no place in the queue.
     pub(super) waiting: VecDeque<Command>,
     /// Writes for which there is no room in the buffer.
@@ -180,7 +181,7 @@ impl Timing for FlashTiming {
             match self.agenda.take(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);
-                    self.agenda.put_in(Ring::Reads, out + self.latency, Due::Answer(id));
+                    self.agenda.put(out + self.latency, Due::Answer(id));
                 }
                 Some((at, Due::Answer(id))) => self.answer(at, id, events),
                 Some((at, Due::AnswerPersisted(id))) => {

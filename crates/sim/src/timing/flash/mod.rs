@@ -13,10 +13,10 @@
 //! Not modelled: reads that are answered from the write buffer, wear, temperature, read disturb, contention between
 //! folding in the background and reads, and the order of dies within a channel (a channel is a rate, shared fairly).
 
-mod agenda;
 mod buffer;
 mod dies;
 mod drive;
+mod due;
 mod ftl;
 mod parameters;
 #[cfg(test)]

@@ -11,15 +11,14 @@ use crate::timing::mechanics::{JobId, Urgency};
 
 use super::destage::Sweep;
 use super::leaving::{Gone, Leaving};
-use super::order::Order;
 use super::runs::{Place, Run, Runs, Ticket};
 
 /// The runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache {
     runs: Runs,
-    /// Those that wait.
-    order: Order,
+    /// Those that wait, by where they begin.
+    order: BTreeMap<u64, Place>,
     /// Where the run begins that was born so; empty unless the cache is emptied by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
@@ -46,12 +45,12 @@ impl Cache {
     }
 
     /// Runs that wait or leave.
-    pub(super) const fn runs(&self) -> usize {
+    pub(super) fn runs(&self) -> usize {
         self.order.len() + self.leaving.len()
     }
 
     /// Runs that wait.
-    pub(super) const fn waiting_runs(&self) -> usize {
+    pub(super) fn waiting_runs(&self) -> usize {
         self.order.len()
     }
 
@@ -83,11 +82,11 @@ impl Cache {
         let place = self.runs.open(sectors.end(), self.births, at_risk);
         let mut first = sectors.first;
         // The last one that begins before its end, as long as that overlaps it, and then the one that may touch it.
-        let mut before = self.order.before(sectors.end());
+        let mut before = self.before(sectors.end());
         while let Some((start, _)) = before.filter(|(_, run)| self.runs.get(*run).end > sectors.first) {
             self.join(place, start);
             first = first.min(start);
-            before = self.order.before(start);
+            before = self.before(start);
         }
         let end = self.runs.get(place).end;
         let touches =
@@ -97,7 +96,7 @@ impl Cache {
             first = start;
         }
         if coalesce > 0
-            && let Some(behind) = self.order.get(end)
+            && let Some(behind) = self.order.get(&end).copied()
             && self.runs.get(behind).end - first <= coalesce
         {
             self.join(place, end);
@@ -114,9 +113,14 @@ impl Cache {
         }
     }
 
+    /// The last waiting run that begins before `sector`.
+    fn before(&self, sector: u64) -> Option<(u64, Place)> {
+        self.order.range(..sector).next_back().map(|(first, place)| (*first, *place))
+    }
+
     /// The waiting run that has `sector`.
     fn with(&self, sector: u64) -> Option<(u64, Place)> {
-        self.order.before(sector + 1).filter(|(_, place)| self.runs.get(*place).end > sector)
+        self.before(sector + 1).filter(|(_, place)| self.runs.get(*place).end > sector)
     }
 
     /// Where the waiting run begins that has `sector`.
@@ -135,7 +139,7 @@ impl Cache {
     }
 
     fn take(&mut self, first: u64) -> Option<Place> {
-        let place = self.order.remove(first)?;
+        let place = self.order.remove(&first)?;
         let run = self.runs.get(place);
         if self.emptied_by_age {
             self.by_age.remove(&run.born);
@@ -155,12 +159,14 @@ impl Cache {
         let Some(cursor) = sweep.cursor() else {
             let oldest = self.by_age.range(..=born_by).map(|(_, first)| *first);
             return oldest
-                .filter_map(|first| Some((first, self.order.get(first)?)))
+                .filter_map(|first| Some((first, *self.order.get(&first)?)))
                 .find(fits)
                 .map(|one| one.0);
         };
-        let behind = || self.order.each().take_while(|(first, _)| *first < cursor);
-        self.order.from(cursor).find(fits).or_else(|| behind().find(fits)).map(|(first, _)| first)
+        let pair = |(first, place): (&u64, &Place)| (*first, *place);
+        let mut ahead = self.order.range(cursor..).map(pair);
+        let mut behind = self.order.range(..cursor).map(pair);
+        ahead.find(fits).or_else(|| behind.find(fits)).map(|(first, _)| first)
     }
 
     /// Moves the run that `sweep` comes to next, of those born at `born_by` at the latest, to those that leave as `job`.
@@ -177,7 +183,7 @@ impl Cache {
 
     /// Moves the run at `first` to those that leave as `job`, unless an older version of it is still leaving.
     pub(super) fn leave(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
-        let place = self.order.get(first)?;
+        let place = *self.order.get(&first)?;
         let is_held = self.leaving.overlaps(first, self.runs.get(place).end);
         if is_held { None } else { self.leave_from(first, job, urgency) }
     }
@@ -209,8 +215,8 @@ impl Cache {
 
     /// Those that wait, in the order of their addresses.
     fn waiting(&self) -> impl Iterator<Item = (Sectors, Place)> {
-        let sectors = |(first, place)| (Sectors { first, count: self.runs.get(place).end - first }, place);
-        self.order.each().map(sectors)
+        let sectors = |first, place| Sectors { first, count: self.runs.get(place).end - first };
+        self.order.iter().map(move |(first, place)| (sectors(*first, *place), *place))
     }
 
     /// Lets `ticket` wait for every run that `covers`; returns for how many.

@@ -2,8 +2,8 @@
 
 use plumb_block::Nanos;
 
-use super::agenda::Due;
 use super::destage::Room;
+use super::due::Due;
 use super::front_side::Front;
 use super::parameters::MediaCacheUse;
 use super::policy::{Protection, Treatment};
@@ -18,7 +18,7 @@ impl<M: Mechanics> Front<M> {
     pub(super) fn read(&mut self, now: u64, slot: Slot, sectors: Sectors) {
         if self.cache.runs() > 0 && self.cache.holds(sectors) {
             let at = self.link.transfer(now, sectors.bytes());
-            return self.agenda.note(at, Due::Delivered(slot));
+            return self.agenda.put(at, Due::Delivered(slot));
         }
         let id = JobId(u64::from(slot));
         let job = Job { id, kind: JobKind::Read, sectors, urgency: Urgency::Foreground };

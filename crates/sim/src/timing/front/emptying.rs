@@ -2,7 +2,7 @@
 
 use plumb_block::Nanos;
 
-use super::agenda::Due;
+use super::due::Due;
 use super::front_side::{FIRST_DESTAGE, Front};
 use super::slots::Slot;
 use crate::command::Sectors;
@@ -17,7 +17,7 @@ impl<M: Mechanics> Front<M> {
             self.draining = true;
         } else if !self.timer_noted && !self.draining {
             let at = now + room.delay;
-            self.agenda.note(at, Due::Destage);
+            self.agenda.put(at, Due::Destage);
             self.timer_noted = true;
         }
         self.pump(now);
@@ -75,7 +75,7 @@ impl<M: Mechanics> Front<M> {
         if job.0 < FIRST_DESTAGE {
             let slot = job.0 as Slot;
             let at = self.link.transfer(now, self.slots.get(slot).sectors.bytes());
-            return self.agenda.note(at, Due::Delivered(slot));
+            return self.agenda.put(at, Due::Delivered(slot));
         }
         let mut waited = std::mem::take(&mut self.waited);
         self.cache.left(job, &mut waited);

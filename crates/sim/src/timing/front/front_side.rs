@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use plumb_block::{Bytes, Nanos, Op};
 
-use super::agenda::{Agenda, Due};
 use super::cache::Cache;
 use super::destage::{Room, Sweep};
+use super::due::Due;
 use super::link::Link;
 use super::parameters::{FrontParameters, MediaCacheUse};
 use super::policy::Protection;
@@ -14,6 +14,7 @@ use super::runs::Ticket;
 use super::slots::{Slot, Slots};
 use super::tickets::Tickets;
 use crate::command::{Command, SECTOR};
+use crate::timing::agenda::Agenda;
 use crate::timing::mechanics::{JobId, Mechanics};
 use crate::timing::{Event, Timing};
 
@@ -31,7 +32,7 @@ pub struct Front<M> {
     pub(super) wce: bool,
     pub(super) protection: Protection,
 
-    pub(super) agenda: Agenda,
+    pub(super) agenda: Agenda<Due>,
     pub(super) slots: Slots,
     /// Beyond the queue depth: still in the host.
     pub(super) outside: VecDeque<Command>,
@@ -114,7 +115,7 @@ impl<M: Mechanics> Front<M> {
         } else {
             read
         };
-        self.agenda.note(at, Due::Admitted(slot));
+        self.agenda.put(at, Due::Admitted(slot));
     }
 
     fn admitted(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
@@ -179,7 +180,7 @@ impl<M: Mechanics> Timing for Front<M> {
                     self.job_done(at.0, job, events);
                 }
                 self.done = done;
-            } else if let Some((at, due)) = self.agenda.take() {
+            } else if let Some((at, due)) = self.agenda.take(u64::MAX) {
                 self.due(at, due, events);
             }
         }

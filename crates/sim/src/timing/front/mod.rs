@@ -24,15 +24,14 @@
 //! Simplifications: what a media cache holds is moved straight to its home, not to a log on the platter first; after a
 //! power cut, restoring it takes no time; data that were destaged are not kept for reading.
 
-mod agenda;
 mod cache;
 mod commands;
 mod destage;
+mod due;
 mod emptying;
 mod front_side;
 mod leaving;
 mod link;
-mod order;
 mod parameters;
 mod policy;
 mod runs;
