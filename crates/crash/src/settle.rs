@@ -10,10 +10,13 @@ impl<T: Clone> Window<T> {
     pub(crate) fn make_durable(&mut self, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         command.is_durable = true;
-        if self.at_risk.remove(&command.span.completed).is_some() {
-            self.at_risk_blocks -= command.live_blocks;
-        }
         let range = command.range;
+        // Alone over its blocks, as most are.
+        if command.kind.displaces() && self.versions.take_exact(range, |ids| *ids == [id]) {
+            store(range, &command.content);
+            self.commands.remove(&id);
+            return;
+        }
         // What does nothing for certain stays one of the candidates until something newer is durable.
         if command.kind.displaces() {
             self.for_each_run(range, |window, run| window.decide(run, id, store));
@@ -24,7 +27,6 @@ impl<T: Clone> Window<T> {
     pub fn withdraw(&mut self, id: u64) {
         let Some(command) = self.commands.remove(&id) else { return };
         if command.is_at_risk() {
-            self.at_risk.remove(&command.span.completed);
             self.at_risk_blocks -= command.live_blocks;
         }
         self.for_each_run(command.range, |window, run| {
@@ -35,12 +37,15 @@ impl<T: Clone> Window<T> {
         });
     }
 
-    /// Calls for each run of `range` over which the same commands lie. None of them crosses the ends of `range`.
+    /// Calls for each run within `range` over which the same commands lie. In one that crosses an end of it the command
+    /// of this range counts no more.
     fn for_each_run(&mut self, range: LbaRange, mut call: impl FnMut(&mut Self, LbaRange)) {
         let mut rest = range;
         while let Some((run, _)) = self.versions.first_over(rest) {
-            call(self, run);
-            rest = LbaRange::new(run.end(), range.end().0 - run.end().0);
+            if run.lba >= range.lba && run.end() <= range.end() {
+                call(self, run);
+            }
+            rest = LbaRange::new(run.end(), range.end().0.saturating_sub(run.end().0));
         }
     }
 
@@ -109,9 +114,6 @@ impl<T: Clone> Window<T> {
             self.at_risk_blocks -= run.nlb;
         }
         if is_over {
-            if is_at_risk {
-                self.at_risk.remove(&command.span.completed);
-            }
             self.commands.remove(&id);
         }
     }

@@ -1,13 +1,38 @@
 //! The commands that may still change what a cut leaves, kept as they come: which of them a block must and may hold is
 //! known at any moment without looking at the history again.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use plumb_block::LbaRange;
 
 use crate::command::{Command, Kind, Landing, Moment};
 use crate::extent_map::ExtentMap;
 use crate::promise::{FlushKept, FuaKept, Promise};
+
+/// How many entries for commands that are not at risk any more are not worth looking for.
+const COMPLETED_MAX: usize = 1024;
+
+/// Numbers that are counted up need no hash that withstands an attack.
+pub(crate) type ByNumber = BuildHasherDefault<NumberHasher>;
+
+/// Hashes one number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
 
 /// What a command is to a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +54,16 @@ pub struct Window<T> {
     pub(crate) promise: Promise,
     /// The last event.
     pub(crate) now: Moment,
-    pub(crate) commands: HashMap<u64, Command<T>>,
+    pub(crate) commands: HashMap<u64, Command<T>, ByNumber>,
     /// By block: the commands of which it may hold the version. If one of them is decisive, what the caller has stored
     /// is one of these versions; if none is, it is another candidate.
     pub(crate) versions: ExtentMap<Vec<u64>>,
-    /// Completed and not durable, by completion.
-    pub(crate) at_risk: BTreeMap<Moment, u64>,
+    /// Completed commands by completion. Some are durable or gone by now; they are dropped when they are in front or the
+    /// many.
+    completed: VecDeque<(Moment, u64)>,
     pub(crate) at_risk_blocks: u64,
     /// Flushes in flight, with their submission.
-    flushes: HashMap<u64, Moment>,
+    flushes: HashMap<u64, Moment, ByNumber>,
     /// The submissions of completed flushes that a device which ignores the last ones has not carried out.
     not_carried_out: VecDeque<Moment>,
     /// Commands that completed before this were said to be durable by a completed flush, carried out or not.
@@ -52,11 +78,11 @@ impl<T: Clone> Window<T> {
         Self {
             promise,
             now: 0,
-            commands: HashMap::new(),
+            commands: HashMap::default(),
             versions: ExtentMap::default(),
-            at_risk: BTreeMap::new(),
+            completed: VecDeque::new(),
             at_risk_blocks: 0,
-            flushes: HashMap::new(),
+            flushes: HashMap::default(),
             not_carried_out: VecDeque::new(),
             said_durable_before: 0,
             next_part: u64::MAX,
@@ -105,7 +131,18 @@ impl<T: Clone> Window<T> {
             return self.make_durable(id, store);
         }
         self.at_risk_blocks += command.live_blocks;
-        self.at_risk.insert(self.now, id);
+        self.completed.push_back((self.now, id));
+        while self.completed.front().is_some_and(|(_, id)| !self.is_at_risk(*id)) {
+            self.completed.pop_front();
+        }
+        if self.completed.len() > 2 * self.commands.len() + COMPLETED_MAX {
+            let commands = &self.commands;
+            self.completed.retain(|(_, id)| commands.get(id).is_some_and(Command::is_at_risk));
+        }
+    }
+
+    fn is_at_risk(&self, id: u64) -> bool {
+        self.commands.get(&id).is_some_and(Command::is_at_risk)
     }
 
     fn flush_completed(&mut self, submitted: Moment, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
@@ -125,10 +162,16 @@ impl<T: Clone> Window<T> {
 
     /// A flush that was submitted at this moment takes effect: rule 2.
     fn cover(&mut self, submitted: Moment, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
-        while let Some((completed, id)) = self.at_risk.first_key_value().map(|(at, id)| (*at, *id)) {
-            if completed >= submitted {
-                break;
-            }
+        while let Some((_, id)) = self.completed.front().copied().filter(|(at, _)| *at < submitted) {
+            self.completed.pop_front();
+            self.take_from_risk(id, store);
+        }
+    }
+
+    /// Makes a command durable if it is at risk.
+    fn take_from_risk(&mut self, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
+        if let Some(command) = self.commands.get(&id).filter(|command| command.is_at_risk()) {
+            self.at_risk_blocks -= command.live_blocks;
             self.make_durable(id, store);
         }
     }
@@ -138,8 +181,8 @@ impl<T: Clone> Window<T> {
         let Some(command) = self.commands.get_mut(&id) else { return };
         if !command.span.is_completed() {
             command.is_destaged = true;
-        } else if !command.is_durable {
-            self.make_durable(id, store);
+        } else {
+            self.take_from_risk(id, store);
         }
     }
 

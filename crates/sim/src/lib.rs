@@ -20,7 +20,6 @@ pub mod drive;
 pub mod fault;
 pub mod figures;
 pub mod model;
-pub mod rules;
 mod timer;
 pub mod timing;
 mod wake_ahead;

@@ -2,7 +2,10 @@
 //! without a word; failures of the file come out as errors and stay.
 
 use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use plumb_block::{Bytes, Errno, ExtentState, Lba, LbaRange, Op, Pattern, Stamp};
 use plumb_sim::CommandId;
@@ -49,7 +52,7 @@ fn visible(contents: &Contents, lba: u64) -> Option<u64> {
 fn what_is_durable_and_nothing_else_is_in_the_file() {
     let file = empty();
     let watched = file.try_clone().unwrap();
-    let mut contents = contents(file, Promise::volatile(Bytes(512)));
+    let mut contents = contents(file, Promise::VOLATILE);
     let range = LbaRange::new(Lba(13), 20);
     done(&mut contents, 1, WRITE, range);
     assert_eq!((visible(&contents, 20), in_file(&watched, 20)), (Some(1), None));
@@ -67,17 +70,81 @@ fn what_is_durable_and_nothing_else_is_in_the_file() {
     contents.sync_backing().unwrap();
 }
 
+/// The flush waits for nothing that is still in flight, and what it covers is in the file when it is answered.
+#[test]
+fn what_is_durable_is_in_the_file_beside_a_write_in_flight() {
+    for (seed, is_discarded) in (0..8).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let file = empty();
+        let watched = file.try_clone().unwrap();
+        let mut contents = contents(file, Promise::VOLATILE).with_seed(seed);
+        done(&mut contents, 1, Op::Write { fua: true }, LbaRange::new(Lba(8), 8));
+        let data = Data::Pattern(Pattern { seed: 3, lba: Lba(10), generation: 2 });
+        let op = if is_discarded { Op::Discard } else { WRITE };
+        let expected = if is_discarded { None } else { Some(2) };
+        contents.submit(CommandId(2), op, LbaRange::new(Lba(10), 4), data);
+        contents.submit(CommandId(3), WRITE, LbaRange::new(Lba(8), 8), data);
+        contents.complete(CommandId(2)).unwrap();
+        done(&mut contents, 4, Op::Flush, LbaRange::EMPTY);
+        let found: Vec<_> = (8..16).map(|lba| in_file(&watched, lba)).collect();
+        let durable = [Some(1), Some(1), expected, expected, expected, expected, Some(1), Some(1)];
+        assert_eq!(found, durable, "seed {seed}");
+    }
+}
+
+/// Names the backing file to the child that is going to be killed.
+const KILLED_WITH: &str = "PLUMB_TEST_BACKING_OF_A_KILLED_DRIVE";
+
+#[test]
+fn what_was_flushed_is_there_after_a_sigkill() {
+    if let Some(path) = std::env::var_os(KILLED_WITH) {
+        return be_killed(Path::new(&path));
+    }
+    let backing = tempfile::NamedTempFile::new().unwrap();
+    backing.as_file().set_len(BLOCKS * 512).unwrap();
+    let name = "contents_file::what_was_flushed_is_there_after_a_sigkill";
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(KILLED_WITH, backing.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("the flush is answered")), "the child ended early");
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    let found: Vec<_> = (0..600).map(|lba| in_file(backing.as_file(), lba)).collect();
+    let expected: Vec<_> = (0..600).map(|lba| (lba < 500).then_some(lba + 1)).collect();
+    assert_eq!(found, expected);
+}
+
+/// Writes and flushes, says so, writes more without a flush, and waits for its end.
+fn be_killed(path: &Path) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut contents = contents(file, Promise::VOLATILE);
+    for lba in 0..500 {
+        done(&mut contents, lba + 1, WRITE, LbaRange::new(Lba(lba), 1));
+    }
+    done(&mut contents, 1000, Op::Flush, LbaRange::EMPTY);
+    for lba in 0..600 {
+        done(&mut contents, 2000 + lba, WRITE, LbaRange::new(Lba(lba), 1));
+    }
+    println!("the flush is answered");
+    // Until it is killed, or whoever should have done so is gone.
+    std::io::stdin().lines().for_each(drop);
+}
+
 #[test]
 fn a_drive_that_is_gone_without_a_word_left_what_was_durable() {
     let file = empty();
     let again = file.try_clone().unwrap();
-    let mut first = contents(file, Promise::volatile(Bytes(512)));
+    let mut first = contents(file, Promise::VOLATILE);
     done(&mut first, 1, WRITE, LbaRange::new(Lba(8), 8));
     done(&mut first, 2, Op::Flush, LbaRange::EMPTY);
     done(&mut first, 3, WRITE, LbaRange::new(Lba(8), 2));
     done(&mut first, 4, WRITE, LbaRange::new(Lba(100), 2));
     drop(first);
-    let second = contents(again, Promise::volatile(Bytes(512)));
+    let second = contents(again, Promise::VOLATILE);
     assert_eq!((visible(&second, 8), visible(&second, 15), visible(&second, 100)), (Some(1), Some(1), None));
     let written: u64 = second
         .extents(LbaRange::new(Lba(0), BLOCKS))
@@ -93,7 +160,7 @@ fn a_cut_leaves_in_the_file_what_is_read_afterwards() {
     for seed in 0..50 {
         let file = empty();
         let watched = file.try_clone().unwrap();
-        let mut contents = contents(file, Promise::volatile(Bytes(512)));
+        let mut contents = contents(file, Promise::VOLATILE);
         for id in 1..100 {
             done(&mut contents, id, WRITE, LbaRange::new(Lba(id * 7 % 200), id % 11 + 1));
         }
@@ -109,7 +176,7 @@ fn a_cut_leaves_in_the_file_what_is_read_afterwards() {
 fn a_failure_of_the_file_comes_out_and_stays() {
     let named = tempfile::NamedTempFile::new().unwrap();
     let read_only = OpenOptions::new().read(true).open(named.path()).unwrap();
-    let mut contents = contents(read_only, Promise::durable(Bytes(512)));
+    let mut contents = contents(read_only, Promise::DURABLE);
     let range = LbaRange::new(Lba(0), 1);
     let data = Data::Pattern(Pattern { seed: 1, lba: Lba(0), generation: 1 });
     contents.submit(CommandId(1), WRITE, range, data);

@@ -1,189 +1,249 @@
-//! The power cut: what survives is chosen, laid over the medium in a legal order, and accounted for.
+//! The power cut: what survives is drawn, laid over the medium in the order in which it landed, and accounted for.
 
-use std::collections::BTreeMap;
-
+use plumb_block::{Lba, LbaRange};
+use plumb_crash::{Command, ExtentMap, Keep, Kind, Remainder, Window, happens};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::commands::Contents;
+use super::content::Content;
 use super::damage::{CutReport, Damage};
-use super::drive_side::Contents;
-use super::geometry::bits;
-use super::lay::{LaidPart, Lay};
-use super::window::Pending;
-use crate::rules::planted::{Bug, planted};
-use crate::rules::{Contender, Keep, Moment, below, draw, happens, is_atomic};
+use super::harm::Harm;
+use super::medium::Medium;
 
-/// Of each block of a page: the command of which it is; 0 for what was durable before.
-pub(super) type Owners = BTreeMap<u64, [u32; 8]>;
-/// The owner of a block that is not what any command made of it.
-pub(super) const NOBODY: u32 = u32::MAX;
-/// The owner of a block over which a write of another place landed.
-pub(super) const STRAY: u32 = u32::MAX - 1;
+/// The most blocks of one command for which it is drawn whether they become unreadable; of a longer one, one in each of
+/// so many equal pieces.
+const BREAKS_MAX: u64 = 1 << 12;
 
-/// By page: the answered commands with blocks in it, and which blocks.
-type Answered<'l> = BTreeMap<u64, Vec<(u8, &'l Pending)>>;
+/// Whose version a cut left in a block; nobody's: what was durable before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// This command's.
+    Command(u64),
+    /// No version: the block is torn inside or unreadable, by a command that was answered.
+    Broken,
+    /// A write of another place landed here.
+    Stray,
+}
+
+/// A cut while it happens.
+struct Cut<'a> {
+    window: &'a Window<Content>,
+    medium: &'a mut Medium,
+    block_bytes: usize,
+    chance: &'a mut Xoshiro256PlusPlus,
+    damage: &'a Damage,
+    /// Whose version is left, where any command landed.
+    left: ExtentMap<Owner>,
+    report: CutReport,
+}
 
 impl Contents {
-    /// Cuts the power: chooses what survives of what is at risk. Afterwards the medium is what is left, nothing is in
+    /// Cuts the power: draws what survives of what is at risk. Afterwards the medium is what is left, nothing is in
     /// flight, and all of it is durable. `chance` alone decides.
     ///
     /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
     pub fn cut(&mut self, chance: &mut Xoshiro256PlusPlus, damage: &Damage) -> CutReport {
-        let owners = self.owners();
-        let mut lays = self.take_window();
-        let mut report = CutReport::default();
-        self.choose(&mut lays, chance, damage, &mut report);
-        self.order(&mut lays, chance, damage, &mut report);
-        let mut left: Owners = owners.keys().map(|page| (*page, [0; 8])).collect();
-        for lay in &lays {
-            self.lay(lay, chance, damage, (&mut left, &mut report));
+        let mut drawn = self.window.draw(chance, damage.survival);
+        let unserialized = happens(chance, damage.unserialized);
+        if unserialized {
+            drawn.remainders.reverse();
         }
-        self.account(&owners, &left, &lays, &mut report);
-        for part in lays.iter().flat_map(|lay| &lay.parts) {
-            self.medium.slots.give_back(part.slot);
+        let report = CutReport { strategy: drawn.strategy, unserialized, ..CutReport::default() };
+        let mut cut = Cut {
+            window: &self.window,
+            medium: &mut self.medium,
+            block_bytes: self.block_bytes,
+            chance,
+            damage,
+            left: ExtentMap::default(),
+            report,
+        };
+        for one in &drawn.remainders {
+            if let Some(command) = cut.window.command(one.id) {
+                cut.count(one, command);
+                cut.lay(one, command, self.blocks);
+            }
         }
-        self.medium.drain();
+        cut.account(self.blocks);
+        let report = cut.report;
+        self.has_unreadable |= report.unreadable_blocks > 0;
+        self.forget_commands();
         report
     }
+}
 
-    /// What is visible now, of the pages in which a command has a part.
-    fn owners(&self) -> Owners {
-        let mut owners = Owners::new();
-        for (_, pending) in self.window.pendings.iter().filter(|(_, one)| one.live > 0) {
-            for page in self.geometry.pages(pending.range) {
-                let head = self.window.heads.get(page);
-                if head != 0 && !owners.contains_key(&page) {
-                    let winners = self.winners(page, head, self.geometry.full());
-                    owners.insert(page, winners.map(|(number, _)| number));
+impl Cut<'_> {
+    fn count(&mut self, one: &Remainder, command: &Command<Content>) {
+        if command.is_durable {
+            return;
+        }
+        let kept: u64 = one.keep.runs(command.range.nlb).iter().map(|(_, count)| count).sum();
+        self.report.at_risk += u64::from(command.is_acknowledged());
+        self.report.in_flight += u64::from(!command.is_acknowledged());
+        self.report.survived += u64::from(kept == command.range.nlb);
+        self.report.torn += u64::from(kept > 0 && kept < command.range.nlb);
+    }
+
+    /// Lays what survives of a command over the medium, with what goes wrong beyond the rules.
+    fn lay(&mut self, one: &Remainder, command: &Command<Content>, blocks: u64) {
+        let window = self.window;
+        let is_write = matches!(command.kind, Kind::Write { .. });
+        let harm = if one.keep == Keep::Nothing || command.is_durable {
+            Harm::default()
+        } else {
+            Harm::draw(self.chance, self.damage, command.range, is_write.then_some(blocks))
+        };
+        self.report.shorn += u64::from(harm.is_shorn());
+        self.report.misdirected += u64::from(harm.misdirected_to.is_some());
+        for (first, count) in one.keep.runs(command.range.nlb) {
+            let kept = LbaRange::new(command.range.lba + first, count);
+            // Where something newer is durable it counts no more.
+            for (run, _) in window.versions(kept).filter(|(_, ids)| ids.contains(&one.id)) {
+                self.land(one.id, command, run, &harm);
+            }
+        }
+        self.make_unreadable(one, command);
+    }
+
+    fn land(&mut self, id: u64, command: &Command<Content>, run: LbaRange, harm: &Harm) {
+        if harm.is_none() {
+            self.medium.store(run, &command.content);
+            return self.left.insert(run, Owner::Command(id));
+        }
+        for lba in (run.lba.0..run.end().0).map(Lba) {
+            match harm.misdirected_to {
+                Some(target) => {
+                    let to = Lba(target + (lba.0 - command.range.lba.0));
+                    self.land_elsewhere(command, lba, to, harm);
+                }
+                None => self.land_block(id, command, lba, harm),
+            }
+        }
+    }
+
+    /// One block of a command that is torn inside or shorn.
+    fn land_block(&mut self, id: u64, command: &Command<Content>, lba: Lba, harm: &Harm) {
+        let block = LbaRange::new(lba, 1);
+        let old = harm.old_parts(lba, self.block_bytes);
+        let old_bytes: usize = old.iter().map(std::ops::Range::len).sum();
+        if old_bytes >= self.block_bytes {
+            return;
+        }
+        if old.is_empty() {
+            self.medium.store(block, &command.content);
+            return self.left.insert(block, Owner::Command(id));
+        }
+        let mut bytes = vec![0; self.block_bytes];
+        let Some(before) = self.medium.block(lba) else { return };
+        if !command.content.fill(block, self.block_bytes, &mut bytes) {
+            return;
+        }
+        for part in old {
+            bytes[part.clone()].copy_from_slice(&before[part]);
+        }
+        self.medium.store(block, &Content::bytes(lba, &bytes));
+        self.left.insert(block, spoiler(id, command));
+        self.report.torn_inside_blocks += 1;
+    }
+
+    /// One block of a misdirected write; its own place stays as it is.
+    fn land_elsewhere(&mut self, command: &Command<Content>, lba: Lba, to: Lba, harm: &Harm) {
+        if harm.old_parts(lba, self.block_bytes).iter().map(std::ops::Range::len).sum::<usize>()
+            >= self.block_bytes
+        {
+            return;
+        }
+        // Where there was nothing, nothing is lost.
+        if self.medium.block(to).is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0)) {
+            self.left.insert(LbaRange::new(to, 1), Owner::Stray);
+        }
+        let moved = command.content.moved(lba, to, self.block_bytes);
+        self.medium.store(LbaRange::new(to, 1), &moved);
+    }
+
+    /// Draws which blocks of a command become unreadable: of one in flight by rule 8, of one at risk beyond the rules.
+    fn make_unreadable(&mut self, one: &Remainder, command: &Command<Content>) {
+        let probability = match command.span.is_completed() {
+            false if one.is_atomic => 0.0,
+            false => self.damage.unreadable,
+            true if command.is_durable => 0.0,
+            true => self.damage.latent,
+        };
+        let window = self.window;
+        let step = command.range.nlb.div_ceil(BREAKS_MAX).max(1) as usize;
+        if probability <= 0.0 {
+            return;
+        }
+        for (run, _) in window.versions(command.range).filter(|(_, ids)| ids.contains(&one.id)) {
+            for lba in (run.lba.0..run.end().0).step_by(step) {
+                if happens(self.chance, probability) {
+                    let block = LbaRange::new(Lba(lba), 1);
+                    self.medium.store(block, &Content::Unreadable);
+                    self.left.insert(block, spoiler(one.id, command));
+                    self.report.unreadable_blocks += 1;
                 }
             }
-        }
-        owners
-    }
-
-    /// Empties the window: what was in it, in the order of submission.
-    fn take_window(&mut self) -> Vec<Lay> {
-        let all = self.window.pendings.iter().filter(|(_, one)| !one.state.is_idle);
-        let mut lays: Vec<Lay> = all.map(|(number, one)| Lay::new(number, *one)).collect();
-        lays.sort_by_key(|lay| (lay.pending.span.submitted, lay.number));
-        for lay in lays.iter_mut().filter(|lay| lay.pending.live > 0) {
-            for page in self.geometry.pages(lay.pending.range) {
-                let head = self.window.heads.get(page);
-                let node = self.window.chain(head).find(|(_, node)| node.pending == lay.number);
-                lay.parts.extend(node.map(|(_, node)| LaidPart { page, mask: node.mask, slot: node.slot }));
-            }
-        }
-        self.window.clear();
-        lays
-    }
-
-    fn contender(&self, pending: &Pending) -> Contender {
-        Contender {
-            blocks: pending.range.nlb,
-            is_atomic: pending.state.is_write && is_atomic(pending.range, self.atomicity()),
-            is_completed: pending.span.is_completed() && !pending.state.is_given_up,
-        }
-    }
-
-    /// Decides which blocks of which commands survive.
-    fn choose(
-        &self,
-        lays: &mut [Lay],
-        chance: &mut Xoshiro256PlusPlus,
-        damage: &Damage,
-        report: &mut CutReport,
-    ) {
-        let mut at_risk: Vec<_> = lays.iter_mut().filter(|lay| !lay.pending.state.is_durable).collect();
-        let contenders: Vec<_> = at_risk.iter().map(|lay| self.contender(&lay.pending)).collect();
-        let chosen = draw(chance, &contenders, damage.survival);
-        report.strategy = chosen.strategy;
-        for ((lay, keep), contender) in at_risk.iter_mut().zip(chosen.keep).zip(contenders) {
-            lay.keep = keep;
-            lay.is_atomic = contender.is_atomic;
-            let is_in_flight = !contender.is_completed;
-            report.in_flight += u64::from(is_in_flight);
-            report.at_risk += u64::from(!is_in_flight);
-            let kept: u64 = keep.runs(contender.blocks).iter().map(|(_, count)| count).sum();
-            report.survived += u64::from(kept == contender.blocks);
-            report.torn += u64::from(kept > 0 && kept < contender.blocks);
-        }
-    }
-
-    /// Sorts what survives by when it landed; of what was in flight that is drawn.
-    fn order(
-        &self,
-        lays: &mut [Lay],
-        chance: &mut Xoshiro256PlusPlus,
-        damage: &Damage,
-        report: &mut CutReport,
-    ) {
-        let now: Moment = self.now;
-        for lay in lays.iter_mut() {
-            let span = lay.pending.span;
-            if planted(Bug::OverwritesReordered) {
-                lay.landed = below(chance, now + 1);
-            } else if !span.is_completed() {
-                lay.landed = span.submitted + below(chance, now - span.submitted + 1);
-            }
-        }
-        report.unserialized = happens(chance, damage.unserialized);
-        lays.sort_by_key(|lay| (lay.landed, lay.pending.span.submitted));
-        if report.unserialized {
-            lays.reverse();
         }
     }
 
     /// Counts what is not as it was: the blocks of which an answered version is gone.
-    fn account(&self, owners: &Owners, left: &Owners, lays: &[Lay], report: &mut CutReport) {
-        let known: BTreeMap<u32, &Pending> = lays.iter().map(|lay| (lay.number, &lay.pending)).collect();
-        let answered = answered(lays);
-        for (page, after) in left {
-            let before = owners.get(page).copied().unwrap_or_default();
-            let versions = answered.get(page).map_or(&[][..], Vec::as_slice);
-            for block in bits(self.geometry.full()).filter(|block| before[*block] != after[*block]) {
-                let (was, is) = (known.get(&before[block]), after[block]);
-                // What is newer, or was in flight with it, may be there instead.
-                let is_gone = |one: &Pending| match is {
-                    0 => true,
-                    NOBODY | STRAY => was.is_some_and(|was| was.id == one.id),
-                    _ => known.get(&is).is_some_and(|is| is.span.is_older_than(one.span)),
-                };
-                let here = versions.iter().filter(|(mask, one)| mask >> block & 1 == 1 && is_gone(one));
-                let (mut is_lost, mut is_promised) = (is == STRAY && before[block] == 0, false);
-                for (_, one) in here {
-                    is_lost = true;
-                    let counts =
-                        was.is_some_and(|was| was.id == one.id) || !planted(Bug::OlderPromiseUnaccounted);
-                    is_promised |= counts && self.is_promised(one);
-                }
-                report.lost_blocks += u64::from(is_lost);
-                // What a stray write destroys is damage, and no lie about it.
-                report.promised_lost_blocks += u64::from(is_promised && is != STRAY);
-                report.misdirected_over_blocks += u64::from(is == STRAY);
+    fn account(&mut self, blocks: u64) {
+        let window = self.window;
+        let whole_drive = LbaRange::new(Lba(0), blocks);
+        for (run, ids) in window.versions(whole_drive) {
+            let was = window.visible(ids);
+            let mut at = run.lba.0;
+            let mut changes = Vec::new();
+            for (range, owner) in self.left.over(run) {
+                changes.push((range.lba.0 - at, None));
+                changes.push((range.nlb, Some(*owner)));
+                at = range.end().0;
+            }
+            changes.push((run.end().0 - at, None));
+            for (count, is) in changes.into_iter().filter(|(count, _)| *count > 0) {
+                self.account_run(ids, was, is, count);
             }
         }
-    }
-
-    /// Whether the drive has said that an answered command is durable.
-    const fn is_promised(&self, one: &Pending) -> bool {
-        one.state.is_durable || one.state.asked_fua || one.span.completed < self.promised_until
-    }
-}
-
-fn answered(lays: &[Lay]) -> Answered<'_> {
-    let mut answered = Answered::new();
-    let is_answered = |lay: &&Lay| lay.pending.span.is_completed() && !lay.pending.state.is_given_up;
-    for lay in lays.iter().filter(is_answered) {
-        for part in &lay.parts {
-            answered.entry(part.page).or_default().push((part.mask, &lay.pending));
+        for (range, _) in self.left.iter().filter(|(_, owner)| **owner == Owner::Stray) {
+            let accounted: u64 = window.versions(range).map(|(run, _)| run.nlb).sum();
+            self.report.misdirected_over_blocks += range.nlb;
+            self.report.lost_blocks += range.nlb - accounted;
         }
     }
-    answered
+
+    /// Accounts for blocks over which these commands lie, of which the version of `was` was visible and that of `is` is
+    /// left.
+    fn account_run(&mut self, ids: &[u64], was: Option<u64>, is: Option<Owner>, count: u64) {
+        let window = self.window;
+        if was.map(Owner::Command) == is {
+            return;
+        }
+        // What is newer, or was in flight with it, may be there instead.
+        let is_gone = |id: u64, one: &Command<Content>| match is {
+            None => true,
+            Some(Owner::Broken | Owner::Stray) => was == Some(id),
+            Some(Owner::Command(left)) => {
+                window.command(left).is_some_and(|left| left.span.is_older_than(one.span))
+            }
+        };
+        let gone = ids.iter().filter_map(|id| {
+            let one = window.command(*id)?;
+            (one.is_acknowledged() && is_gone(*id, one)).then_some(one)
+        });
+        let is_stray = is == Some(Owner::Stray);
+        let (mut is_lost, mut was_promised) = (is_stray && was.is_none(), false);
+        // A discard that is lost loses nobody's data.
+        for one in gone.filter(|one| !matches!(one.kind, Kind::Discard { .. })) {
+            is_lost = true;
+            was_promised |= window.was_said_durable(one);
+        }
+        self.report.lost_blocks += if is_lost { count } else { 0 };
+        // What a stray write destroys is damage, and no lie about it.
+        self.report.promised_lost_blocks += if was_promised && !is_stray { count } else { 0 };
+    }
 }
 
-/// A command that is about to be laid, with nothing chosen yet.
-impl Lay {
-    const fn new(number: u32, pending: Pending) -> Self {
-        let landed = pending.landed;
-        Self { number, pending, landed, keep: Keep::All, is_atomic: false, parts: Vec::new() }
-    }
+/// Who owns a block that a command has spoilt: one in flight may leave anything, from one that was answered that is a loss.
+const fn spoiler(id: u64, command: &Command<Content>) -> Owner {
+    if command.span.is_completed() { Owner::Broken } else { Owner::Command(id) }
 }

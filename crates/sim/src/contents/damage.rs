@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::rules::Survival;
+use plumb_crash::{Strategy, Survival};
 
 /// How a drive behaves when its power is cut. The probabilities are from 0 to 1.
 ///
@@ -37,8 +37,6 @@ impl Damage {
         unserialized: 0.0,
         latent: 0.0,
     };
-    /// All that was answered survives, and nothing that was not: what killing a process would leave.
-    pub const GENTLE: Self = Self { survival: Survival::Answered, unreadable: 0.0, ..Self::LEGAL };
 }
 
 impl Default for Damage {
@@ -51,7 +49,7 @@ impl Default for Damage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CutReport {
     /// How the survivors were chosen.
-    pub strategy: crate::rules::Strategy,
+    pub strategy: Strategy,
     /// Commands that were in flight, those that were lost track of included.
     pub in_flight: u64,
     /// Commands that were answered and not durable.
@@ -60,8 +58,8 @@ pub struct CutReport {
     pub survived: u64,
     /// Of both: those of which some blocks survived.
     pub torn: u64,
-    /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left. Discards and
-    /// zeroes over long runs are not counted.
+    /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left. Lost discards are
+    /// not counted.
     pub lost_blocks: u64,
     /// Of them: those of which the drive had said that they were durable, by answering FUA or a flush. Zero for a
     /// drive that does not lie.

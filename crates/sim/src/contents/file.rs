@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use plumb_block::Errno;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
-use super::promise::BackingError;
+use super::shape::BackingError;
 
 /// The longest write.
 const WRITE_MAX: usize = 1 << 20;

@@ -1,246 +1,133 @@
-//! What is durable: page by page, patterns as such, or in a file.
-//!
-//! Most pages are one pattern and fit into the entry of the page. A page of which the blocks differ has a [`Spill`].
-//! With a file behind, the file has the bytes, and a spill only says which blocks are unreadable.
+//! What is durable: in memory by extents, or in a file. With a file behind, the extents only say which blocks are
+//! unreadable.
 
-use std::collections::BTreeMap;
+use plumb_block::{Lba, LbaRange};
+use plumb_crash::ExtentMap;
 
-use plumb_block::{Lba, LbaRange, Pattern};
-
+use super::content::Content;
 use super::file::BackingFile;
-use super::geometry::{Geometry, bits};
-use super::leaves::NUMBER_MAX;
-use super::page_map::{PageMap, Tag};
-use super::promise::{Backing, BackingError};
-use super::slab::Slab;
-use super::slots::Slots;
-use super::spill::Spill;
-use crate::rules::planted::{Bug, planted};
+use super::shape::{Backing, BackingError};
 
-/// What a command makes of blocks. The address of a pattern is that of the first block in question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    Hole,
-    Zeroes,
-    Pattern(Pattern),
-    /// In a slot, each block at its place in the page.
-    Bytes,
-    Unreadable,
-    /// In the backing file.
-    InFile,
-}
-
-impl What {
-    /// The same, for the block that is `blocks` after the first one (or before it: addresses wrap around).
-    #[inline]
-    pub(super) const fn shifted(self, blocks: u64) -> Self {
-        match self {
-            Self::Pattern(pattern) => {
-                Self::Pattern(Pattern { lba: Lba(pattern.lba.0.wrapping_add(blocks)), ..pattern })
-            }
-            other => other,
-        }
-    }
-}
-
-/// What is to be stored in some blocks of a page.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
-    /// For the first block of the page.
-    pub(super) what: What,
-    /// The bytes, if they are bytes; else 0.
-    pub(super) slot: u32,
-    /// Which blocks.
-    pub(super) mask: u8,
-    /// Whether the slot may be kept; otherwise its bytes are copied.
-    pub(super) gives_slot: bool,
-}
+/// Bytes are kept in pieces of this length, so that a block that is left of a long write does not keep all of it.
+const PIECE_BYTES: usize = 1 << 16;
 
 /// The medium.
 #[derive(Debug)]
 pub(super) struct Medium {
-    pub(super) map: PageMap,
-    pub(super) slots: Slots,
-    pub(super) file: Option<BackingFile>,
-    pub(super) geometry: Geometry,
-    pub(super) spills: Slab<Spill>,
-    pub(super) seeds: Vec<u64>,
-    pub(super) seed_numbers: BTreeMap<u64, u32>,
-    pub(super) scratch: Vec<u8>,
+    block_bytes: usize,
+    extents: ExtentMap<Content>,
+    file: Option<BackingFile>,
+}
+
+/// What the medium holds in a run.
+pub(super) enum Held<'a> {
+    Known(&'a Content),
+    /// Whatever the backing file has there.
+    InFile,
 }
 
 impl Medium {
-    pub(super) fn new(geometry: Geometry, backing: Backing) -> Self {
+    pub(super) fn new(block_bytes: usize, backing: Backing) -> Self {
         let file = match backing {
             Backing::File(file) => Some(BackingFile::new(file)),
             Backing::Memory | Backing::Nothing => None,
         };
-        Self {
-            map: PageMap::new(),
-            slots: Slots::new(geometry.page_bytes),
-            file,
-            geometry,
-            spills: Slab::new(),
-            seeds: Vec::new(),
-            seed_numbers: BTreeMap::new(),
-            scratch: vec![0; geometry.page_bytes],
-        }
+        Self { block_bytes, extents: ExtentMap::default(), file }
     }
 
-    /// Makes blocks of a page durable. The slot of `part` is gone afterwards if the part gives it.
-    #[inline]
-    pub(super) fn store(&mut self, page: u64, part: Part) {
+    /// Makes a run durable. In the file it is at the latest with the next [`drain`](Self::drain).
+    pub(super) fn store(&mut self, range: LbaRange, content: &Content) {
         if self.file.is_some() {
-            return self.store_in_file(page, part);
+            return self.store_in_file(range, content);
         }
-        let first = self.geometry.first_block(page);
-        let is_whole = part.mask == self.geometry.full() || planted(Bug::PartIsWhole);
-        let tag = match part.what {
-            What::Hole if is_whole => Tag::Hole,
-            What::Zeroes if is_whole => Tag::Zeroes,
-            What::Bytes if is_whole => Tag::Bytes(self.own(part)),
-            What::Pattern(pattern) if is_whole && pattern.lba.0 == first => match self.in_brief(pattern) {
-                Some(tag) => tag,
-                None => return self.store_in_spill(page, part),
-            },
-            _ => return self.store_in_spill(page, part),
-        };
-        if self.map.put(page, tag) {
-            self.settle_map();
-        }
-    }
-
-    /// Brings what was put into the map last to its tables.
-    #[inline]
-    pub(super) fn settle_map(&mut self) {
-        self.map.approach_recent();
-        for place in 0..self.map.recent.len() {
-            let (page, tag) = self.map.recent.get(place);
-            let before = self.map.replace(page, tag);
-            if before.is_numbered() {
-                self.forget(before.tag());
-            }
-        }
-        self.map.recent.clear();
-    }
-
-    /// A pattern over a whole page; `None` if it is one that the map cannot say.
-    #[inline]
-    pub(super) fn in_brief(&mut self, pattern: Pattern) -> Option<Tag> {
-        let generation = u32::try_from(pattern.generation).ok()?;
-        Some(Tag::Pattern { seed: self.number_of(pattern.seed)?, generation })
-    }
-
-    fn own(&mut self, part: Part) -> u32 {
-        if part.gives_slot {
-            return part.slot;
-        }
-        let slot = self.slots.take();
-        self.slots.copy(part.slot, slot, 0..self.geometry.page_bytes);
-        slot
-    }
-
-    #[inline]
-    fn forget(&mut self, tag: Tag) {
-        match tag {
-            Tag::Bytes(slot) => self.slots.give_back(slot),
-            Tag::Spill(number) => {
-                let slot = self.spills.remove(number).map_or(0, |spill| spill.slot);
-                self.slots.give_back(slot);
-            }
-            Tag::Hole | Tag::Zeroes | Tag::Pattern { .. } => {}
-        }
-    }
-
-    #[inline]
-    fn number_of(&mut self, seed: u64) -> Option<u32> {
-        if self.seeds.last() == Some(&seed) {
-            return Some(self.seeds.len() as u32 - 1);
-        }
-        if let Some(number) = self.seed_numbers.get(&seed) {
-            return Some(*number);
-        }
-        let number = u32::try_from(self.seeds.len()).ok().filter(|number| *number <= NUMBER_MAX)?;
-        self.seeds.push(seed);
-        self.seed_numbers.insert(seed, number);
-        Some(number)
-    }
-
-    /// What the blocks of a page are, as parts that do not overlap, in any order.
-    pub(super) fn parts(&self, page: u64, wanted: u8, found: &mut impl FnMut(Part)) {
-        match self.map.look(page) {
-            Tag::Spill(number) => {
-                let spill = &self.spills[number];
-                for block in bits(wanted) {
-                    let what = spill.blocks[block].shifted(0_u64.wrapping_sub(block as u64));
-                    found(Part { what, slot: spill.slot, mask: 1 << block, gives_slot: false });
+        match content {
+            Content::Hole => self.extents.remove(range),
+            Content::Bytes(_) if range.nlb as usize * self.block_bytes > PIECE_BYTES => {
+                let mut bytes = vec![0; PIECE_BYTES];
+                for piece in self.pieces(range) {
+                    let bytes = &mut bytes[..piece.nlb as usize * self.block_bytes];
+                    content.fill(piece, self.block_bytes, bytes);
+                    self.extents.insert(piece, Content::bytes(piece.lba, bytes));
                 }
             }
-            tag => {
-                let slot = if let Tag::Bytes(slot) = tag { slot } else { 0 };
-                let what = self.page_is(page, tag);
-                found(Part { what, slot, mask: wanted, gives_slot: false });
-            }
+            content => self.extents.insert(range, content.clone()),
         }
     }
 
-    /// Makes a long run durable as nothing or as zeroes, but for the pages in `crowded`, which are sorted.
-    pub(super) fn store_run(&mut self, range: LbaRange, what: What, crowded: &[u64]) {
-        let geometry = self.geometry;
-        let inner = range.lba.0.next_multiple_of(geometry.blocks_per_page());
-        let inner = geometry.page_of(inner)..geometry.page_of(range.end().0);
-        let mut inner = inner.start..inner.end.max(inner.start);
-        if planted(Bug::WideDiscardTooShort) {
-            inner.end = inner.end.saturating_sub(1).max(inner.start);
+    fn store_in_file(&mut self, range: LbaRange, content: &Content) {
+        if *content == Content::Unreadable {
+            return self.extents.insert(range, Content::Unreadable);
         }
-        let all = geometry.pages(range);
-        let edges = [all.start, all.end - 1];
-        for (index, page) in edges.into_iter().enumerate() {
-            let is_new = index == 0 || edges[0] != page;
-            let mask = geometry.mask(page, range);
-            if is_new && !inner.contains(&page) && mask != geometry.full() && !crowded.contains(&page) {
-                self.store(page, Part { what, slot: 0, mask, gives_slot: false });
-            }
+        if !self.extents.is_empty() {
+            self.extents.remove(range);
         }
-        if self.file.is_some() {
-            self.clear_file(inner.clone(), what, crowded);
-        }
-        if !planted(Bug::RecentOverRun) {
-            self.settle_map();
-        }
-        let mut dropped = Vec::new();
-        let is_zeroes = what == What::Zeroes && self.file.is_none();
-        let mut from = inner.start;
-        let stops = crowded.iter().copied().filter(|page| inner.contains(page)).chain([inner.end]);
-        for stop in stops {
-            self.map.set_all(from..stop, is_zeroes, &mut |tag| dropped.push(tag));
-            from = stop + 1;
-        }
-        dropped.into_iter().for_each(|tag| self.forget(tag));
-    }
-
-    /// Makes the bytes of one block; `None` if it is unreadable.
-    pub(super) fn bytes(
-        &self,
-        page: u64,
-        block: usize,
-        part: Part,
-        into: &mut [u8],
-    ) -> Result<bool, BackingError> {
-        match part.what.shifted(block as u64) {
-            What::Hole | What::Zeroes => into.fill(0),
-            What::Bytes => into.copy_from_slice(&self.slots.bytes(part.slot)[self.geometry.bytes_of(block)]),
-            What::Pattern(pattern) => pattern.fill(self.geometry.block_bytes, into),
-            What::InFile => {
-                let offset =
-                    page * self.geometry.page_bytes as u64 + self.geometry.bytes_of(block).start as u64;
-                if let Some(file) = &self.file {
-                    file.read(offset, into)?;
+        let block_bytes = self.block_bytes as u64;
+        let (offset, length) = (range.lba.0 * block_bytes, range.nlb * block_bytes);
+        let pieces = self.pieces(range);
+        let Some(file) = &mut self.file else { return };
+        match content {
+            Content::Hole => file.punch(offset, length),
+            Content::Zeroes => file.zero(offset, length),
+            content => {
+                let mut bytes = vec![0; length.min(PIECE_BYTES as u64) as usize];
+                for piece in pieces {
+                    let bytes = &mut bytes[..(piece.nlb * block_bytes) as usize];
+                    content.fill(piece, self.block_bytes, bytes);
+                    file.write(piece.lba.0 * block_bytes, bytes);
                 }
             }
-            What::Unreadable => return Ok(false),
         }
-        Ok(true)
+    }
+
+    fn pieces(&self, range: LbaRange) -> impl Iterator<Item = LbaRange> + use<> {
+        let step = (PIECE_BYTES / self.block_bytes) as u64;
+        let starts = (range.lba.0..range.end().0).step_by(step as usize);
+        starts.map(move |first| LbaRange::new(Lba(first), step.min(range.end().0 - first)))
+    }
+
+    /// Says what is in `range`, run by run, in order and without gaps.
+    pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, Held<'a>)) {
+        let mut at = range.lba.0;
+        let unknown = || if self.file.is_some() { Held::InFile } else { Held::Known(&Content::Hole) };
+        for (run, content) in self.extents.over(range) {
+            if at < run.lba.0 {
+                each(LbaRange::new(Lba(at), run.lba.0 - at), unknown());
+            }
+            each(run, Held::Known(content));
+            at = run.end().0;
+        }
+        if at < range.end().0 {
+            each(LbaRange::new(Lba(at), range.end().0 - at), unknown());
+        }
+    }
+
+    /// Puts what the file has of a run into `into`, which is as long.
+    pub(super) fn read_file(&self, range: LbaRange, into: &mut [u8]) -> Result<(), BackingError> {
+        let offset = range.lba.0 * self.block_bytes as u64;
+        self.file.as_ref().map_or(Ok(()), |file| file.read(offset, into))
+    }
+
+    /// The bytes of one block; `None` if it cannot be read.
+    pub(super) fn block(&mut self, lba: Lba) -> Option<Vec<u8>> {
+        self.drain();
+        let (mut bytes, mut is_read) = (vec![0; self.block_bytes], false);
+        self.visit(LbaRange::new(lba, 1), &mut |run, held| {
+            is_read = match held {
+                Held::Known(content) => content.fill(run, self.block_bytes, &mut bytes),
+                Held::InFile => self.read_file(run, &mut bytes).is_ok(),
+            };
+        });
+        is_read.then_some(bytes)
+    }
+
+    /// The file, if there is one.
+    pub(super) const fn file(&self) -> Option<&BackingFile> {
+        self.file.as_ref()
+    }
+
+    /// The same, to change it.
+    pub(super) const fn file_mut(&mut self) -> Option<&mut BackingFile> {
+        self.file.as_mut()
     }
 
     /// Lets what was collected reach the file.
@@ -248,10 +135,5 @@ impl Medium {
         if let Some(file) = &mut self.file {
             file.drain();
         }
-    }
-
-    /// The first failure of the file.
-    pub(super) fn failed(&self) -> Option<BackingError> {
-        self.file.as_ref().and_then(BackingFile::failed)
     }
 }

@@ -4,7 +4,7 @@ use plumb_block::{DeviceInfo, Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Re
 
 use super::Drive;
 use super::in_flight::NEVER;
-use crate::contents::{Damage, Data, FlushKept, FuaKept, Promise};
+use crate::contents::{Atomicity, Damage, Data, FlushKept, FuaKept, Promise};
 use crate::cut::{Armed, CutWhen, Edge};
 use crate::model::{Behaviour, IgnoresFlush, Kind};
 
@@ -33,8 +33,10 @@ pub(super) fn promise(behaviour: &Behaviour, kind: Kind, info: &DeviceInfo, wce:
             IgnoresFlush::Last(count) => FlushKept::AllButLast(count),
         },
         discard_zeroes: info.discard_zeroes,
-        atomic_unit: info.atomic_unit,
-        atomic_boundary: info.atomic_boundary,
+        atomicity: Atomicity {
+            unit: info.atomic_unit.0 / info.logical_block.0,
+            boundary: info.atomic_boundary.0 / info.logical_block.0,
+        },
     }
 }
 

@@ -89,7 +89,7 @@ impl Drive {
         self.no_deadline_before = next;
         for (at, id) in overdue {
             if let Some(pending) = self.in_flight.take(id) {
-                self.contents_lose_track(id, pending.op);
+                self.contents_fail(id, pending.op);
                 self.give_up_first_half(pending.stage);
                 self.answer(pending, Outcome::Unknown, at);
             }
@@ -197,7 +197,7 @@ impl Drive {
     }
 
     fn fail(&mut self, id: CommandId, pending: Pending, errno: Errno, at: Nanos) {
-        self.contents_lose_track(id, pending.op);
+        self.contents_fail(id, pending.op);
         self.give_up_first_half(pending.stage);
         let is_sync =
             matches!(pending.op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
@@ -210,13 +210,13 @@ impl Drive {
     /// A write whose flush is not answered as done was not answered as done itself.
     pub(super) fn give_up_first_half(&mut self, stage: Stage) {
         if let Stage::FlushAfterWrite { write, .. } = stage {
-            self.contents.lose_track(write);
+            self.contents.fail(write);
         }
     }
 
-    pub(super) fn contents_lose_track(&mut self, id: CommandId, op: Op) {
+    pub(super) fn contents_fail(&mut self, id: CommandId, op: Op) {
         if op != Op::Read {
-            self.contents.lose_track(id);
+            self.contents.fail(id);
         }
     }
 

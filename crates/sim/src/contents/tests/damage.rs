@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 
 use crate::command::CommandId;
 use crate::contents::{Backing, Contents, CutReport, Damage, Data, FlushKept, Promise, Shape};
-use crate::rules::{Strategy, Survival};
+use plumb_crash::{Strategy, Survival};
 
 const ALL_SURVIVE: Damage =
     Damage { survival: Survival::By(Strategy::AllSurvive), unreadable: 0.0, ..Damage::LEGAL };
@@ -44,15 +44,14 @@ fn generations(contents: &Contents, block: usize) -> Vec<Option<u64>> {
 
 #[test]
 fn shorn_writes_lack_the_end_of_each_page() {
-    let promise = Promise::volatile(Bytes(512));
+    let promise = Promise::VOLATILE;
     let (contents, report) = cut(512, promise, Damage { shorn: 1.0, ..ALL_SURVIVE }, 1);
     assert_eq!(report.shorn, 1);
     let found = generations(&contents, 512);
     let new = found[16..24].iter().filter(|one| **one == Some(2)).count();
     assert!(new == 3 || new == 7, "{found:?}");
     assert_eq!(report.lost_blocks, 8 - new as u64);
-    let (contents, report) =
-        cut(4096, Promise::volatile(Bytes(4096)), Damage { shorn: 1.0, ..ALL_SURVIVE }, 1);
+    let (contents, report) = cut(4096, Promise::VOLATILE, Damage { shorn: 1.0, ..ALL_SURVIVE }, 1);
     assert_eq!(report.torn_inside_blocks, 8);
     assert_eq!(generations(&contents, 4096)[16..24], [None; 8], "shorn inside the block");
 }
@@ -61,7 +60,7 @@ fn shorn_writes_lack_the_end_of_each_page() {
 fn shorn_is_meant_of_each_4_kib_of_a_larger_block() {
     let damage = Damage { shorn: 1.0, ..ALL_SURVIVE };
     for seed in 0..8 {
-        let (contents, report) = cut(16_384, Promise::volatile(Bytes(16_384)), damage, seed);
+        let (contents, report) = cut(16_384, Promise::VOLATILE, damage, seed);
         assert_eq!(report.torn_inside_blocks, 8);
         let mut found = vec![0; 16_384];
         contents.read(LbaRange::new(Lba(20), 1), &mut found).unwrap();
@@ -86,7 +85,7 @@ fn a_write_in_flight_may_spoil_what_was_durable_and_breaks_no_promise() {
     let shape = Shape { logical_block: Bytes(512), blocks: 64 };
     let (mut torn, mut answered) = (0, 0);
     for seed in 0..40 {
-        let mut contents = Contents::new(shape, Promise::durable(Bytes(512)), Backing::Memory).unwrap();
+        let mut contents = Contents::new(shape, Promise::DURABLE, Backing::Memory).unwrap();
         for id in 1..=2 {
             let pattern = Data::Pattern(Pattern { seed: 1, lba: Lba(16), generation: id });
             contents.submit(CommandId(id), Op::Write { fua: false }, LbaRange::new(Lba(16), 8), pattern);
@@ -106,14 +105,14 @@ fn a_write_in_flight_may_spoil_what_was_durable_and_breaks_no_promise() {
 
 #[test]
 fn a_block_is_torn_inside() {
-    let (contents, report) = cut(512, Promise::volatile(Bytes(512)), Damage { torn: 1.0, ..ALL_SURVIVE }, 2);
+    let (contents, report) = cut(512, Promise::VOLATILE, Damage { torn: 1.0, ..ALL_SURVIVE }, 2);
     assert_eq!(report.torn_inside_blocks, 1);
     assert_eq!(generations(&contents, 512).iter().filter(|one| one.is_none()).count(), 1);
 }
 
 #[test]
 fn a_misdirected_write_leaves_its_place_and_spoils_another() {
-    let promise = Promise::volatile(Bytes(512));
+    let promise = Promise::VOLATILE;
     for seed in 0..20 {
         let (contents, report) = cut(512, promise, Damage { misdirected: 1.0, ..ALL_SURVIVE }, seed);
         assert_eq!(report.misdirected, 1);
@@ -127,7 +126,7 @@ fn what_a_misdirected_write_goes_over_is_lost_and_counted() {
     let shape = Shape { logical_block: Bytes(512), blocks: 64 };
     let damage = Damage { misdirected: 1.0, ..ALL_SURVIVE };
     for (seed, written) in (0..20).flat_map(|seed| [(seed, 64), (seed, 24)]) {
-        let promise = Promise::volatile(Bytes(512));
+        let promise = Promise::VOLATILE;
         let mut contents = Contents::new(shape, promise, Backing::Memory).unwrap();
         for (id, first, nlb) in [(1, 0, written), (2, 16, 8)] {
             let pattern = Data::Pattern(Pattern { seed: 1, lba: Lba(first), generation: id });
@@ -157,7 +156,7 @@ fn stamp(contents: &Contents, lba: u64) -> Stamp {
 #[test]
 fn a_lie_about_flushes_or_fua_is_in_the_account_and_so_is_the_version_under_the_visible_one() {
     let lost = Damage { survival: Survival::By(Strategy::AllLost), ..ALL_SURVIVE };
-    let honest = Promise::volatile(Bytes(512));
+    let honest = Promise::VOLATILE;
     let ignored = Promise { flush: FlushKept::Never, ..honest };
     let (_, report) = cut(512, ignored, lost, 4);
     assert_eq!((report.lost_blocks, report.promised_lost_blocks), (8, 8), "a flush that is ignored");
@@ -170,11 +169,8 @@ fn a_lie_about_flushes_or_fua_is_in_the_account_and_so_is_the_version_under_the_
 
 #[test]
 fn survivors_land_in_reverse() {
-    let lie = Promise {
-        flush: FlushKept::Never,
-        fua: crate::contents::FuaKept::Ignored,
-        ..Promise::volatile(Bytes(512))
-    };
+    let lie =
+        Promise { flush: FlushKept::Never, fua: crate::contents::FuaKept::Ignored, ..Promise::VOLATILE };
     let (contents, report) = cut(512, lie, Damage { unserialized: 1.0, ..ALL_SURVIVE }, 3);
     assert!(report.unserialized);
     assert_eq!(generations(&contents, 512)[16..24], [Some(1); 8]);
@@ -183,7 +179,7 @@ fn survivors_land_in_reverse() {
 
 #[test]
 fn a_liar_loses_what_it_said_was_durable() {
-    let lie = Promise { flush: FlushKept::AllButLast(1), ..Promise::volatile(Bytes(512)) };
+    let lie = Promise { flush: FlushKept::AllButLast(1), ..Promise::VOLATILE };
     let lost = Damage { survival: Survival::By(Strategy::AllLost), ..ALL_SURVIVE };
     let (contents, report) = cut(512, lie, lost, 4);
     assert_eq!(generations(&contents, 512)[16..24], [Some(1); 8]);
@@ -193,7 +189,7 @@ fn a_liar_loses_what_it_said_was_durable() {
 #[test]
 fn latent_errors_strike_what_was_answered_and_a_write_cures_them() {
     let damage = Damage { latent: 1.0, ..ALL_SURVIVE };
-    let (mut contents, report) = cut(512, Promise::volatile(Bytes(512)), damage, 5);
+    let (mut contents, report) = cut(512, Promise::VOLATILE, damage, 5);
     assert_eq!(report.unreadable_blocks, 8);
     assert!(contents.probe(LbaRange::new(Lba(20), 1)).is_err());
     let pattern = Pattern { seed: 1, lba: Lba(20), generation: 9 };

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use plumb_block::{Bytes, Lba, LbaRange, Op};
+use plumb_block::{Lba, LbaRange, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
+use super::mutated::Mistake;
 use super::trial::{Found, Trial};
-use crate::contents::{Damage, FlushKept, Promise};
-use crate::rules::{Entry, Kind, NEVER, Span, Survival, Window, below};
+use crate::contents::{Atomicity, Damage, FlushKept, Promise};
+use plumb_crash::{Survival, below};
 
 const BLOCKS: u64 = 2;
 /// At most so many commands that may survive: the enumeration is exponential.
@@ -55,13 +56,13 @@ fn on(first: u64, nlb: u64) -> LbaRange {
 /// The cases that rules are made of, and then random ones.
 pub(super) fn scripts() -> Vec<Script> {
     use Act::{Complete as C, Lose as L, Submit as S};
-    let volatile = Promise::volatile(Bytes(512));
+    let volatile = Promise::VOLATILE;
     let plain = |acts: &[Act]| Script { acts: acts.to_vec(), promise: volatile };
     let with = |acts: &[Act], promise| Script { acts: acts.to_vec(), promise };
     let none = LbaRange::EMPTY;
     let flushed = [S(WRITE, on(0, 2)), C(0), S(FLUSH, none), C(1)];
     let liar = Promise { flush: FlushKept::AllButLast(1), ..volatile };
-    let atomic = Promise { atomic_unit: Bytes(1024), ..volatile };
+    let atomic = Promise { atomicity: Atomicity { unit: 2, boundary: 0 }, ..volatile };
     let mut scripts = vec![
         plain(&flushed),
         // In flight alone.
@@ -88,8 +89,11 @@ pub(super) fn scripts() -> Vec<Script> {
         with(&flushed, liar),
         with(&[flushed.as_slice(), &[S(WRITE, on(0, 1)), C(2), S(FLUSH, none), C(3)]].concat(), liar),
         with(&[S(WRITE, on(0, 2)), S(WRITE, on(0, 1))], atomic),
-        with(&[S(WRITE, on(0, 2)), C(0)], Promise { atomic_boundary: Bytes(512), ..atomic }),
-        with(&[S(WRITE, on(0, 2)), S(WRITE, on(0, 2)), C(0)], Promise::durable(Bytes(512))),
+        with(
+            &[S(WRITE, on(0, 2)), C(0)],
+            Promise { atomicity: Atomicity { unit: 2, boundary: 1 }, ..volatile },
+        ),
+        with(&[S(WRITE, on(0, 2)), S(WRITE, on(0, 2)), C(0)], Promise::DURABLE),
     ];
     scripts.extend((0..25).map(random));
     scripts
@@ -116,7 +120,7 @@ fn random(seed: u64) -> Script {
         in_flight.push(submitted);
         submitted += 1;
     }
-    Script { acts, promise: Promise::volatile(Bytes(512)) }
+    Script { acts, promise: Promise::VOLATILE }
 }
 
 fn known(script: &Script) -> Vec<Known> {
@@ -125,8 +129,7 @@ fn known(script: &Script) -> Vec<Known> {
         match *act {
             Act::Submit(op, range) => {
                 let is_data = matches!(op, Op::Write { .. });
-                let unit = script.promise.atomic_unit.0 / 512;
-                let boundary = script.promise.atomic_boundary.0 / 512;
+                let Atomicity { unit, boundary } = script.promise.atomicity;
                 let crosses =
                     boundary > 0 && range.nlb > 1 && range.lba.0 / boundary != (range.end().0 - 1) / boundary;
                 let is_atomic = is_data && range.nlb <= unit && !crosses;
@@ -217,15 +220,15 @@ fn laid(known: &[Known], order: &[usize], masks: &[u32]) -> Option<Vec<Found>> {
 }
 
 /// Runs the script with many seeds until every legal outcome was seen.
-pub(super) fn run(script: &Script, seeds: u64) -> Result<(), String> {
+pub(super) fn run(script: &Script, seeds: u64, mistake: Option<Mistake>) -> Result<(), String> {
     let legal = legal(script);
     let mut missing = legal.clone();
     let has_lost = script.acts.iter().any(|act| matches!(act, Act::Lose(_)));
     let damage = Damage { survival: Survival::Mixed, unreadable: 0.0, ..Damage::LEGAL };
     let mut is_unreadable_seen = !has_lost;
     for seed in 0..seeds {
-        let state =
-            outcome(script, seed, &damage).map_err(|why| format!("{why}; seed {seed} of {script:?}"))?;
+        let state = outcome(script, seed, &damage, mistake)
+            .map_err(|why| format!("{why}; seed {seed} of {script:?}"))?;
         if state.contains(&None) {
             is_unreadable_seen = true;
             continue;
@@ -241,8 +244,13 @@ pub(super) fn run(script: &Script, seeds: u64) -> Result<(), String> {
     Err(format!("never seen: {missing:?} (unreadable: {is_unreadable_seen}) of {script:?}"))
 }
 
-fn outcome(script: &Script, seed: u64, damage: &Damage) -> Result<Vec<Found>, String> {
-    let mut trial = Trial::new(BLOCKS, script.promise, 512, seed);
+fn outcome(
+    script: &Script,
+    seed: u64,
+    damage: &Damage,
+    mistake: Option<Mistake>,
+) -> Result<Vec<Found>, String> {
+    let mut trial = Trial::new(BLOCKS, script.promise, 512, seed, mistake);
     for act in &script.acts {
         match *act {
             Act::Submit(op, range) => {
@@ -266,49 +274,8 @@ fn every_legal_outcome_is_reached_and_no_other() {
     let scripts: Vec<_> = scripts().into_iter().filter(is_small).collect();
     assert!(scripts.len() > 35, "only {} scripts are small enough", scripts.len());
     for script in scripts {
-        if let Err(why) = run(&script, 40_000) {
+        if let Err(why) = run(&script, 40_000, None) {
             panic!("{why}");
         }
     }
-}
-
-/// The script as a recorded run.
-fn recorded(script: &Script) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
-    for (moment, act) in (0..).zip(&script.acts) {
-        match *act {
-            Act::Submit(op, range) => {
-                let kind = match op {
-                    Op::Flush => Kind::Flush,
-                    Op::Discard => Kind::Discard { zeroes: true },
-                    op => Kind::Write { fua: op == WRITE_FUA },
-                };
-                entries.push(Entry { kind, range, span: Span::in_flight(moment) });
-            }
-            Act::Complete(index) => entries[index].span.completed = moment,
-            Act::Lose(_) => {}
-        }
-    }
-    entries
-}
-
-#[test]
-fn a_recorded_window_has_the_same_candidates() {
-    let is_honest = |script: &Script| script.promise.flush == FlushKept::Always;
-    let mut judged = 0;
-    for script in scripts().into_iter().filter(|script| is_small(script) && is_honest(script)) {
-        let entries = recorded(&script);
-        let window = Window::at_cut(&entries, NEVER, script.promise.volatile);
-        for block in 0..BLOCKS {
-            let found = window.candidates(Lba(block)).into_iter().map(|candidate| {
-                let is_data = |index: &usize| matches!(entries[*index].kind, Kind::Write { .. });
-                Some(candidate.filter(is_data).map_or(0, |index| index as u64 + 1))
-            });
-            let expected: BTreeSet<Found> =
-                legal(&script).iter().map(|state| state[block as usize]).collect();
-            assert_eq!(found.collect::<BTreeSet<_>>(), expected, "block {block} of {script:?}");
-            judged += 1;
-        }
-    }
-    assert!(judged > 60, "only {judged} blocks were judged");
 }

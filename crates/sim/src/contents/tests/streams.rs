@@ -1,12 +1,13 @@
 //! Random streams of commands with many in flight: whatever is read, and whatever a cut leaves, is legal.
 
-use plumb_block::{Bytes, Lba, LbaRange, Op};
+use plumb_block::{Lba, LbaRange, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
+use super::mutated::Mistake;
 use super::trial::Trial;
-use crate::contents::{Damage, FlushKept, FuaKept, Promise};
-use crate::rules::below;
+use crate::contents::{Atomicity, Damage, FlushKept, FuaKept, Promise};
+use plumb_crash::below;
 
 /// A kind of drive and of load.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +19,8 @@ pub(super) struct Kind {
 }
 
 pub(super) fn kinds() -> Vec<Kind> {
-    let small = Promise::volatile(Bytes(512));
-    let large = Promise::volatile(Bytes(4096));
+    let small = Promise::VOLATILE;
+    let large = Promise::VOLATILE;
     let of_small = Kind { blocks: 20, block_bytes: 512, longest: 10, promise: small };
     let of_large = Kind { blocks: 70, block_bytes: 4096, longest: 40, promise: large };
     vec![
@@ -28,23 +29,23 @@ pub(super) fn kinds() -> Vec<Kind> {
         // All on two blocks: much displaces much.
         Kind { blocks: 2, longest: 2, ..of_small },
         Kind { blocks: 200, longest: 180, ..of_small },
-        Kind { promise: Promise::durable(Bytes(512)), ..of_small },
+        Kind { promise: Promise::DURABLE, ..of_small },
         Kind { promise: Promise { flush: FlushKept::AllButLast(2), ..small }, ..of_small },
         Kind { promise: Promise { flush: FlushKept::Never, fua: FuaKept::Ignored, ..small }, ..of_small },
         Kind { promise: Promise { fua: FuaKept::Ignored, ..small }, ..of_small },
         Kind { promise: Promise { discard_zeroes: false, ..large }, ..of_large },
         Kind {
             longest: 4,
-            promise: Promise { atomic_unit: Bytes(2048), atomic_boundary: Bytes(4096), ..small },
+            promise: Promise { atomicity: Atomicity { unit: 4, boundary: 8 }, ..small },
             ..of_small
         },
     ]
 }
 
 /// One stream and the cut at its end.
-pub(super) fn run(kind: Kind, seed: u64) -> Result<(), String> {
+pub(super) fn run(kind: Kind, seed: u64, mistake: Option<Mistake>) -> Result<(), String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut trial = Trial::new(kind.blocks, kind.promise, kind.block_bytes, seed);
+    let mut trial = Trial::new(kind.blocks, kind.promise, kind.block_bytes, seed, mistake);
     let mut in_flight = Vec::new();
     let mut answered = Vec::new();
     for _ in 0..below(&mut chance, 60) {
@@ -105,7 +106,7 @@ fn draw_command(kind: Kind, chance: &mut Xoshiro256PlusPlus) -> (Op, LbaRange) {
 fn whatever_is_read_and_whatever_a_cut_leaves_is_legal() {
     for kind in kinds() {
         for seed in 0..300 {
-            if let Err(why) = run(kind, seed) {
+            if let Err(why) = run(kind, seed, None) {
                 panic!("{why}\nseed {seed} of {kind:?}");
             }
         }
@@ -117,7 +118,7 @@ fn nothing_is_left_behind_by_what_is_gone() {
     let kind = kinds()[0];
     for seed in 0..200 {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut trial = Trial::new(kind.blocks, kind.promise, kind.block_bytes, seed);
+        let mut trial = Trial::new(kind.blocks, kind.promise, kind.block_bytes, seed, None);
         let (mut in_flight, mut answered) = (Vec::new(), Vec::new());
         for _ in 0..100 {
             step(&mut trial, kind, &mut chance, &mut in_flight, &mut answered).unwrap();
@@ -128,7 +129,6 @@ fn nothing_is_left_behind_by_what_is_gone() {
         trial.complete(discard);
         let flush = trial.submit(Op::Flush, LbaRange::EMPTY, false);
         trial.complete(flush);
-        assert_eq!(trial.contents.medium.slots.in_use(), 0, "slots leak, seed {seed}");
-        assert_eq!(trial.contents.remembered(), 0, "commands are remembered for nothing, seed {seed}");
+        assert_eq!(trial.contents.window.len(), 0, "commands are remembered for nothing, seed {seed}");
     }
 }

@@ -4,14 +4,17 @@ use plumb_block::conformance::{History, Moment, Version};
 use plumb_block::{Bytes, ExtentState, Lba, LbaRange, Op, Pattern, Stamp};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::mutated::Mistake;
 use crate::command::CommandId;
-use crate::contents::{Backing, Contents, Damage, Data, FlushKept, FuaKept, Promise, ReadError, Shape};
+use crate::contents::{
+    Atomicity, Backing, Contents, Damage, Data, FlushKept, FuaKept, Promise, ReadError, Shape,
+};
 
 /// What a block held: the number of the command, 0 for zeroes.
 pub(super) type Found = Option<u64>;
 
 /// A command as the oracle remembers it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) op: Op,
     pub(super) range: LbaRange,
@@ -31,17 +34,44 @@ pub(super) struct Trial {
     unkept: Vec<Moment>,
     /// The last submission of an answered flush, kept or not.
     flushed: Moment,
+    /// What the contents get wrong.
+    mistake: Option<Mistake>,
+    /// Answered commands that a mistake holds back.
+    held_back: Vec<usize>,
+    seed: u64,
 }
 
 const SEED: u64 = 77;
+/// Numbers of flushes that nobody sent.
+const OWN: u64 = 1 << 40;
 
 impl Trial {
-    pub(super) fn new(blocks: u64, promise: Promise, block_bytes: u64, seed: u64) -> Self {
+    pub(super) fn new(
+        blocks: u64,
+        promise: Promise,
+        block_bytes: u64,
+        seed: u64,
+        mistake: Option<Mistake>,
+    ) -> Self {
         let shape = Shape { logical_block: Bytes(block_bytes), blocks };
-        let contents = Contents::new(shape, promise, Backing::Memory).unwrap().with_seed(seed);
+        let told = mistake.map_or(promise, |mistake| mistake.promise(promise));
+        let contents = Contents::new(shape, told, Backing::Memory).unwrap().with_seed(seed);
         let histories = (0..blocks).map(|_| History::starting_with(0)).collect();
         let (commands, unkept) = (Vec::new(), Vec::new());
-        Self { contents, commands, histories, promise, block_bytes, now: 0, unkept, flushed: 0 }
+        let (now, flushed, held_back) = (0, 0, Vec::new());
+        Self {
+            contents,
+            commands,
+            histories,
+            promise,
+            block_bytes,
+            now,
+            unkept,
+            flushed,
+            mistake,
+            held_back,
+            seed,
+        }
     }
 
     fn tick(&mut self) -> Moment {
@@ -57,6 +87,7 @@ impl Trial {
         let is_data = matches!(op, Op::Write { .. });
         let pattern = Pattern { seed: SEED, lba: range.lba, generation: number };
         let mut bytes = vec![0; (range.nlb * self.block_bytes) as usize];
+        let bytes_length = bytes.len();
         let payload = match (is_data, as_bytes) {
             (false, _) => Data::None,
             (true, false) => Data::Pattern(pattern),
@@ -65,7 +96,21 @@ impl Trial {
                 Data::Bytes(&bytes)
             }
         };
-        self.contents.submit(CommandId(number), op, range, payload);
+        if self.mistake == Some(Mistake::FlushCoversSubmitted) && op == Op::Flush {
+            for before in 1..number {
+                self.contents.complete(CommandId(before)).unwrap();
+            }
+        }
+        let size = self.histories.len() as u64;
+        let told = self.mistake.map_or(Some((op, range)), |mistake| mistake.command(op, range, size));
+        if let Some((op, range)) = told {
+            let payload = if is_data && range.nlb as usize * self.block_bytes as usize != bytes_length {
+                Data::Pattern(pattern)
+            } else {
+                payload
+            };
+            self.contents.submit(CommandId(number), op, range, payload);
+        }
         let content = if is_data { number } else { 0 };
         let displaces = op != Op::Discard || self.promise.discard_zeroes;
         for block in blocks(range) {
@@ -76,7 +121,7 @@ impl Trial {
 
     pub(super) fn complete(&mut self, index: usize) {
         let completed = self.tick();
-        self.contents.complete(CommandId(index as u64 + 1)).unwrap();
+        self.complete_in_contents(index);
         let command = &mut self.commands[index];
         command.completed = Some(completed);
         let Seen { op, submitted, .. } = *command;
@@ -89,6 +134,54 @@ impl Trial {
             version.completed = Some(completed);
             version.is_durable |= is_durable;
         });
+    }
+
+    /// Tells the contents that a command is answered, as the mistake has it.
+    fn complete_in_contents(&mut self, index: usize) {
+        let Seen { op, .. } = self.commands[index];
+        let id = CommandId(index as u64 + 1);
+        match self.mistake {
+            Some(Mistake::FlushCoversUntilItsAnswer | Mistake::InFlightNeverSurvives) => {
+                self.hand_over(index)
+            }
+            Some(Mistake::OverwritesReordered) if op != Op::Flush => {
+                self.held_back.push(index);
+                if self.held_back.len() == 2 {
+                    for index in std::mem::take(&mut self.held_back).into_iter().rev() {
+                        self.hand_over(index);
+                        self.contents.complete(CommandId(index as u64 + 1)).unwrap();
+                    }
+                }
+                return;
+            }
+            Some(Mistake::VisibleAtFlush) if op != Op::Flush => return self.held_back.push(index),
+            Some(Mistake::VisibleAtFlush) => {
+                for index in std::mem::take(&mut self.held_back) {
+                    self.contents.complete(CommandId(index as u64 + 1)).unwrap();
+                }
+            }
+            Some(Mistake::DiscardIsDurable) if op == Op::Discard => self.contents.persist(id),
+            _ => {}
+        }
+        self.contents.complete(id).unwrap();
+        let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        if self.mistake == Some(Mistake::FuaIsBarrier) && is_fua {
+            self.contents.submit(CommandId(OWN + id.0), Op::Flush, LbaRange::EMPTY, Data::None);
+            self.contents.complete(CommandId(OWN + id.0)).unwrap();
+        }
+    }
+
+    /// Submits a command to the contents that a mistake has kept from them until now.
+    fn hand_over(&mut self, index: usize) {
+        let (Seen { op, range, .. }, number) = (self.commands[index], index as u64 + 1);
+        let data = match op {
+            Op::Write { .. } => Data::Pattern(Pattern { seed: SEED, lba: range.lba, generation: number }),
+            _ => Data::None,
+        };
+        let blocks = self.histories.len() as u64;
+        if self.mistake.is_some_and(|mistake| mistake.command(op, range, blocks).is_none()) {
+            self.contents.submit(CommandId(number), op, range, data);
+        }
     }
 
     fn flushed(&mut self, submitted: Moment) {
@@ -107,13 +200,18 @@ impl Trial {
 
     /// The drive destages an answered command.
     pub(super) fn persist(&mut self, index: usize) {
-        self.contents.persist(CommandId(index as u64 + 1));
+        if self.mistake != Some(Mistake::DestagedIsLost) {
+            self.contents.persist(CommandId(index as u64 + 1));
+        }
         self.for_versions(index, |version| version.is_durable |= version.completed.is_some());
     }
 
     pub(super) fn lose(&mut self, index: usize) {
         self.tick();
-        self.contents.lose_track(CommandId(index as u64 + 1));
+        if self.mistake == Some(Mistake::FailedNeverLands) {
+            self.contents.window.withdraw(index as u64 + 1);
+        }
+        self.contents.fail(CommandId(index as u64 + 1));
         self.commands[index].is_lost = true;
         self.for_versions(index, |version| version.is_lost_track_of = true);
     }
@@ -196,11 +294,12 @@ impl Trial {
         damage: &Damage,
     ) -> Result<Vec<Found>, String> {
         let cut = self.tick();
-        let report = self.contents.cut(chance, damage);
+        let damage = self.mistake.map_or(*damage, |mistake| mistake.damage(damage, self.seed));
+        let report = self.contents.cut(chance, &damage);
         if report.promised_lost_blocks > 0 && self.is_honest() {
             return Err(format!("an honest drive counts a broken promise: {report:?}"));
         }
-        if self.contents.at_risk() != Bytes(0) || self.contents.remembered() != 0 {
+        if self.contents.at_risk() != Bytes(0) || self.contents.window.len() != 0 {
             return Err("something is at risk after a cut".to_owned());
         }
         let state = self.state()?;
@@ -261,8 +360,7 @@ impl Trial {
 
     /// An atomic write of which a block is there: the others are too, or something that is not older is.
     fn judge_atomic(&self, state: &[Found]) -> Result<(), String> {
-        let unit = self.promise.atomic_unit.0 / self.block_bytes;
-        let boundary = self.promise.atomic_boundary.0 / self.block_bytes;
+        let Atomicity { unit, boundary } = self.promise.atomicity;
         for (index, command) in self.commands.iter().enumerate() {
             let blocks: Vec<_> = blocks(command.range).collect();
             let crosses = boundary > 0

@@ -1,5 +1,4 @@
-//! What a drive is made of and what it keeps of what it says: [`Shape`], [`Promise`], [`Backing`], and the data that
-//! comes with a command.
+//! What the contents of a drive are made of ([`Shape`], [`Backing`]), the data that comes with a command, and the errors.
 
 use std::fs::File;
 
@@ -33,65 +32,6 @@ impl Shape {
             return Err(ContentsError::Size { blocks: self.blocks, logical_block: block });
         }
         Ok(self)
-    }
-}
-
-/// Whether a drive does what a command asks for, or only answers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FuaKept {
-    /// It does.
-    #[default]
-    Honoured,
-    /// It answers as if it had.
-    Ignored,
-}
-
-/// Which of the answered flushes took effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FlushKept {
-    /// All.
-    #[default]
-    Always,
-    /// None: the drive lies.
-    Never,
-    /// A flush takes effect only when this many more were answered: at a cut the last ones are found to be lies.
-    AllButLast(u32),
-}
-
-/// What the drive keeps of what it says. An honest drive keeps all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Promise {
-    /// Whether answered writes are at risk: there is a cache, it is on, and nothing protects it. Without it what
-    /// completes is durable, and only what is in flight is at risk.
-    pub volatile: bool,
-    /// FUA.
-    pub fua: FuaKept,
-    /// FLUSH.
-    pub flush: FlushKept,
-    /// Whether a discarded block reads as zeroes. If not, a discard may take effect or be ignored.
-    pub discard_zeroes: bool,
-    /// How long a write may be to be all or nothing across a cut; one logical block always is.
-    pub atomic_unit: Bytes,
-    /// A write that crosses a multiple of this is not atomic; 0: there is no such boundary.
-    pub atomic_boundary: Bytes,
-}
-
-impl Promise {
-    /// A drive with its volatile cache on that does what it says.
-    pub const fn volatile(logical_block: Bytes) -> Self {
-        Self {
-            volatile: true,
-            fua: FuaKept::Honoured,
-            flush: FlushKept::Always,
-            discard_zeroes: true,
-            atomic_unit: logical_block,
-            atomic_boundary: Bytes(0),
-        }
-    }
-
-    /// A drive without a volatile cache, or with one that is off or protected.
-    pub const fn durable(logical_block: Bytes) -> Self {
-        Self { volatile: false, ..Self::volatile(logical_block) }
     }
 }
 
@@ -135,18 +75,6 @@ pub enum ContentsError {
         /// What was asked for.
         blocks: u64,
         /// The length of each.
-        logical_block: Bytes,
-    },
-    /// The atomic unit or its boundary is no multiple of a logical block.
-    #[error(
-        "an atomic unit of {unit} with a boundary of {boundary} is not possible: use multiples of {logical_block}"
-    )]
-    Atomic {
-        /// The unit.
-        unit: Bytes,
-        /// The boundary.
-        boundary: Bytes,
-        /// What both must be multiples of; the unit is at least one.
         logical_block: Bytes,
     },
 }

@@ -1,0 +1,97 @@
+//! What blocks hold. A pattern is kept as such; its bytes are made when somebody reads them.
+
+use std::sync::Arc;
+
+use plumb_block::{Lba, LbaRange, Pattern};
+
+/// What the blocks of a run hold. It says so for each block by its address, so that a run can be divided anywhere.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Content {
+    /// Nothing: reads as zeroes and takes no space.
+    Hole,
+    /// Zeroes that were written.
+    Zeroes,
+    /// A pattern in which each block is made from its own address. (16 bytes with the discriminant: the medium of a
+    /// large drive is made of millions of these.)
+    Pattern { generation: u32, seed: u64 },
+    /// Any other pattern.
+    ShiftedPattern(Arc<ShiftedPattern>),
+    /// Bytes.
+    Bytes(Arc<StoredBytes>),
+    /// Nothing that can be read.
+    Unreadable,
+}
+
+/// A pattern that was made for another place, or has a large generation.
+#[derive(Debug, PartialEq)]
+pub(super) struct ShiftedPattern {
+    /// The block that is made from the pattern's own address.
+    first: Lba,
+    pattern: Pattern,
+}
+
+/// The bytes of a run.
+#[derive(Debug)]
+pub(super) struct StoredBytes {
+    first: Lba,
+    bytes: Box<[u8]>,
+}
+
+impl PartialEq for StoredBytes {
+    /// Two that were stored apart stay apart: comparing bytes would cost more than it saves.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Content {
+    /// The pattern whose first block goes to `first`.
+    pub(super) fn pattern(first: Lba, pattern: Pattern) -> Self {
+        match u32::try_from(pattern.generation) {
+            Ok(generation) if pattern.lba == first => Self::Pattern { generation, seed: pattern.seed },
+            _ => Self::ShiftedPattern(Arc::new(ShiftedPattern { first, pattern })),
+        }
+    }
+
+    /// A copy of these bytes, which begin with block `first`.
+    pub(super) fn bytes(first: Lba, bytes: &[u8]) -> Self {
+        Self::Bytes(Arc::new(StoredBytes { first, bytes: bytes.into() }))
+    }
+
+    /// Puts the bytes of `range` into `into`, which is as long. False, and nothing is done, if it cannot be read.
+    pub(super) fn fill(&self, range: LbaRange, block_bytes: usize, into: &mut [u8]) -> bool {
+        match self {
+            Self::Hole | Self::Zeroes => into.fill(0),
+            Self::Pattern { generation, seed } => {
+                let pattern = Pattern { seed: *seed, lba: range.lba, generation: u64::from(*generation) };
+                pattern.fill(block_bytes, into);
+            }
+            Self::ShiftedPattern(shifted) => {
+                let ShiftedPattern { first, pattern } = **shifted;
+                let lba = Lba(pattern.lba.0.wrapping_add(range.lba.0.wrapping_sub(first.0)));
+                Pattern { lba, ..pattern }.fill(block_bytes, into);
+            }
+            Self::Bytes(stored) => {
+                let from = (range.lba.0 - stored.first.0) as usize * block_bytes;
+                into.copy_from_slice(&stored.bytes[from..from + into.len()]);
+            }
+            Self::Unreadable => return false,
+        }
+        true
+    }
+
+    /// The content of block `from` at another place.
+    pub(super) fn moved(&self, from: Lba, to: Lba, block_bytes: usize) -> Self {
+        match self {
+            Self::Hole | Self::Zeroes | Self::Unreadable => self.clone(),
+            Self::Pattern { generation, seed } => {
+                Self::pattern(to, Pattern { seed: *seed, lba: from, generation: u64::from(*generation) })
+            }
+            Self::ShiftedPattern(_) | Self::Bytes(_) => {
+                let mut bytes = vec![0; block_bytes];
+                self.fill(LbaRange::new(from, 1), block_bytes, &mut bytes);
+                Self::bytes(to, &bytes)
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What goes wrong beyond the crash rules with one command that survives a power cut.
+
+use std::ops::Range;
+
+use plumb_block::{Lba, LbaRange};
+use plumb_crash::{below, happens};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::damage::Damage;
+
+/// An eighth of the 4 KiB of which a shorn write lacks the end.
+const EIGHTH: usize = 512;
+
+/// What goes wrong with one command.
+#[derive(Debug, Default)]
+pub(super) struct Harm {
+    /// How many eighths of each 4 KiB land, if the write is shorn.
+    shorn: Option<usize>,
+    /// Which of its blocks is torn inside.
+    torn_block: Option<Lba>,
+    /// Which block it lands from instead of its own.
+    pub(super) misdirected_to: Option<u64>,
+}
+
+impl Harm {
+    /// Draws it for a command over `range`; for a write of data `blocks` is the length of the drive.
+    pub(super) fn draw(
+        chance: &mut Xoshiro256PlusPlus,
+        damage: &Damage,
+        range: LbaRange,
+        blocks: Option<u64>,
+    ) -> Self {
+        let mut harm = Self::default();
+        if happens(chance, damage.torn) {
+            harm.torn_block = Some(range.lba + below(chance, range.nlb));
+        }
+        let Some(blocks) = blocks else { return harm };
+        if happens(chance, damage.shorn) {
+            harm.shorn = Some(if below(chance, 2) == 0 { 3 } else { 7 });
+        }
+        if happens(chance, damage.misdirected) {
+            let target = below(chance, blocks - range.nlb + 1);
+            // At its own place it is not misdirected.
+            harm.misdirected_to = (target != range.lba.0).then_some(target);
+        }
+        harm
+    }
+
+    /// Whether nothing goes wrong.
+    pub(super) const fn is_none(&self) -> bool {
+        self.shorn.is_none() && self.torn_block.is_none() && self.misdirected_to.is_none()
+    }
+
+    /// Whether the write is shorn.
+    pub(super) const fn is_shorn(&self) -> bool {
+        self.shorn.is_some()
+    }
+
+    /// The parts of a block's bytes that stay as they were; they do not overlap.
+    pub(super) fn old_parts(&self, lba: Lba, block_bytes: usize) -> Vec<Range<usize>> {
+        let is_torn = self.torn_block == Some(lba);
+        let from = if is_torn { block_bytes / 2 } else { block_bytes };
+        let first = (lba.0 as usize).wrapping_mul(block_bytes / EIGHTH);
+        let is_shorn = |eighth: usize| self.shorn.is_some_and(|landed| (first + eighth) % 8 >= landed);
+        let eighths = (0..block_bytes / EIGHTH).filter(|eighth| is_shorn(*eighth));
+        let shorn = eighths.map(|eighth| eighth * EIGHTH..((eighth + 1) * EIGHTH).min(from));
+        let torn = is_torn.then_some(from..block_bytes);
+        shorn.filter(|part| !part.is_empty()).chain(torn).collect()
+    }
+}
