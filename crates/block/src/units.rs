@@ -244,22 +244,66 @@ impl FromStr for Bytes {
             "p" | "pb" | "pib" => 50,
             _ => return Err(fail()),
         };
-        let factor = 1_u64 << shift;
-        if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(factor).map(Self).ok_or_else(fail);
-        }
-        let (whole, fraction) = number.split_once('.').ok_or_else(fail)?;
-        if whole.is_empty() || fraction.is_empty() || fraction.len() > 9 {
-            return Err(fail());
-        }
-        let scale = 10_u128.pow(fraction.len() as u32);
-        let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| fail())?;
-        let scaled = digits.checked_mul(u128::from(factor)).ok_or_else(fail)?;
-        if !scaled.is_multiple_of(scale) {
-            return Err(fail());
-        }
-        u64::try_from(scaled / scale).map(Self).map_err(|_| fail())
+        times(number, 1 << shift).map(Self).ok_or_else(fail)
     }
+}
+
+/// What was typed is not a time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{typed}` is not a time: expected a number and a unit (ns, us, ms, s, m, h, d), or seconds, such as 500us, 1m30s, 10"
+)]
+pub struct ParseNanosError {
+    /// What was typed.
+    pub typed: String,
+}
+
+/// Times as people type them: `500us`, `1m30s`, `0.5`. A lone number is seconds. The sum must be whole nanoseconds.
+impl FromStr for Nanos {
+    type Err = ParseNanosError;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        let fail = || ParseNanosError { typed: typed.to_owned() };
+        let is_letter = |c: char| c.is_ascii_alphabetic();
+        let mut rest = typed;
+        let mut sum = 0_u64;
+        loop {
+            let (number, after) = rest.split_at(rest.find(is_letter).unwrap_or(rest.len()));
+            let (unit, after) = after.split_at(after.find(|c| !is_letter(c)).unwrap_or(after.len()));
+            let nanos: u64 = match unit {
+                "ns" => 1,
+                "us" => 1_000,
+                "ms" => 1_000_000,
+                "s" => 1_000_000_000,
+                "m" | "min" => 60_000_000_000,
+                "h" => 3_600_000_000_000,
+                "d" => 86_400_000_000_000,
+                // Only a lone number goes without a unit.
+                "" if number.len() == typed.len() => 1_000_000_000,
+                _ => return Err(fail()),
+            };
+            let part = times(number.trim(), nanos).and_then(|part| sum.checked_add(part));
+            sum = part.ok_or_else(fail)?;
+            if after.is_empty() {
+                return Ok(Self(sum));
+            }
+            rest = after;
+        }
+    }
+}
+
+/// A decimal number of `unit`s, if that is a whole number.
+fn times(number: &str, unit: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 15 {
+        return None;
+    }
+    let scale = 10_u128.pow(fraction.len() as u32);
+    let value = whole.parse::<u64>().ok()?;
+    let scaled =
+        (u128::from(value) * scale + fraction.parse::<u128>().ok()?).checked_mul(u128::from(unit))?;
+    scaled.is_multiple_of(scale).then(|| u64::try_from(scaled / scale).ok())?
 }
 
 #[cfg(test)]
@@ -287,6 +331,16 @@ mod tests {
     }
 
     #[test]
+    fn times_read_as_people_type_them() {
+        for (typed, nanos) in [("10", Nanos::secs(10)), ("1m30s", Nanos::secs(90)), ("1.5us", Nanos(1500))] {
+            assert_eq!(typed.parse::<Nanos>().unwrap(), nanos, "{typed}");
+        }
+        for typed in ["", "s", "-1s", "1x", "1m30", "1.5ns", "1e3", "inf", "999999999d", "1..5s", "+5s"] {
+            assert!(typed.parse::<Nanos>().is_err(), "{typed} was taken");
+        }
+    }
+
+    #[test]
     fn quantities_print_with_their_unit() {
         assert_eq!(Bytes(8192).to_string(), "8 KiB");
         assert_eq!(Bytes(1_572_864_000).to_string(), "1.46 GiB");
@@ -303,8 +357,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn parsing_never_panics(typed in ".{0,24}") {
-            let parsed = typed.parse::<Bytes>();
-            proptest::prop_assert!(parsed.is_ok() || parsed.is_err());
+            let (bytes, nanos) = (typed.parse::<Bytes>(), typed.parse::<Nanos>());
+            proptest::prop_assert!(bytes.is_ok() || bytes.is_err() || nanos.is_ok());
         }
     }
 }

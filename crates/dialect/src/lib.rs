@@ -9,6 +9,7 @@ pub mod error;
 pub mod fio;
 pub mod machine;
 pub mod native;
+mod processors;
 pub mod sqlio;
 
 pub use error::Error;

@@ -4,7 +4,6 @@
 
 use super::profile::Processor;
 use super::size::number;
-use crate::machine::Machine;
 
 /// How many processors a group has.
 const GROUP: u32 = 64;
@@ -45,26 +44,9 @@ fn within(digits: &str, most: u32, what: &str) -> Result<u32, String> {
 
 impl Processor {
     /// The kernel's number of it.
-    ///
-    /// # Errors
-    /// If this process may not run there.
-    pub(super) fn on(self, machine: &Machine) -> Result<u32, String> {
-        let number = self.group * GROUP + self.number;
-        if machine.processors.contains(&number) {
-            return Ok(number);
-        }
-        let group =
-            if self.group > 0 { format!(" (group {}, {})", self.group, self.number) } else { String::new() };
-        Err(format!(
-            "processor {number}{group} does not exist or is not for this process: there are {}",
-            listed(machine)
-        ))
+    pub(super) const fn number(self) -> u32 {
+        self.group * GROUP + self.number
     }
-}
-
-fn listed(machine: &Machine) -> String {
-    let numbers: Vec<String> = machine.processors.iter().map(u32::to_string).collect();
-    numbers.join(", ")
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 
 use std::io;
 
-use super::overrides::Overrides;
 use super::profile::{Profile, Target};
 use super::switch::{self, Draft};
-use super::{Command, Invocation, templates, xml_read};
+use super::{Command, Invocation, overrides, templates, xml_read};
 use crate::error::Error;
 use crate::machine::Machine;
 
@@ -26,13 +25,8 @@ pub fn parse(
     for name in names {
         templates::check_name(name)?;
     }
-    let mut overrides = Overrides::default();
-    let mut others = Vec::new();
-    for typed in switches {
-        if !overrides.take(typed, machine)? {
-            others.push(typed.as_str());
-        }
-    }
+    let (overriding, others): (Vec<&str>, Vec<&str>) =
+        switches.iter().map(String::as_str).partition(|typed| overrides::is_one(typed));
     let files: Vec<&str> = others.iter().copied().filter(|typed| typed.starts_with("-X")).collect();
     let (mut profile, source) = match files[..] {
         [] => (of_switches(&others, names)?, None),
@@ -45,9 +39,9 @@ pub fn parse(
         }
         [_, second, ..] => return Err(Error::new(second, "a second profile: expected one -X")),
     };
-    overrides.apply_to(&mut profile);
-    profile.validate(source, !overrides.profile_only)?;
-    Ok(Command::Run(Invocation { profile, profile_only: overrides.profile_only }))
+    let profile_only = overrides::apply(&overriding, &mut profile, machine)?;
+    profile.validate(source, !profile_only)?;
+    Ok(Command::Run(Invocation { profile, profile_only }))
 }
 
 /// Switches and targets.

@@ -5,6 +5,15 @@ use super::profile::{CacheMode, Profile, Target, TimeSpan, WriteContent};
 use super::templates;
 use crate::error::Error;
 
+/// Ends the function with an error if the first is true: it is about the second, and says the rest.
+macro_rules! refuse {
+    ($wrong:expr, $place:expr, $($problem:tt)*) => {
+        if $wrong {
+            return Err(Error::new($place, format!($($problem)*)));
+        }
+    };
+}
+
 impl Profile {
     /// Checks that all goes together. `source` is the profile's file, if it came from one; `to_run` asks for what is
     /// needed to run it, too.
@@ -32,27 +41,30 @@ impl Profile {
 }
 
 fn check_span(span: &TimeSpan, to_run: bool) -> Result<(), Error> {
-    refuse(span.targets.is_empty(), "Targets", "no target")?;
-    refuse(to_run && span.duration == 0, "-d (Duration)", "0 s measures nothing: expected at least 1")?;
-    refuse(
+    refuse!(span.targets.is_empty(), "Targets", "no target");
+    refuse!(to_run && span.duration == 0, "-d (Duration)", "0 s measures nothing: expected at least 1");
+    refuse!(
         span.affinity_disabled && !span.affinity.is_empty(),
         "-n (DisableAffinity)",
-        "no affinity conflicts with a list of processors, -a (Affinity)",
-    )?;
-    refuse(
+        "no affinity conflicts with a list of processors, -a (Affinity)"
+    );
+    refuse!(
         span.request_count > 0 && span.thread_count == 0,
         "-O (RequestCount)",
-        &format!("{} outstanding over all targets need threads in all, -F (ThreadCount)", span.request_count),
-    )
+        "{} outstanding over all targets need threads in all, -F (ThreadCount)",
+        span.request_count
+    );
+    Ok(())
 }
 
 fn check_target(span: &TimeSpan, target: &Target, to_run: bool) -> Result<(), Error> {
     templates::check_name(&target.path)?;
-    refuse(
+    refuse!(
         to_run && target.is_template(),
         &target.path,
-        &format!("the template '{}' was given no target; -Rp prints a profile without one", target.path),
-    )?;
+        "the template '{}' was given no target; -Rp prints a profile without one",
+        target.path
+    );
     check_threads(span, target)?;
     check_pace(span, target)?;
     check_range(target)?;
@@ -62,184 +74,183 @@ fn check_target(span: &TimeSpan, target: &Target, to_run: bool) -> Result<(), Er
 }
 
 fn check_threads(span: &TimeSpan, target: &Target) -> Result<(), Error> {
-    refuse(
+    refuse!(
         span.thread_count > 0 && target.threads > 1,
         "-F (ThreadCount)",
-        &format!(
-            "{} threads in all conflict with {} for each target, -t (ThreadsPerFile)",
-            span.thread_count, target.threads
-        ),
-    )?;
+        "{} threads in all conflict with {} for each target, -t (ThreadsPerFile)",
+        span.thread_count,
+        target.threads
+    );
     if !span.requests_are_shared() {
-        return refuse(
+        refuse!(
             !target.thread_targets.is_empty(),
             "ThreadTargets",
-            "threads of a target need ThreadCount and RequestCount",
+            "threads of a target need ThreadCount and RequestCount"
         );
+        return Ok(());
     }
-    refuse(target.weight == 0, "Weight", "0: expected at least 1")?;
+    refuse!(target.weight == 0, "Weight", "0: expected at least 1");
     let beyond = target.thread_targets.iter().find(|each| each.thread >= span.thread_count);
-    match beyond {
-        None => Ok(()),
-        Some(each) => refuse(
-            true,
-            "ThreadTarget",
-            &format!("thread {} of {}: they count from 0", each.thread, span.thread_count),
-        ),
-    }
+    let thread = beyond.map_or(0, |each| each.thread);
+    refuse!(beyond.is_some(), "ThreadTarget", "thread {thread} of {}: they count from 0", span.thread_count);
+    Ok(())
 }
 
 fn check_pace(span: &TimeSpan, target: &Target) -> Result<(), Error> {
-    refuse(
+    refuse!(
         target.throughput.is_some() && span.completion_routines,
         "-g (Throughput)",
-        "a throttle conflicts with completion routines, -x (CompletionRoutines)",
-    )?;
-    refuse(
+        "a throttle conflicts with completion routines, -x (CompletionRoutines)"
+    );
+    refuse!(
         target.burst > 0 && target.think_ms == 0,
         "-i (BurstSize)",
-        &format!("bursts of {} need a time between them, -j (ThinkTime)", target.burst),
-    )?;
-    refuse(
+        "bursts of {} need a time between them, -j (ThinkTime)",
+        target.burst
+    );
+    refuse!(
         target.think_ms > 0 && target.burst == 0,
         "-j (ThinkTime)",
-        &format!("{} ms between bursts need the size of a burst, -i (BurstSize)", target.think_ms),
-    )?;
+        "{} ms between bursts need the size of a burst, -i (BurstSize)",
+        target.think_ms
+    );
     if !span.requests_are_shared() {
         return Ok(());
     }
     let shared =
         format!("conflicts with {} outstanding over all targets, -O (RequestCount)", span.request_count);
-    refuse(target.throughput.is_some(), "-g (Throughput)", &format!("a throttle {shared}"))?;
-    refuse(target.think_ms > 0, "-j (ThinkTime)", &format!("a time between bursts {shared}"))?;
-    refuse(target.parallel, "-p (ParallelAsyncIO)", &format!("parallel I/O {shared}"))
+    refuse!(target.throughput.is_some(), "-g (Throughput)", "a throttle {shared}");
+    refuse!(target.think_ms > 0, "-j (ThinkTime)", "a time between bursts {shared}");
+    refuse!(target.parallel, "-p (ParallelAsyncIO)", "parallel I/O {shared}");
+    Ok(())
 }
 
 fn check_range(target: &Target) -> Result<(), Error> {
-    refuse(target.block == 0, "-b (BlockSize)", "0: expected at least 1 byte")?;
+    refuse!(target.block == 0, "-b (BlockSize)", "0: expected at least 1 byte");
     let place = "-f or -B (MaxFileSize, BaseFileOffset)";
-    refuse(
+    refuse!(
         target.max_size > 0 && target.max_size <= target.base,
         place,
-        &format!(
-            "the range ends at {} and begins at {}: expected an end above",
-            target.max_size, target.base
-        ),
-    )?;
-    refuse(
+        "the range ends at {} and begins at {}: expected an end above",
+        target.max_size,
+        target.base
+    );
+    refuse!(
         target.max_size > 0 && target.max_size - target.base < u64::from(target.block),
         place,
-        &format!("the range from {} to {} holds no block of {}", target.base, target.max_size, target.block),
-    )?;
-    refuse(target.file_size == Some(0), "-c (FileSize)", "0: expected a size above 0")?;
-    refuse(
+        "the range from {} to {} holds no block of {}",
+        target.base,
+        target.max_size,
+        target.block
+    );
+    refuse!(target.file_size == Some(0), "-c (FileSize)", "0: expected a size above 0");
+    refuse!(
         target.file_size.is_some() && target.is_drive(),
         "-c (FileSize)",
-        &format!("{} is a drive, and drives are not made", target.path),
-    )?;
+        "{} is a drive, and drives are not made",
+        target.path
+    );
     let short = target.file_size.filter(|size| *size <= target.base || *size < target.max_size);
-    refuse(
-        short.is_some(),
-        "-c (FileSize)",
-        &format!("a file of {} ends before the range does", short.unwrap_or(0)),
-    )?;
+    refuse!(short.is_some(), "-c (FileSize)", "a file of {} ends before the range does", short.unwrap_or(0));
     let small = target.file_size.filter(|size| size - target.base < u64::from(target.block));
-    refuse(
+    refuse!(
         small.is_some(),
         "-c (FileSize)",
-        &format!(
-            "a file of {} holds no block of {} from {} on",
-            small.unwrap_or(0),
-            target.block,
-            target.base
-        ),
-    )
+        "a file of {} holds no block of {} from {} on",
+        small.unwrap_or(0),
+        target.block,
+        target.base
+    );
+    Ok(())
 }
 
 fn check_access(span: &TimeSpan, target: &Target) -> Result<(), Error> {
     if target.random_percent > 0 {
-        refuse(target.random_percent > 100, "-rs (RandomRatio)", "expected 1 to 100")?;
-        refuse(target.alignment == 0, "-r (Random)", "0 is no alignment: expected at least 1")?;
-        refuse(
+        refuse!(target.random_percent > 100, "-rs (RandomRatio)", "expected 1 to 100");
+        refuse!(target.alignment == 0, "-r (Random)", "0 is no alignment: expected at least 1");
+        refuse!(
             target.thread_stride > 0,
             "-T (ThreadStride)",
-            "an offset between threads conflicts with random I/O, -r (Random)",
-        )?;
-        refuse(
+            "an offset between threads conflicts with random I/O, -r (Random)"
+        );
+        refuse!(
             target.interlocked,
             "-si (InterlockedSequential)",
-            "one shared offset conflicts with random I/O, -r (Random)",
-        )?;
-        refuse(
+            "one shared offset conflicts with random I/O, -r (Random)"
+        );
+        refuse!(
             target.parallel,
             "-p (ParallelAsyncIO)",
-            "parallel I/O conflicts with random I/O, -r (Random)",
-        )?;
+            "parallel I/O conflicts with random I/O, -r (Random)"
+        );
         let short = target.distribution.as_ref().and_then(|parts| parts.shorter_than(target.block));
-        return refuse(
+        refuse!(
             short.is_some(),
             "-rdabs (Distribution)",
-            &format!("a part of {} bytes holds no block of {}", short.unwrap_or(0), target.block),
+            "a part of {} bytes holds no block of {}",
+            short.unwrap_or(0),
+            target.block
         );
+        return Ok(());
     }
-    refuse(
+    refuse!(
         target.distribution.is_some(),
         "-rd (Distribution)",
-        "a distribution does not apply to sequential I/O: add -r (Random)",
-    )?;
-    refuse(
+        "a distribution does not apply to sequential I/O: add -r (Random)"
+    );
+    refuse!(
         target.interlocked && target.thread_stride > 0,
         "-si (InterlockedSequential)",
-        "one shared offset conflicts with an offset between threads, -T (ThreadStride)",
-    )?;
-    refuse(
+        "one shared offset conflicts with an offset between threads, -T (ThreadStride)"
+    );
+    refuse!(
         target.interlocked && target.parallel,
         "-si (InterlockedSequential)",
-        "one shared offset conflicts with parallel I/O, -p (ParallelAsyncIO)",
-    )?;
-    refuse(
+        "one shared offset conflicts with parallel I/O, -p (ParallelAsyncIO)"
+    );
+    refuse!(
         target.thread_stride > 0 && span.thread_count <= 1 && target.threads <= 1,
         "-T (ThreadStride)",
-        &format!("{} between threads need more than one thread, -t or -F", target.thread_stride),
-    )
+        "{} between threads need more than one thread, -t or -F",
+        target.thread_stride
+    );
+    Ok(())
 }
 
 fn check_caching(span: &TimeSpan, target: &Target) -> Result<(), Error> {
     if !target.mapped {
-        return refuse(
+        refuse!(
             target.flush.is_some(),
             "-N (FlushType)",
-            "a way to flush a mapping needs memory mapped I/O, -Sm (MemoryMappedIo)",
+            "a way to flush a mapping needs memory mapped I/O, -Sm (MemoryMappedIo)"
         );
+        return Ok(());
     }
-    refuse(
+    refuse!(
         span.completion_routines,
         "-x (CompletionRoutines)",
-        "completion routines conflict with memory mapped I/O, -Sm (MemoryMappedIo)",
-    )?;
-    refuse(
+        "completion routines conflict with memory mapped I/O, -Sm (MemoryMappedIo)"
+    );
+    refuse!(
         target.cache == CacheMode::Off,
         "-Sm (MemoryMappedIo)",
-        "memory mapped I/O goes through the cache, and -Su or -Sh (DisableOSCache) turns it off",
-    )?;
-    refuse(
-        target.is_drive(),
-        "-Sm (MemoryMappedIo)",
-        &format!("{} is a drive: only files are mapped", target.path),
-    )
+        "memory mapped I/O goes through the cache, and -Su or -Sh (DisableOSCache) turns it off"
+    );
+    refuse!(target.is_drive(), "-Sm (MemoryMappedIo)", "{} is a drive: only files are mapped", target.path);
+    Ok(())
 }
 
 fn check_content(target: &Target) -> Result<(), Error> {
     match target.content {
-        WriteContent::Buffer { size, .. } => refuse(
-            size < u64::from(target.block),
-            "-Z (RandomDataSource)",
-            &format!("a buffer of {size} holds no block of {}", target.block),
-        ),
+        WriteContent::Buffer { size, .. } => {
+            refuse!(
+                size < u64::from(target.block),
+                "-Z (RandomDataSource)",
+                "a buffer of {size} holds no block of {}",
+                target.block
+            );
+            Ok(())
+        }
         _ => Ok(()),
     }
-}
-
-fn refuse(wrong: bool, place: &str, problem: &str) -> Result<(), Error> {
-    if wrong { Err(Error::new(place, problem)) } else { Ok(()) }
 }

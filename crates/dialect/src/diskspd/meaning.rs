@@ -10,8 +10,6 @@
 //! | `-F` | one job of all targets, or one for each set of ThreadTargets |
 //! | `-I1`, `-I2` | I/O class idle; best effort, lowest |
 
-use std::collections::BTreeMap;
-
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{Affinity, Job, PageCache, Scenario, Span, TargetUse, Warmup, Workload};
 
@@ -21,6 +19,7 @@ use super::profile::{Precreate, Profile, Target, TimeSpan};
 use crate::Meaning;
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::processors;
 
 /// The most threads, each counted for each of its targets. A machine runs out of memory long before.
 const THREADS_MAX: u64 = 65_536;
@@ -47,13 +46,14 @@ impl Profile {
     }
 
     /// How large files are made that get the largest size that any span gives them.
-    fn largest_sizes(&self) -> BTreeMap<&str, u64> {
-        let mut sizes = BTreeMap::new();
+    fn largest_sizes(&self) -> Vec<(&str, u64)> {
+        let mut sizes: Vec<(&str, u64)> = Vec::new();
         let targets = self.time_spans.iter().flat_map(|span| &span.targets);
         for target in targets.filter(|_| self.precreate == Precreate::UseMaxSize) {
-            if let Some(size) = target.file_size {
-                let largest = sizes.entry(target.path.as_str()).or_insert(size);
-                *largest = size.max(*largest);
+            let Some(size) = target.file_size else { continue };
+            match sizes.iter_mut().find(|(path, _)| *path == target.path) {
+                Some((_, largest)) => *largest = size.max(*largest),
+                None => sizes.push((&target.path, size)),
             }
         }
         sizes
@@ -71,18 +71,19 @@ fn check_number(span: &TimeSpan) -> Result<(), Error> {
     Err(Error::new("-t or -F (ThreadsPerFile, ThreadCount)", problem))
 }
 
-fn jobs(span: &TimeSpan, largest: &BTreeMap<&str, u64>, machine: &Machine) -> Result<Vec<Job>, Error> {
+fn jobs(span: &TimeSpan, largest: &[(&str, u64)], machine: &Machine) -> Result<Vec<Job>, Error> {
     let processors = processors(span, machine)?;
     let mut jobs = Vec::new();
     let mut threads_before = 0;
     for (place, target) in span.targets.iter().enumerate() {
+        let size = largest.iter().find(|(path, _)| *path == target.path).map(|(_, size)| *size);
         let job = Job {
             name: target.path.clone(),
             targets: vec![TargetUse { name: target.path.clone(), weight: target.weight }],
             threads: threads(span, target),
             threads_shared: span.thread_count > 0,
             depth_shared: span.requests_are_shared(),
-            size: largest.get(target.path.as_str()).copied().or(target.file_size).map(Bytes),
+            size: size.or(target.file_size).map(Bytes),
             opening: opening(span, target),
             append: false,
             page_cache: PageCache::AsIs,
@@ -167,11 +168,14 @@ fn processors(span: &TimeSpan, machine: &Machine) -> Result<Option<Vec<u32>>, Er
     if span.affinity.is_empty() {
         return Ok(Some(machine.processors.clone()));
     }
-    let numbers = span.affinity.iter().map(|processor| {
+    for processor in &span.affinity {
         let typed = format!("-ag{},{}", processor.group, processor.number);
-        processor.on(machine).map_err(|problem| Error::new(typed, problem))
-    });
-    numbers.collect::<Result<_, _>>().map(Some)
+        let group = format!("group {}, {}: ", processor.group, processor.number);
+        let group = Some(group).filter(|_| processor.group > 0).unwrap_or_default();
+        processors::check(&[processor.number()], machine)
+            .map_err(|problem| Error::new(typed, format!("{group}{problem}")))?;
+    }
+    Ok(Some(span.affinity.iter().map(|processor| processor.number()).collect()))
 }
 
 /// The round goes on from target to target.

@@ -40,6 +40,7 @@ mod xml_write;
 pub use arguments::parse;
 pub use profile::{Profile, ResultFormat};
 pub use result_xml::xml;
+pub(crate) use size::number_within;
 pub(crate) use templates::check_name;
 pub use text::text;
 pub use xml_read::profile as read_profile;

@@ -96,15 +96,14 @@ impl Notes {
             target.mapped && target.cache == CacheMode::LocalOff,
             "-Smr: a mapping always goes through the page cache",
         );
-        match target.flush {
-            Some(MappedFlush::NonVolatileMemory) => {
-                self.say("-Nn (FlushType): flushed by msync, whatever the medium".to_owned());
-            }
-            Some(MappedFlush::NonVolatileMemoryNoDrain) => {
-                self.say("-Ni (FlushType): flushed by msync, which waits for the drain".to_owned());
-            }
-            Some(MappedFlush::ViewOfFile) | None => {}
-        }
+        self.when(
+            target.flush == Some(MappedFlush::NonVolatileMemory),
+            "-Nn (FlushType): flushed by msync, whatever the medium",
+        );
+        self.when(
+            target.flush == Some(MappedFlush::NonVolatileMemoryNoDrain),
+            "-Ni (FlushType): flushed by msync, which waits for the drain",
+        );
         self.when(
             target.flush.is_some() && target.write_percent == 0,
             "-N (FlushType): nothing is written, so nothing is flushed",

@@ -9,7 +9,7 @@ pub use super::target::{
 };
 
 /// A run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     /// A dot of progress for every so many I/Os of a thread; 0: none.
     pub progress: u32,
@@ -59,7 +59,7 @@ pub enum Precreate {
 }
 
 /// Targets that are driven at the same time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeSpan {
     /// Completion routines instead of completion ports.
     pub completion_routines: bool,
@@ -102,39 +102,15 @@ pub struct Processor {
 
 impl Profile {
     /// A profile of these spans that prints text.
-    pub const fn of(time_spans: Vec<TimeSpan>) -> Self {
-        Self {
-            progress: 0,
-            experiment_flags: 0,
-            result_format: ResultFormat::Text,
-            verbose: false,
-            verbose_stats: false,
-            precreate: Precreate::None,
-            etw: None,
-            time_spans,
-        }
+    pub fn of(time_spans: Vec<TimeSpan>) -> Self {
+        Self { time_spans, ..Self::default() }
     }
 }
 
 impl TimeSpan {
     /// DiskSpd's defaults: 5 s of warm-up, 10 s measured.
-    pub const fn of(targets: Vec<Target>) -> Self {
-        Self {
-            completion_routines: false,
-            measure_latency: false,
-            iops_deviation: false,
-            affinity_disabled: false,
-            duration: 10,
-            warmup: 5,
-            cooldown: 0,
-            thread_count: 0,
-            request_count: 0,
-            bucket_ms: 1000,
-            seed: 0,
-            random_write_data: false,
-            affinity: Vec::new(),
-            targets,
-        }
+    pub fn of(targets: Vec<Target>) -> Self {
+        Self { duration: 10, warmup: 5, bucket_ms: 1000, targets, ..Self::default() }
     }
 
     /// Whether outstanding I/Os are those of a thread over all its targets.

@@ -16,7 +16,7 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, with the text and the bounds.
-pub(super) fn number_within(text: &str, least: u32, most: u32) -> Result<u32, String> {
+pub(crate) fn number_within(text: &str, least: u32, most: u32) -> Result<u32, String> {
     let bounds = || format!("'{text}': expected a whole number from {least} to {most}");
     let value = number(text).map_err(|_| bounds())?;
     u32::try_from(value).ok().filter(|value| (least..=most).contains(value)).ok_or_else(bounds)

@@ -4,7 +4,7 @@ use super::access::Access;
 use super::affinity;
 use super::caching::Caching;
 use super::profile::{EtwSettings, IoPriority, Profile, Target, Throughput, TimeSpan, WriteContent};
-use super::size::{number, number_within, size, size_before};
+use super::size::{number_within, size, size_before};
 use crate::error::Error;
 
 /// What the switches of a command line say.
@@ -50,7 +50,7 @@ impl Draft {
     }
 
     /// Takes a switch that is about more than what a profile may be changed in (those are
-    /// [`Overrides`](super::overrides::Overrides)).
+    /// [`overrides`](super::overrides)).
     ///
     /// # Errors
     /// If it is unknown or its value makes no sense.
@@ -295,15 +295,4 @@ fn above_zero(value: &str, block: u64) -> Result<u64, String> {
 
 fn nothing(value: &str) -> Result<(), String> {
     if value.is_empty() { Ok(()) } else { Err(format!("takes no value, but '{value}' follows")) }
-}
-
-/// Whole seconds.
-///
-/// # Errors
-/// If it is no number that fits.
-pub(super) fn seconds(value: &str) -> Result<u32, String> {
-    number(value)
-        .ok()
-        .and_then(|value| u32::try_from(value).ok())
-        .ok_or_else(|| format!("'{value}': expected whole seconds"))
 }

@@ -5,7 +5,7 @@
 use super::distribution::Distribution;
 
 /// A target and what is done to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
     /// A path, `#N`, a scheme, or the template `*N`.
     pub path: String,
@@ -155,31 +155,11 @@ impl Target {
         Self {
             path: path.to_owned(),
             block: Self::BLOCK,
-            base: 0,
-            max_size: 0,
-            hints: Hints::default(),
-            large_pages: false,
-            cache: CacheMode::Cached,
-            write_through: false,
-            mapped: false,
-            flush: None,
-            content: WriteContent::Counting,
-            parallel: false,
-            burst: 0,
-            think_ms: 0,
-            file_size: None,
-            random_percent: 0,
             alignment: u64::from(Self::BLOCK),
-            distribution: None,
-            interlocked: false,
-            thread_stride: 0,
             requests: 2,
-            write_percent: 0,
-            throughput: None,
             threads: 1,
-            priority: IoPriority::Normal,
             weight: 1,
-            thread_targets: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -1,6 +1,5 @@
 //! fio's options, as data: `options.txt` has their names, and says of those without a meaning here what becomes of them.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use plumb_block::nearest;
@@ -42,9 +41,14 @@ pub(super) enum Fate {
     },
 }
 
-static KNOWN: LazyLock<BTreeMap<&'static str, Known>> = LazyLock::new(|| {
+/// Each name of each option.
+static KNOWN: LazyLock<Vec<(&'static str, Known)>> = LazyLock::new(|| {
     lines().flat_map(|(names, known)| names.into_iter().map(move |name| (name, known))).collect()
 });
+
+fn known(name: &str) -> Option<Known> {
+    KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
+}
 
 /// The lines of `options.txt`: all names of each option, and what is known of it.
 fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
@@ -74,11 +78,11 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
 pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
     // fio lets a dash stand for an underscore on the command line.
     let plain = typed.replace('-', "_");
-    if let Some(known) = KNOWN.get(typed).or_else(|| KNOWN.get(plain.as_str())) {
-        return Ok(*known);
+    if let Some(known) = known(typed).or_else(|| known(&plain)) {
+        return Ok(known);
     }
     let error = Error::new(place, format!("`{typed}` is not an option of fio"));
-    Err(match nearest(&plain, KNOWN.keys().copied().filter(|name| !name.starts_with('-'))) {
+    Err(match nearest(&plain, names().filter(|name| !name.starts_with('-'))) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),
         None => error.remedy("see fio(1) for its options, and --help"),
     })
@@ -86,12 +90,12 @@ pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
 
 /// The option of the command line called `name`, with its two dashes.
 pub(super) fn of_command_line(name: &str) -> Option<Known> {
-    KNOWN.get(name).copied().filter(|known| known.name.starts_with('-'))
+    known(name).filter(|known| known.name.starts_with('-'))
 }
 
 /// The options of the command line.
 pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
-    KNOWN.keys().copied().filter(|name| name.starts_with('-'))
+    names().filter(|name| name.starts_with('-'))
 }
 
 /// What becomes of a setting that no code has read: what to tell the user, if anything.
@@ -114,10 +118,14 @@ pub(super) fn settle(setting: &Setting) -> Result<Option<String>, Error> {
     }
 }
 
+fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _)| *name)
+}
+
 /// The main names of the options of jobs, for tests that go over them.
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
-    KNOWN.values().map(|known| known.name).filter(|name| !name.starts_with('-'))
+    KNOWN.iter().map(|(_, known)| known.name).filter(|name| !name.starts_with('-'))
 }
 
 #[cfg(test)]

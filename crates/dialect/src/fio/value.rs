@@ -129,25 +129,6 @@ pub(super) fn truth(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Numbers and ranges of them: `0-3,8`.
-///
-/// # Errors
-/// What was expected. At most 65,536 numbers.
-pub(super) fn numbers(text: &str) -> Result<Vec<u32>, String> {
-    let wrong = || format!("`{text}` is not a list of numbers such as 0-3,8");
-    let mut numbers = Vec::new();
-    for part in text.split([',', ':']) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u32 = first.trim().parse().map_err(|_| wrong())?;
-        let last: u32 = last.trim().parse().map_err(|_| wrong())?;
-        if last < first || last - first > 65_535 || numbers.len() > 65_536 {
-            return Err(wrong());
-        }
-        numbers.extend(first..=last);
-    }
-    Ok(numbers)
-}
-
 /// One value for each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Three<T> {
@@ -265,11 +246,5 @@ mod tests {
         assert_eq!(three(",2"), Ok([None, Some(2), Some(2)]));
         assert_eq!(three("1,"), Ok([Some(1), None, None]));
         assert!(three("1,2,3,4").is_err() && three("").is_err() && three("a").is_err());
-    }
-
-    #[test]
-    fn lists_of_numbers() {
-        assert_eq!(numbers("0-2,7"), Ok(vec![0, 1, 2, 7]));
-        assert!(numbers("3-1").is_err() && numbers("0-4000000000").is_err() && numbers("a").is_err());
     }
 }

@@ -2,10 +2,13 @@
 
 use std::io;
 
-use super::{Buffering, File, Invocation, Pattern, Placement, mask, param_file};
-use crate::diskspd;
+use plumb_workload::Affinity;
+
+use super::{Buffering, File, Invocation, Pattern, param_file};
+use crate::diskspd::{self, number_within};
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::processors;
 
 /// Reads a whole command line, without the program's name. `read_file` gives the text of a parameter file.
 ///
@@ -28,12 +31,8 @@ pub fn parse(
     }
     let invocation = draft.finish()?;
     for file in &invocation.files {
-        let (Placement::Each(processors) | Placement::Shared(processors)) = &file.placement else { continue };
-        if let Some(missing) = processors.iter().find(|number| !machine.processors.contains(number)) {
-            let problem =
-                format!("processor {missing} for '{}' does not exist or is not for this process", file.name);
-            return Err(Error::new("affinity", problem).remedy(format!("there are {:?}", machine.processors)));
-        }
+        let (Affinity::Each(numbers) | Affinity::Shared(numbers)) = &file.affinity else { continue };
+        processors::check(numbers, machine).map_err(|problem| Error::new(&file.name, problem))?;
     }
     Ok(invocation)
 }
@@ -42,7 +41,7 @@ struct Draft {
     run: Invocation,
     names: Vec<String>,
     threads: u32,
-    placement: Placement,
+    affinity: Affinity,
 }
 
 impl Default for Draft {
@@ -60,7 +59,7 @@ impl Default for Draft {
             param_file: None,
             files: Vec::new(),
         };
-        Self { run, names: Vec::new(), threads: 1, placement: Placement::Any }
+        Self { run, names: Vec::new(), threads: 1, affinity: Affinity::Any }
     }
 }
 
@@ -78,11 +77,11 @@ impl Draft {
         let run = &mut self.run;
         match letter {
             Some('k') => run.writes = one_of(value, &[("R", false), ("W", true)]).map_err(wrong)?,
-            Some('s') => run.seconds = within(value, 1, u32::MAX).map_err(wrong)?,
-            Some('t') => self.threads = within(value, 1, 1024).map_err(wrong)?,
-            Some('o') => run.outstanding = within(value, 0, 32_768).map_err(wrong)?,
-            Some('b') => run.block = u64::from(within(value, 1, 1 << 20).map_err(wrong)?) << 10,
-            Some('S') => run.start_block = u64::from(within(value, 0, u32::MAX).map_err(wrong)?),
+            Some('s') => run.seconds = number_within(value, 1, u32::MAX).map_err(wrong)?,
+            Some('t') => self.threads = number_within(value, 1, 1024).map_err(wrong)?,
+            Some('o') => run.outstanding = number_within(value, 0, 32_768).map_err(wrong)?,
+            Some('b') => run.block = u64::from(number_within(value, 1, 1 << 20).map_err(wrong)?) << 10,
+            Some('S') => run.start_block = u64::from(number_within(value, 0, u32::MAX).map_err(wrong)?),
             Some('f') => run.pattern = pattern(value).map_err(wrong)?,
             Some('B') => run.buffering = buffering(value).map_err(wrong)?,
             Some('L') => {
@@ -90,17 +89,18 @@ impl Draft {
                     one_of(value, &[("S", true), ("P", true), ("Si", true), ("Pi", true)]).map_err(wrong)?;
             }
             Some('p') => {
-                let number = within(value.strip_prefix('I').unwrap_or(value), 0, 4095).map_err(wrong)?;
-                self.placement = Placement::Each(vec![number]);
+                let number =
+                    number_within(value.strip_prefix('I').unwrap_or(value), 0, 4095).map_err(wrong)?;
+                self.affinity = Affinity::Each(vec![number]);
             }
-            Some('a') => self.placement = placement(value).map_err(wrong)?,
+            Some('a') => self.affinity = affinity(value).map_err(wrong)?,
             Some('R') => self.names.extend(drives(value).map_err(wrong)?),
             Some('F') => self.take_param_file(typed, value, read_file)?,
             Some('d') => {
                 return Err(wrong(format!("'{value}': drive letters mean nothing on Linux"))
                     .remedy("name paths, or disks as #N or /dev/NAME"));
             }
-            Some('i') => run.ios_per_run = Some(within(value, 1, u32::MAX).map_err(wrong)?),
+            Some('i') => run.ios_per_run = Some(number_within(value, 1, u32::MAX).map_err(wrong)?),
             Some('m') => {
                 return Err(wrong(format!(
                     "'{value}': I/O of several blocks at once (copy, scatter) is not known here"
@@ -133,14 +133,14 @@ impl Draft {
     }
 
     fn finish(self) -> Result<Invocation, Error> {
-        let Self { mut run, names, threads, placement } = self;
+        let Self { mut run, names, threads, affinity } = self;
         if let (Some(file), Some(name)) = (&run.param_file, names.first()) {
             return Err(Error::new(name, format!("the parameter file '{file}' names the files")));
         }
         run.files.extend(names.into_iter().map(|name| File {
             name,
             threads,
-            placement: placement.clone(),
+            affinity: affinity.clone(),
             size: None,
         }));
         if let (Some(count), Pattern::Stripe(_)) = (run.ios_per_run, run.pattern) {
@@ -164,7 +164,7 @@ fn pattern(value: &str) -> Result<Pattern, String> {
         "random" => Ok(Pattern::Random),
         "sequential" => Ok(Pattern::Sequential),
         "stripe" => Ok(Pattern::Stripe(64)),
-        _ => within(value, 1, u32::MAX).map(Pattern::Stripe).map_err(|_| {
+        _ => number_within(value, 1, u32::MAX).map(Pattern::Stripe).map_err(|_| {
             format!("'{value}': expected random, sequential, or blocks from one I/O to the next")
         }),
     }
@@ -183,20 +183,28 @@ fn buffering(value: &str) -> Result<Buffering, String> {
 }
 
 /// `-a[R[I]]<mask>`: R is each thread on one of them.
-fn placement(value: &str) -> Result<Placement, String> {
+fn affinity(value: &str) -> Result<Affinity, String> {
     let (each, digits) = match value.strip_prefix('R') {
         Some(digits) => (true, digits.strip_prefix('I').unwrap_or(digits)),
         None => (false, value),
     };
-    let processors = mask::parse(digits)?;
-    if processors.is_empty() {
-        return Ok(Placement::Any);
-    }
-    Ok(if each { Placement::Each(processors) } else { Placement::Shared(processors) })
+    Ok(match (mask(digits)?, each) {
+        (processors, _) if processors.is_empty() => Affinity::Any,
+        (processors, true) => Affinity::Each(processors),
+        (processors, false) => Affinity::Shared(processors),
+    })
+}
+
+/// The processors of a mask in hexadecimal, with or without `0x`; none for 0.
+pub(super) fn mask(text: &str) -> Result<Vec<u32>, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let mask = u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+    mask.map(processors::of_mask)
+        .ok_or_else(|| format!("'{text}' is no mask: expected hexadecimal of at most 64 bits"))
 }
 
 fn drives(value: &str) -> Result<Vec<String>, String> {
-    let number = |part: &str| match within(part, 0, u32::MAX) {
+    let number = |part: &str| match number_within(part, 0, u32::MAX) {
         Ok(number) => Ok(format!("#{number}")),
         Err(_) => Err(format!("'{part}' is no number of a drive; letters mean nothing on Linux")),
     };
@@ -209,8 +217,15 @@ fn one_of<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
     found.map(|(_, meant)| *meant).ok_or_else(|| format!("'{value}': expected {}", expected()))
 }
 
-fn within(value: &str, least: u32, most: u32) -> Result<u32, String> {
-    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    let number = value.parse().ok().filter(|number| digits && (least..=most).contains(number));
-    number.ok_or_else(|| format!("'{value}': expected a whole number from {least} to {most}"))
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bits_are_processors() {
+        assert_eq!(super::mask("0x5").unwrap(), [0, 2]);
+        assert_eq!(super::mask("F").unwrap(), [0, 1, 2, 3]);
+        assert!(super::mask("0x0").unwrap().is_empty());
+        for text in ["", "0x", "xyz", "+1", "0x10000000000000000"] {
+            assert!(super::mask(text).is_err(), "{text}");
+        }
+    }
 }

@@ -10,11 +10,11 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, Affinity, BlockSizes, ByteRange, Caching, Content, Division, Durability, EngineChoice, Job,
-    Opening, Scenario, Sequential, Span, Stop, TargetUse, Walk, Workload,
+    Access, BlockSizes, ByteRange, Caching, Content, Division, Durability, EngineChoice, Job, Opening,
+    Scenario, Sequential, Span, Stop, TargetUse, Walk, Workload,
 };
 
-use super::{Buffering, File, Invocation, Pattern, Placement};
+use super::{Buffering, File, Invocation, Pattern};
 use crate::Meaning;
 use crate::error::Error;
 
@@ -34,17 +34,12 @@ impl Invocation {
     }
 
     fn job(&self, file: &File, place: usize) -> Job {
-        let affinity = match &file.placement {
-            Placement::Any => Affinity::Any,
-            Placement::Each(processors) => Affinity::Each(processors.clone()),
-            Placement::Shared(processors) => Affinity::Shared(processors.clone()),
-        };
         Job {
             targets: vec![TargetUse { name: file.name.clone(), weight: 1 }],
             threads: file.threads,
             size: file.size.map(Bytes),
             opening: self.opening(file),
-            affinity,
+            affinity: file.affinity.clone(),
             ..Job::on(&file.name, self.workload(place))
         }
     }

@@ -5,13 +5,14 @@
 //! the output follows runs of v1.5.SG that were published.
 
 mod arguments;
-mod mask;
 mod meaning;
 mod param_file;
 mod text;
 
 pub use arguments::parse;
 pub use text::text;
+
+use plumb_workload::Affinity;
 
 /// What `-?` prints.
 pub const USAGE: &str = include_str!("usage.txt");
@@ -75,18 +76,7 @@ pub struct File {
     /// How many threads work on it.
     pub threads: u32,
     /// Where they run.
-    pub placement: Placement,
+    pub affinity: Affinity,
     /// How large it is made, in bytes; `None`: as it is.
     pub size: Option<u64>,
-}
-
-/// Where threads run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Placement {
-    /// Where the scheduler puts them.
-    Any,
-    /// Each on one of these in turn.
-    Each(Vec<u32>),
-    /// All on any of these.
-    Shared(Vec<u32>),
 }

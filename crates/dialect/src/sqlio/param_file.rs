@@ -4,7 +4,10 @@
 //! /data/test.dat 2 0x0 100
 //! ```
 
-use super::{File, Placement, mask};
+use plumb_workload::Affinity;
+
+use super::File;
+use super::arguments::mask;
 use crate::diskspd;
 use crate::error::Error;
 
@@ -54,21 +57,21 @@ fn comment_cut_off(line: &str) -> &str {
 
 fn line(line: &str) -> Result<File, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let (name, threads, affinity, size) = match fields[..] {
-        [name, threads, affinity] => (name, threads, affinity, None),
-        [name, threads, affinity, size] => (name, threads, affinity, Some(size)),
+    let (name, threads, mask_text, size) = match fields[..] {
+        [name, threads, mask] => (name, threads, mask, None),
+        [name, threads, mask, size] => (name, threads, mask, Some(size)),
         _ => return Err(format!("'{line}': expected path, threads, mask and size in MB")),
     };
     let count = threads.parse().ok().filter(|threads| (1..=1024).contains(threads));
     let threads = count.ok_or_else(|| format!("threads '{threads}': expected 1 to 1024"))?;
-    let processors = mask::parse(affinity)?;
-    let placement = if processors.is_empty() { Placement::Any } else { Placement::Shared(processors) };
+    let processors = mask(mask_text)?;
+    let affinity = if processors.is_empty() { Affinity::Any } else { Affinity::Shared(processors) };
     let size = size.map(|size| {
         let bytes =
             size.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << 20)).filter(|size| *size > 0);
         bytes.ok_or_else(|| format!("size '{size}': expected a whole number of MB above 0"))
     });
-    Ok(File { name: name.to_owned(), threads, placement, size: size.transpose()? })
+    Ok(File { name: name.to_owned(), threads, affinity, size: size.transpose()? })
 }
 
 #[cfg(test)]
@@ -79,8 +82,8 @@ mod tests {
     fn lines_are_files() {
         let files = parse("# a comment\n/data/a 2 0x0 100\n\n#3 1 0x3 # a drive\n", "param.txt").unwrap();
         let expected = [
-            File { name: "/data/a".to_owned(), threads: 2, placement: Placement::Any, size: Some(100 << 20) },
-            File { name: "#3".to_owned(), threads: 1, placement: Placement::Shared(vec![0, 1]), size: None },
+            File { name: "/data/a".to_owned(), threads: 2, affinity: Affinity::Any, size: Some(100 << 20) },
+            File { name: "#3".to_owned(), threads: 1, affinity: Affinity::Shared(vec![0, 1]), size: None },
         ];
         assert_eq!(files, expected);
     }

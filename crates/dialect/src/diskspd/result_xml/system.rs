@@ -1,7 +1,5 @@
 //! On what machine, and when.
 
-use std::collections::BTreeMap;
-
 use super::super::measured::start_time;
 use super::super::xml::XmlWriter;
 use crate::machine::Machine;
@@ -25,12 +23,14 @@ pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {
 
 /// Processors in groups of 64, as `-ag` counts them.
 fn topology(machine: &Machine, writer: &mut XmlWriter) {
-    let mut masks: BTreeMap<u32, u64> = BTreeMap::new();
-    for number in &machine.processors {
-        *masks.entry(number / 64).or_default() |= 1 << (number % 64);
-    }
+    let groups = machine.processors.iter().max().map_or(0, |last| last / 64 + 1);
     writer.open("ProcessorTopology");
-    for (group, mask) in masks {
+    for group in 0..groups {
+        let there = machine.processors.iter().filter(|number| *number / 64 == group);
+        let mask = there.fold(0_u64, |mask, number| mask | 1 << (number % 64));
+        if mask == 0 {
+            continue;
+        }
         let (most, active) = (64 - mask.leading_zeros(), mask.count_ones());
         writer.line(&format!(
             "<Group Group=\"{group}\" MaximumProcessors=\"{most}\" ActiveProcessors=\"{active}\" \

@@ -4,27 +4,22 @@ use plumb_workload::{Affinity, Priority};
 
 use crate::fio::options::Options;
 use crate::fio::value;
-use crate::{Error, Machine};
+use crate::{Error, Machine, processors};
 
 /// What `options` say of processors.
 pub(super) fn affinity(options: &Options<'_>, machine: &Machine) -> Result<Affinity, Error> {
     let policy = options.choice("cpus_allowed_policy", &["shared", "split"])?;
-    let listed = options.parsed("cpus_allowed", value::numbers)?;
-    let masked = options.parsed("cpumask", |text| value::whole(text, options.base()).map(of_mask))?;
+    let listed = options.parsed("cpus_allowed", list)?;
+    let masked =
+        options.parsed("cpumask", |text| value::whole(text, options.base()).map(processors::of_mask))?;
     let (name, processors) = match (listed, masked) {
-        (Some(listed), Some(masked)) if options.is_after("cpumask", "cpus_allowed") => {
-            drop(listed);
-            ("cpumask", masked)
+        (Some(listed), mask) if mask.is_none() || !options.is_after("cpumask", "cpus_allowed") => {
+            ("cpus_allowed", listed)
         }
-        (Some(listed), _) => ("cpus_allowed", listed),
-        (None, Some(masked)) => ("cpumask", masked),
-        (None, None) => return Ok(Affinity::Any),
+        (_, Some(masked)) => ("cpumask", masked),
+        (_, None) => return Ok(Affinity::Any),
     };
-    if let Some(missing) = processors.iter().find(|processor| !machine.processors.contains(processor)) {
-        let problem =
-            format!("processor {missing} is not one of those allowed here, {:?}", machine.processors);
-        return Err(options.error(name, problem));
-    }
+    processors::check(&processors, machine).map_err(|problem| options.error(name, problem))?;
     if processors.is_empty() {
         return Err(options.error(name, "names no processor"));
     }
@@ -34,8 +29,9 @@ pub(super) fn affinity(options: &Options<'_>, machine: &Machine) -> Result<Affin
     })
 }
 
-fn of_mask(mask: u64) -> Vec<u32> {
-    (0..64).filter(|bit| mask >> bit & 1 == 1).collect()
+fn list(text: &str) -> Result<Vec<u32>, String> {
+    let list = processors::of_list(text, &[',', ':']);
+    list.ok_or_else(|| format!("`{text}` is not a list of numbers such as 0-3,8"))
 }
 
 /// What `options` say of priority: of fio's levels, three can be had.

@@ -4,9 +4,6 @@ use plumb_workload::Affinity;
 
 use super::Vocabulary;
 
-/// More processors than any machine has: a range is written out, and must not fill the memory.
-const PROCESSORS_MAX: u64 = 1 << 16;
-
 impl Vocabulary for Affinity {
     const EXPECTED: &'static str =
         "any, each:PROCESSORS or shared:PROCESSORS, with numbers and ranges, such as shared:0-3,8";
@@ -16,7 +13,7 @@ impl Vocabulary for Affinity {
             return Some(Self::Any);
         }
         let (kind, processors) = text.split_once(':')?;
-        let processors = parse_processors(processors)?;
+        let processors = crate::processors::of_list(processors, &[','])?;
         match kind {
             "each" => Some(Self::Each(processors)),
             "shared" => Some(Self::Shared(processors)),
@@ -31,20 +28,6 @@ impl Vocabulary for Affinity {
             Self::Shared(processors) => format!("shared:{}", show_processors(processors)),
         }
     }
-}
-
-fn parse_processors(text: &str) -> Option<Vec<u32>> {
-    let mut processors = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
-        let count = u64::from(last.checked_sub(first)?) + 1;
-        if processors.len() as u64 + count > PROCESSORS_MAX {
-            return None;
-        }
-        processors.extend(first..=last);
-    }
-    Some(processors)
 }
 
 /// In the order given, rising runs as ranges.

@@ -65,64 +65,27 @@ fn scaled(bytes: u64) -> Option<String> {
     Some(format!("{}{unit}", bytes >> shift))
 }
 
-/// Units of time, longest first.
-const TIMES: [(&str, u64); 7] = [
-    ("d", 86_400_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("ns", 1),
-];
-
 impl Vocabulary for Nanos {
     const EXPECTED: &'static str =
         "a time with a unit (ns, us, ms, s, m, h, d) or in seconds, such as 500us, 1m30s, 10, 0.5";
 
     fn parse(text: &str) -> Option<Self> {
-        let mut rest = text;
-        let mut sum = 0_u64;
-        loop {
-            let (number, after) = rest.split_at(rest.find(is_letter).unwrap_or(rest.len()));
-            let (unit, after) = after.split_at(after.find(|c| !is_letter(c)).unwrap_or(after.len()));
-            // Only a lone number goes without a unit.
-            let unit = if unit.is_empty() && number.len() == text.len() { "s" } else { unit };
-            let (_, nanos) = TIMES.into_iter().find(|(name, _)| *name == unit)?;
-            sum = sum.checked_add(times(number.trim(), nanos)?)?;
-            if after.is_empty() {
-                return Some(Self(sum));
-            }
-            rest = after;
-        }
+        text.parse().ok()
     }
 
     fn show(&self) -> String {
-        if self.0 == 0 {
-            return "0s".to_owned();
-        }
-        let unit = TIMES.into_iter().find(|(_, nanos)| self.0.is_multiple_of(*nanos));
-        let (name, nanos) = unit.unwrap_or(("ns", 1));
-        format!("{}{name}", self.0 / nanos)
+        let units = [
+            ("d", Self::secs(86_400)),
+            ("h", Self::secs(3600)),
+            ("m", Self::secs(60)),
+            ("s", Self::secs(1)),
+            ("ms", Self::millis(1)),
+            ("us", Self::micros(1)),
+        ];
+        let unit = units.into_iter().find(|(_, unit)| self.0.is_multiple_of(unit.0) && self.0 > 0);
+        let (name, unit) = unit.unwrap_or(if self.0 == 0 { ("s", Self::secs(1)) } else { ("ns", Self(1)) });
+        format!("{}{name}", self.0 / unit.0)
     }
-}
-
-fn is_letter(c: char) -> bool {
-    c.is_ascii_alphabetic()
-}
-
-/// A decimal number of `unit`s, if that is a whole number.
-fn times(number: &str, unit: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 15 {
-        return None;
-    }
-    let scale = 10_u128.pow(fraction.len() as u32);
-    let value = whole.parse::<u64>().ok()?;
-    let scaled =
-        (u128::from(value) * scale + fraction.parse::<u128>().ok()?).checked_mul(u128::from(unit))?;
-    scaled.is_multiple_of(scale).then(|| u64::try_from(scaled / scale).ok())?
 }
 
 /// A decimal number; neither infinite nor not a number.
