@@ -1,4 +1,4 @@
-//! What can be typed. What it means is decided by the commands.
+//! The arguments of the commands, as typed. The commands decide what they mean.
 
 pub(crate) mod drive;
 pub(crate) mod policy;
@@ -21,33 +21,33 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Where writes become durable here, what a durable write costs, and what is wrong
+    /// Show where writes become durable here, what a durable write costs, and what is wrong
     Check(CheckArguments),
-    /// The write path from the application to the drive, layer by layer
+    /// Show the write path from the application to the drive, layer by layer
     Survey(SurveyArguments),
-    /// A workload on files and disks, measured at the application and at the storage
+    /// Run a workload on files and disks, and measure it at the application and at the storage
     Load(Box<LoadArguments>),
-    /// The same, by DiskSpd's command line
+    /// Run a workload from the command line of DiskSpd
     #[command(disable_help_flag = true)]
     Diskspd(ForeignArguments),
-    /// The same, by SQLIO's command line
+    /// Run a workload from the command line of SQLIO
     #[command(disable_help_flag = true)]
     Sqlio(ForeignArguments),
-    /// The same, by fio's command line and job files
+    /// Run a workload from the command line and the job files of fio
     #[command(disable_help_flag = true)]
     Fio(ForeignArguments),
-    /// Simulated drives, and block devices with a power switch made of them
+    /// Show simulated drives, serve them as block devices, and cut their power
     Drive(drive::DriveArguments),
-    /// The write caches of disks: shown, planned, changed with a way back, kept
+    /// Show, plan, change, roll back and persist the write caches of disks
     Policy(Box<policy::PolicyArguments>),
-    /// Any format of a recorded run, from the recording alone
+    /// Render a recorded run in any format
     Report(ReportArguments),
-    /// Shell completions, on stdout
+    /// Print shell completions
     Completions {
-        /// For which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
-    /// Manual pages, into a directory
+    /// Write the manual pages into a directory
     #[command(hide = true)]
     Manual {
         /// The directory, which must exist
@@ -55,20 +55,20 @@ pub(crate) enum Command {
     },
 }
 
-/// Surveys the write path beneath a directory, measures a short load on a file of its own, and judges what it saw.
-/// Safe on a live system: it never touches other files, takes at most a tenth of the free space, and removes its
-/// file at the end and when interrupted. Needs no root; what root would add is said.
+/// Surveys the write path beneath a directory, measures a short load on a test file, and judges both.
+/// This is safe on a live system: plumb writes to no other file, takes at most a tenth of the free space, and removes the
+/// test file at the end, also when interrupted. It does not need root, and says what it could not see without it.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// The directory whose write path is checked, or a simulated drive such as sim:consumer-nvme-ssd?wce=off
+    /// The directory to check, or a simulated drive such as sim:consumer-nvme-ssd?wce=off
     #[arg(value_name = "PATH|sim:MODEL", default_value = ".")]
     pub(crate) target: PathBuf,
 
-    /// How long to measure, in seconds
+    /// Measured time in seconds
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
 
-    /// Size of the test file, such as 256M; default 256M or a tenth of the free space; of a simulated drive, the part used
+    /// Size of the test file, such as 256M, or of the used part of a simulated drive; default 256M, at most a tenth of the free space
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
@@ -80,28 +80,28 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
-    /// One JSON document on stdout instead of the terminal report
+    /// Print one JSON document instead of the terminal report
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Follows the write path from a directory, file or block device down to the drive and says for each layer what it
-/// caches and what it does with FLUSH and FUA, with evidence. Writes nothing to any device.
+/// Follows the write path from a directory, file or block device down to the drive. Says for each layer what it caches
+/// and what it does with FLUSH and FUA, with the evidence. Writes nothing to any device.
 #[derive(Debug, Args)]
 pub(crate) struct SurveyArguments {
-    /// A path, a block device, sim:MODEL or an NBD URI; default the current directory, or what was recorded
+    /// A path, a block device, sim:MODEL or an NBD URI; default the current directory, or the target of the recording
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
     pub(crate) target: Option<PathBuf>,
 
-    /// Every file system that is kept on block devices, and every disk without one
+    /// Survey every file system on a block device, and every disk without one
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Also record all that was read (of /proc, /sys and drive answers) in DIR, to be surveyed again elsewhere
+    /// Also record what was read (/proc, /sys, answers of drives) in DIR, to survey it again elsewhere
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     pub(crate) record: Option<PathBuf>,
 
@@ -110,18 +110,18 @@ pub(crate) struct SurveyArguments {
     pub(crate) from: Option<PathBuf>,
 }
 
-/// Runs a workload on files and disks, and shows what the application saw beside what the storage was handed.
+/// Runs a workload on files and disks, and shows what the application did beside what the storage did.
 ///
-/// A target is a path, a block device, or #N for the Nth disk; one that ends in .toml is a file of these same words.
-/// Reading is always safe. Writing to a file that plumb did not make, or to a disk, needs --overwrite; to a disk that is
-/// in use or holds something recognised, --destroy with its serial.
+/// A target is a path, a block device, or #N for the Nth disk. A target that ends in .toml is a file with these words.
+/// Reading is always safe. Writing to a disk, or to a file that plumb did not make, needs --overwrite. Writing to a disk
+/// that is in use or has a signature needs --destroy with its serial.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// Run like an application: NAME or NAME:VARIANT; --explain lists and explains them
+    /// Run an application profile: NAME or NAME:VARIANT; --explain lists them
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// Say what a profile does, on what that rests, and what it leaves out, and run nothing; without --profile, list them
+    /// Explain the profile, its sources and its limits, and run nothing; without --profile, list all profiles
     #[arg(long)]
     pub(crate) explain: bool,
 
@@ -132,27 +132,27 @@ pub(crate) struct LoadArguments {
     pub(crate) own: OwnArguments,
 }
 
-/// What any command that runs a workload takes, whatever its language.
+/// Options of every command that runs a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct OwnArguments {
-    /// Write to files that plumb did not make, and to disks that hold nothing recognised
+    /// Write to files that plumb did not make, and to disks without a signature
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// Write to this disk although it is in use or holds something: its serial, to be typed in full
+    /// Write to the disk with this serial although it is in use or has a signature
     #[arg(long, value_name = "SERIAL")]
     pub(crate) destroy: Vec<String>,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Watch it live: rates, latencies and flushes of each target, at the application and at the storage
+    /// Show a live view: rates, latencies and flushes of each target, at the application and at the storage
     #[arg(long)]
     pub(crate) tui: bool,
 
-    /// Print what would be run, in plumb's own words, and run nothing
+    /// Print the workload in plumb's own language, and run nothing
     #[arg(long)]
     pub(crate) show_workload: bool,
 
@@ -161,16 +161,15 @@ pub(crate) struct OwnArguments {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// A command line in another language, taken as it is.
+/// A command line of another program.
 #[derive(Debug, Args)]
 pub(crate) struct ForeignArguments {
-    /// Its own arguments; before or among them plumb's --overwrite, --destroy SERIAL, --json, --tui, --show-workload,
-    /// --out DIR
+    /// The arguments of that program; also plumb's --overwrite, --destroy SERIAL, --json, --tui, --show-workload, --out DIR
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
 }
 
-/// Rebuilds a report from the directory of a run, asking no device.
+/// Renders a report from the directory of a run. Asks no device.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// The directory of a run
@@ -185,7 +184,7 @@ pub(crate) struct ReportArguments {
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 
-    /// Write to FILE, whole or not at all, instead of stdout
+    /// Write to FILE instead of stdout; an error leaves FILE as it was
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The `plumb` binary: parse what was typed, compose the rooms, answer with an exit code.
+//! The `plumb` binary: parses the arguments, runs a command, ends with its exit code.
 
 mod arguments;
 mod command;

@@ -1,4 +1,4 @@
-//! plumb's own options among those of another language: picked out, the rest is left as it was.
+//! Takes plumb's own options out of a command line of another program.
 
 use crate::arguments::OwnArguments;
 use crate::exit::{Exit, Refusal};

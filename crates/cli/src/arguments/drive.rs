@@ -1,4 +1,4 @@
-//! What can be typed after `plumb drive`.
+//! The arguments of `plumb drive`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use plumb_block::Bytes;
 
-/// Simulated drives: what there is, what each is made of, one of them as a block device with a power switch.
+/// Shows the models of simulated drives, serves a drive as a block device, and cuts its power.
 ///
-/// In any command that takes a device, `sim:MODEL?wce=off&seed=7` is such a drive too, in virtual time. Any parameter that
-/// `plumb drive show` prints can be typed behind the name, as in `ata-40gb?behaviour.driver_drops_flush=true`.
+/// Every command that takes a device also takes `sim:MODEL?wce=off&seed=7`, a simulated drive in virtual time. Any parameter
+/// that `plumb drive show` prints can follow the name, as in `ata-40gb?behaviour.driver_drops_flush=true`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct DriveArguments {
@@ -19,38 +19,38 @@ pub(crate) struct DriveArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DriveCommand {
-    /// The models that are shipped
+    /// List the models
     List {
-        /// One JSON document on stdout
+        /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// What a model is made of, where each figure comes from, and what it does beside what is published
+    /// Show the parameters of a model, their sources, and its figures beside published ones
     Show(ShowArguments),
-    /// Serve a drive of a model, in real time, until it is detached or the command is interrupted
+    /// Serve a drive in real time until it is detached or the command is interrupted
     Serve(Box<ServeArguments>),
-    /// Cut the power of a drive that is being served, now or at a chosen moment
+    /// Cut the power of a served drive, now or at a chosen moment
     ///
-    /// What is in flight is not answered, NBD connections end, and a device that is attached answers with I/O errors. Clients of
-    /// NBD connect again after `plumb drive power-on`.
+    /// Requests in flight get no answer, NBD connections end, and an attached device answers with I/O errors. Clients of NBD
+    /// connect again after `plumb drive power-on`.
     Cut(CutArguments),
-    /// Turn the power on again: the drive serves what survived
+    /// Turn the power on again; the drive serves the data that survived
     ///
-    /// Its write cache is as it was served, whatever `plumb drive set` has made of it.
+    /// The write cache is on or off as it was when the drive was served; `plumb drive set` does not outlast a power cut.
     ///
-    /// What the kernel has cached of an attached drive is forgotten before, as in a machine that lost power with it. What is mounted
-    /// keeps its own cache: unmount it first.
+    /// The kernel drops its cache of an attached drive first, as if the machine had lost power too. A mounted file system keeps its
+    /// own cache: unmount it first.
     PowerOn(NamedArguments),
-    /// How a drive is that is being served; all of them without a name
+    /// Show the state of a served drive, or of all served drives
     Status {
         /// Its name
         name: Option<String>,
 
-        /// One JSON document on stdout
+        /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Switch the write cache of a drive, until its power is cut
+    /// Turn the write cache of a drive on or off, until its power is cut
     Set {
         /// Its name
         name: String,
@@ -59,15 +59,15 @@ pub(crate) enum DriveCommand {
         #[arg(long, value_enum)]
         wce: Switch,
 
-        /// One JSON document on stdout: the state afterwards
+        /// Print the new state as one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Let commands of a drive fail, hang or be slow: WHAT:EFFECT[:WHEN], such as write:eio:nth=100
+    /// Make commands of a drive fail, hang or be slow: WHAT:EFFECT[:WHEN], such as write:eio:nth=100
     Fault(FaultArguments),
-    /// Take a drive away: no more exports, and its process ends
+    /// Stop serving a drive: its exports and its process end
     ///
-    /// A drive that is in use stays, and who uses it is named. What a killed process has left of its drive is taken away.
+    /// A drive in use stays, and its users are named. This also removes what a killed process left of its drive.
     Detach(DetachArguments),
 }
 
@@ -128,14 +128,14 @@ impl Switch {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// The name of a shipped model, or the path of a model file; ?PARAMETER=VALUE behind it changes one
+    /// The name of a model, or the path of a model file; ?PARAMETER=VALUE after it changes a parameter
     pub(crate) model: String,
 
-    /// Also run the drive in virtual time, and show its figures beside those that are published
+    /// Also run the drive in virtual time, and show its figures beside the published ones
     #[arg(long)]
     pub(crate) figures: bool,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -143,36 +143,36 @@ pub(crate) struct ShowArguments {
 #[derive(Debug, Args)]
 #[command(after_help = FAULTS)]
 pub(crate) struct ServeArguments {
-    /// The name of a shipped model, or the path of a model file; ?PARAMETER=VALUE behind it changes one
+    /// The name of a model, or the path of a model file; ?PARAMETER=VALUE after it changes a parameter
     pub(crate) model: String,
 
-    /// What to call this drive; default the model's name, with a number if it is taken
+    /// Name of the drive; default the name of the model, with a number if that is taken
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Its capacity; default the model's
+    /// Capacity; default that of the model
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
-    /// Where what is durable is kept: a file, which then is the medium and outlives the process, or `memory`. A file that is
-    /// missing or empty is made; another must be the medium of such a drive already
+    /// Where durable data is kept: `memory`, or a file, which is the medium and outlives the process. A missing or empty file
+    /// is made; any other file must be the medium of such a drive
     #[arg(long, value_name = "FILE|memory", default_value = "memory")]
     pub(crate) backing: PathBuf,
 
-    /// Take a --backing FILE that plumb did not make: what is in it is on the drive, and is written over
+    /// Use a --backing FILE that plumb did not make: its content is the content of the drive, and will be overwritten
     #[arg(long, requires = "backing")]
     pub(crate) overwrite: bool,
 
-    /// Seed of everything random: what survives a power cut, where damage strikes
+    /// Seed of all random choices: which writes survive a power cut, which blocks are damaged
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Serve it over NBD on this unix socket, made for this user alone; may be given several times
+    /// Serve over NBD on this unix socket, which only this user can open; may be given several times
     #[arg(long, value_name = "SOCKET")]
     pub(crate) nbd: Vec<PathBuf>,
 
-    /// Serve it over NBD on this TCP address, such as 127.0.0.1:10809; port 0 is any that is free. Beyond this machine only with
-    /// --tls-certificates. May be given several times
+    /// Serve over NBD on this TCP address, such as 127.0.0.1:10809; port 0 is any free port. An address that other machines
+    /// can reach needs --tls-certificates. May be given several times
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = tcp_address)]
     pub(crate) nbd_tcp: Vec<SocketAddr>,
 
@@ -181,33 +181,33 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DIR", requires = "nbd_tcp")]
     pub(crate) tls_certificates: Option<PathBuf>,
 
-    /// Whether clients need a certificate; without, whoever gets to the port reads and writes the drive
+    /// Require a certificate of clients; when off, anyone who can reach the port can read and write the drive
     #[arg(long, value_enum, requires = "tls_certificates", default_value = "on")]
     pub(crate) tls_verify_peer: Switch,
 
-    /// Attach it to the kernel as a loop device (needs root)
+    /// Attach as a loop device (needs root)
     #[arg(long)]
     pub(crate) attach: bool,
 
-    /// Export it through the kernel's ublk driver (needs root, `modprobe ublk_drv`, Linux 6.0)
+    /// Export through the ublk driver of the kernel (needs root, `modprobe ublk_drv`, Linux 6.0)
     #[cfg(feature = "ublk")]
     #[arg(long, conflicts_with = "attach")]
     pub(crate) ublk: bool,
 
-    /// Take over /dev/ublkbN of a server that was killed; what waits there is served. The medium must be the same --backing FILE
+    /// Take over /dev/ublkbN of a killed server, and serve the requests that wait there; needs the same --backing FILE
     #[cfg(feature = "ublk")]
     #[arg(long, value_name = "N", requires = "ublk")]
     pub(crate) recover: Option<u32>,
 
-    /// The volatile write cache when the power comes on; default the model's
+    /// The volatile write cache when the power comes on; default that of the model
     #[arg(long, value_enum)]
     pub(crate) wce: Option<Switch>,
 
-    /// Let commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several times
+    /// Make commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several times
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
 
-    /// One JSON document on stdout when it is ready
+    /// Print one JSON document when the drive is ready
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -218,11 +218,11 @@ pub(crate) struct CutArguments {
     /// The name of the drive
     pub(crate) name: String,
 
-    /// When the Nth write from now arrives at the drive; a large one over NBD is several, and write-zeroes is one
+    /// When the Nth write from now arrives at the drive; a large write over NBD counts as several, write-zeroes as a write
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), group = "when")]
     pub(crate) at_write: Option<u64>,
 
-    /// When the Nth flush from now arrives at the drive, that of FUA on a drive without it included
+    /// When the Nth flush from now arrives at the drive; FUA on a drive without FUA counts as a flush
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), group = "when")]
     pub(crate) at_flush: Option<u64>,
 
@@ -230,11 +230,11 @@ pub(crate) struct CutArguments {
     #[arg(long, value_name = "EVENT..EVENT", group = "when")]
     pub(crate) between: Option<String>,
 
-    /// Not at all: take back a cut that waits for its moment
+    /// Cancel a cut that has not happened yet
     #[arg(long, group = "when")]
     pub(crate) disarm: bool,
 
-    /// One JSON document on stdout: the state afterwards
+    /// Print the new state as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -249,11 +249,11 @@ pub(crate) struct FaultArguments {
     #[arg(required_unless_present = "clear", conflicts_with = "clear")]
     pub(crate) fault: Option<String>,
 
-    /// Take all faults away
+    /// Remove all faults
     #[arg(long)]
     pub(crate) clear: bool,
 
-    /// One JSON document on stdout: the state afterwards
+    /// Print the new state as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -263,11 +263,11 @@ pub(crate) struct DetachArguments {
     /// The name of the drive
     pub(crate) name: String,
 
-    /// Even if it is in use: those who use it get I/O errors
+    /// Also when the drive is in use: its users get I/O errors
     #[arg(long, visible_alias = "force")]
     pub(crate) cut_off: bool,
 
-    /// One JSON document on stdout: the last state
+    /// Print the last state as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -277,7 +277,7 @@ pub(crate) struct NamedArguments {
     /// The name of the drive
     pub(crate) name: String,
 
-    /// One JSON document on stdout: the state afterwards
+    /// Print the new state as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }

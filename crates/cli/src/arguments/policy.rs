@@ -1,4 +1,4 @@
-//! What can be typed after `plumb policy`.
+//! The arguments of `plumb policy`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use clap::{Args, Subcommand};
 use plumb_block::Nanos;
 use plumb_policy::state::State;
 
-/// Where journals are kept, unless told otherwise.
+/// The default directory of the journals.
 const JOURNALS: &str = "/var/lib/plumb/policy/journals";
 
-/// The write caches of disks: how they are, a plan, the change itself, proof, and the way back.
+/// Shows the write caches of disks, plans a change, applies it, verifies it, rolls it back, and persists it.
 ///
-/// Three states, by their own names or those of Windows: `off` (no volatile cache; quick removal), `on` (a volatile cache,
-/// and flushes are sent; better performance), `protected` (a volatile cache, and flushes are suppressed because a claim
-/// of protection is recorded; power protected). Only `apply`, `rollback`, `heal` and `enforce` change a disk, and only
-/// as root.
+/// A write cache has one of three states: `off` (no volatile cache; Windows: quick removal), `on` (a volatile cache, and the
+/// kernel sends flushes; Windows: better performance), `protected` (a volatile cache without flushes, because a claim of power
+/// loss protection is recorded; Windows: power protected). Only `apply`, `rollback`, `heal` and `enforce` change a disk, and
+/// only as root.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArguments {
     #[command(subcommand)]
@@ -24,39 +24,39 @@ pub(crate) struct PolicyArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// How each write cache is: the device's view, the kernel's, what protects it, what is wrong
+    /// Show the state of each write cache by drive and kernel, its protection, and what is wrong
     Show(ShowArguments),
-    /// What would be changed, in which order, and why not where it is refused; changes nothing
+    /// Plan a change: the steps, their order, and why a disk is refused; changes nothing
     ///
-    /// Disks are changed in waves, the least critical one first and alone (the canary), and never two of a port or of an array
-    /// at once. Namespaces of one NVMe controller have one write cache, and are one change.
+    /// Disks are changed in waves. The least critical disk is changed first and alone (the canary). No wave has two disks of one
+    /// port or one array. Namespaces of one NVMe controller share a write cache, and are one change.
     Plan(PlanArguments),
-    /// Carry out a plan: everything checked again, journalled, in waves, read back
+    /// Apply a plan: check every disk again, journal each step, change in waves, read back
     ///
-    /// The plan file is the consent: nothing is asked again, and nothing else is done. It is refused if it was altered, is of
-    /// another boot or another machine, or a disk is no longer what it was. The exit code says what was read back afterwards,
-    /// never what was asked for.
+    /// The plan file is the consent: plumb asks nothing and does nothing else. It refuses a plan that was altered, that is of
+    /// another boot or another machine, or whose disks have changed. The exit code tells the state that was read back, not the
+    /// state that was requested.
     Apply(ApplyArguments),
-    /// Whether disks still are as they were planned to be
+    /// Check whether disks are still in the planned state
     Verify(VerifyArguments),
-    /// Restore what was before an apply, from its journal
+    /// Restore the state before an apply, from its journal
     Rollback(RollbackArguments),
-    /// Read the disks again and again, and say what has changed: most changes make no event
+    /// Read the disks at intervals, and report changes: most changes cause no event of the kernel
     Watch(WatchArguments),
-    /// Make the state that a disk is in outlast power cycles; without a disk, say what is kept and how sure that is
+    /// Keep the current state of a disk after power cycles; without a disk, list what is kept, and how reliably
     Persist(PersistArguments),
-    /// Mend disks from which the kernel, or a layer above, keeps flushes although their cache is on
+    /// Repair disks whose cache is on but which get no flushes from the kernel or a layer above
     Heal(HealArguments),
-    /// Record an administrator's word that the cache of a disk survives a power cut
+    /// Record the claim of an administrator that the cache of a disk survives a power cut
     Claim(ClaimArguments),
-    /// Bring every disk to what `persist` has recorded for it: what the udev rule and the units call
+    /// Bring every disk to the state that `persist` recorded; the udev rule and the units call this
     Enforce(EnforceArguments),
 }
 
-/// Where administrators' words are kept.
+/// Where claims are kept.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClaimsFile {
-    /// The file of the words of administrators
+    /// The file with the claims of administrators
     #[arg(long = "claims", value_name = "FILE", default_value = plumb_policy::device::claims::PLACE)]
     pub(crate) path: PathBuf,
 }
@@ -68,18 +68,17 @@ pub(crate) struct Chosen {
     #[arg(value_name = "DEV", conflicts_with = "all")]
     pub(crate) devices: Vec<String>,
 
-    /// Every disk that has a write cache of its own
+    /// Every disk that has its own write cache
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Of these only the disks of which this is known to be true, such as "rotational = yes and size >= 4TB and not
-    /// role = root"
+    /// Only the disks for which this is known to be true, such as "rotational = yes and size >= 4TB and not role = root"
     ///
     /// Properties are name, identity, serial, model, vendor, transport, port (or host, path), size, rotational (yes, no), role
-    /// (unused, data, swap, boot, root) and state (off, on, protected, none, unknown; the words of Windows are understood).
+    /// (unused, data, swap, boot, root) and state (off, on, protected, none, unknown, or the names of Windows).
     /// `=` and `!=` compare without regard to case, `~` with a pattern of * (any letters) and ? (one letter), and sizes also
     /// with < <= > >=. `and` binds tighter than `or`, `not` tightest; parentheses group; a value with spaces needs quotes.
-    /// What a disk does not say is neither true nor false, and chooses it never.
+    /// A property that a disk does not have is neither true nor false, and never selects the disk.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 }
@@ -89,20 +88,20 @@ pub(crate) struct ShowArguments {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long, conflicts_with = "prometheus")]
     pub(crate) json: bool,
 
-    /// Metrics for Prometheus on stdout
+    /// Print metrics for Prometheus
     #[arg(long)]
     pub(crate) prometheus: bool,
 
-    /// Also print what each drive was asked, and the bytes that it answered
+    /// Also print the commands sent to each drive, and the bytes of its answers
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     pub(crate) explain: bool,
 
-    /// Also say what a RAID controller's own program answered: a file with the JSON of `storcli /cALL show all J`,
-    /// perccli or ssacli. plumb starts none of them, and changes no logical disk
+    /// Also show the report of a RAID controller's program: a file with the JSON of `storcli /cALL show all J`, perccli or
+    /// ssacli. plumb starts none of them, and changes no logical disk
     #[arg(long, value_name = "FILE", conflicts_with = "prometheus")]
     pub(crate) raid_report: Option<PathBuf>,
 
@@ -117,28 +116,28 @@ pub(crate) struct ShowArguments {
   plumb policy verify plan.json
 
 EXIT CODES
-  0  planned, or nothing to do    2  not understood    4  a disk is refused    5  failed")]
+  0  planned, or nothing to do    2  usage error    4  a disk is refused    5  failed")]
 pub(crate) struct PlanArguments {
-    /// off, on or protected; or as Windows calls them: quick-removal, better-performance, power-protected
+    /// off, on or protected; or the names of Windows: quick-removal, better-performance, power-protected
     #[arg(value_name = "STATE")]
     pub(crate) state: State,
 
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
-    /// Write the plan, with its hash, to this file: what `apply` takes
+    /// Write the plan, with its hash, to this file, for `apply`
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// How many disks are changed before all of them are read back again
+    /// Disks in a wave, after which all of them are read back again
     #[arg(long, value_name = "N", default_value_t = plumb_policy::waves::WAVE_SIZE, value_parser = wave_size)]
     pub(crate) wave_size: usize,
 
-    /// Drives that can are to start with it after a power cut, too
+    /// Save the state in the drives that can, so that they start with it after a power cut
     #[arg(long)]
     pub(crate) save: bool,
 
-    /// One JSON document on stdout: the plan
+    /// Print the plan as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -150,19 +149,19 @@ pub(crate) struct PlanArguments {
     pub(crate) claims: ClaimsFile,
 }
 
-/// Where what is done is written down, and how it is told.
+/// Where steps are journalled, and how the result is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Carrying {
-    /// The directory in which journals are kept
+    /// The directory of the journals
     #[arg(long, value_name = "DIR", default_value = JOURNALS)]
     pub(crate) journal: PathBuf,
 
-    /// Keep a light load (4 KiB and fdatasync, every 10 ms) on this new file while switching, and report the longest
-    /// stall and every error; it must be on one of the disks, and is removed
+    /// Run a light load (4 KiB and fdatasync, every 10 ms) on this new file during the change, and report the longest stall
+    /// and every error. The file must be on one of the disks, and is removed
     #[arg(long, value_name = "FILE")]
     pub(crate) observe: Option<PathBuf>,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -173,7 +172,7 @@ pub(crate) struct ApplyArguments {
     #[arg(value_name = "PLAN", required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) plan: Option<PathBuf>,
 
-    /// Go on with an apply that was cut off, from the directory of its journal
+    /// Continue an interrupted apply, from the directory of its journal
     #[arg(long, value_name = "JOURNAL", conflicts_with = "journal")]
     pub(crate) resume: Option<PathBuf>,
 
@@ -190,7 +189,7 @@ pub(crate) struct VerifyArguments {
     #[arg(value_name = "PLAN|JOURNAL")]
     pub(crate) plan: PathBuf,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -200,11 +199,11 @@ pub(crate) struct VerifyArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RollbackArguments {
-    /// The directory of a journal, as `apply` printed it
+    /// The directory of the journal, which `apply` printed
     #[arg(value_name = "JOURNAL")]
     pub(crate) journal: PathBuf,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -217,19 +216,19 @@ pub(crate) struct WatchArguments {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
-    /// How long between two looks: 10s, 5m, 1h
+    /// Time between two readings: 10s, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     pub(crate) interval: Duration,
 
-    /// Look this often and end; without it, until interrupted
+    /// End after this many readings; default until interrupted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) looks: Option<u64>,
 
-    /// After each look, replace this file with metrics: for node_exporter's textfile collector
+    /// After each reading, replace this file with metrics for the textfile collector of node_exporter
     #[arg(long, value_name = "PATH")]
     pub(crate) prometheus_file: Option<PathBuf>,
 
-    /// One JSON document for each change, a line each
+    /// Print one JSON document for each change, one per line
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -243,7 +242,7 @@ pub(crate) struct PersistArguments {
     #[arg(value_name = "DEV")]
     pub(crate) devices: Vec<String>,
 
-    /// Keep it no longer; the disk stays as it is. A disk that is not here is named by its identity
+    /// Stop keeping the state; the disk stays as it is. A missing disk is named by its identity
     #[arg(long, requires = "devices")]
     pub(crate) remove: bool,
 
@@ -251,11 +250,11 @@ pub(crate) struct PersistArguments {
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(crate) root: PathBuf,
 
-    /// How the rule and the units call plumb; default the path of this program
+    /// The path of plumb in the rule and the units; default that of this program
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<String>,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -268,7 +267,7 @@ pub(crate) struct HealArguments {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
-    /// Only say what would be done
+    /// Only print the steps
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -285,11 +284,11 @@ pub(crate) struct ClaimArguments {
     #[arg(value_name = "DEV")]
     pub(crate) device: String,
 
-    /// Who says so
+    /// The name of the administrator
     #[arg(long, value_name = "WHO", required_unless_present = "withdraw")]
     pub(crate) by: Option<String>,
 
-    /// Until when it counts: a day (2027-06-30, to its end in UTC) or a time (2027-06-30T12:00:00Z)
+    /// When the claim expires: a day (2027-06-30, to its end in UTC) or a time (2027-06-30T12:00:00Z)
     #[arg(long, value_name = "DATE", required_unless_present = "withdraw", value_parser = until)]
     pub(crate) until: Option<jiff::Timestamp>,
 
@@ -297,11 +296,11 @@ pub(crate) struct ClaimArguments {
     #[arg(long, value_name = "TEXT", required_unless_present = "withdraw")]
     pub(crate) reason: Option<String>,
 
-    /// Take back what was recorded for this disk; one that is not here is named by its identity
+    /// Withdraw the claim for this disk; a missing disk is named by its identity
     #[arg(long, conflicts_with_all = ["by", "until", "reason"])]
     pub(crate) withdraw: bool,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -311,23 +310,23 @@ pub(crate) struct ClaimArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnforceArguments {
-    /// The directory of what is wished for
+    /// The directory of the recorded states
     #[arg(long, value_name = "DIR", default_value = "/etc/plumb/policy.d")]
     pub(crate) from: PathBuf,
 
-    /// Only this disk, which has just appeared; a disk for which nothing is recorded is left alone
+    /// Only this disk, which has just appeared; a disk without a recorded state is not changed
     #[arg(long, value_name = "NAME")]
     pub(crate) udev: Option<String>,
 
-    /// The file in which it is kept how sure each policy is
+    /// The file that records how reliably each state is kept
     #[arg(long, value_name = "FILE", default_value = "/var/lib/plumb/policy/persistence.json")]
     pub(crate) ledger: PathBuf,
 
-    /// The directory in which journals are kept
+    /// The directory of the journals
     #[arg(long, value_name = "DIR", default_value = JOURNALS)]
     pub(crate) journal: PathBuf,
 
-    /// One JSON document on stdout
+    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -342,7 +341,7 @@ fn wave_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The time between two looks.
+/// The time between two readings.
 fn interval(text: &str) -> Result<Duration, String> {
     let time: Nanos = text.parse().map_err(|_| "expected a time such as 10s, 5m or 1h".to_owned())?;
     let fits = (Nanos::millis(100)..=Nanos::secs(86_400)).contains(&time);
