@@ -12,6 +12,7 @@ mod bench;
 mod guest;
 mod lint;
 mod packages;
+mod phases;
 mod release;
 mod soak;
 mod tally;
@@ -58,10 +59,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// What cargo says of the workspace at `root`: its packages, and where it builds.
-fn cargo_metadata(root: &Path) -> Result<serde_json::Value> {
+/// What cargo says of the workspace at `root`, asked with these arguments: packages, and where it builds.
+fn cargo_metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value> {
     let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .args(["metadata", "--format-version", "1", "--quiet"])
+        .args(arguments)
         .current_dir(root)
         .output()
         .context("starting cargo metadata")?;
@@ -71,7 +73,7 @@ fn cargo_metadata(root: &Path) -> Result<serde_json::Value> {
 
 /// Where cargo puts what it builds for the workspace at `root`.
 fn target_directory(root: &Path) -> Result<PathBuf> {
-    let metadata = cargo_metadata(root)?;
+    let metadata = cargo_metadata(root, &["--no-deps"])?;
     metadata["target_directory"]
         .as_str()
         .map(PathBuf::from)

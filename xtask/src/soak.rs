@@ -62,8 +62,9 @@ fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
             "--package",
             "plumb",
             "--test",
-            "drive_cuts",
+            "all",
             "--",
+            "drive_cuts::",
             "--nocapture",
         ])
         .env("PLUMB_CUTS", cuts.to_string())

@@ -105,6 +105,11 @@ pub(crate) fn main(arguments: Arguments) -> Result<ExitCode> {
     }
 }
 
+/// What must be installed to make guests.
+pub(crate) fn programs() -> Vec<crate::packages::Program> {
+    initramfs::programs()
+}
+
 /// All scenarios on the newer kernel with that plumb inside: the guests' part of the whole test.
 ///
 /// # Errors

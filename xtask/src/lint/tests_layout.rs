@@ -1,0 +1,87 @@
+//! Every test is run: the tests of a crate from outside are one program, whose `tests/main.rs` names each file beside it,
+//! and no test hides in a comment, where only rustdoc would find it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{Offence, tracked};
+
+/// Looks at the tests directory of every crate and at all documentation comments.
+pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
+    let mut found = Vec::new();
+    for name in tracked(root, &[".rs"])? {
+        if let Some((crate_tests, module)) = module_of(&name) {
+            let main = fs::read_to_string(root.join(format!("{crate_tests}/main.rs"))).unwrap_or_default();
+            if !names(&main, module) {
+                found.push(Offence::new(
+                    &name,
+                    format!("{crate_tests}/main.rs does not name it, so it is not run"),
+                ));
+            }
+        }
+        let text = fs::read_to_string(root.join(&name)).with_context(|| name.clone())?;
+        found.extend(in_comments(&text).map(|line| {
+            let what = "a code block that names no language is a documentation test, and those are not run";
+            Offence::new(format!("{name}:{line}"), what)
+        }));
+    }
+    Ok(found)
+}
+
+/// The tests directory and the module that a file directly in it stands for: `crates/X/tests/NAME.rs` or `.../NAME/mod.rs`.
+fn module_of(name: &str) -> Option<(&str, &str)> {
+    let at = name.find("/tests/")? + "/tests".len();
+    let (directory, file) = (&name[..at], &name[at + 1..]);
+    let module = file.strip_suffix("/mod.rs").or_else(|| file.strip_suffix(".rs"))?;
+    (directory.matches('/').count() == 2 && module != "main" && !module.contains('/'))
+        .then_some((directory, module))
+}
+
+/// Whether the root of a program declares a module.
+fn names(main: &str, module: &str) -> bool {
+    main.lines().any(|line| line.strip_suffix(';').and_then(|line| line.strip_prefix("mod ")) == Some(module))
+}
+
+/// The lines on which documentation comments open a code block of Rust.
+fn in_comments(text: &str) -> impl Iterator<Item = usize> {
+    let fences = text.lines().enumerate().filter_map(|(index, line)| {
+        let comment = line.trim_start();
+        let language = comment
+            .strip_prefix("///")
+            .or_else(|| comment.strip_prefix("//!"))?
+            .trim()
+            .strip_prefix("```")?;
+        Some((index + 1, language))
+    });
+    // Each second fence closes a block.
+    fences.step_by(2).filter(|(_, language)| language.is_empty() || *language == "rust").map(|(line, _)| line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_the_modules_that_they_stand_for() {
+        assert_eq!(module_of("crates/x/tests/a.rs"), Some(("crates/x/tests", "a")));
+        assert_eq!(module_of("crates/x/tests/a/mod.rs"), Some(("crates/x/tests", "a")));
+        for name in [
+            "crates/x/tests/main.rs",
+            "crates/x/tests/a/b.rs",
+            "crates/x/src/a.rs",
+            "crates/x/src/y/tests/a.rs",
+        ] {
+            assert_eq!(module_of(name), None, "{name}");
+        }
+        assert!(names("//! x\n\nmod a;\nmod b;\n", "b"));
+        assert!(!names("mod ab;\n// mod b;\n", "b"));
+    }
+
+    #[test]
+    fn tests_in_comments_are_found() {
+        let text = "//! ```text\n//! x\n//! ```\n/// ```\n/// y\n/// ```\n";
+        assert_eq!(in_comments(text).collect::<Vec<_>>(), [4]);
+    }
+}

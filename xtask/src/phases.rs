@@ -1,0 +1,33 @@
+//! What each step of a chore takes, told at its end.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// Steps in the order in which they ended, each with what it took.
+#[derive(Debug, Default)]
+pub(crate) struct Phases(Vec<(String, Duration)>);
+
+impl Phases {
+    /// Does a step and keeps what it took.
+    pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = step();
+        self.add(name, began.elapsed());
+        done
+    }
+
+    /// Keeps what a step took, or a part of one.
+    pub(crate) fn add(&mut self, name: impl Into<String>, taken: Duration) {
+        self.0.push((name.into(), taken));
+    }
+
+    /// A line for each.
+    pub(crate) fn table(&self) -> String {
+        let mut text = String::new();
+        for (name, taken) in &self.0 {
+            // Writing to a string does not fail.
+            writeln!(text, "{:8.1} s  {name}", taken.as_secs_f64()).ok();
+        }
+        text
+    }
+}

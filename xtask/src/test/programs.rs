@@ -1,0 +1,130 @@
+//! Programs of tests, as many at once as there are processors, the longest first. What each prints is kept until it
+//! has ended, and shown if a test failed.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::build::TestProgram;
+use crate::tally::Tally;
+
+/// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.
+const SKIPPED: &str = "PLUMB_SKIPPED";
+
+/// Programs that take long, the longest first: they are started before the others, so that none is left over at the end.
+const LONGEST: [&str; 6] = [
+    "plumb/all",
+    "plumb-serve/all",
+    "plumb-linux/all",
+    "plumb-report/all",
+    "plumb-dialect/all",
+    "plumb-linux",
+];
+
+/// What became of a program.
+#[derive(Debug)]
+pub(super) struct Ran {
+    /// Which.
+    pub(super) name: String,
+    /// Its tests.
+    pub(super) tally: Tally,
+    /// From its start to its end.
+    pub(super) taken: Duration,
+}
+
+/// Runs all of them. The answers are in the order in which they ended.
+///
+/// # Errors
+/// When one cannot be started.
+pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<Ran>> {
+    let rank = |program: &TestProgram| LONGEST.iter().position(|name| *name == program.name);
+    programs.sort_by_key(|program| rank(program).unwrap_or(LONGEST.len()));
+    let waiting = Mutex::new(VecDeque::from(programs));
+    let ran = Mutex::new(Vec::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    std::thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(program) = next() {
+                    let done = run_one(&program);
+                    ran.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+                }
+            });
+        }
+    });
+    ran.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
+}
+
+fn run_one(program: &TestProgram) -> Result<Ran> {
+    let TestProgram { name, path, directory } = program;
+    let skipped = tempfile::NamedTempFile::new().context("making the list of skipped tests")?;
+    let began = Instant::now();
+    let output = Command::new(path)
+        .current_dir(directory)
+        // As cargo does; what a test starts may look for its files there.
+        .env("CARGO_MANIFEST_DIR", directory)
+        .env(SKIPPED, skipped.path())
+        .output()
+        .with_context(|| format!("starting {}", path.display()))?;
+    let taken = began.elapsed();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mut tally = said.lines().filter_map(tally_of).fold(Tally::default(), |mut sum, tally| {
+        sum.add(tally);
+        sum
+    });
+    if !output.status.success() {
+        // A program that died has not counted its tests.
+        tally.failed = tally.failed.max(1);
+        println!("{name}: {}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    for skip in skips(skipped.path())? {
+        println!("skipped {name} {skip}");
+        tally.passed = tally.passed.saturating_sub(1);
+        tally.skipped += 1;
+    }
+    let Tally { passed, failed, skipped } = tally;
+    println!("{name}: {passed} passed, {failed} failed, {skipped} skipped in {:.1} s", taken.as_secs_f64());
+    Ok(Ran { name: name.clone(), tally, taken })
+}
+
+/// The tests that said that they cannot run here, each with its reason.
+fn skips(list: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(list).context("reading the list of skipped tests")?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// What one line of libtest says: `test result: ok. 10 passed; 0 failed; 1 ignored; ...`.
+fn tally_of(line: &str) -> Option<Tally> {
+    let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let count = |word: &str| {
+        counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse::<usize>().ok()).unwrap_or(0)
+    };
+    Some(Tally { passed: count("passed"), failed: count("failed"), skipped: count("ignored") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_lines_of_libtest_are_counted() {
+        let line = "test result: FAILED. 10 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.09s";
+        assert_eq!(tally_of(line), Some(Tally { passed: 10, failed: 2, skipped: 1 }));
+        assert_eq!(tally_of("running 3 tests"), None);
+    }
+
+    #[test]
+    fn a_program_that_dies_has_failed() {
+        let program =
+            |path: &str| TestProgram { name: path.into(), path: path.into(), directory: "/".into() };
+        let ran = run(vec![program("/bin/false"), program("/bin/true")]).unwrap();
+        let failed: Vec<_> = ran.iter().filter(|ran| ran.tally.failed > 0).map(|ran| &ran.name).collect();
+        assert_eq!(failed, ["/bin/false"]);
+    }
+}
