@@ -61,19 +61,6 @@ impl WritePath {
         is_system.then_some(top)
     }
 
-    /// The layers directly below the file system that the target is on; for a block device that device.
-    pub fn below_file_system(&self) -> Vec<&Layer> {
-        match self.file_system() {
-            Some(system) => system.below.iter().filter_map(|name| self.layer(name)).collect(),
-            None => self
-                .layers
-                .iter()
-                .find(|layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache))
-                .into_iter()
-                .collect(),
-        }
-    }
-
     /// For each layer, whether some way down from it leads to a block device.
     fn above_block_devices(&self) -> Vec<bool> {
         let mut above = vec![false; self.layers.len()];

@@ -145,7 +145,7 @@ fn a_recording_of_this_kind_of_machine_is_read_right() {
     use LayerKind as K;
     assert_eq!(kinds, [K::Application, K::PageCache, K::FileSystem, K::VirtioDisk, K::Hypervisor]);
     assert_eq!(path.block_devices(), ["vda"]);
-    assert_eq!(path.below_file_system()[0].name, "vda");
+    assert_eq!(path.file_system().unwrap().below, ["vda"]);
     assert!(path.unknown_below.unwrap().starts_with("hypervisor Firecracker/KVM"));
     assert_eq!(path.durable_at.fsync, None);
     assert!(path.findings.iter().all(|finding| finding.severity == Severity::Info));

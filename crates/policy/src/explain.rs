@@ -1,28 +1,10 @@
 //! `--explain`: each step with the bytes that are sent, for people who hold them against a specification.
 
-use std::fmt::Write as _;
-
 use crate::gateway::{Change, NvmeCommand};
-use crate::mechanism::Step;
 use crate::wire::{ata, mode_page, nvme_command, sct};
 
 /// How many bytes of data are printed; what follows is zero in everything that plumb sends.
 const BYTES_MAX: usize = 64;
-
-/// One step: what and why in the first line, the bytes in those that follow, indented.
-pub fn step(step: &Step) -> String {
-    let mut text = format!("{}: {}", step.disk.name, step.why);
-    if let Some(condition) = &step.after {
-        line(&mut text, &format!("once {} says `{}`", condition.path, condition.says));
-    }
-    if let Some(condition) = &step.only_unless {
-        line(&mut text, &format!("left out if {} says `{}`", condition.path, condition.says));
-    }
-    for said in change(&step.change) {
-        line(&mut text, &said);
-    }
-    text
-}
 
 /// The bytes of a change, one line each.
 pub fn change(change: &Change) -> Vec<String> {
@@ -90,11 +72,6 @@ fn bytes(bytes: &[u8]) -> String {
         text.push(format!("... ({} bytes)", bytes.len()));
     }
     text.join(" ")
-}
-
-fn line(text: &mut String, said: &str) {
-    // Writing to a String cannot fail.
-    write!(text, "\n    {said}").expect("a String takes all that is written");
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub enum Query {
 }
 
 /// An NVMe admin command. NVMe Base Specification 2.0, 3.3.3.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NvmeCommand {
     /// The opcode.
     pub opcode: u8,
@@ -68,8 +68,7 @@ pub struct NvmeCommand {
 }
 
 /// One step that changes something.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     /// A SCSI command with data to the device: MODE SELECT, ATA PASS-THROUGH. Success with CK_COND (sense 72/01/00/1D)
     /// is success.

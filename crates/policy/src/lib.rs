@@ -27,6 +27,7 @@ pub mod journal;
 mod many;
 pub mod mechanism;
 #[cfg(feature = "mock")]
+#[path = "../tests/mock/mod.rs"]
 pub mod mock;
 mod moment;
 pub mod observe;

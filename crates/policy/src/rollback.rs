@@ -19,14 +19,11 @@ use crate::apply::{Carried, DiskReport, DiskResult, Ended, Event, Report, Sessio
 use crate::device::Reader;
 use crate::error::PolicyError;
 use crate::journal::{DiskBefore, Journal, JournalError, Lock, Phase, Record};
-use crate::mechanism::{self, Disagreement, Goal, Kind, Material, Outcome, ReadBack, Step};
+use crate::mechanism::{self, Disagreement, Goal, Kind, Material, Outcome, POLL, ReadBack, SETTLE_MAX, Step};
 use crate::plan::{Asked, PlannedChange, boot_id, to_goal};
-use crate::state::State;
+use crate::state::{State, on_off};
 use crate::view::{DeviceView, Refusal};
 
-/// As for a change: slow adapters take their time.
-const SETTLE_MAX: Nanos = Nanos::secs(2);
-const POLL: Nanos = Nanos::millis(4);
 /// libata reads a drive again within 32 ms: until then the kernel's view is not the one that will stay.
 const FORGIVE_AFTER: Nanos = Nanos::millis(200);
 
@@ -197,7 +194,7 @@ fn settle(session: &Session<'_>, material: &Material, before: &DiskBefore) -> Ou
 
 /// What is not as it was, as far as it counts.
 fn differences(was: &ReadBack, now: &ReadBack) -> Vec<Disagreement> {
-    let word = |value: Option<bool>| value.map_or("unknown", |on| if on { "on" } else { "off" }).to_owned();
+    let word = |value| on_off(value, "unknown").to_owned();
     let says = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
     let mut list = Vec::new();
     let mut expect = |what: &str, holds: bool, found: String, expected: String| {

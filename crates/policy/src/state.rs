@@ -73,6 +73,28 @@ pub enum Found {
     Unknown,
 }
 
+impl Found {
+    /// As it is written in every interface.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Protected => "protected",
+            Self::None => "none",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// `on`, `off`, or the word for a setting that is not known.
+pub const fn on_off(setting: Option<bool>, unknown: &'static str) -> &'static str {
+    match setting {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => unknown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

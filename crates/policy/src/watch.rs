@@ -11,7 +11,7 @@ use plumb_path::Severity;
 use serde::{Deserialize, Serialize};
 
 use crate::moment::now_text;
-use crate::state::Found;
+use crate::state::{Found, on_off};
 use crate::view::{DeviceView, PolicyDocument};
 
 /// Something that has changed since the last look.
@@ -51,9 +51,8 @@ impl Watcher {
             found.extend(gone.map(|(_, view)| change(view, "it is gone".to_owned())));
             for (key, view) in &now {
                 match self.disks.get(key) {
-                    None => {
-                        found.push(change(view, format!("it has appeared, with its cache {}", state(view))))
-                    }
+                    None => found
+                        .push(change(view, format!("it has appeared, with its cache {}", view.state.word()))),
                     Some(before) => {
                         found.extend(differences(before, view).into_iter().map(|what| change(view, what)));
                     }
@@ -129,7 +128,7 @@ fn change(view: &DeviceView, what: String) -> Change {
 
 /// How two readings of one disk differ, one line each.
 pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
-    let on_off = |value: Option<bool>| value.map_or("unknown", |on| if on { "on" } else { "off" }).to_owned();
+    let on_off = |value| on_off(value, "unknown").to_owned();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let mut lines = Vec::new();
     let mut compare = |what: &str, before: String, after: String| {
@@ -143,7 +142,7 @@ pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
     compare("SCT", text(&before.device.sct), text(&after.device.sct));
     compare("queue/write_cache", text(&before.kernel.write_cache), text(&after.kernel.write_cache));
     compare("cache_type", text(&before.kernel.cache_type), text(&after.kernel.cache_type));
-    compare("the state", state(before), state(after));
+    compare("the state", before.state.word().to_owned(), after.state.word().to_owned());
     for holder in &after.holders {
         let was = before.holders.iter().find(|other| other.name == holder.name);
         if let Some(was) = was {
@@ -168,17 +167,6 @@ pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
         }
     }
     lines
-}
-
-fn state(view: &DeviceView) -> String {
-    match view.state {
-        Found::Off => "off",
-        Found::On => "on",
-        Found::Protected => "protected",
-        Found::None => "none",
-        Found::Unknown => "unknown",
-    }
-    .to_owned()
 }
 
 fn family(text: &mut String, name: &str, kind: &str, help: &str) {

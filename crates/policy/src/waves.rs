@@ -17,7 +17,7 @@ pub const WAVE_SIZE: usize = 8;
 
 /// Where a disk stands in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct WaveSlot {
     /// The wave, from 0.
     pub wave: usize,
     /// The order within all.
@@ -27,10 +27,10 @@ pub struct Place {
 }
 
 /// A place for each of `disks`, in their order. `size` is how many disks a wave holds at most; 0 counts as 1.
-pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<Place> {
+pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<WaveSlot> {
     let mut ordered: Vec<(Role, usize)> = disks.iter().map(|view| most_critical(view)).zip(0..).collect();
     ordered.sort_by_key(|(role, index)| (*role, name_order(&disks[*index].name)));
-    let mut places = vec![Place { wave: 0, order: 0, canary: false }; disks.len()];
+    let mut places = vec![WaveSlot { wave: 0, order: 0, canary: false }; disks.len()];
     let mut waves =
         Waves { size: size.max(1), filled: Vec::new(), free: HashMap::new(), first: 1, role: None };
     let mut by_wave: Vec<(usize, usize)> =
@@ -38,7 +38,7 @@ pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<Place> {
     // Stable: within a wave the order stays.
     by_wave.sort_by_key(|(wave, _)| *wave);
     for (order, (wave, index)) in by_wave.into_iter().enumerate() {
-        places[index] = Place { wave, order, canary: wave == 0 };
+        places[index] = WaveSlot { wave, order, canary: wave == 0 };
     }
     places
 }

@@ -11,8 +11,8 @@ use plumb_policy::claims::Claims;
 use plumb_policy::device::Reader;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::persist::{
-    BOOT_UNIT, Ledger, Means, Places, RESUME_UNIT, Standing, Wish, Witness, check_rules, enforcement,
-    install, load_wishes, means, remove,
+    BOOT_UNIT, DesiredState, InstallPaths, Ledger, Means, RESUME_UNIT, Reading, Standing, check_rules,
+    install, load_desired, means, remove,
 };
 use plumb_policy::plan::{Ask, Asked, Wanted, make};
 use plumb_policy::state::State;
@@ -45,7 +45,7 @@ fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
     for name in names {
         let view = view(gateway, name);
         let means = means(&view, State::Off);
-        ledger.request(Witness::of(&reader, &view, "one"), State::Off, means).unwrap();
+        ledger.request(Reading::of(&reader, &view, "one"), State::Off, means).unwrap();
     }
     assert!(ledger.kept.iter().all(|kept| kept.standing == Standing::Requested));
     ledger
@@ -56,7 +56,7 @@ fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -
     let claims = Claims::default();
     let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let view = view(gateway, name);
-    ledger.witness(Witness::of(&reader, &view, boot_id));
+    ledger.update(Reading::of(&reader, &view, boot_id));
     let kept = ledger.kept.iter().find(|kept| Some(&kept.identity) == view.identity.as_ref()).unwrap();
     let said = serde_json::to_value(kept).unwrap();
     let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
@@ -149,15 +149,16 @@ fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     let gateway = MockGateway::new((0..30).map(|_| MockDisk::new(MockKind::Sas)));
     set(&gateway, Asked::Off, Wanted::All);
     let root = tempfile::tempdir().unwrap();
-    let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
-    let wish = |name: &str| Wish::of(&view(&gateway, name), State::Off, Means::AtEveryStart).unwrap();
-    let (first, later) = (wish("sda"), wish("sdad"));
+    let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
+    let desired =
+        |name: &str| DesiredState::of(&view(&gateway, name), State::Off, Means::AtEveryStart).unwrap();
+    let (first, later) = (desired("sda"), desired("sdad"));
     install(&places, &[first.clone(), later.clone()]).unwrap();
     install(&places, std::slice::from_ref(&first)).unwrap();
     let rules = std::fs::read_to_string(places.rules()).unwrap();
     check_rules(&rules).unwrap();
-    for wish in [&first, &later] {
-        let line = format!("ATTRS{{wwid}}==\"{}\", ENV{{PLUMB_POLICY}}=\"scsi-off\"", wish.identity);
+    for desired in [&first, &later] {
+        let line = format!("ATTRS{{wwid}}==\"{}\", ENV{{PLUMB_POLICY}}=\"scsi-off\"", desired.identity);
         assert_eq!(rules.lines().filter(|found| *found == line).count(), 1, "{rules}");
     }
     udev_takes(&places.rules());
@@ -165,7 +166,7 @@ fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     assert!(boot.contains("ExecStart=/usr/bin/plumb policy enforce --from /etc/plumb/policy.d\n"), "{boot}");
     let resume = std::fs::read_to_string(places.unit(RESUME_UNIT)).unwrap();
     assert!(resume.contains("After=suspend.target hibernate.target"), "{resume}");
-    assert_eq!(load_wishes(&places.wishes()).unwrap().len(), 2);
+    assert_eq!(load_desired(&places.desired_states()).unwrap().len(), 2);
 
     remove(&places, &first.identity).unwrap();
     let rules = std::fs::read_to_string(places.rules()).unwrap();
@@ -199,23 +200,15 @@ fn files_below(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_malformed_wish_stops_all_and_a_stranger_is_left_alone() {
+fn a_malformed_state_stops_all_and_a_stranger_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
-    let wish = Wish::of(&view(&gateway, "sdb"), State::Off, Means::AtEveryStart).unwrap();
-    let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
-    install(&places, std::slice::from_ref(&wish)).unwrap();
-    let wishes = load_wishes(&places.wishes()).unwrap();
-    let claims = Claims::default();
-    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
-    let found = enforcement(&reader, &wishes, None);
-    assert_eq!(found.wanted[&State::Off], ["sdb"]);
-    assert!(enforcement(&reader, &wishes, Some("sda")).wanted.is_empty());
-    assert_eq!(enforcement(&reader, &wishes, Some("sdb")).wanted[&State::Off], ["sdb"]);
-    gateway.vanish("sdb");
-    let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
-    assert_eq!(enforcement(&reader, &wishes, None).absent, [wish.identity]);
-    std::fs::write(places.wishes().join("x.toml"), "state = \"of\"").unwrap();
-    let error = load_wishes(&places.wishes()).unwrap_err().to_string();
+    let desired = DesiredState::of(&view(&gateway, "sdb"), State::Off, Means::AtEveryStart).unwrap();
+    let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
+    install(&places, std::slice::from_ref(&desired)).unwrap();
+    let desired_states = load_desired(&places.desired_states()).unwrap();
+    assert_eq!(desired_states, [desired]);
+    std::fs::write(places.desired_states().join("x.toml"), "state = \"of\"").unwrap();
+    let error = load_desired(&places.desired_states()).unwrap_err().to_string();
     assert!(error.contains("x.toml"), "{error}");
 }

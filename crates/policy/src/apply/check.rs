@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::device::Reader;
 use crate::mechanism::Step;
 use crate::plan::{Asked, PlannedChange, PlannedStep, planned, siblings};
+use crate::state::on_off;
 use crate::view::{DeviceView, Holder, Refusal};
 
 /// How much of a disk must be as it was.
@@ -36,8 +37,8 @@ pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent
     if now.device != change.device {
         return refuse(format!(
             "its settings have changed since the plan: write cache {} before, {} now",
-            word(change.device.wce),
-            word(now.device.wce)
+            on_off(change.device.wce, "unknown"),
+            on_off(now.device.wce, "unknown")
         ));
     }
     if now.kernel != change.kernel {
@@ -145,12 +146,4 @@ fn names(holders: &[Holder]) -> String {
     let mut names: Vec<&str> = holders.iter().map(|holder| holder.name.as_str()).collect();
     names.sort_unstable();
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
-}
-
-const fn word(wce: Option<bool>) -> &'static str {
-    match wce {
-        Some(true) => "on",
-        Some(false) => "off",
-        None => "unknown",
-    }
 }

@@ -8,6 +8,7 @@ use super::run::Session;
 use crate::journal::{Journal, JournalError, Phase, Record};
 use crate::mechanism::{self, Disagreement, Execution, Outcome, ReadBack, Step};
 use crate::plan::planned;
+use crate::state::on_off;
 
 /// How far the steps of a disk came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl Worker<'_> {
             verified: false,
             settled_in: plumb_block::Nanos::ZERO,
         });
-        let wce = now.wce.map_or("unknown", |wce| if wce { "on" } else { "off" });
+        let wce = on_off(now.wce, "unknown");
         let kernel = now.write_cache.as_deref().unwrap_or("unknown");
         DiskResult::Failed {
             error: format!("{error}; now its write cache is {wce}, and the kernel believes {kernel}"),

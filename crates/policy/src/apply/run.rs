@@ -20,7 +20,7 @@ use crate::journal::{
 };
 use crate::mechanism::{self, Material, Step};
 use crate::moment::{now_name, now_text};
-use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, way};
+use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, route};
 use crate::view::Refusal;
 
 /// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk itself is read
@@ -190,7 +190,7 @@ fn check_disk(
     let material = Material::read(session.gateway, reader, &view)?;
     let found = mechanism::read_back(session.gateway, &material);
     let words = (session.claims, session.now);
-    let steps = way(session.gateway, reader, (&view, &material), change.to, change.goal(), words)?;
+    let steps = route(session.gateway, reader, (&view, &material), change.to, change.goal(), words)?;
     Ok((DiskBefore { view, material, found }, steps))
 }
 

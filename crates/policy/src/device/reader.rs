@@ -10,7 +10,7 @@ use super::claims::Claims;
 use super::drive::{self, Drive};
 use super::identity::{self, Names};
 use super::standing::Paths;
-use super::target::{Meant, UnknownDevice};
+use super::target::{Named, UnknownDevice};
 use super::{kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
 use crate::many;
@@ -134,13 +134,13 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`UnknownDevice`].
     pub fn one(&self, target: &str) -> Result<DeviceView, UnknownDevice> {
-        match super::target::meant(self.gateway.tree(), &self.inventory, target)? {
-            Meant::Block(block) => {
+        match super::target::resolve(self.gateway.tree(), &self.inventory, target)? {
+            Named::Block(block) => {
                 // In this order: opening some devices makes the kernel look again, and /sys is read first.
                 let look = self.look(block);
                 Ok(self.view(&look, &Paths::of(self.gateway, &self.inventory, block)))
             }
-            Meant::Path(view) => Ok(*view),
+            Named::Path(view) => Ok(*view),
         }
     }
 

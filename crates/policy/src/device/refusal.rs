@@ -29,8 +29,8 @@ pub(super) fn of(case: &Case<'_>) -> Option<Refusal> {
         .or_else(|| controller(case))
         .or_else(|| unreadable(case))
         .or_else(|| unchangeable(case))
-        .or_else(|| company(case))
-        .or_else(|| nameless(case))
+        .or_else(|| shared(case))
+        .or_else(|| unidentified(case))
 }
 
 /// What has no write cache of its own.
@@ -164,7 +164,7 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
 }
 
 /// What shares the disk.
-fn company(case: &Case<'_>) -> Option<Refusal> {
+fn shared(case: &Case<'_>) -> Option<Refusal> {
     let name = &case.block.name;
     for above in case.inventory.above(name) {
         let multipath =
@@ -244,7 +244,7 @@ fn company(case: &Case<'_>) -> Option<Refusal> {
     None
 }
 
-fn nameless(case: &Case<'_>) -> Option<Refusal> {
+fn unidentified(case: &Case<'_>) -> Option<Refusal> {
     if case.view.identity.is_some() {
         return None;
     }

@@ -16,7 +16,7 @@ pub struct UnknownDevice {
 }
 
 /// What a name stands for.
-pub(super) enum Meant<'a> {
+pub(super) enum Named<'a> {
     /// A block device.
     Block(&'a Block),
     /// A path on a file system, as a view that is of state `none`.
@@ -27,28 +27,28 @@ pub(super) enum Meant<'a> {
 ///
 /// # Errors
 /// [`UnknownDevice`].
-pub(super) fn meant<'a>(
+pub(super) fn resolve<'a>(
     tree: &dyn Tree,
     inventory: &'a Inventory,
     target: &str,
-) -> Result<Meant<'a>, UnknownDevice> {
+) -> Result<Named<'a>, UnknownDevice> {
     let plain = target.strip_prefix("/dev/").unwrap_or(target).replace('/', "!");
     if let Some(block) = inventory.get(&plain) {
-        return Ok(Meant::Block(block));
+        return Ok(Named::Block(block));
     }
     let unknown = || UnknownDevice { target: target.to_owned() };
     let path = tree.canonical(target).map_err(|_| unknown())?;
     let stat = tree.stat(&path).ok();
     if let Some(number) = stat.filter(|stat| stat.kind == FileKind::Block).and_then(|stat| stat.node) {
-        return inventory.by_number(number).map(Meant::Block).ok_or_else(unknown);
+        return inventory.by_number(number).map(Named::Block).ok_or_else(unknown);
     }
     if let Some(block) = path.strip_prefix("/dev/").and_then(|name| inventory.get(&name.replace('/', "!"))) {
-        return Ok(Meant::Block(block));
+        return Ok(Named::Block(block));
     }
     if path.starts_with("/dev/") {
         return Err(unknown());
     }
-    Ok(Meant::Path(Box::new(on_file_system(inventory, target, &path))))
+    Ok(Named::Path(Box::new(on_file_system(inventory, target, &path))))
 }
 
 fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView {

@@ -13,15 +13,14 @@ mod steps;
 pub use execute::{Execution, execute};
 pub use material::{Above, Kind, Material};
 pub use read_back::{Disagreement, Outcome, ReadBack, disagreements, read_back, settle};
+pub(crate) use read_back::{POLL, SETTLE_MAX};
 pub use steps::{heal, needs_healing, release_sct, steps};
-
-use serde::{Deserialize, Serialize};
 
 use crate::gateway::{Change, Disk};
 use crate::state::State;
 
 /// What a disk is to be brought to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
     /// The state.
     pub state: State,
@@ -31,7 +30,7 @@ pub struct Goal {
 }
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The disk, or the dm device above it.
     pub disk: Disk,
@@ -40,7 +39,6 @@ pub struct Step {
     /// What for, in a few words.
     pub why: String,
     /// Waited for, at most two seconds, before it is carried out: libata takes notice of a change only later.
-    #[serde(default)]
     pub after: Option<Condition>,
     /// Left out if, when its turn comes, this holds already.
     pub only_unless: Option<Condition>,
@@ -48,8 +46,16 @@ pub struct Step {
     pub may_be_refused: bool,
 }
 
+impl Step {
+    /// A step that is always carried out, and whose failure is one.
+    pub(crate) fn new(disk: &Disk, change: Change, why: &str) -> Self {
+        let (disk, why) = (disk.clone(), why.to_owned());
+        Self { disk, change, why, after: None, only_unless: None, may_be_refused: false }
+    }
+}
+
 /// What a file of the kernel says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// Its absolute path.
     pub path: String,

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Goal, Kind, Material};
 use crate::gateway::{Gateway, Query};
-use crate::state::State;
+use crate::state::{State, on_off};
 use crate::wire::{ata, sct, sense};
 
 /// libata reads a drive again within 32 ms of a change; this is for slow adapters.
-pub(super) const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
-pub(super) const POLL: Nanos = Nanos(4_000_000);
+pub(crate) const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
+pub(crate) const POLL: Nanos = Nanos(4_000_000);
 
 /// What the device and the kernel say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct ReadBack {
 }
 
 /// Something that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     /// What was read.
     pub what: String,
@@ -138,11 +138,7 @@ pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreeme
             list.push(Disagreement { what: what.to_owned(), found: said, expected: expected.to_owned() });
         }
     };
-    let word = |value: Option<bool>| match value {
-        Some(true) => "on",
-        Some(false) => "off",
-        None => "no answer",
-    };
+    let word = |value| on_off(value, "no answer");
     let on = goal.state != State::Off;
     expect(
         "the write cache of the device",

@@ -52,7 +52,7 @@ pub fn release_sct(disk: &Disk) -> Step {
         cdb: ata::write_log(sct::LOG).to_vec(),
         data: sct::set(sct::WriteCache::AtaControlled, true),
     };
-    step(disk, change, "the write cache is given back to SET FEATURES")
+    Step::new(disk, change, "the write cache is given back to SET FEATURES")
 }
 
 /// Rule 5: equal means nothing to do.
@@ -71,17 +71,6 @@ fn is_there(material: &Material, goal: Goal) -> bool {
     material.wce == (goal.state != State::Off) && kernel && saved
 }
 
-fn step(disk: &Disk, change: Change, why: &str) -> Step {
-    Step {
-        disk: disk.clone(),
-        change,
-        why: why.to_owned(),
-        after: None,
-        only_unless: None,
-        may_be_refused: false,
-    }
-}
-
 struct Plan<'a> {
     material: &'a Material,
     steps: Vec<Step>,
@@ -89,7 +78,7 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn add(&mut self, change: Change, why: &str) -> &mut Step {
-        self.steps.push(step(&self.material.disk, change, why));
+        self.steps.push(Step::new(&self.material.disk, change, why));
         let last = self.steps.len() - 1;
         &mut self.steps[last]
     }
@@ -273,7 +262,7 @@ impl Plan<'_> {
     /// The lowest device first: each takes over what the one below it has by then.
     fn reload(&mut self) {
         for Above { disk, write_cache } in &self.material.above {
-            let mut reload = step(disk, Change::ReloadTable, "the dm device sees the cache below it");
+            let mut reload = Step::new(disk, Change::ReloadTable, "the dm device sees the cache below it");
             reload.after = self.seen();
             reload.only_unless = Some(Condition { path: write_cache.clone(), says: WRITE_BACK.to_owned() });
             self.steps.push(reload);

@@ -1,6 +1,6 @@
 //! Putting the files in place, and taking them away.
 //!
-//! The wish is written first and taken away last: whenever this is cut off, what the rule does is wished for. Each file
+//! The desired state is written first and taken away last: whenever this is cut off, what the rule does is desired. Each file
 //! is whole at every moment.
 
 use std::fs;
@@ -8,15 +8,15 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use super::desired::{DesiredState, load_desired};
 use super::error::PersistError;
 use super::unit::{BOOT_UNIT, RESUME_UNIT, SLEEPS, boot_unit, resume_unit};
-use super::wish::{Wish, load_wishes};
 use super::{udev, unit};
 use crate::durable_file;
 
 /// Where the files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct InstallPaths {
     /// `/`, or a directory that stands for it.
     pub root: PathBuf,
     /// The absolute path of plumb, as the rule and the units will call it.
@@ -32,20 +32,15 @@ pub struct Installed {
     pub then_run: Vec<&'static str>,
 }
 
-const WISHES: &str = "/etc/plumb/policy.d";
+const DESIRED: &str = "/etc/plumb/policy.d";
 const RULES: &str = "etc/udev/rules.d/99-plumb-policy.rules";
 const UNITS: &str = "etc/systemd/system";
 const THEN_RUN: [&str; 2] = ["udevadm control --reload", "systemctl daemon-reload"];
 
-impl Places {
-    /// The machine's own, with the plumb in /usr/bin.
-    pub fn of_the_machine() -> Self {
-        Self { root: "/".into(), program: "/usr/bin/plumb".to_owned() }
-    }
-
-    /// The directory of the wishes.
-    pub fn wishes(&self) -> PathBuf {
-        self.below(WISHES)
+impl InstallPaths {
+    /// The directory of the desired states.
+    pub fn desired_states(&self) -> PathBuf {
+        self.below(DESIRED)
     }
 
     /// The file of the rules.
@@ -75,35 +70,36 @@ impl Places {
     }
 }
 
-/// Makes these wishes last, beside those that were there; a wish for the same disk is replaced.
+/// Makes these desired states last, beside those that were there; a desired state for the same disk is replaced.
 ///
 /// # Errors
 /// If a file cannot be written. Calling it again mends what was left.
-pub fn install(places: &Places, wishes: &[Wish]) -> Result<Installed, PersistError> {
+pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result<Installed, PersistError> {
     let mut files = Vec::new();
-    for wish in wishes {
-        let path = places.wishes().join(wish.file_name());
-        let text = toml::to_string(wish)
+    for desired in desired_states {
+        let path = places.desired_states().join(desired.file_name());
+        let text = toml::to_string(desired)
             .map_err(|error| PersistError::io("encode", &path, io::Error::other(error)))?;
         write(&path, &text, &mut files)?;
     }
-    let all = load_wishes(&places.wishes())?;
-    write(&places.unit(BOOT_UNIT), &boot_unit(&places.program, WISHES), &mut files)?;
-    write(&places.unit(RESUME_UNIT), &resume_unit(&places.program, WISHES), &mut files)?;
+    let all = load_desired(&places.desired_states())?;
+    write(&places.unit(BOOT_UNIT), &boot_unit(&places.program, DESIRED), &mut files)?;
+    write(&places.unit(RESUME_UNIT), &resume_unit(&places.program, DESIRED), &mut files)?;
     for (link, target) in places.links() {
         make_link(&link, &target, &mut files)?;
     }
-    write(&places.rules(), &udev::rules(&all, &places.program, WISHES)?, &mut files)?;
+    write(&places.rules(), &udev::rules(&all, &places.program, DESIRED)?, &mut files)?;
     Ok(Installed { files, then_run: THEN_RUN.to_vec() })
 }
 
-/// Takes away the wish for a disk, and with the last one everything else. Nothing is done to the disk.
+/// Takes away the desired state for a disk, and with the last one everything else. Nothing is done to the disk.
 ///
 /// # Errors
 /// If a file cannot be written or taken away. Calling it again mends what was left.
-pub fn remove(places: &Places, identity: &str) -> Result<Installed, PersistError> {
-    let all = load_wishes(&places.wishes())?;
-    let (gone, rest): (Vec<Wish>, Vec<Wish>) = all.into_iter().partition(|wish| wish.identity == identity);
+pub fn remove(places: &InstallPaths, identity: &str) -> Result<Installed, PersistError> {
+    let all = load_desired(&places.desired_states())?;
+    let (gone, rest): (Vec<DesiredState>, Vec<DesiredState>) =
+        all.into_iter().partition(|desired| desired.identity == identity);
     let mut files = Vec::new();
     if rest.is_empty() {
         take_away(&places.rules(), &mut files)?;
@@ -114,10 +110,10 @@ pub fn remove(places: &Places, identity: &str) -> Result<Installed, PersistError
             take_away(&places.unit(unit), &mut files)?;
         }
     } else if !gone.is_empty() {
-        write(&places.rules(), &udev::rules(&rest, &places.program, WISHES)?, &mut files)?;
+        write(&places.rules(), &udev::rules(&rest, &places.program, DESIRED)?, &mut files)?;
     }
-    for wish in gone {
-        take_away(&places.wishes().join(wish.file_name()), &mut files)?;
+    for desired in gone {
+        take_away(&places.desired_states().join(desired.file_name()), &mut files)?;
     }
     Ok(Installed { files, then_run: THEN_RUN.to_vec() })
 }

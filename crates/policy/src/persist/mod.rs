@@ -5,13 +5,13 @@
 //!    saved, SCT with its option bit).
 //! 2. **At every start**: a udev rule that knows the disk by its WWN or serial, whatever its name.
 //!
-//! For both, a wish file in `/etc/plumb/policy.d` says what is wanted, and a unit at boot and after resume reads every
+//! For both, a file in `/etc/plumb/policy.d` says what is wanted, and a unit at boot and after resume reads every
 //! disk that is named there and mends what is not so (`plumb policy enforce`). The rule alone acts early and without
 //! plumb; the unit verifies.
 //!
 //! ```text
-//!   /etc/plumb/policy.d/IDENTITY.toml              the wish: the one source of what follows
-//!   /etc/udev/rules.d/99-plumb-policy.rules        made from all wishes that no drive keeps
+//!   /etc/plumb/policy.d/IDENTITY.toml              the desired state: the one source of what follows
+//!   /etc/udev/rules.d/99-plumb-policy.rules        made from all desired states that no drive keeps
 //!   /etc/systemd/system/plumb-policy.service       at boot;  plumb-policy-resume.service after sleep
 //!   /var/lib/plumb/policy/persistence.json         how sure each of them is
 //! ```
@@ -20,20 +20,18 @@
 //! count it is `held-over-reboot`, which is less: a reboot that leaves the power on leaves every setting of a drive as it
 //! is, saved or not. SCSI drives count spindle starts (log page 0Eh), which are not losses of power.
 
-mod enforce;
+mod desired;
 mod error;
 mod install;
 mod means;
 mod standing;
 mod udev;
 mod unit;
-mod wish;
 
-pub use enforce::{Enforcement, enforcement};
+pub use desired::{CacheType, DesiredState, load_desired};
 pub use error::PersistError;
-pub use install::{Installed, Places, install, remove};
+pub use install::{InstallPaths, Installed, install, remove};
 pub use means::{Means, means};
-pub use standing::{Kept, Ledger, Standing, Witness};
+pub use standing::{Kept, Ledger, Reading, Standing};
 pub use udev::{RuleError, check_rules, rules};
 pub use unit::{BOOT_UNIT, RESUME_UNIT, boot_unit, resume_unit};
-pub use wish::{CacheType, Wish, load_wishes};

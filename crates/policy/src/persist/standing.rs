@@ -9,7 +9,7 @@ use super::means::Means;
 use crate::device::Reader;
 use crate::durable_file;
 use crate::moment::now_text;
-use crate::state::{Found, State};
+use crate::state::{Found, State, on_off};
 use crate::view::DeviceView;
 
 /// How sure it is that a policy outlasts a power cycle.
@@ -70,7 +70,7 @@ pub struct Ledger {
 
 /// What a later reading is held against.
 #[derive(Debug, Clone, Copy)]
-pub struct Witness<'a> {
+pub struct Reading<'a> {
     /// The disk as it is now.
     pub view: &'a DeviceView,
     /// The boot in which it was read.
@@ -79,7 +79,7 @@ pub struct Witness<'a> {
     pub power_cycles: Option<u64>,
 }
 
-impl<'a> Witness<'a> {
+impl<'a> Reading<'a> {
     /// What `view`, which `reader` gave, tells in this boot.
     pub fn of(reader: &Reader<'_>, view: &'a DeviceView, boot_id: &'a str) -> Self {
         Self { view, boot_id, power_cycles: reader.power_cycles(view) }
@@ -119,17 +119,17 @@ impl Ledger {
     ///
     /// # Errors
     /// If nothing could tell the disk later.
-    pub fn request(&mut self, witness: Witness<'_>, state: State, means: Means) -> Result<(), PersistError> {
-        let nameless = || PersistError::Nameless { name: witness.view.name.clone() };
-        let identity = witness.view.identity.clone().ok_or_else(nameless)?;
+    pub fn request(&mut self, reading: Reading<'_>, state: State, means: Means) -> Result<(), PersistError> {
+        let nameless = || PersistError::Nameless { name: reading.view.name.clone() };
+        let identity = reading.view.identity.clone().ok_or_else(nameless)?;
         self.forget(&identity);
         self.kept.push(Kept {
             identity,
             state,
             means,
             requested_at: now_text(),
-            boot_id: witness.boot_id.to_owned(),
-            power_cycles: witness.power_cycles,
+            boot_id: reading.boot_id.to_owned(),
+            power_cycles: reading.power_cycles,
             standing: Standing::Requested,
         });
         self.kept.sort_by(|left, right| left.identity.cmp(&right.identity));
@@ -147,18 +147,18 @@ impl Ledger {
     ///
     /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is proven stays so
     /// until it is lost.
-    pub fn witness(&mut self, witness: Witness<'_>) -> bool {
-        let identity = witness.view.identity.as_deref();
+    pub fn update(&mut self, reading: Reading<'_>) -> bool {
+        let identity = reading.view.identity.as_deref();
         let Some(kept) = self.kept.iter_mut().find(|kept| Some(kept.identity.as_str()) == identity) else {
             return false;
         };
-        let Some(standing) = judge(kept, witness).filter(|standing| is_news(standing, &kept.standing)) else {
+        let Some(standing) = judge(kept, reading).filter(|standing| is_news(standing, &kept.standing)) else {
             return false;
         };
         if matches!(standing, Standing::Lost { .. }) {
             // What sets it again in this boot is no proof that it lasts.
-            kept.boot_id = witness.boot_id.to_owned();
-            kept.power_cycles = witness.power_cycles.or(kept.power_cycles);
+            kept.boot_id = reading.boot_id.to_owned();
+            kept.power_cycles = reading.power_cycles.or(kept.power_cycles);
         }
         kept.standing = standing;
         true
@@ -187,11 +187,11 @@ enum Test {
 }
 
 impl Test {
-    fn of(kept: &Kept, witness: Witness<'_>) -> Option<Self> {
-        let counted = kept.power_cycles.zip(witness.power_cycles);
+    fn of(kept: &Kept, reading: Reading<'_>) -> Option<Self> {
+        let counted = kept.power_cycles.zip(reading.power_cycles);
         match counted.map(|(before, now)| now.saturating_sub(before)) {
             Some(count @ 1..) => Some(Self::PowerCycles(count)),
-            _ if kept.boot_id == witness.boot_id => None,
+            _ if kept.boot_id == reading.boot_id => None,
             Some(0) => Some(Self::RebootWithPower),
             None => Some(Self::Reboot),
         }
@@ -209,18 +209,15 @@ impl Test {
     }
 }
 
-fn judge(kept: &Kept, witness: Witness<'_>) -> Option<Standing> {
-    let test = Test::of(kept, witness)?;
-    let view = witness.view;
-    let device = match view.device.wce {
-        Some(true) => "on",
-        Some(false) => "off",
-        None => return None,
-    };
+fn judge(kept: &Kept, reading: Reading<'_>) -> Option<Standing> {
+    let test = Test::of(kept, reading)?;
+    let view = reading.view;
+    view.device.wce?;
     let evidence = format!(
-        "{}: write cache {device}, saved value {}, the kernel believes {}",
+        "{}: write cache {}, saved value {}, the kernel believes {}",
         test.words(),
-        view.device.saved.map_or("not reported", |saved| if saved { "on" } else { "off" }),
+        on_off(view.device.wce, "unknown"),
+        on_off(view.device.saved, "not reported"),
         view.kernel.write_cache.as_deref().unwrap_or("nothing"),
     );
     let at = now_text();

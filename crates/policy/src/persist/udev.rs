@@ -12,8 +12,8 @@
 
 use std::fmt::Write as _;
 
+use super::desired::{CacheType, DesiredState};
 use super::means::Means;
-use super::wish::{CacheType, Wish};
 use crate::state::State;
 
 /// A rule that udev would not take.
@@ -28,19 +28,19 @@ pub struct RuleError {
     pub text: String,
 }
 
-/// The rules for all wishes that no drive keeps. `program` is the absolute path of plumb, `directory` that of the wishes.
+/// The rules for all desired states that no drive keeps. `program` is the absolute path of plumb, `directory` that of the desired states.
 ///
 /// # Errors
 /// If a name in it cannot stand in a rule.
-pub fn rules(wishes: &[Wish], program: &str, directory: &str) -> Result<String, RuleError> {
+pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> Result<String, RuleError> {
     let mut text = String::from(
         "# Made by plumb from /etc/plumb/policy.d: `plumb policy persist` writes this file anew.\n\
          ACTION!=\"add|change\", GOTO=\"plumb_policy_end\"\n\
          SUBSYSTEM!=\"block\", GOTO=\"plumb_policy_end\"\n\
          ENV{DEVTYPE}!=\"disk\", GOTO=\"plumb_policy_end\"\n",
     );
-    for wish in wishes.iter().filter(|wish| wish.means == Means::AtEveryStart) {
-        one(&mut text, wish);
+    for desired in desired_states.iter().filter(|desired| desired.means == Means::AtEveryStart) {
+        one(&mut text, desired);
     }
     let enforce = format!("{program} policy enforce --udev $kernel --from {directory}");
     for (key, value) in [
@@ -69,30 +69,30 @@ fn push(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-fn one(text: &mut String, wish: &Wish) {
-    let about = [wish.model.as_deref(), wish.serial.as_deref(), Some(wish.identity.as_str())];
+fn one(text: &mut String, desired: &DesiredState) {
+    let about = [desired.model.as_deref(), desired.serial.as_deref(), Some(desired.identity.as_str())];
     let about: Vec<String> = about.into_iter().flatten().map(plain).collect();
     // Writing to a String cannot fail.
-    writeln!(text, "# {}: {}", about.join(" "), wish.state).ok();
-    for matcher in matchers(wish) {
-        writeln!(text, "{matcher}, ENV{{PLUMB_POLICY}}=\"{}\"", action(wish)).ok();
+    writeln!(text, "# {}: {}", about.join(" "), desired.state).ok();
+    for matcher in matchers(desired) {
+        writeln!(text, "{matcher}, ENV{{PLUMB_POLICY}}=\"{}\"", action(desired)).ok();
     }
-    if wish.identity.starts_with("serial.") && wish.transport == "usb" {
+    if desired.identity.starts_with("serial.") && desired.transport == "usb" {
         // What udev calls the serial number is that of the bridge, which need not be that of the disk: plumb looks itself.
         push(text, r#"SUBSYSTEMS=="usb", ENV{PLUMB_POLICY}=="", ENV{PLUMB_POLICY}="enforce""#);
     }
 }
 
 /// What the disk is known by; any of them is enough.
-fn matchers(wish: &Wish) -> Vec<String> {
-    let Some(serial) = wish.identity.strip_prefix("serial.") else {
-        return vec![format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&wish.identity))];
+fn matchers(desired: &DesiredState) -> Vec<String> {
+    let Some(serial) = desired.identity.strip_prefix("serial.") else {
+        return vec![format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&desired.identity))];
     };
     let exact = pattern(serial);
-    if wish.transport == "virtio" {
+    if desired.transport == "virtio" {
         return vec![format!(r#"ATTR{{serial}}=="{exact}""#)];
     }
-    if wish.transport.starts_with("nvme") {
+    if desired.transport.starts_with("nvme") {
         return vec![format!(r#"ATTRS{{serial}}=="{exact}""#)];
     }
     // scsi_id takes the first from the identification page, where it may be cut off, and the second from the page of the
@@ -106,8 +106,8 @@ fn matchers(wish: &Wish) -> Vec<String> {
     ["ID_SERIAL_SHORT", "ID_SCSI_SERIAL"].map(|key| format!(r#"ENV{{{key}}}=="{loose}""#)).to_vec()
 }
 
-fn action(wish: &Wish) -> &'static str {
-    match (wish.state, wish.cache_type) {
+fn action(desired: &DesiredState) -> &'static str {
+    match (desired.state, desired.cache_type) {
         (State::Off, CacheType::Scsi) => "scsi-off",
         (State::On, CacheType::Scsi) => "scsi-on",
         (State::Off, CacheType::Virtio) => "virtio-off",
@@ -203,8 +203,8 @@ fn pairs(line: &str) -> Result<Vec<Pair<'_>>, &'static str> {
 mod tests {
     use super::*;
 
-    fn wish(identity: &str, transport: &str, state: State, cache_type: CacheType) -> Wish {
-        Wish {
+    fn desired(identity: &str, transport: &str, state: State, cache_type: CacheType) -> DesiredState {
+        DesiredState {
             identity: identity.into(),
             state,
             means: Means::AtEveryStart,
@@ -217,17 +217,17 @@ mod tests {
 
     #[test]
     fn each_kind_of_disk_is_known_by_what_stays_and_set_by_what_is_enough() {
-        let mut kept = wish("naa.5", "sas", State::Off, CacheType::Scsi);
+        let mut kept = desired("naa.5", "sas", State::Off, CacheType::Scsi);
         kept.means = Means::InTheDrive;
         let text = rules(
             &[
-                wish("naa.1", "ata", State::Off, CacheType::Scsi),
-                wish("t10.ATA     QEMU HARDDISK   \"a|b\"", "ata", State::On, CacheType::Scsi),
-                wish("serial.vd1", "virtio", State::Off, CacheType::Virtio),
-                wish("eui.2", "nvme", State::Off, CacheType::Nowhere),
-                wish("naa.3", "sas", State::Protected, CacheType::Scsi),
-                wish("serial.usb9", "usb", State::On, CacheType::Scsi),
-                wish("serial.WD  12", "scsi", State::Off, CacheType::Scsi),
+                desired("naa.1", "ata", State::Off, CacheType::Scsi),
+                desired("t10.ATA     QEMU HARDDISK   \"a|b\"", "ata", State::On, CacheType::Scsi),
+                desired("serial.vd1", "virtio", State::Off, CacheType::Virtio),
+                desired("eui.2", "nvme", State::Off, CacheType::Nowhere),
+                desired("naa.3", "sas", State::Protected, CacheType::Scsi),
+                desired("serial.usb9", "usb", State::On, CacheType::Scsi),
+                desired("serial.WD  12", "scsi", State::Off, CacheType::Scsi),
                 kept,
             ],
             "/usr/bin/plumb",
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn a_name_can_neither_end_a_rule_nor_begin_one() {
         let hostile = "naa.1\", RUN+=\"/bin/x\n* | [a]";
-        let mut wish = wish(hostile, "ata", State::Off, CacheType::Scsi);
-        wish.model = Some("M\nRUN+=\"/bin/x\"".into());
-        let text = rules(&[wish], "/usr/bin/plumb", "/d").unwrap();
+        let mut desired = desired(hostile, "ata", State::Off, CacheType::Scsi);
+        desired.model = Some("M\nRUN+=\"/bin/x\"".into());
+        let text = rules(&[desired], "/usr/bin/plumb", "/d").unwrap();
         assert_eq!(text.lines().filter(|line| line.contains("/bin/x")).count(), 2, "{text}");
         let rule = text.lines().find(|line| line.starts_with("ATTRS")).unwrap();
         assert_eq!(pairs(rule).unwrap().len(), 2, "{rule}");
@@ -285,9 +285,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_identity_gives_rules_that_udev_takes(identity in ".{1,40}", serial in ".{0,20}") {
-            let mut wish = wish(&identity, "ata", State::Off, CacheType::Scsi);
-            wish.serial = Some(serial);
-            proptest::prop_assert!(rules(&[wish], "/usr/bin/plumb", "/d").is_ok());
+            let mut desired = desired(&identity, "ata", State::Off, CacheType::Scsi);
+            desired.serial = Some(serial);
+            proptest::prop_assert!(rules(&[desired], "/usr/bin/plumb", "/d").is_ok());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The systemd units: at boot, and after sleep, every wish is looked at and mended.
+//! The systemd units: at boot, and after sleep, every desired state is looked at and mended.
 
 /// The unit at boot.
 pub const BOOT_UNIT: &str = "plumb-policy.service";

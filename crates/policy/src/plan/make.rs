@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
 use super::obstacle::judge;
 use super::once::Once;
+use super::route::route;
 use super::siblings;
 use super::step::planned;
-use super::way::way;
 use crate::claims::Claims;
 use crate::device::{InventoryError, Reader};
 use crate::gateway::Gateway;
@@ -20,7 +20,7 @@ use crate::moment::now_text;
 use crate::select::Selection;
 use crate::state::{Found, State};
 use crate::view::{DeviceView, Protection, Refusal};
-use crate::waves::{self, Place};
+use crate::waves::{self, WaveSlot};
 
 /// Which disks are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl<'a> Ask<'a> {
 }
 
 /// What becomes of one disk.
-enum Fate {
+enum Decision {
     Changed(Box<Accepted>),
     Unchanged,
     Refused(Refusal),
@@ -88,27 +88,29 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError
 }
 
 fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError> {
-    let Meant { reader, views, mut refused } = meant(gateway, ask)?;
-    let fates = many::map(&views, |view| fate(gateway, &reader, view, ask));
+    let Selected { reader, views, mut refused } = select(gateway, ask)?;
+    let decisions = many::map(&views, |view| decision(gateway, &reader, view, ask));
     let mut unchanged = Vec::new();
     let mut accepted: Vec<(DeviceView, Accepted)> = Vec::new();
     let mut with_another: HashSet<String> = HashSet::new();
-    for (view, fate) in views.into_iter().zip(fates) {
+    for (view, decision) in views.into_iter().zip(decisions) {
         let (name, identity) = (view.name.clone(), view.identity.clone());
         if with_another.contains(&name) {
             continue;
         }
-        match fate {
-            Fate::Changed(change) => {
+        match decision {
+            Decision::Changed(change) => {
                 with_another.extend(change.siblings.iter().map(|sibling| sibling.name.clone()));
                 accepted.push((view, *change));
             }
-            Fate::Unchanged => unchanged.push(UnchangedDisk { name, identity, state: view.state }),
-            Fate::Refused(Refusal { reason, remedy }) => refused.push(RefusedDisk { name, reason, remedy }),
+            Decision::Unchanged => unchanged.push(UnchangedDisk { name, identity, state: view.state }),
+            Decision::Refused(Refusal { reason, remedy }) => {
+                refused.push(RefusedDisk { name, reason, remedy })
+            }
         }
     }
     let places = places(&accepted, ask.wave_size);
-    let mut changes: Vec<(Place, PlannedChange)> = accepted
+    let mut changes: Vec<(WaveSlot, PlannedChange)> = accepted
         .into_iter()
         .zip(places)
         .map(|((view, accepted), place)| (place, change(view, ask.asked, accepted, place)))
@@ -128,7 +130,7 @@ fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryE
 }
 
 /// What was asked for, as it is now.
-struct Meant<'a> {
+struct Selected<'a> {
     reader: Reader<'a>,
     /// Each disk once.
     views: Vec<DeviceView>,
@@ -136,7 +138,7 @@ struct Meant<'a> {
     refused: Vec<RefusedDisk>,
 }
 
-fn meant<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Meant<'a>, InventoryError> {
+fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, InventoryError> {
     let mut refused = Vec::new();
     let mut views: Vec<DeviceView> = Vec::new();
     let reader = match &ask.wanted {
@@ -166,12 +168,12 @@ fn meant<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Meant<'a>, Inven
         views.retain(|view| filter.chooses(view));
     }
     views.sort_by(|left, right| waves::name_order(&left.name).cmp(&waves::name_order(&right.name)));
-    Ok(Meant { reader, views, refused })
+    Ok(Selected { reader, views, refused })
 }
 
-fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Fate {
+fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Decision {
     if is_there_for_good(view, ask.asked) {
-        return Fate::Unchanged;
+        return Decision::Unchanged;
     }
     let accepted = judge(view, ask.asked, ask.claims, ask.now).and_then(|protection| {
         let material = Material::read(gateway, reader, view)?;
@@ -179,13 +181,13 @@ fn fate(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask
         let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
         let siblings = siblings(reader, (view, goal), ask)?;
-        let steps = way(gateway, reader, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
+        let steps = route(gateway, reader, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
         Ok(Accepted { goal, steps: steps.iter().map(planned).collect(), protection, siblings })
     });
     match accepted {
-        Ok(accepted) if accepted.steps.is_empty() => Fate::Unchanged,
-        Ok(accepted) => Fate::Changed(Box::new(accepted)),
-        Err(refusal) => Fate::Refused(refusal),
+        Ok(accepted) if accepted.steps.is_empty() => Decision::Unchanged,
+        Ok(accepted) => Decision::Changed(Box::new(accepted)),
+        Err(refusal) => Decision::Refused(refusal),
     }
 }
 
@@ -206,7 +208,7 @@ fn siblings(
 }
 
 /// The order of all that is changed. Disks with one cache are as critical as the most critical of them.
-fn places(accepted: &[(DeviceView, Accepted)], wave_size: usize) -> Vec<Place> {
+fn places(accepted: &[(DeviceView, Accepted)], wave_size: usize) -> Vec<WaveSlot> {
     let disks: Vec<Cow<'_, DeviceView>> = accepted.iter().map(whole).collect();
     waves::arrange(&disks.iter().map(AsRef::as_ref).collect::<Vec<_>>(), wave_size)
 }
@@ -229,7 +231,7 @@ fn is_there_for_good(view: &DeviceView, asked: Asked) -> bool {
         && matches!((view.state, asked), (Found::Off, Asked::Off | Asked::Heal) | (Found::On, Asked::On))
 }
 
-fn change(view: DeviceView, asked: Asked, accepted: Accepted, place: Place) -> PlannedChange {
+fn change(view: DeviceView, asked: Asked, accepted: Accepted, place: WaveSlot) -> PlannedChange {
     PlannedChange {
         name: view.name,
         identity: view.identity.unwrap_or_default(),

@@ -11,9 +11,9 @@ mod hash;
 mod make;
 mod obstacle;
 mod once;
+mod route;
 pub(crate) mod siblings;
 mod step;
-mod way;
 
 pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
 pub use error::PlanError;
@@ -22,5 +22,5 @@ pub use make::{Ask, Wanted, make};
 
 pub(crate) use make::{boot_id, kernel_release};
 pub(crate) use obstacle::judge;
+pub(crate) use route::{route, to_goal};
 pub(crate) use step::planned;
-pub(crate) use way::{to_goal, way};

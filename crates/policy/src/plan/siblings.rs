@@ -68,19 +68,9 @@ pub(super) fn flushed(reader: &Reader<'_>, siblings: &[String], steps: Vec<Step>
         return steps;
     }
     let disks: Vec<Disk> = siblings.iter().filter_map(|name| reader.disk(name)).collect();
-    let flushes = |why: &str| -> Vec<Step> { disks.iter().map(|disk| flush(disk, why)).collect() };
+    let flushes =
+        |why: &str| -> Vec<Step> { disks.iter().map(|disk| Step::new(disk, Change::Flush, why)).collect() };
     let before = flushes("the same cache is this namespace's: what it holds is made durable");
     let after = flushes("nothing of this namespace is left that was acknowledged meanwhile");
     [before, steps, after].concat()
-}
-
-fn flush(disk: &Disk, why: &str) -> Step {
-    Step {
-        disk: disk.clone(),
-        change: Change::Flush,
-        why: why.to_owned(),
-        after: None,
-        only_unless: None,
-        may_be_refused: false,
-    }
 }

@@ -1,7 +1,6 @@
 //! What an expression can ask of a disk.
 
 use super::role::{Role, roles};
-use crate::state::Found;
 use crate::view::DeviceView;
 use plumb_block::nearest;
 
@@ -131,18 +130,8 @@ impl Field {
                 view.rotational.map(|turns| if turns { "yes" } else { "no" }.to_owned()).into_iter().collect()
             }
             Self::Role => roles(view).iter().map(ToString::to_string).collect(),
-            Self::State => vec![state_word(view.state).to_owned()],
+            Self::State => vec![view.state.word().to_owned()],
             Self::Size => Vec::new(),
         }
-    }
-}
-
-const fn state_word(state: Found) -> &'static str {
-    match state {
-        Found::Off => "off",
-        Found::On => "on",
-        Found::Protected => "protected",
-        Found::None => "none",
-        Found::Unknown => "unknown",
     }
 }

@@ -16,10 +16,6 @@ const BLOCKS_IN_COUNT: u8 = 1 << 2 | 2;
 pub const IDENTIFY: [u8; 16] =
     [0x85, PIO_IN, FROM_DEVICE | BLOCKS_IN_COUNT, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 0xec, 0];
 
-/// FLUSH CACHE EXT (EAh).
-pub const FLUSH_CACHE_EXT: [u8; 16] =
-    [0x85, NON_DATA, CHECK_CONDITION, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0xea, 0];
-
 /// SET FEATURES (EFh), 02h enables the volatile write cache and 82h disables it. ACS-4 7.43.3 and 7.43.8.
 pub fn set_write_cache(enabled: bool) -> [u8; 16] {
     let feature = if enabled { 0x02 } else { 0x82 };
@@ -41,12 +37,6 @@ pub fn read_set_write_cache(cdb: &[u8]) -> Option<bool> {
 /// SMART READ DATA (B0h/D0h): 512 bytes. ATA8-ACS 7.52.6.
 pub const SMART_READ_DATA: [u8; 16] =
     [0x85, PIO_IN, FROM_DEVICE | BLOCKS_IN_COUNT, 0, 0xd0, 0, 1, 0, 0, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0];
-
-/// SMART READ LOG (B0h/D5h) of one block. ACS-4 7.48.6.
-pub fn read_log(address: u8) -> [u8; 16] {
-    let flags = FROM_DEVICE | BLOCKS_IN_COUNT;
-    [0x85, PIO_IN, flags, 0, 0xd5, 0, 1, 0, address, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0]
-}
 
 /// SMART WRITE LOG (B0h/D6h) of one block, with the registers returned. ACS-4 7.48.8.
 pub fn write_log(address: u8) -> [u8; 16] {

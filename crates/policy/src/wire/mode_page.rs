@@ -14,9 +14,6 @@ const WCE: u8 = 1 << 2;
 /// The data length that MODE SENSE asks for: enough for descriptors and the page.
 pub const SENSE_BYTES: u8 = 252;
 
-/// MODE SENSE(10) for the caching page, current values.
-pub const SENSE_CURRENT: [u8; 10] = [0x5a, 0, PAGE_CODE, 0, 0, 0, 0, 0, SENSE_BYTES, 0];
-
 /// SYNCHRONIZE CACHE(10), the whole device. SBC-4 5.33.
 pub const SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 

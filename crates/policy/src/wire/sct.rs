@@ -65,11 +65,6 @@ pub fn ask_state() -> Vec<u8> {
     block([4, 2, 1, 0, 0])
 }
 
-/// The block that asks for the option flags.
-pub fn ask_options() -> Vec<u8> {
-    block([4, 3, 1, 0, 0])
-}
-
 fn block(words: [u16; 5]) -> Vec<u8> {
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     bytes.resize(BLOCK_BYTES, 0);

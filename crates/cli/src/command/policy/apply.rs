@@ -11,7 +11,7 @@ use plumb_policy::observe::{LightLoad as _, Observation, SwitchRecorder};
 use plumb_policy::plan::{self, Plan, PlanError};
 use serde::Serialize;
 
-use super::here::{Here, of_kind, refusal};
+use super::host::{Host, of_kind, refusal};
 use super::observe::{FsyncWriter, journal_snapshot};
 use super::progress::Narrator;
 use super::{print_json, text};
@@ -37,20 +37,20 @@ pub(super) struct Outcome {
 }
 
 pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
-    here.need_root("change the write cache of a disk")?;
+    let host = Host::new(&arguments.claims)?;
+    host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     match (&arguments.resume, &arguments.plan) {
         (Some(journal), _) => {
             let plan = journal_snapshot(journal)?.plan;
-            told(&here, &Job::Resumed { journal, plan: &plan }, &arguments.carrying, &stop)
+            told(&host, &Job::Resumed { journal, plan: &plan }, &arguments.carrying, &stop)
         }
         (None, Some(path)) => {
             let plan = plan::load(path).map_err(|error| refusal(error.into()))?;
             if plan.changes.is_empty() && !plan.refused.is_empty() {
                 return Err(all_refused(&plan));
             }
-            told(&here, &Job::New(&plan), &arguments.carrying, &stop)
+            told(&host, &Job::New(&plan), &arguments.carrying, &stop)
         }
         (None, None) => Err(Refusal::new(Exit::Usage, "neither a plan nor a journal is named").into()),
     }
@@ -65,20 +65,20 @@ fn all_refused(plan: &Plan) -> anyhow::Error {
 
 /// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing else.
 pub(super) fn told(
-    here: &Here,
+    host: &Host,
     job: &Job<'_>,
     carrying: &Carrying,
     stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
     let narrator = Narrator::on_stderr();
-    let outcome = carry_out(here, job, carrying, stop, &narrator);
+    let outcome = carry_out(host, job, carrying, stop, &narrator);
     narrator.end();
     tell(&outcome?, carrying.json)
 }
 
 /// Carries a job out, with a load beside it if that was asked for.
 pub(super) fn carry_out(
-    here: &Here,
+    host: &Host,
     job: &Job<'_>,
     carrying: &Carrying,
     stop: &AtomicBool,
@@ -95,11 +95,11 @@ pub(super) fn carry_out(
     }
     let clock = RealClock::start();
     let load = match &carrying.observe {
-        Some(file) => Some(FsyncWriter::start(here, plan, file, clock)?),
+        Some(file) => Some(FsyncWriter::start(host, plan, file, clock)?),
         None => None,
     };
     let switches = SwitchRecorder::new(&clock, progress);
-    let session = here.session(stop, &switches);
+    let session = host.session(stop, &switches);
     let ended = match job {
         Job::New(plan) => apply_in(&session, plan, &carrying.journal),
         Job::Resumed { journal, .. } => resume_in(&session, journal),

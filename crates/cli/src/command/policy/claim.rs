@@ -7,7 +7,7 @@ use plumb_policy::device::claims::PLACE;
 use plumb_report::printable::printable;
 use serde::Serialize;
 
-use super::here::{Here, refusal, refused_disk};
+use super::host::{Host, refusal, refused_disk};
 use super::print_json;
 use crate::arguments::policy::ClaimArguments;
 use crate::exit::{Exit, Refusal};
@@ -40,15 +40,15 @@ impl<'a> Document<'a> {
 }
 
 pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
-    let mut here = Here::new(&arguments.claims)?;
+    let mut host = Host::new(&arguments.claims)?;
     let file = arguments.claims.path.as_path();
     if file == Path::new(PLACE) {
-        here.need_root("give a word for this machine")?;
+        host.need_root("give a word for this machine")?;
     }
     if arguments.withdraw {
-        return withdraw(&here, arguments, file);
+        return withdraw(&host, arguments, file);
     }
-    let given = give(&mut here, arguments)?;
+    let given = give(&mut host, arguments)?;
     let claim = &given.claim;
     if arguments.json {
         print_json(&Document::recorded(file, claim))?;
@@ -77,17 +77,17 @@ pub(super) struct Given {
 }
 
 /// Records the word, and reads the disk again with it.
-pub(super) fn give(here: &mut Here, arguments: &ClaimArguments) -> anyhow::Result<Given> {
+pub(super) fn give(host: &mut Host, arguments: &ClaimArguments) -> anyhow::Result<Given> {
     let file = arguments.claims.path.as_path();
-    let view = here.disk(&arguments.device)?;
-    if let Some(refused) = view.refusal.as_ref().filter(|_| here.is_root) {
+    let view = host.disk(&arguments.device)?;
+    if let Some(refused) = view.refusal.as_ref().filter(|_| host.is_root) {
         return Err(refused_disk(&view.name, refused));
     }
     let claim = claim(arguments, view.identity.clone().unwrap_or_default())?;
-    claims::record(file, &claim, here.now).map_err(|error| refusal(error.into()))?;
-    here.claims = Claims::load(file).map_err(|error| refusal(RecordError::from(error).into()))?;
-    let view = here.disk(&arguments.device)?;
-    let doubt = claims::protection(&view, &here.claims, here.now).err();
+    claims::record(file, &claim, host.now).map_err(|error| refusal(error.into()))?;
+    host.claims = Claims::load(file).map_err(|error| refusal(RecordError::from(error).into()))?;
+    let view = host.disk(&arguments.device)?;
+    let doubt = claims::protection(&view, &host.claims, host.now).err();
     Ok(Given { name: view.name, claim, doubt })
 }
 
@@ -105,8 +105,8 @@ fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> 
     Ok(Claim { identity, who: who.clone(), until, reason: reason.clone() })
 }
 
-fn withdraw(here: &Here, arguments: &ClaimArguments, file: &Path) -> anyhow::Result<Exit> {
-    let known = here.reader()?.one(&arguments.device).ok().and_then(|view| view.identity);
+fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path) -> anyhow::Result<Exit> {
+    let known = host.reader()?.one(&arguments.device).ok().and_then(|view| view.identity);
     let identity = known.unwrap_or_else(|| arguments.device.clone());
     let withdrawn = claims::withdraw(file, &identity).map_err(|error| refusal(error.into()))?;
     if withdrawn == 0 {

@@ -1,8 +1,8 @@
-//! `plumb policy enforce`: every disk is brought to what is wished for it. What the udev rule and the units call.
+//! `plumb policy enforce`: every disk is brought to its desired state. What the udev rule and the units call.
 //!
-//! What a drive keeps by itself is witnessed before anything is mended, so that "held" and "proven" mean that the drive
-//! kept it; what is set at every start is witnessed afterwards. A disk that has just appeared is only mended: the unit at boot does
-//! the witnessing, alone.
+//! What a drive keeps by itself is read before anything is changed, so that "held" and "proven" mean that the drive kept it;
+//! what is set at every start is read afterwards. A disk that has just appeared is only changed: the unit at boot alone does the
+//! reading.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use plumb_policy::apply::{Progress, Report, Session, apply_in};
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal::JournalError;
-use plumb_policy::persist::{Ledger, Means, Wish, load_wishes};
+use plumb_policy::persist::{DesiredState, Ledger, Means, load_desired};
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 use plumb_policy::state::State;
 use serde::Serialize;
 
-use super::here::{Here, of_kind, refusal};
-use super::persist::witness;
+use super::host::{Host, of_kind, refusal};
+use super::persist::update;
 use super::progress::Narrator;
 use super::{print_json, text};
 use crate::arguments::policy::EnforceArguments;
@@ -24,63 +24,64 @@ use crate::exit::Exit;
 use crate::{stop, terminal};
 
 /// Disks that appear together are mended one after the other; udev waits for three minutes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// What was found and done.
 #[derive(Serialize, Default)]
 pub(super) struct Document {
     schema: &'static str,
-    /// Those for which something is wished.
+    /// Those for which a state is desired.
     pub(super) disks: usize,
-    /// Identities for which something is wished, and which are not here.
+    /// Identities for which a state is desired, and which are not here.
     pub(super) absent: Vec<String>,
     pub(super) plans: Vec<Plan>,
     pub(super) reports: Vec<Report>,
 }
 
 pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
-    here.need_root("change the write cache of a disk")?;
+    let host = Host::new(&arguments.claims)?;
+    host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     let narrator = Narrator::on_stderr();
-    let enforced = enforce(&here, arguments, &stop, &narrator);
+    let enforced = enforce(&host, arguments, &stop, &narrator);
     narrator.end();
     let (done, exit) = enforced?;
     tell(&done, arguments.json)?;
     Ok(exit)
 }
 
-/// Brings every disk that is here to what is wished for it.
+/// Brings every disk that is here to its desired state.
 pub(super) fn enforce(
-    here: &Here,
+    host: &Host,
     arguments: &EnforceArguments,
     stop: &AtomicBool,
     progress: &dyn Progress,
 ) -> anyhow::Result<(Document, Exit)> {
     let failed = |error| refusal(PolicyError::Persist(error));
-    let wishes = load_wishes(&arguments.from).map_err(failed)?;
+    let desired_states = load_desired(&arguments.from).map_err(failed)?;
     let mut done = Document { schema: "plumb/policy-enforce/1", ..Document::default() };
-    let present = present(here, wishes, arguments, &mut done)?;
+    let present = present(host, desired_states, arguments, &mut done)?;
     let mut ledger = match arguments.udev {
         None => Some(Ledger::load(&arguments.ledger).map_err(failed)?),
         Some(_) => None,
     };
     let mut news = match ledger.as_mut() {
-        Some(ledger) => note(here, ledger, &present, Means::InTheDrive)?,
+        Some(ledger) => note(host, ledger, &present, Means::InTheDrive)?,
         None => false,
     };
     let mut exit = Exit::Done;
     for state in [State::Off, State::On, State::Protected] {
         for means in [Means::InTheDrive, Means::AtEveryStart] {
-            let named = present.iter().filter(|(wish, _)| wish.state == state && wish.means == means);
+            let named =
+                present.iter().filter(|(desired, _)| desired.state == state && desired.means == means);
             let names: Vec<String> = named.map(|(_, name)| name.clone()).collect();
             if names.is_empty() {
                 continue;
             }
-            let plan = plan(here, names, state, means)?;
+            let plan = plan(host, names, state, means)?;
             exit = exit.and(super::plan::exit_of(&plan));
             if !plan.changes.is_empty() {
-                let report = apply(&here.session(stop, progress), &plan, arguments)?;
+                let report = apply(&host.session(stop, progress), &plan, arguments)?;
                 exit = exit.and(report.error_kind().map_or(Exit::Done, of_kind));
                 done.reports.push(report);
             }
@@ -88,7 +89,7 @@ pub(super) fn enforce(
         }
     }
     if let Some(ledger) = ledger.as_mut() {
-        news |= note(here, ledger, &present, Means::AtEveryStart)?;
+        news |= note(host, ledger, &present, Means::AtEveryStart)?;
     }
     if let Some(ledger) = ledger.filter(|_| news) {
         ledger.save(&arguments.ledger).map_err(failed)?;
@@ -96,23 +97,23 @@ pub(super) fn enforce(
     Ok((done, exit))
 }
 
-/// The wishes for disks that are here, with the names that these have now.
+/// The desired states for disks that are here, with the names that these have now.
 fn present(
-    here: &Here,
-    wishes: Vec<Wish>,
+    host: &Host,
+    desired_states: Vec<DesiredState>,
     arguments: &EnforceArguments,
     done: &mut Document,
-) -> anyhow::Result<Vec<(Wish, String)>> {
-    let reader = here.reader()?;
+) -> anyhow::Result<Vec<(DesiredState, String)>> {
+    let reader = host.reader()?;
     let mut present = Vec::new();
-    for wish in wishes {
+    for desired in desired_states {
         let found = match &arguments.udev {
-            Some(name) => reader.disk(name).filter(|disk| disk.identity == wish.identity),
-            None => reader.find(&wish.identity),
+            Some(name) => reader.disk(name).filter(|disk| disk.identity == desired.identity),
+            None => reader.find(&desired.identity),
         };
         match found {
-            Some(disk) => present.push((wish, disk.name)),
-            None if arguments.udev.is_none() => done.absent.push(wish.identity),
+            Some(disk) => present.push((desired, disk.name)),
+            None if arguments.udev.is_none() => done.absent.push(desired.identity),
             None => {}
         }
     }
@@ -120,19 +121,24 @@ fn present(
     Ok(present)
 }
 
-fn note(here: &Here, ledger: &mut Ledger, present: &[(Wish, String)], means: Means) -> anyhow::Result<bool> {
-    let reader = here.reader()?;
+fn note(
+    host: &Host,
+    ledger: &mut Ledger,
+    present: &[(DesiredState, String)],
+    means: Means,
+) -> anyhow::Result<bool> {
+    let reader = host.reader()?;
     let mut news = false;
-    for (wish, _) in present.iter().filter(|(wish, _)| wish.means == means) {
-        news |= witness(here, &reader, ledger, &wish.identity);
+    for (desired, _) in present.iter().filter(|(desired, _)| desired.means == means) {
+        news |= update(host, &reader, ledger, &desired.identity);
     }
     Ok(news)
 }
 
-fn plan(here: &Here, names: Vec<String>, state: State, means: Means) -> anyhow::Result<Plan> {
-    let asked = Ask::new(Asked::from(state), Wanted::Named(names), &here.claims, here.now);
+fn plan(host: &Host, names: Vec<String>, state: State, means: Means) -> anyhow::Result<Plan> {
+    let asked = Ask::new(Asked::from(state), Wanted::Named(names), &host.claims, host.now);
     let ask = Ask { save: means == Means::InTheDrive, ..asked };
-    plan::make(&*here.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
+    plan::make(&*host.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
 }
 
 /// Applies, and waits for others that do.
@@ -141,7 +147,7 @@ fn apply(session: &Session<'_>, plan: &Plan, arguments: &EnforceArguments) -> an
     loop {
         match apply_in(session, plan, &arguments.journal) {
             Err(PolicyError::Journal(JournalError::Busy { .. }))
-                if begun.elapsed() < PATIENCE && !session.stop.load(Ordering::Relaxed) =>
+                if begun.elapsed() < LOCK_WAIT_MAX && !session.stop.load(Ordering::Relaxed) =>
             {
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -166,10 +172,9 @@ fn tell(done: &Document, json: bool) -> anyhow::Result<()> {
         page += &format!("{identity} is not here\n");
     }
     if done.disks == 0 && done.absent.is_empty() {
-        page +=
-            "Nothing is wished for: `plumb policy persist DEV` records that a disk is to stay as it is.\n";
+        page += "No state is recorded: `plumb policy persist DEV` records that a disk is to stay as it is.\n";
     } else if done.reports.is_empty() {
-        page += &format!("{} disks for which something is wished are here; none was changed.\n", done.disks);
+        page += &format!("{} disks with a recorded state are here; none was changed.\n", done.disks);
     }
     terminal::print(&page)
 }

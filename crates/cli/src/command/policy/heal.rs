@@ -4,7 +4,7 @@ use plumb_policy::mechanism::needs_healing;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 
 use super::apply::{Job, told};
-use super::here::{Here, filter, refusal};
+use super::host::{Host, filter, refusal};
 use super::plan::{exit_of, wanted};
 use super::{print_json, text};
 use crate::arguments::policy::HealArguments;
@@ -12,8 +12,8 @@ use crate::exit::Exit;
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
-    let plan = make(&here, arguments)?;
+    let host = Host::new(&arguments.claims)?;
+    let plan = make(&host, arguments)?;
     let json = arguments.carrying.json;
     if arguments.dry_run || plan.changes.is_empty() {
         if json {
@@ -24,12 +24,12 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
         let found = if plan.changes.is_empty() { Exit::Done } else { Exit::Finding };
         return Ok(exit_of(&plan).and(found));
     }
-    here.need_root("change what the kernel believes of a disk")?;
+    host.need_root("change what the kernel believes of a disk")?;
     if !json {
         terminal::say(text::plan::of(&plan, terminal::style_of_stderr(), false).trim_end());
     }
     let stop = stop::on_signals()?;
-    let exit = told(&here, &Job::New(&plan), &arguments.carrying, &stop)?;
+    let exit = told(&host, &Job::New(&plan), &arguments.carrying, &stop)?;
     Ok(exit_of(&plan).and(exit))
 }
 
@@ -42,14 +42,14 @@ fn page(plan: &Plan) -> String {
     text::plan::of(plan, terminal::style(), false)
 }
 
-pub(super) fn make(here: &Here, arguments: &HealArguments) -> anyhow::Result<Plan> {
+pub(super) fn make(host: &Host, arguments: &HealArguments) -> anyhow::Result<Plan> {
     let mut chosen = wanted(&arguments.chosen)?;
     if chosen == Wanted::All {
         // Of all disks those in which something is wrong: the others need not be refused.
-        let sick = here.reader()?.all().devices.into_iter().filter(needs_healing);
-        chosen = Wanted::Named(sick.map(|view| view.name).collect());
+        let trapped = host.reader()?.all().devices.into_iter().filter(needs_healing);
+        chosen = Wanted::Named(trapped.map(|view| view.name).collect());
     }
-    let asked = Ask::new(Asked::Heal, chosen, &here.claims, here.now);
+    let asked = Ask::new(Asked::Heal, chosen, &host.claims, host.now);
     let ask = Ask { filter: filter(&arguments.chosen)?, ..asked };
-    plan::make(&*here.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
+    plan::make(&*host.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
 }

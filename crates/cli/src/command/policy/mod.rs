@@ -6,7 +6,7 @@ mod apply;
 mod claim;
 mod enforce;
 mod heal;
-mod here;
+mod host;
 mod listening;
 mod observe;
 mod persist;

@@ -19,7 +19,7 @@ use plumb_policy::journal::{JournalError, Snapshot};
 use plumb_policy::observe::{LightLoad, LoadSample};
 use plumb_policy::plan::Plan;
 
-use super::here::{Here, refusal};
+use super::host::{Host, refusal};
 use crate::exit::{Exit, Refusal};
 
 const BLOCK: usize = 4096;
@@ -40,8 +40,8 @@ impl FsyncWriter {
     ///
     /// # Errors
     /// [`Exit::Usage`] if the file is there already, or is on no disk of the plan.
-    pub(super) fn start(here: &Here, plan: &Plan, path: &Path, clock: RealClock) -> anyhow::Result<Self> {
-        is_on_the_plan(here, plan, path)?;
+    pub(super) fn start(host: &Host, plan: &Plan, path: &Path, clock: RealClock) -> anyhow::Result<Self> {
+        is_on_the_plan(host, plan, path)?;
         let file = make(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, is_ready) = mpsc::channel();
@@ -100,13 +100,13 @@ fn make(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-fn is_on_the_plan(here: &Here, plan: &Plan, path: &Path) -> anyhow::Result<()> {
+fn is_on_the_plan(host: &Host, plan: &Plan, path: &Path) -> anyhow::Result<()> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_owned(),
         _ => PathBuf::from("."),
     };
     let shown = directory.to_string_lossy();
-    let way = survey_path(here.gateway.tree(), here.gateway.probe(), &shown);
+    let way = survey_path(host.gateway.tree(), host.gateway.probe(), &shown);
     let way = way.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let is_below = |name: &str| way.layers.iter().any(|layer| layer.name == name);
     if plan.changes.iter().any(|change| is_below(&change.name)) {

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use plumb_policy::claims;
 use plumb_policy::device::Reader;
 use plumb_policy::error::PolicyError;
-use plumb_policy::persist::{self, Kept, Ledger, Means, Places, Standing, Wish, Witness, means};
+use plumb_policy::persist::{
+    self, DesiredState, InstallPaths, Kept, Ledger, Means, Reading, Standing, means,
+};
 use plumb_policy::state::{Found, State};
 use plumb_policy::view::{DeviceView, Refusal as Refused};
 use serde::Serialize;
 
-use super::here::{Here, refusal, refused_disk};
+use super::host::{Host, refusal, refused_disk};
 use super::print_json;
 use crate::arguments::policy::PersistArguments;
 use crate::exit::{Exit, Refusal};
@@ -34,20 +36,20 @@ impl Document {
 }
 
 pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
+    let host = Host::new(&arguments.claims)?;
     if !arguments.devices.is_empty() && arguments.root == Path::new("/") {
-        here.need_root("make a policy last on this machine")?;
+        host.need_root("make a policy last on this machine")?;
     }
     let ledger_file = arguments.root.join("var/lib/plumb/policy/persistence.json");
     let mut ledger = Ledger::load(&ledger_file).map_err(failed)?;
     if arguments.devices.is_empty() {
-        return list(&here, &mut ledger, &ledger_file, arguments.json);
+        return list(&host, &mut ledger, &ledger_file, arguments.json);
     }
-    let places = Places { root: arguments.root.clone(), program: program(arguments)? };
+    let places = InstallPaths { root: arguments.root.clone(), program: program(arguments)? };
     let done = if arguments.remove {
-        remove(&here, arguments, &places, &mut ledger)?
+        remove(&host, arguments, &places, &mut ledger)?
     } else {
-        keep(&here, arguments, &places, &mut ledger)?
+        keep(&host, arguments, &places, &mut ledger)?
     };
     ledger.save(&ledger_file).map_err(failed)?;
     tell(done, ledger, arguments)
@@ -74,32 +76,32 @@ fn program(arguments: &PersistArguments) -> anyhow::Result<String> {
 
 /// All disks are looked at before anything is written for one.
 pub(super) fn keep(
-    here: &Here,
+    host: &Host,
     arguments: &PersistArguments,
-    places: &Places,
+    places: &InstallPaths,
     ledger: &mut Ledger,
 ) -> anyhow::Result<persist::Installed> {
-    let (boot_id, reader) = (boot_id(here), here.reader()?);
-    let mut wishes = Vec::new();
+    let (boot_id, reader) = (boot_id(host), host.reader()?);
+    let mut desired_states = Vec::new();
     for name in &arguments.devices {
-        let view = here.disk(name)?;
-        let state = state(here, &view).map_err(|refused| refused_disk(name, &refused))?;
+        let view = host.disk(name)?;
+        let state = state(host, &view).map_err(|refused| refused_disk(name, &refused))?;
         let means = means(&view, state);
-        wishes.push(Wish::of(&view, state, means).map_err(failed)?);
-        ledger.request(Witness::of(&reader, &view, &boot_id), state, means).map_err(failed)?;
+        desired_states.push(DesiredState::of(&view, state, means).map_err(failed)?);
+        ledger.request(Reading::of(&reader, &view, &boot_id), state, means).map_err(failed)?;
     }
-    persist::install(places, &wishes).map_err(failed)
+    persist::install(places, &desired_states).map_err(failed)
 }
 
 /// The state that is to last; what cannot be brought back is not promised.
-fn state(here: &Here, view: &DeviceView) -> Result<State, Refused> {
+fn state(host: &Host, view: &DeviceView) -> Result<State, Refused> {
     if let Some(refused) = &view.refusal {
         return Err(refused.clone());
     }
     match view.state {
         Found::Off => Ok(State::Off),
         Found::On => Ok(State::On),
-        Found::Protected => match claims::protection(view, &here.claims, here.now) {
+        Found::Protected => match claims::protection(view, &host.claims, host.now) {
             Ok(_) => Ok(State::Protected),
             Err(reason) => Err(Refused {
                 reason: format!("its flushes are suppressed, and {reason}"),
@@ -115,14 +117,14 @@ fn state(here: &Here, view: &DeviceView) -> Result<State, Refused> {
 }
 
 pub(super) fn remove(
-    here: &Here,
+    host: &Host,
     arguments: &PersistArguments,
-    places: &Places,
+    places: &InstallPaths,
     ledger: &mut Ledger,
 ) -> anyhow::Result<persist::Installed> {
     let mut all = persist::Installed { files: Vec::new(), then_run: Vec::new() };
     for name in &arguments.devices {
-        let known = here.reader()?.one(name).ok().and_then(|view| view.identity);
+        let known = host.reader()?.one(name).ok().and_then(|view| view.identity);
         let identity = known.unwrap_or_else(|| name.clone());
         let done = persist::remove(places, &identity).map_err(failed)?;
         if done.files.is_empty() && !ledger.forget(&identity) {
@@ -137,14 +139,14 @@ pub(super) fn remove(
 }
 
 /// What is kept, and how sure it is. What this boot tells of it is noted.
-fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Result<Exit> {
-    let reader = here.reader()?;
+fn list(host: &Host, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Result<Exit> {
+    let reader = host.reader()?;
     let identities: Vec<String> = ledger.kept.iter().map(|kept| kept.identity.clone()).collect();
     let mut news = false;
     for identity in identities {
-        news |= witness(here, &reader, ledger, &identity);
+        news |= update(host, &reader, ledger, &identity);
     }
-    if news && here.is_root {
+    if news && host.is_root {
         ledger.save(file).map_err(failed)?;
     }
     let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
@@ -163,15 +165,15 @@ fn list(here: &Here, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Re
 }
 
 /// Holds a disk as it is now against what is kept of it; whether anything new is known.
-pub(super) fn witness(here: &Here, reader: &Reader<'_>, ledger: &mut Ledger, identity: &str) -> bool {
+pub(super) fn update(host: &Host, reader: &Reader<'_>, ledger: &mut Ledger, identity: &str) -> bool {
     let disk = reader.find(identity);
     let view = disk.and_then(|disk| reader.one(&disk.name).ok());
-    view.is_some_and(|view| ledger.witness(Witness::of(reader, &view, &boot_id(here))))
+    view.is_some_and(|view| ledger.update(Reading::of(reader, &view, &boot_id(host))))
 }
 
 /// The boot that runs; empty where the kernel does not say.
-fn boot_id(here: &Here) -> String {
-    here.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+fn boot_id(host: &Host) -> String {
+    host.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 fn line(kept: &Kept) -> String {

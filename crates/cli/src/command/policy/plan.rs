@@ -2,15 +2,15 @@
 
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 
-use super::here::{Here, filter, no_disk_of_this_machine, refusal};
+use super::host::{Host, filter, no_disk_of_this_machine, refusal};
 use super::{print_json, text};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
-    let plan = make(&here, arguments)?;
+    let host = Host::new(&arguments.claims)?;
+    let plan = make(&host, arguments)?;
     if let Some(path) = &arguments.out {
         plan::save(&plan, path).map_err(|error| refusal(error.into()))?;
     }
@@ -32,17 +32,17 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&plan))
 }
 
-pub(super) fn make(here: &Here, arguments: &PlanArguments) -> anyhow::Result<Plan> {
+pub(super) fn make(host: &Host, arguments: &PlanArguments) -> anyhow::Result<Plan> {
     let ask = Ask {
         asked: Asked::from(arguments.state),
         save: arguments.save,
         wanted: wanted(&arguments.chosen)?,
         filter: filter(&arguments.chosen)?,
         wave_size: arguments.wave_size,
-        claims: &here.claims,
-        now: here.now,
+        claims: &host.claims,
+        now: host.now,
     };
-    plan::make(&*here.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
+    plan::make(&*host.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
 }
 
 /// The disks that were named. An expression alone chooses among all; nothing at all is a mistake.

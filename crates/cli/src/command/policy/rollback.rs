@@ -2,7 +2,7 @@
 
 use plumb_policy::rollback::rollback_in;
 
-use super::here::{Here, of_kind, refusal};
+use super::host::{Host, of_kind, refusal};
 use super::progress::Narrator;
 use super::{print_json, text};
 use crate::arguments::policy::RollbackArguments;
@@ -10,11 +10,11 @@ use crate::exit::Exit;
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &RollbackArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
-    here.need_root("change the write cache of a disk")?;
+    let host = Host::new(&arguments.claims)?;
+    host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     let narrator = Narrator::on_stderr();
-    let report = rollback_in(&here.session(&stop, &narrator), &arguments.journal);
+    let report = rollback_in(&host.session(&stop, &narrator), &arguments.journal);
     narrator.end();
     let report = report.map_err(refusal)?;
     if arguments.json {

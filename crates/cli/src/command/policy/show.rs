@@ -10,7 +10,7 @@ use plumb_policy::raid::{self, Controller};
 use plumb_policy::view::PolicyDocument;
 use serde::Serialize;
 
-use super::here::Here;
+use super::host::Host;
 use super::listening::Listening;
 use super::{print_json, text};
 use crate::arguments::policy::ShowArguments;
@@ -28,20 +28,20 @@ struct Document<'a> {
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
-    let mut here = Here::new(&arguments.claims)?;
-    let listening = Arc::new(Listening::new(Arc::clone(&here.gateway)));
+    let mut host = Host::new(&arguments.claims)?;
+    let listening = Arc::new(Listening::new(Arc::clone(&host.gateway)));
     if arguments.explain {
-        here.gateway = listening.clone();
+        host.gateway = listening.clone();
     }
     let raid = arguments.raid_report.as_deref().map(report).transpose()?;
-    let document = here.document(&arguments.chosen)?;
-    let controllers = raid::controllers(here.gateway.tree(), is_installed);
+    let document = host.document(&arguments.chosen)?;
+    let controllers = raid::controllers(host.gateway.tree(), is_installed);
     if arguments.json {
         print_json(&Document { document: &document, raid: raid.as_ref(), raid_controllers: &controllers })?;
     } else if arguments.prometheus {
         terminal::print(&text::prometheus::of(&document))?;
     } else {
-        let mut page = page(&document, arguments, here.is_root);
+        let mut page = page(&document, arguments, host.is_root);
         if arguments.explain {
             for view in &document.devices {
                 page += &text::wire::answers(&view.name, &listening.heard(&view.name));

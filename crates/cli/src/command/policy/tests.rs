@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use plumb_policy::apply::{DiskResult, Ended, Event, Progress, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::persist::{Ledger, Places};
+use plumb_policy::persist::{InstallPaths, Ledger};
 use plumb_policy::plan::Plan;
 use plumb_policy::state::Found;
 use plumb_report::Style;
 
 use super::apply::{Job, Outcome, carry_out};
-use super::here::Here;
+use super::host::Host;
 use super::listening::Listening;
 use super::{claim, enforce, heal, persist, plan, text};
 use crate::arguments::policy::{Carrying, PolicyCommand};
@@ -30,23 +30,23 @@ fn parsed(typed: &[&str]) -> PolicyCommand {
     }
 }
 
-fn here(disks: impl IntoIterator<Item = MockDisk>) -> (Here, Arc<MockGateway>) {
+fn here(disks: impl IntoIterator<Item = MockDisk>) -> (Host, Arc<MockGateway>) {
     let mock = Arc::new(MockGateway::new(disks));
     let now = Timestamp::now();
-    (Here { gateway: mock.clone(), claims: Claims::default(), now, is_root: true }, mock)
+    (Host { gateway: mock.clone(), claims: Claims::default(), now, is_root: true }, mock)
 }
 
-fn planned(here: &Here, typed: &[&str]) -> Plan {
+fn planned(host: &Host, typed: &[&str]) -> Plan {
     let PolicyCommand::Plan(arguments) = parsed(typed) else { panic!("{typed:?}") };
-    plan::make(here, &arguments).unwrap()
+    plan::make(host, &arguments).unwrap()
 }
 
 fn carrying(journal: &Path) -> Carrying {
     Carrying { journal: journal.to_owned(), observe: None, json: false }
 }
 
-fn applied(here: &Here, plan: &Plan, journal: &Path, stop: &AtomicBool) -> Outcome {
-    carry_out(here, &Job::New(plan), &carrying(journal), stop, &Silent).unwrap()
+fn applied(host: &Host, plan: &Plan, journal: &Path, stop: &AtomicBool) -> Outcome {
+    carry_out(host, &Job::New(plan), &carrying(journal), stop, &Silent).unwrap()
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {
@@ -85,10 +85,10 @@ fn a_plan_for_many_disks_says_each_way_once_and_fits_the_terminal() {
         MockDisk::new(MockKind::Nvme).with(|disk| (disk.controller, disk.name) = ("nvme0".into(), name))
     };
     let many = (0..30).map(|_| MockDisk::new(MockKind::Sas));
-    let (here, mock) =
+    let (host, mock) =
         here(many.chain([sibling("nvme0n1"), sibling("nvme0n2"), MockDisk::new(MockKind::Raid)]));
     mock.mount("nvme0n2", "/", "ext4", "rw");
-    let plan = planned(&here, &["plan", "off", "--all"]);
+    let plan = planned(&host, &["plan", "off", "--all"]);
     for width in [60, 80, 100, 160] {
         let page = text::plan::of(&plan, Style { width, ..Style::PLAIN }, false);
         eprintln!("{page}");
@@ -105,9 +105,9 @@ fn a_plan_for_many_disks_says_each_way_once_and_fits_the_terminal() {
 
 #[test]
 fn a_plan_is_shown_applied_and_verified() {
-    let (here, mock) =
+    let (host, mock) =
         here([MockKind::Sas, MockKind::Sata, MockKind::Nvme, MockKind::Raid].map(MockDisk::new));
-    let plan = planned(&here, &["plan", "quick-removal", "--all"]);
+    let plan = planned(&host, &["plan", "quick-removal", "--all"]);
     let names: Vec<&str> = plan.changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!((names.len(), plan.refused.len()), (3, 1), "{plan:#?}");
     let page = text::plan::of(&plan, Style::PLAIN, true);
@@ -121,7 +121,7 @@ fn a_plan_is_shown_applied_and_verified() {
     assert_eq!(mock.changes(), 0, "a plan changes nothing");
 
     let root = tempfile::tempdir().unwrap();
-    let outcome = applied(&here, &plan, root.path(), &AtomicBool::new(false));
+    let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
     assert_eq!(outcome.report.ended, Ended::Complete);
     let page = text::report::of(&outcome.report, Style::PLAIN);
     for name in names {
@@ -136,10 +136,10 @@ fn a_plan_is_shown_applied_and_verified() {
 
 #[test]
 fn a_drive_that_ignores_the_command_is_a_failure_by_its_own_word() {
-    let (here, _) = here([MockDisk::new(MockKind::Sas).with(|disk| disk.ignores_set = true)]);
-    let plan = planned(&here, &["plan", "off", "--all"]);
+    let (host, _) = here([MockDisk::new(MockKind::Sas).with(|disk| disk.ignores_set = true)]);
+    let plan = planned(&host, &["plan", "off", "--all"]);
     let root = tempfile::tempdir().unwrap();
-    let outcome = applied(&here, &plan, root.path(), &AtomicBool::new(false));
+    let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
     assert_eq!(outcome.report.ended, Ended::Failed);
     assert!(matches!(outcome.report.disks[0].result, DiskResult::Mismatch { .. }), "{outcome:?}");
     let page = text::report::of(&outcome.report, Style::PLAIN);
@@ -159,12 +159,12 @@ impl Progress for StopsAtTheFirst<'_> {
 
 #[test]
 fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
-    let (here, mock) = here((0..3).map(|_| MockDisk::new(MockKind::Sas)));
-    let plan = planned(&here, &["plan", "off", "--all"]);
+    let (host, mock) = here((0..3).map(|_| MockDisk::new(MockKind::Sas)));
+    let plan = planned(&host, &["plan", "off", "--all"]);
     let root = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let carrying = carrying(root.path());
-    let outcome = carry_out(&here, &Job::New(&plan), &carrying, &stop, &StopsAtTheFirst(&stop)).unwrap();
+    let outcome = carry_out(&host, &Job::New(&plan), &carrying, &stop, &StopsAtTheFirst(&stop)).unwrap();
     assert_eq!(outcome.report.ended, Ended::Interrupted);
     let place = &outcome.report.journal;
     let go_on = outcome.report.go_on.clone().unwrap();
@@ -173,7 +173,7 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
     assert_eq!(off(), 1);
 
     let job = Job::Resumed { journal: place, plan: &plan };
-    let resumed = carry_out(&here, &job, &carrying, &AtomicBool::new(false), &Silent).unwrap();
+    let resumed = carry_out(&host, &job, &carrying, &AtomicBool::new(false), &Silent).unwrap();
     assert_eq!(resumed.report.ended, Ended::Complete);
     assert_eq!(off(), 3);
 }
@@ -181,8 +181,8 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
 #[test]
 fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
     for vanish in [false, true] {
-        let (here, mock) = here([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
-        let plan = planned(&here, &["plan", "off", "--all"]);
+        let (host, mock) = here([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
+        let plan = planned(&host, &["plan", "off", "--all"]);
         let last = plan.changes.last().unwrap().name.clone();
         if vanish {
             mock.vanish(&last);
@@ -191,7 +191,7 @@ fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
         }
         let root = tempfile::tempdir().unwrap();
         let ended =
-            carry_out(&here, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
+            carry_out(&host, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
         let error = ended.unwrap_err();
         assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
         assert_eq!(mock.changes(), 0, "{error:#}");
@@ -200,23 +200,23 @@ fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
 
 #[test]
 fn a_load_that_would_feel_nothing_is_not_started() {
-    let (here, mock) = here([MockDisk::new(MockKind::Sas)]);
-    let plan = planned(&here, &["plan", "off", "--all"]);
+    let (host, mock) = here([MockDisk::new(MockKind::Sas)]);
+    let plan = planned(&host, &["plan", "off", "--all"]);
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("load");
     let carrying = Carrying { observe: Some(file.clone()), ..carrying(root.path()) };
-    let error = carry_out(&here, &Job::New(&plan), &carrying, &AtomicBool::new(false), &Silent).unwrap_err();
+    let error = carry_out(&host, &Job::New(&plan), &carrying, &AtomicBool::new(false), &Silent).unwrap_err();
     assert_eq!(exit_of(&error), Exit::Usage, "{error:#}");
     assert!(!file.exists() && mock.changes() == 0);
 }
 
 #[test]
 fn an_altered_plan_is_refused() {
-    let (here, mock) = here([MockDisk::new(MockKind::Sas)]);
-    let mut plan = planned(&here, &["plan", "off", "--all"]);
+    let (host, mock) = here([MockDisk::new(MockKind::Sas)]);
+    let mut plan = planned(&host, &["plan", "off", "--all"]);
     plan.changes[0].name = "sdz".to_owned();
     let root = tempfile::tempdir().unwrap();
-    let ended = carry_out(&here, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
+    let ended = carry_out(&host, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
     let error = ended.unwrap_err();
     assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
     assert_eq!(mock.changes(), 0);
@@ -226,8 +226,8 @@ fn an_altered_plan_is_refused() {
 fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
     let trapped =
         MockDisk::new(MockKind::Sas).trapped(Trap::Queue).with(|disk| "sdq".clone_into(&mut disk.name));
-    let (here, mock) = here([trapped, MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Raid)]);
-    let document = here.reader().unwrap().all();
+    let (host, mock) = here([trapped, MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Raid)]);
+    let document = host.reader().unwrap().all();
     let page = text::table::of(&document, Style::PLAIN, false);
     let row =
         page.lines().find(|line| line.trim_start().starts_with("sdq")).unwrap_or_else(|| panic!("{page}"));
@@ -236,21 +236,21 @@ fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
     assert!(!mock.flush_arrives("sdq"));
 
     let PolicyCommand::Heal(arguments) = parsed(&["heal", "--all"]) else { panic!() };
-    let plan = heal::make(&here, &arguments).unwrap();
+    let plan = heal::make(&host, &arguments).unwrap();
     assert_eq!((plan.changes.len(), plan.refused.len()), (1, 0), "{plan:#?}");
     let root = tempfile::tempdir().unwrap();
-    let outcome = applied(&here, &plan, root.path(), &AtomicBool::new(false));
+    let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
     assert_eq!(outcome.report.ended, Ended::Complete, "{outcome:?}");
     assert!(mock.flush_arrives("sdq"));
-    assert!(heal::make(&here, &arguments).unwrap().changes.is_empty());
+    assert!(heal::make(&host, &arguments).unwrap().changes.is_empty());
 }
 
 #[test]
 fn the_detail_view_and_the_bytes_say_what_was_asked() {
-    let (mut here, mock) = here([MockDisk::new(MockKind::Nvme).with(|disk| disk.unsafe_shutdowns = 7)]);
+    let (mut host, mock) = here([MockDisk::new(MockKind::Nvme).with(|disk| disk.unsafe_shutdowns = 7)]);
     let listening = Arc::new(Listening::new(mock));
-    here.gateway = listening.clone();
-    let document = here.reader().unwrap().all();
+    host.gateway = listening.clone();
+    let document = host.reader().unwrap().all();
     let name = document.devices[0].name.clone();
     let page = text::detail::of(&document.devices[0], Style { width: 200, ..Style::PLAIN });
     assert!(page.contains("read by nvme-feature") && page.contains("flushes are sent"), "{page}");
@@ -263,8 +263,8 @@ fn the_detail_view_and_the_bytes_say_what_was_asked() {
 #[test]
 fn every_metric_has_a_family_and_no_label_breaks_a_line() {
     let odd = MockDisk::new(MockKind::Sas).with(|disk| "a\"b\\".clone_into(&mut disk.model));
-    let (here, _) = here([odd, MockDisk::new(MockKind::Nvme)]);
-    let metrics = text::prometheus::of(&here.reader().unwrap().all());
+    let (host, _) = here([odd, MockDisk::new(MockKind::Nvme)]);
+    let metrics = text::prometheus::of(&host.reader().unwrap().all());
     let mut families: Vec<&str> = Vec::new();
     for line in metrics.lines() {
         if let Some(family) = line.strip_prefix("# TYPE ") {
@@ -283,11 +283,11 @@ fn every_metric_has_a_family_and_no_label_breaks_a_line() {
 
 #[test]
 fn a_word_is_recorded_and_opens_the_way_to_protected() {
-    let (mut here, _) = here([MockDisk::new(MockKind::Sas)]);
-    let name = here.reader().unwrap().all().devices[0].name.clone();
+    let (mut host, _) = here([MockDisk::new(MockKind::Sas)]);
+    let name = host.reader().unwrap().all().devices[0].name.clone();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("claims.toml");
-    let refused = planned(&here, &["plan", "protected", &name]);
+    let refused = planned(&host, &["plan", "protected", &name]);
     assert!(
         refused.changes.is_empty() && refused.refused[0].remedy.contains("plumb policy claim"),
         "{refused:?}"
@@ -297,68 +297,73 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
         parsed(&["claim", &name, "--by", "R", "--until", until, "--reason", "UPS", "--claims", file])
     };
     let PolicyCommand::Claim(ended) = typed("2020-01-01") else { panic!() };
-    assert_eq!(exit_of(&claim::give(&mut here, &ended).err().unwrap()), Exit::Usage);
+    assert_eq!(exit_of(&claim::give(&mut host, &ended).err().unwrap()), Exit::Usage);
     let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
-    let given = claim::give(&mut here, &arguments).unwrap();
+    let given = claim::give(&mut host, &arguments).unwrap();
     let document = validates("policy-claim", &claim::Document::recorded(&file, &given.claim));
     assert_eq!((&document["claim"]["who"], &document["withdrawn"]), (&"R".into(), &0.into()));
     let identity = given.claim.identity.clone();
     let document = validates("policy-claim", &claim::Document::taken_back(&file, &identity, 1));
     assert_eq!((&document["claim"], &document["withdrawn"]), (&serde_json::Value::Null, &1.into()));
     assert_eq!((given.doubt, given.claim.who.as_str()), (None, "R"));
-    let plan = planned(&here, &["plan", "power-protected", &name]);
+    let plan = planned(&host, &["plan", "power-protected", &name]);
     assert_eq!(plan.changes.len(), 1, "{plan:#?}");
     assert!(text::plan::of(&plan, Style::PLAIN, false).contains("because: R says so"));
 }
 
 #[test]
 fn what_is_kept_is_brought_back_and_can_be_let_go() {
-    let (here, mock) = here([MockDisk::new(MockKind::Sas).off()]);
-    let view = here.reader().unwrap().all().devices[0].clone();
+    let (host, mock) = here([MockDisk::new(MockKind::Sas).off()]);
+    let view = host.reader().unwrap().all().devices[0].clone();
     let (name, identity) = (view.name.as_str(), view.identity.clone().unwrap());
     let root = tempfile::tempdir().unwrap();
     let typed = root.path().to_str().unwrap();
     let PolicyCommand::Persist(arguments) = parsed(&["persist", name, "--root", typed]) else { panic!() };
-    let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
+    let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
     let mut ledger = Ledger::default();
-    let done = persist::keep(&here, &arguments, &places, &mut ledger).unwrap();
+    let done = persist::keep(&host, &arguments, &places, &mut ledger).unwrap();
     let document = validates("policy-persist", &persist::Document::of(ledger.clone(), done));
     assert_eq!(document["kept"][0]["standing"], "requested");
     assert!(std::fs::read_to_string(places.rules()).unwrap().contains(&identity));
     assert_eq!(ledger.kept.len(), 1);
 
     mock.power_cycle();
-    assert_eq!(here.reader().unwrap().one(name).unwrap().state, Found::On, "the maker's default");
-    let wishes = places.wishes();
+    assert_eq!(host.reader().unwrap().one(name).unwrap().state, Found::On, "the maker's default");
+    let desired_states = places.desired_states();
     let kept = root.path().join("ledger.json");
     let journal = root.path().join("journals");
-    let typed = [&wishes, &kept, &journal].map(|path| path.to_str().unwrap());
+    let typed = [&desired_states, &kept, &journal].map(|path| path.to_str().unwrap());
     let words = ["enforce", "--from", typed[0], "--ledger", typed[1], "--journal", typed[2]];
     let PolicyCommand::Enforce(enforcing) = parsed(&words) else { panic!() };
-    let (done, exit) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
+    let (done, exit) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert_eq!((exit, done.disks, done.reports.len()), (Exit::Done, 1, 1));
     validates("policy-enforce", &done);
-    assert_eq!(here.reader().unwrap().one(name).unwrap().state, Found::Off);
-    let (again, _) = enforce::enforce(&here, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
+    assert_eq!(host.reader().unwrap().one(name).unwrap().state, Found::Off);
+    let (again, _) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert!(again.reports.is_empty(), "nothing is left to do");
+    let PolicyCommand::Enforce(of_another) = parsed(&[&words[..], &["--udev", "sdz"]].concat()) else {
+        panic!()
+    };
+    let (other, _) = enforce::enforce(&host, &of_another, &AtomicBool::new(false), &Silent).unwrap();
+    assert_eq!((other.disks, other.absent.len()), (0, 0), "another disk has appeared");
 
-    persist::remove(&here, &arguments, &places, &mut ledger).unwrap();
+    persist::remove(&host, &arguments, &places, &mut ledger).unwrap();
     assert!(!places.rules().exists() && ledger.kept.is_empty());
     assert_eq!(
-        exit_of(&persist::remove(&here, &arguments, &places, &mut ledger).err().unwrap()),
+        exit_of(&persist::remove(&host, &arguments, &places, &mut ledger).err().unwrap()),
         Exit::Usage
     );
 }
 
 #[test]
 fn a_trap_is_not_made_to_last() {
-    let (here, _) = here([MockDisk::new(MockKind::Sas).trapped(Trap::Temporary)]);
-    let name = here.reader().unwrap().all().devices[0].name.clone();
+    let (host, _) = here([MockDisk::new(MockKind::Sas).trapped(Trap::Temporary)]);
+    let name = host.reader().unwrap().all().devices[0].name.clone();
     let root = tempfile::tempdir().unwrap();
     let typed = root.path().to_str().unwrap();
     let PolicyCommand::Persist(arguments) = parsed(&["persist", &name, "--root", typed]) else { panic!() };
-    let places = Places { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
-    let error = persist::keep(&here, &arguments, &places, &mut Ledger::default()).err().unwrap();
+    let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
+    let error = persist::keep(&host, &arguments, &places, &mut Ledger::default()).err().unwrap();
     assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
     assert!(!places.rules().exists());
 }

@@ -7,7 +7,7 @@ use plumb_policy::error::PolicyError;
 use plumb_policy::plan::{self, Plan};
 use plumb_policy::verify::verify;
 
-use super::here::{Here, refusal};
+use super::host::{Host, refusal};
 use super::observe::journal_snapshot;
 use super::{print_json, text};
 use crate::arguments::policy::VerifyArguments;
@@ -15,15 +15,15 @@ use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
-    let here = Here::new(&arguments.claims)?;
+    let host = Host::new(&arguments.claims)?;
     let plan = plan(arguments)?;
-    if !here.is_root {
+    if !host.is_root {
         // What may not be asked is no drift.
         let message = "only root may ask drives how they are; nothing was verified: run it again as root";
         return Err(Refusal::new(Exit::NotMeasured, message).into());
     }
     let stop = AtomicBool::new(false);
-    let verification = verify(&here.session(&stop, &Silent), &plan)
+    let verification = verify(&host.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
     if arguments.json {
         print_json(&verification)?;

@@ -8,14 +8,14 @@ use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::{Change, Watcher};
 use serde::Serialize;
 
-use super::here::Here;
+use super::host::Host;
 use super::text;
 use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::Exit;
 use crate::{output_file, stop, terminal};
 
 /// How long a signal waits at most.
-const NAP: Duration = Duration::from_millis(50);
+const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// One change, as a line of JSON.
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ struct Line<'a> {
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     // Names that stand for nothing are a mistake now, and disks that are gone later.
-    let first = Here::new(&arguments.claims)?.document(&arguments.chosen)?;
+    let first = Host::new(&arguments.claims)?.document(&arguments.chosen)?;
     announce(&first, arguments);
     let mut watcher = Watcher::new();
     let mut exit = Exit::Done;
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {
             return Ok(exit);
         }
-        document = read(&Here::new(&arguments.claims)?, &arguments.chosen)?;
+        document = read(&Host::new(&arguments.claims)?, &arguments.chosen)?;
     }
 }
 
@@ -66,15 +66,15 @@ fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
 }
 
 /// The disks that are still there.
-fn read(here: &Here, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
-    let reader = here.reader()?;
+fn read(host: &Host, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
+    let reader = host.reader()?;
     let is_there = |name: &&String| reader.one(name).is_ok();
     let there: Vec<String> = chosen.devices.iter().filter(is_there).cloned().collect();
     if !chosen.devices.is_empty() && there.is_empty() {
         let schema = PolicyDocument::SCHEMA.to_owned();
         return Ok(PolicyDocument { schema, kernel: None, devices: Vec::new() });
     }
-    here.document(&Chosen { devices: there, ..chosen.clone() })
+    host.document(&Chosen { devices: there, ..chosen.clone() })
 }
 
 fn tell(change: &Change, json: bool) -> anyhow::Result<()> {
@@ -95,7 +95,7 @@ fn sleep(time: Duration, stop: &AtomicBool) -> bool {
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(NAP));
+        std::thread::sleep(left.min(STOP_POLL));
     }
     false
 }

@@ -10,7 +10,7 @@ use super::{table, words};
 
 /// Everything that is known of a disk.
 pub(in super::super) fn of(view: &DeviceView, style: Style) -> String {
-    let mut out = format!("{}: {}\n", style.ink(Ink::Bold, &printable(&view.name)), words::state(view.state));
+    let mut out = format!("{}: {}\n", style.ink(Ink::Bold, &printable(&view.name)), view.state.word());
     let mut line = |what: &str, text: &str| out.push_str(&hang(&format!("  {what:<13}"), text, style));
     line("identity", view.identity.as_deref().unwrap_or("none: it could not be known again"));
     let model = model(view);

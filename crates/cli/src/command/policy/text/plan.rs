@@ -35,7 +35,7 @@ pub(in super::super) fn of(plan: &Plan, style: Style, with_bytes: bool) -> Strin
         out.push_str(&changes(plan, style, with_bytes));
     }
     if !plan.unchanged.is_empty() {
-        let names = plan.unchanged.iter().map(|disk| format!("{} ({})", disk.name, words::state(disk.state)));
+        let names = plan.unchanged.iter().map(|disk| format!("{} ({})", disk.name, disk.state.word()));
         let names = names.collect::<Vec<_>>().join(", ");
         out.push('\n');
         out.push_str(&hang("as asked for already: ", &names, style));
@@ -53,18 +53,18 @@ fn extent(plan: &Plan) -> String {
     }
 }
 
-/// Disks that are changed in the same way.
-struct Way<'a> {
+/// Disks that are changed in the same list.
+struct StepList<'a> {
     letter: String,
     steps: Vec<String>,
     changes: Vec<&'a PlannedChange>,
 }
 
 fn changes(plan: &Plan, style: Style, with_bytes: bool) -> String {
-    let ways = ways(&plan.changes, with_bytes);
+    let lists = lists(&plan.changes, with_bytes);
     let letter = |change: &PlannedChange| {
-        let way = ways.iter().find(|way| way.changes.iter().any(|one| std::ptr::eq(*one, change)));
-        way.map_or("", |way| way.letter.as_str())
+        let list = lists.iter().find(|list| list.changes.iter().any(|one| std::ptr::eq(*one, change)));
+        list.map_or("", |list| list.letter.as_str())
     };
     let rows: Vec<Vec<Cell>> = plan.changes.iter().map(|change| row(change, letter(change))).collect();
     let mut out = String::new();
@@ -79,8 +79,8 @@ fn changes(plan: &Plan, style: Style, with_bytes: bool) -> String {
     for change in &plan.changes {
         out.push_str(&beside(change, style));
     }
-    for way in &ways {
-        out.push_str(&steps(way, style));
+    for list in &lists {
+        out.push_str(&steps(list, style));
     }
     out
 }
@@ -102,7 +102,7 @@ fn fitting(rows: &[Vec<Cell>], style: Style) -> Table {
 fn row(change: &PlannedChange, letter: &str) -> Vec<Cell> {
     let from = match change.from {
         Found::Unknown => "unknown",
-        found => words::state(found),
+        found => found.word(),
     };
     let saved = match change.saved {
         Some(true) => ", saved on",
@@ -141,28 +141,28 @@ fn beside(change: &PlannedChange, style: Style) -> String {
     out
 }
 
-fn ways(changes: &[PlannedChange], with_bytes: bool) -> Vec<Way<'_>> {
-    let mut ways: Vec<Way<'_>> = Vec::new();
+fn lists(changes: &[PlannedChange], with_bytes: bool) -> Vec<StepList<'_>> {
+    let mut lists: Vec<StepList<'_>> = Vec::new();
     for change in changes {
         let steps: Vec<String> = change.steps.iter().map(|step| sentence(change, step)).collect();
-        match ways.iter_mut().find(|way| !with_bytes && way.steps == steps) {
-            Some(way) => way.changes.push(change),
-            None => ways.push(Way { letter: String::new(), steps, changes: vec![change] }),
+        match lists.iter_mut().find(|list| !with_bytes && list.steps == steps) {
+            Some(list) => list.changes.push(change),
+            None => lists.push(StepList { letter: String::new(), steps, changes: vec![change] }),
         }
     }
-    for (index, way) in ways.iter_mut().enumerate() {
-        way.letter = letter(index);
+    for (index, list) in lists.iter_mut().enumerate() {
+        list.letter = letter(index);
     }
     if with_bytes {
-        for way in &mut ways {
+        for list in &mut lists {
             let bytes = |(index, step): (usize, &String)| {
-                let lines = way.changes[0].steps.get(index).map_or(&[][..], |step| step.bytes.as_slice());
+                let lines = list.changes[0].steps.get(index).map_or(&[][..], |step| step.bytes.as_slice());
                 lines.iter().fold(step.clone(), |text, line| format!("{text}\n{line}"))
             };
-            way.steps = way.steps.iter().enumerate().map(bytes).collect();
+            list.steps = list.steps.iter().enumerate().map(bytes).collect();
         }
     }
-    ways
+    lists
 }
 
 /// `A` to `Z`, then `A1` to `Z1`.
@@ -191,16 +191,16 @@ fn short(condition: &str) -> String {
     format!("{parent}{file} says `{says}`")
 }
 
-fn steps(way: &Way<'_>, style: Style) -> String {
-    let names: Vec<&str> = way.changes.iter().map(|change| change.name.as_str()).collect();
+fn steps(list: &StepList<'_>, style: Style) -> String {
+    let names: Vec<&str> = list.changes.iter().map(|change| change.name.as_str()).collect();
     let names = match names.as_slice() {
         [first, second, third, rest @ ..] if rest.len() > 3 => {
             format!("{first}, {second}, {third} and {} more", rest.len())
         }
         names => names.join(", "),
     };
-    let mut out = format!("\n{}  {names}\n", style.ink(Ink::Bold, &way.letter));
-    for (number, step) in way.steps.iter().enumerate() {
+    let mut out = format!("\n{}  {names}\n", style.ink(Ink::Bold, &list.letter));
+    for (number, step) in list.steps.iter().enumerate() {
         for (index, line) in step.lines().enumerate() {
             let lead = if index == 0 { format!("  {:>2}. ", number + 1) } else { " ".repeat(8) };
             out.push_str(&hang(&lead, line, style));

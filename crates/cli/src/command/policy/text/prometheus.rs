@@ -37,7 +37,7 @@ pub(in super::super) fn beside_the_watch(document: &PolicyDocument) -> String {
     for view in views {
         for state in [Found::Off, Found::On, Found::Protected, Found::None, Found::Unknown] {
             let is_so = f64::from(view.state == state);
-            metrics.sample("plumb_policy_state", view, &[("state", words::state(state))], is_so);
+            metrics.sample("plumb_policy_state", view, &[("state", state.word())], is_so);
         }
     }
     metrics.family("plumb_policy_kernel_fua", "The kernel sends FUA.");

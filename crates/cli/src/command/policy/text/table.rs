@@ -67,7 +67,7 @@ fn state(view: &DeviceView) -> Cell {
         Found::Unknown => Ink::Dim,
         Found::On | Found::None => Ink::Plain,
     };
-    cell(ink, words::state(view.state))
+    cell(ink, view.state.word())
 }
 
 fn worst(view: &DeviceView) -> Option<&Finding> {

@@ -1,27 +1,12 @@
 //! One word for each value, the same in the table, the detail view and the metrics.
 
 use plumb_path::Severity;
-use plumb_policy::state::Found;
 use plumb_policy::view::ProtectionRank;
 
 use super::layout::Ink;
 
-pub(super) const fn state(state: Found) -> &'static str {
-    match state {
-        Found::Off => "off",
-        Found::On => "on",
-        Found::Protected => "protected",
-        Found::None => "none",
-        Found::Unknown => "unknown",
-    }
-}
-
 pub(super) const fn on_off(value: Option<bool>) -> &'static str {
-    match value {
-        Some(true) => "on",
-        Some(false) => "off",
-        None => "?",
-    }
+    plumb_policy::state::on_off(value, "?")
 }
 
 pub(super) const fn yes_no(value: Option<bool>) -> &'static str {

@@ -9,10 +9,10 @@ use super::means::Means;
 use crate::state::State;
 use crate::view::DeviceView;
 
-/// A wish for one disk.
+/// A desired state for one disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
+pub struct DesiredState {
     /// WWN, EUI-64, NGUID or `serial.` and the serial number, as `plumb policy show` prints it.
     pub identity: String,
     /// The state that is wanted.
@@ -43,8 +43,8 @@ pub enum CacheType {
     Nowhere,
 }
 
-impl Wish {
-    /// The wish that a disk stays as it was read.
+impl DesiredState {
+    /// The desired state that a disk stays as it was read.
     ///
     /// # Errors
     /// If nothing could tell the disk at the next start.
@@ -79,17 +79,17 @@ impl Wish {
     }
 }
 
-/// All wishes in a directory, by identity. One that does not exist holds none.
+/// All desired states in a directory, by identity. One that does not exist holds none.
 ///
 /// # Errors
 /// If one of them cannot be read or understood: then none is acted on, for it may be the one that counts.
-pub fn load_wishes(directory: &Path) -> Result<Vec<Wish>, PersistError> {
+pub fn load_desired(directory: &Path) -> Result<Vec<DesiredState>, PersistError> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(PersistError::io("list", directory, source)),
     };
-    let mut wishes: Vec<Wish> = Vec::new();
+    let mut desired_states: Vec<DesiredState> = Vec::new();
     for entry in entries {
         let path = entry.map_err(|source| PersistError::io("list", directory, source))?.path();
         if path.extension().is_none_or(|extension| extension != "toml") {
@@ -98,13 +98,13 @@ pub fn load_wishes(directory: &Path) -> Result<Vec<Wish>, PersistError> {
         let text =
             std::fs::read_to_string(&path).map_err(|source| PersistError::io("read", &path, source))?;
         let malformed = |what: String| PersistError::Malformed { path: path.clone(), what };
-        let wish: Wish =
+        let desired: DesiredState =
             toml::from_str(&text).map_err(|error| malformed(error.to_string().trim().to_owned()))?;
-        if wishes.iter().any(|other| other.identity == wish.identity) {
-            return Err(malformed(format!("there is another wish for {}", wish.identity)));
+        if desired_states.iter().any(|other| other.identity == desired.identity) {
+            return Err(malformed(format!("there is another file for {}", desired.identity)));
         }
-        wishes.push(wish);
+        desired_states.push(desired);
     }
-    wishes.sort_by(|left, right| left.identity.cmp(&right.identity));
-    Ok(wishes)
+    desired_states.sort_by(|left, right| left.identity.cmp(&right.identity));
+    Ok(desired_states)
 }

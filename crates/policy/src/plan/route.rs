@@ -14,7 +14,7 @@ use crate::view::{DeviceView, Refusal};
 
 /// The steps for what is asked; none if the disk and all above it are there. What shares the drive's cache is judged, too,
 /// as it is now.
-pub(crate) fn way(
+pub(crate) fn route(
     gateway: &dyn Gateway,
     reader: &Reader<'_>,
     read: (&DeviceView, &Material),

@@ -18,14 +18,14 @@ use crate::exit::{Exit, Refusal};
 use crate::named;
 
 /// A machine, at a moment.
-pub(super) struct Here {
+pub(super) struct Host {
     pub(super) gateway: Arc<dyn Gateway>,
     pub(super) claims: Claims,
     pub(super) now: Timestamp,
     pub(super) is_root: bool,
 }
 
-impl Here {
+impl Host {
     /// This machine, now.
     pub(super) fn new(claims: &ClaimsFile) -> anyhow::Result<Self> {
         let claims = Claims::load(&claims.path).map_err(|error| refusal(RecordError::from(error).into()))?;
