@@ -45,9 +45,7 @@
 
 mod attachment;
 mod directory;
-mod error;
 mod files;
-pub(crate) mod holders;
 mod loop_queue;
 mod plan;
 mod served;
@@ -57,5 +55,4 @@ mod wire;
 mod worker;
 
 pub use attachment::{AttachOptions, Attachment};
-pub use error::{AttachError, Result};
 pub use sweep::{Swept, left, sweep};

@@ -3,6 +3,9 @@
 
 pub mod attach;
 mod busy_poll;
+mod claim;
+mod error;
+mod holders;
 mod lock;
 pub mod named;
 pub mod nbd;
@@ -10,3 +13,5 @@ mod requests;
 mod served_device;
 #[cfg(feature = "ublk")]
 pub mod ublk;
+
+pub use error::ExportError;

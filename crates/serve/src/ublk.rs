@@ -45,18 +45,16 @@
 //! Between two flushes a killed server counts as having lost writes even if its cache happened to be empty.
 
 mod driver;
-mod error;
 mod exported;
 mod options;
-mod place;
 mod plan;
+mod records;
 mod risk;
 mod served;
 mod sweep;
 mod wire;
 mod worker;
 
-pub use error::{Result, UblkError};
 pub use exported::UblkDevice;
 pub use options::{Survives, UblkOptions};
 pub use sweep::{Swept, sweep};

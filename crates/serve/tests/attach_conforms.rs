@@ -14,7 +14,8 @@ use plumb_block::{
     RealClock, Result,
 };
 use plumb_linux::{FileDevice, FileOptions};
-use plumb_serve::attach::{AttachError, AttachOptions, Attachment};
+use plumb_serve::ExportError;
+use plumb_serve::attach::{AttachOptions, Attachment};
 
 struct LoopRig {
     path: PathBuf,
@@ -289,7 +290,7 @@ fn a_failed_flush_latches_and_a_loss_of_power_does_not() {
     assert!(attachment.has_failed_flush());
     drop(file);
     let error = attachment.detach().unwrap_err();
-    assert!(matches!(error, AttachError::Flush { .. }), "{error}");
+    assert!(matches!(error, ExportError::Flush { .. }), "{error}");
     drop(attachment);
     assert!(place.loop_devices().is_empty() && !place.has_mounts() && place.left().is_empty());
 }
@@ -302,6 +303,6 @@ fn devices_that_no_loop_device_can_stand_for_are_refused() {
     for info in [plain(1 << 20, 8192), plain(1 << 20, 520), plain(0, 512), narrow] {
         let device = Arc::new(Shared(Disk::with(info.clone())));
         let error = Attachment::new(device, "refused", &place.options()).err();
-        assert!(matches!(error, Some(AttachError::Geometry { .. })), "{info:?}: {error:?}");
+        assert!(matches!(error, Some(ExportError::Geometry { .. })), "{info:?}: {error:?}");
     }
 }

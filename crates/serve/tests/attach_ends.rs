@@ -11,7 +11,8 @@ use std::sync::Arc;
 use crate::attach_support::disk::{Disk, Shared};
 use crate::attach_support::{Mounted, Place, run, wait_until};
 use plumb_block::Bytes;
-use plumb_serve::attach::{AttachError, AttachOptions, Attachment, Swept, sweep};
+use plumb_serve::ExportError;
+use plumb_serve::attach::{AttachOptions, Attachment, Swept, sweep};
 
 /// Tells the child where to attach.
 const DIRECTORY: &str = "PLUMB_TEST_ATTACH_DIRECTORY";
@@ -94,7 +95,7 @@ fn a_device_in_use_is_not_detached_and_its_users_are_named() {
     let Some(place) = Place::new() else { return };
     let mut attachment = place.attach(&Disk::new(Bytes::mib(64)), "used");
     let held = |attachment: &mut Attachment| match attachment.detach() {
-        Err(AttachError::Held { by, .. }) => by.join("; "),
+        Err(ExportError::Held { by, .. }) => by.join("; "),
         other => panic!("detached while in use: {other:?}"),
     };
     let file = File::open(attachment.path()).unwrap();
@@ -116,7 +117,7 @@ fn a_name_is_taken_while_it_is_attached_and_two_names_live_side_by_side() {
     let Some(place) = Place::new() else { return };
     let mut first = place.attach(&Disk::new(Bytes::mib(16)), "first");
     let again = Attachment::new(Arc::new(Shared(Disk::new(Bytes::mib(16)))), "first", &place.options());
-    assert!(matches!(again.err(), Some(AttachError::NameInUse { .. })));
+    assert!(matches!(again.err(), Some(ExportError::NameInUse { .. })));
     let mut second = place.attach(&Disk::new(Bytes::mib(16)), "second");
     assert_ne!(first.path(), second.path());
     first.detach().unwrap();

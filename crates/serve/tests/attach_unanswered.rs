@@ -11,7 +11,8 @@ use std::time::Duration;
 use crate::attach_support::disk::{Disk, Shared};
 use crate::attach_support::{Place, run, wait_until};
 use plumb_block::Bytes;
-use plumb_serve::attach::{AttachError, AttachOptions, Attachment, sweep};
+use plumb_serve::ExportError;
+use plumb_serve::attach::{AttachOptions, Attachment, sweep};
 
 /// Tells the child where to attach.
 const DIRECTORY: &str = "PLUMB_TEST_UNANSWERED_DIRECTORY";
@@ -38,7 +39,7 @@ fn a_flush_that_is_never_answered_fails_and_keeps_nobody() {
     let error = write(attachment.path(), &["count=1", "conv=fsync"]).unwrap_err();
     assert!(error.contains("Input/output error"), "{error}");
     assert!(attachment.has_failed_flush(), "an unanswered flush latches");
-    assert!(matches!(attachment.detach(), Err(AttachError::Flush { .. })));
+    assert!(matches!(attachment.detach(), Err(ExportError::Flush { .. })));
     assert_eq!(place.loop_devices().len(), 1, "it is still attached");
     drop(attachment);
     assert!(place.loop_devices().is_empty() && !place.has_mounts() && place.left().is_empty());
@@ -58,7 +59,7 @@ fn a_forced_detach_waits_for_nothing_that_does_not_come() {
         disk.wait_for_held(1);
         asked > 1
     });
-    assert!(matches!(ended, Err(AttachError::Flush { .. })), "{ended:?}");
+    assert!(matches!(ended, Err(ExportError::Flush { .. })), "{ended:?}");
     assert_eq!(asked, 2, "it is asked while the flush is waited for, and not again once it is forced");
 }
 

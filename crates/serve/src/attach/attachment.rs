@@ -8,25 +8,21 @@ use std::time::{Duration, Instant};
 use plumb_block::{Bytes, Device};
 use plumb_linux::loop_device::LoopDevice;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno as Os;
 
 use super::directory::{AttachmentDirectory, Base};
-use super::error::{AttachError, Result, at};
-use super::holders;
 use super::loop_queue::{self, Changed};
 use super::served::Served;
 use super::session::{Session, Threads};
 use super::sweep::{Swept, sweep_locked};
+use crate::claim::{LOOK_AGAIN, PROBE_TIMEOUT, claim, held};
+use crate::error::{ExportError, Result, at};
+use crate::holders;
 use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
 
-/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long all that is dirty may take once the device has to be taken away in any case.
 const FLUSH_TIMEOUT_FORCED: Duration = Duration::from_secs(15);
 /// How often whoever waits for a flush is asked whether it is forced.
 const ASK_EVERY: Duration = Duration::from_millis(50);
-/// The kernel has no event for "closed by everybody".
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// How to attach.
 #[derive(Debug, Clone, Default)]
@@ -84,8 +80,8 @@ impl Attachment {
     /// device can be used.
     ///
     /// # Errors
-    /// [`Name`](AttachError::Name), [`NameInUse`](AttachError::NameInUse), [`Left`](AttachError::Left), [`Geometry`](AttachError::Geometry) for a device
-    /// that no loop device can stand for, [`Kernel`](AttachError::Kernel) if the kernel is too old, or a call that failed: it
+    /// [`Name`](ExportError::Name), [`NameInUse`](ExportError::NameInUse), [`Left`](ExportError::Left), [`Geometry`](ExportError::Geometry) for a device
+    /// that no loop device can stand for, [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it
     /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
         let served = Arc::new(Served::new(device, options.request_timeout())?);
@@ -94,7 +90,7 @@ impl Attachment {
             let locked = base.lock()?;
             let swept = sweep_locked(&base, &locked)?;
             if let Some((name, why)) = swept.kept.iter().find(|(kept, _)| kept == name) {
-                return Err(AttachError::Left { name: name.clone(), why: why.clone() });
+                return Err(ExportError::Left { name: name.clone(), why: why.clone() });
             }
             (swept, base.create(name, &locked)?)
         };
@@ -143,7 +139,7 @@ impl Attachment {
     /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it does nothing.
     ///
     /// # Errors
-    /// [`Held`](AttachError::Held) with the users, or [`Flush`](AttachError::Flush): then the device is still attached, and can
+    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still attached, and can
     /// be used, detached later, or dropped. Other errors mean that something could not be taken away; what is left is swept away
     /// by the next attachment once this process has ended.
     pub fn detach(&mut self) -> Result<()> {
@@ -172,7 +168,8 @@ impl Attachment {
             let loop_device = LoopDevice::open(number).map_err(at("open", &self.path))?;
             let changed = loop_queue::set_up(number, &self.served)?;
             self.live = Some(Live { changed, loop_device, session, directory });
-            return Err(self.held(number));
+            let own: Vec<_> = self.live.iter().map(|live| live.loop_device.as_fd()).collect();
+            return Err(held(&format!("loop{number}"), &own));
         }
         session.end()?;
         directory.remove()?;
@@ -181,28 +178,9 @@ impl Attachment {
 
     /// Makes sure that nobody uses the block device, and that all that was written is durable.
     fn release(&self, live: &Live, is_forced: &mut dyn FnMut() -> bool) -> Result<()> {
-        let number = live.loop_device.number();
-        let until = Instant::now() + PROBE_TIMEOUT;
-        let claim = loop {
-            // With this no other can claim it: mount it, or build upon it.
-            let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
-            match rustix::fs::open(&self.path, flags, Mode::empty()) {
-                Err(Os::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
-                Err(Os::BUSY) => return Err(self.held(number)),
-                outcome => break outcome.map_err(at("claim", &self.path))?,
-            }
-        };
-        let own = [live.loop_device.as_fd(), claim.as_fd()];
-        while !holders::users(number, &own).is_empty() {
-            if Instant::now() >= until {
-                return Err(AttachError::Held {
-                    device: self.path.clone(),
-                    by: holders::users(number, &own),
-                });
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        self.flush(live, is_forced).map_err(|source| AttachError::Flush { device: self.path.clone(), source })
+        let disk = format!("loop{}", live.loop_device.number());
+        let _claim = claim(&disk, OFlags::RDWR, &[live.loop_device.as_fd()])?;
+        self.flush(live, is_forced).map_err(|source| ExportError::Flush { device: self.path.clone(), source })
     }
 
     /// Makes what is dirty durable. Whoever has the connection must not wait for that in the kernel.
@@ -222,15 +200,6 @@ impl Attachment {
                 _ => {}
             }
         }
-    }
-
-    fn held(&self, number: u32) -> AttachError {
-        let own: Vec<_> = self.live.iter().map(|live| live.loop_device.as_fd()).collect();
-        let mut by = holders::users(number, &own);
-        if by.is_empty() {
-            by.push("claimed by something in another mount or process namespace".to_owned());
-        }
-        AttachError::Held { device: self.path.clone(), by }
     }
 }
 

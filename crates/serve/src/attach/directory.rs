@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::error::{AttachError, Result, at};
+use crate::error::{ExportError, Result, at};
 use crate::lock::Lock;
 
 const DEFAULT: &str = "/run/plumb/attach";
@@ -47,7 +47,7 @@ impl Base {
             && metadata.uid() == rustix::process::geteuid().as_raw()
             && metadata.mode() & 0o077 == 0;
         if !is_private {
-            return Err(AttachError::Directory(path));
+            return Err(ExportError::Directory(path));
         }
         // As the kernel will show it in the paths of backing files.
         Ok(Self { path: path.canonicalize().map_err(at("look at", &path))?, is_stopgap })
@@ -92,13 +92,13 @@ impl Base {
     /// Makes the directory of a new attachment that this process serves. While `_locked`.
     pub(super) fn create(&self, name: &str, _locked: &Lock) -> Result<AttachmentDirectory> {
         if !is_name(name) {
-            return Err(AttachError::Name(name.to_owned()));
+            return Err(ExportError::Name(name.to_owned()));
         }
         let mut directory = self.attachment(name);
         match private().create(&directory.path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let pid = directory.server();
-                return Err(AttachError::NameInUse { name: name.to_owned(), pid });
+                return Err(ExportError::NameInUse { name: name.to_owned(), pid });
             }
             outcome => outcome.map_err(at("make", &directory.path))?,
         }
@@ -221,11 +221,11 @@ mod tests {
         let open = directory.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(matches!(Base::open(Some(&open)), Err(AttachError::Directory(_))));
+        assert!(matches!(Base::open(Some(&open)), Err(ExportError::Directory(_))));
         let link = directory.path().join("link");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::symlink(&open, &link).unwrap();
-        assert!(matches!(Base::open(Some(&link)), Err(AttachError::Directory(_))));
+        assert!(matches!(Base::open(Some(&link)), Err(ExportError::Directory(_))));
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         let first = base.create("a-1", &locked).unwrap();
         let pid = std::process::id();
         assert!(
-            matches!(base.create("a-1", &locked), Err(AttachError::NameInUse { pid: found, .. }) if found == pid)
+            matches!(base.create("a-1", &locked), Err(ExportError::NameInUse { pid: found, .. }) if found == pid)
         );
         assert!(base.attachments().unwrap()[0].is_served(&locked).unwrap());
         first.remove().unwrap();
@@ -262,7 +262,7 @@ mod tests {
         let (_directory, base) = base();
         let locked = base.lock().unwrap();
         for name in ["", ".", "..", "a/b", ".hidden", "a b", "a\n", &"x".repeat(65)] {
-            assert!(matches!(base.create(name, &locked), Err(AttachError::Name(_))), "{name:?}");
+            assert!(matches!(base.create(name, &locked), Err(ExportError::Name(_))), "{name:?}");
         }
     }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use plumb_linux::apart;
 
-use super::error::{AttachError, Result, at};
 use super::served::Served;
+use crate::error::{ExportError, Result, at};
 
 /// The kernel keeps the limit when the loop device is bound to another file, so it has to be put back.
 const LIMIT: &str = "max_sectors_kb";
@@ -65,6 +65,6 @@ impl Attributes {
             return Ok(());
         }
         let path = self.directory.join(name);
-        Err(AttachError::Kernel(format!("{} is {found:?} and must be {wanted:?}", path.display())))
+        Err(ExportError::Kernel(format!("{} is {found:?} and must be {wanted:?}", path.display())))
     }
 }

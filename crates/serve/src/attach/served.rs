@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
 
-use super::error::AttachError;
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
+use crate::error::ExportError;
 use crate::served_device::ServedDevice;
 
 /// The most that FUSE carries in a request.
@@ -37,9 +37,9 @@ impl Served {
     /// Checks that the kernel can carry the device's requests whole.
     ///
     /// # Errors
-    /// [`Geometry`](AttachError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
+    /// [`Geometry`](ExportError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
     /// a time.
-    pub(super) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> super::Result<Self> {
+    pub(super) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> crate::error::Result<Self> {
         let info = device.info();
         let block = block_of(&info)?;
         let unit = PAGE.max(info.logical_block);
@@ -103,8 +103,8 @@ impl Served {
     }
 
     /// Why the kernel was refused, if it was.
-    pub(super) fn refusal(&self) -> Option<AttachError> {
-        self.refusal.get().map(|why| AttachError::Kernel(why.clone()))
+    pub(super) fn refusal(&self) -> Option<ExportError> {
+        self.refusal.get().map(|why| ExportError::Kernel(why.clone()))
     }
 
     /// Where the next data or hole is, as lseek(2).
@@ -135,7 +135,7 @@ fn is_data(extent: &Extent) -> bool {
     matches!(extent.state, ExtentState::Written | ExtentState::Unknown)
 }
 
-fn block_of(info: &DeviceInfo) -> super::Result<u32> {
+fn block_of(info: &DeviceInfo) -> crate::error::Result<u32> {
     let block = info.logical_block;
     let is_possible = block.0.is_power_of_two() && (512..=4096).contains(&block.0);
     if !is_possible {
@@ -153,6 +153,6 @@ fn block_of(info: &DeviceInfo) -> super::Result<u32> {
     Ok(block.0 as u32)
 }
 
-fn refused(info: &DeviceInfo, why: String) -> AttachError {
-    AttachError::Geometry { device: info.name.clone(), why }
+fn refused(info: &DeviceInfo, why: String) -> ExportError {
+    ExportError::Geometry { device: info.name.clone(), how: "attached", why }
 }

@@ -15,11 +15,11 @@ use std::thread::JoinHandle;
 use plumb_linux::fuse_connection::{self, WhenIdle};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::error::{Result, at};
 use super::files::Files;
 use super::served::Served;
 use super::wire::DISK_NAME;
 use super::worker::Worker;
+use crate::error::{Result, at};
 
 /// What the mount table calls it.
 const FILE_SYSTEM: &str = "fuse.plumb";

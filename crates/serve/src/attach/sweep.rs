@@ -7,8 +7,9 @@ use plumb_linux::loop_device::LoopDevice;
 use rustix::io::Errno as Os;
 
 use super::directory::{AttachmentDirectory, Base};
-use super::error::{AttachError, Result, at};
-use super::{holders, session};
+use super::session;
+use crate::error::{ExportError, Result, at};
+use crate::holders;
 use crate::lock::Lock;
 
 /// What a sweep did.
@@ -71,7 +72,7 @@ fn remove(attachment: &AttachmentDirectory) -> Result<()> {
     }
     match session::cut_and_unmount(&mount_point) {
         // It is not mounted, or not even there.
-        Err(AttachError::Os { source, .. })
+        Err(ExportError::Os { source, .. })
             if [Os::INVAL, Os::NOENT]
                 .iter()
                 .any(|errno| source.raw_os_error() == Some(errno.raw_os_error())) => {}
@@ -95,7 +96,7 @@ fn free(number: u32, disk: &Path) -> Result<()> {
         _ => drop(device),
     }
     if holders::backing_file(number).as_deref() == Some(disk) {
-        return Err(AttachError::Held { device: path, by: holders::users(number, &[]) });
+        return Err(ExportError::Held { device: path, by: holders::users(number, &[]) });
     }
     Ok(())
 }

@@ -83,12 +83,12 @@ impl Worker {
     ///
     /// # Errors
     /// If the device gives no queue, or there is no memory.
-    pub(super) fn new(served: Arc<Served>, files: Files, depth: u32) -> super::Result<Self> {
+    pub(super) fn new(served: Arc<Served>, files: Files, depth: u32) -> crate::error::Result<Self> {
         let shape = served.pool_shape(depth);
         let memory = Memory::new(shape)?;
         let requests = Requests::open(Arc::clone(&served.device), depth, memory.pool())?;
         let wakeups = watch(&files, &requests)
-            .map_err(super::error::at::<Os>("wait for requests through", "/dev/fuse".as_ref()))?;
+            .map_err(crate::error::at::<Os>("wait for requests through", "/dev/fuse".as_ref()))?;
         Ok(Self {
             served,
             files,

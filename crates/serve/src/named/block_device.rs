@@ -5,9 +5,10 @@ use std::sync::Arc;
 use plumb_block::Device;
 
 use super::error::ServiceError;
-use crate::attach::{AttachError, AttachOptions, Attachment};
+use crate::attach::{AttachOptions, Attachment};
+use crate::error::ExportError;
 #[cfg(feature = "ublk")]
-use crate::ublk::{Survives, UblkDevice, UblkError, UblkOptions};
+use crate::ublk::{Survives, UblkDevice, UblkOptions};
 
 /// How the device is to be exported through the kernel's ublk driver.
 #[cfg(feature = "ublk")]
@@ -108,41 +109,30 @@ impl BlockDevice {
 
     /// Flushes it and takes it away, if it is not in use. `is_forced` is asked while that takes time.
     pub(super) fn detach(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<(), ServiceError> {
-        match self {
-            Self::Loop(attachment) => attachment.detach_forced_if(is_forced).map_err(ServiceError::Detach),
+        let detached = match self {
+            Self::Loop(attachment) => attachment.detach_forced_if(is_forced),
             #[cfg(feature = "ublk")]
-            Self::Ublk(device) => device.detach().map_err(ServiceError::UblkDetach),
-        }
+            Self::Ublk(device) => device.detach(),
+        };
+        detached.map_err(ServiceError::Detach)
     }
 }
 
 impl ServiceError {
     /// Whether somebody uses the block device.
-    pub(super) fn is_held(&self) -> bool {
-        match self {
-            Self::Detach(AttachError::Held { .. }) => true,
-            #[cfg(feature = "ublk")]
-            Self::UblkDetach(UblkError::Held { .. }) => true,
-            _ => false,
-        }
+    pub(super) const fn is_held(&self) -> bool {
+        matches!(self, Self::Detach(ExportError::Held { .. }))
     }
 
     /// Whether the block device is still there because it could not be flushed.
-    pub(super) fn is_unflushed(&self) -> bool {
-        match self {
-            Self::Detach(AttachError::Flush { .. }) => true,
-            #[cfg(feature = "ublk")]
-            Self::UblkDetach(UblkError::Flush { .. }) => true,
-            _ => false,
-        }
+    pub(super) const fn is_unflushed(&self) -> bool {
+        matches!(self, Self::Detach(ExportError::Flush { .. }))
     }
 
     /// The same, when the block device was taken away all the same.
     pub(super) fn cut_off(self) -> Self {
         match self {
-            Self::Detach(held @ AttachError::Held { .. }) => Self::CutOff(held),
-            #[cfg(feature = "ublk")]
-            Self::UblkDetach(held @ UblkError::Held { .. }) => Self::UblkCutOff(held),
+            Self::Detach(held @ ExportError::Held { .. }) => Self::CutOff(held),
             other => other,
         }
     }

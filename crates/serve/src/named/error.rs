@@ -3,10 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::attach::AttachError;
+use crate::error::ExportError;
 use crate::nbd::server::ServeError;
-#[cfg(feature = "ublk")]
-use crate::ublk::UblkError;
 
 /// Why a device cannot be served, or not to the end.
 #[derive(Debug, thiserror::Error)]
@@ -38,12 +36,16 @@ pub enum ServiceError {
     /// It cannot be served over NBD.
     #[error("cannot serve the drive over NBD")]
     Nbd(#[from] ServeError),
-    /// It cannot be attached.
+    /// It cannot be attached as a loop device.
     #[error("cannot attach the drive")]
-    Attach(#[source] AttachError),
-    /// It cannot be detached.
+    Attach(#[source] ExportError),
+    /// It cannot be exported through ublk.
+    #[cfg(feature = "ublk")]
+    #[error("cannot export the drive through ublk")]
+    Ublk(#[source] ExportError),
+    /// The block device cannot be taken away.
     #[error("cannot take the drive away")]
-    Detach(#[source] AttachError),
+    Detach(#[source] ExportError),
     /// Clients are connected to it.
     #[error("cannot take the drive away: it is in use over NBD by {}", by.join(", "))]
     Connected {
@@ -52,19 +54,7 @@ pub enum ServiceError {
     },
     /// It was taken away all the same, since the service ended.
     #[error("the drive was taken from those who used it, who get I/O errors now")]
-    CutOff(#[source] AttachError),
-    /// It cannot be exported through ublk.
-    #[cfg(feature = "ublk")]
-    #[error("cannot export the drive through ublk")]
-    Ublk(#[source] UblkError),
-    /// It cannot be taken away from the ublk driver.
-    #[cfg(feature = "ublk")]
-    #[error("cannot take the drive away")]
-    UblkDetach(#[source] UblkError),
-    /// It was taken away all the same, since the service ended.
-    #[cfg(feature = "ublk")]
-    #[error("the drive was taken from those who used it, who get I/O errors now")]
-    UblkCutOff(#[source] UblkError),
+    CutOff(#[source] ExportError),
     /// The system refused a thread or a wait.
     #[error("cannot {operation}")]
     System {

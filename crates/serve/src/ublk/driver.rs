@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use plumb_linux::ublk::{Control, ControlOp};
 use rustix::io::Errno as Os;
 
-use super::error::{Result, UblkError, at};
 use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters};
+use crate::error::{ExportError, Result, at};
 
 /// What marks the devices of this program for the driver, which does not look at it: "plumb" and a version.
 pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
@@ -29,7 +29,7 @@ impl Driver {
     pub(super) fn open() -> Result<Self> {
         match Control::open() {
             Ok(control) => Ok(Self(control)),
-            Err(error) if is(&error, &[Os::NOENT, Os::NODEV, Os::NXIO]) => Err(UblkError::NoDriver(error)),
+            Err(error) if is(&error, &[Os::NOENT, Os::NODEV, Os::NXIO]) => Err(ExportError::NoDriver(error)),
             Err(error) => Err(at("use", "/dev/ublk-control".as_ref())(error)),
         }
     }
@@ -93,7 +93,7 @@ impl Driver {
     pub(super) fn delete(&mut self, number: u32) -> Result<()> {
         match self.0.command_within(ControlOp::DeleteDevice, number, 0, DELETE_WITHIN) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(UblkError::Lingers { device: block_path(number) }),
+            Ok(false) => Err(ExportError::Lingers { device: block_path(number) }),
             Err(error) if is(&error, &[Os::NODEV]) => Ok(()),
             Err(error) => Err(at("delete", &block_path(number))(error)),
         }

@@ -1,32 +1,25 @@
 //! A device that is exported, from the first step to the last.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use plumb_block::Device;
 use plumb_linux::ublk::{CharDevice, UblkQueue, forget_cache};
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno as Os;
 
 use super::driver::{self, Driver, MARK};
-use super::error::{Result, UblkError, at};
 use super::options::{Survives, UblkOptions};
-use super::place::{Base, Found, Record};
 use super::plan::Geometry;
+use super::records::{Base, Found, Record};
 use super::served::Served;
 use super::sweep::{Swept, sweep_locked};
 use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
-use crate::attach::holders;
-
-/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The kernel has no event for "closed by everybody".
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+use crate::claim::claim;
+use crate::error::{ExportError, Result, at};
 
 /// A device that the kernel has as `/dev/ublkbN`.
 ///
@@ -51,7 +44,7 @@ impl UblkDevice {
     /// the block device can be used.
     ///
     /// # Errors
-    /// [`NoDriver`](UblkError::NoDriver), [`Geometry`](UblkError::Geometry) for a device that the block layer cannot have, or a
+    /// [`NoDriver`](ExportError::NoDriver), [`Geometry`](ExportError::Geometry) for a device that the block layer cannot have, or a
     /// call that failed: it takes root. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
         let geometry = Geometry::new(&device.info(), options.read_only)?;
@@ -83,7 +76,7 @@ impl UblkDevice {
     /// block device works on.
     ///
     /// # Errors
-    /// [`NotRecoverable`](UblkError::NotRecoverable) if there is nothing of ours to take over, its server lives, or the device is
+    /// [`NotRecoverable`](ExportError::NotRecoverable) if there is nothing of ours to take over, its server lives, or the device is
     /// another one; else as [`new`](Self::new). The block device stays as it was, if nothing else is said.
     pub fn recover(device: Arc<dyn Device>, number: u32, options: &UblkOptions) -> Result<Self> {
         let geometry = Geometry::new(&device.info(), options.read_only)?;
@@ -93,9 +86,9 @@ impl UblkDevice {
         let record = match base.find(number, &locked)? {
             Found::Dead(record) => record,
             Found::Served => {
-                return Err(UblkError::not_recoverable(number, "the process that serves it lives"));
+                return Err(ExportError::not_recoverable(number, "the process that serves it lives"));
             }
-            Found::None => return Err(UblkError::not_recoverable(number, "plumb has no record of it")),
+            Found::None => return Err(ExportError::not_recoverable(number, "plumb has no record of it")),
         };
         let info = recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);
@@ -179,8 +172,8 @@ impl UblkDevice {
     /// Flushes, and takes the block device away. Done once it returns; again it does nothing.
     ///
     /// # Errors
-    /// [`Held`](UblkError::Held) with the users, or [`Flush`](UblkError::Flush): then the device is still exported, and can be
-    /// used, taken away later, or dropped. [`Unserved`](UblkError::Unserved) if a queue is no longer served: nothing can be flushed,
+    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still exported, and can be
+    /// used, taken away later, or dropped. [`Unserved`](ExportError::Unserved) if a queue is no longer served: nothing can be flushed,
     /// and dropping takes it away. Other errors mean that something could not be taken away.
     pub fn detach(&mut self) -> Result<()> {
         if self.live.is_none() {
@@ -188,7 +181,7 @@ impl UblkDevice {
         }
         if self.has_ended() {
             let source = io::Error::other("its requests are not answered");
-            return Err(UblkError::Unserved { device: self.path.clone(), source });
+            return Err(ExportError::Unserved { device: self.path.clone(), source });
         }
         // Claimed until it is stopped, so that nobody comes in the last moment.
         let claim = self.release()?;
@@ -201,41 +194,10 @@ impl UblkDevice {
 
     /// Makes sure that nobody uses the block device, and that all that was written is durable.
     fn release(&self) -> Result<OwnedFd> {
-        let until = Instant::now() + PROBE_TIMEOUT;
-        let claim = loop {
-            // With this no other can claim it: mount it, or build upon it.
-            let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-            match rustix::fs::open(&self.path, flags, Mode::empty()) {
-                Err(Os::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
-                Err(Os::BUSY) => return Err(self.held(holders::users_of(&self.disk(), &[]))),
-                outcome => break outcome.map_err(at("claim", &self.path))?,
-            }
-        };
-        loop {
-            let users = holders::users_of(&self.disk(), &[claim.as_fd()]);
-            if users.is_empty() {
-                break;
-            }
-            if Instant::now() >= until {
-                return Err(self.held(users));
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
+        let claim = claim(&format!("ublkb{}", self.number), OFlags::RDONLY, &[])?;
         rustix::fs::fsync(&claim)
-            .map_err(|errno| UblkError::Flush { device: self.path.clone(), source: errno.into() })?;
+            .map_err(|errno| ExportError::Flush { device: self.path.clone(), source: errno.into() })?;
         Ok(claim)
-    }
-
-    /// Its name below /sys/block.
-    fn disk(&self) -> String {
-        format!("ublkb{}", self.number)
-    }
-
-    fn held(&self, mut by: Vec<String>) -> UblkError {
-        if by.is_empty() {
-            by.push("claimed by something in another mount or process namespace".to_owned());
-        }
-        UblkError::Held { device: self.path.clone(), by }
     }
 
     /// Takes everything away, whoever uses it.
@@ -245,7 +207,7 @@ impl UblkDevice {
         let mut served = Ok(());
         for worker in workers {
             let ended = worker.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-            let unserved = |source| UblkError::Unserved { device: self.path.clone(), source };
+            let unserved = |source| ExportError::Unserved { device: self.path.clone(), source };
             served = served.and(ended.map_err(unserved));
         }
         driver.delete(self.number)?;
@@ -331,7 +293,7 @@ fn recoverable(
     record: &Record,
     options: &UblkOptions,
 ) -> Result<Info> {
-    let refused = |why: String| UblkError::not_recoverable(number, why);
+    let refused = |why: String| ExportError::not_recoverable(number, why);
     if options.survives == Survives::Nothing {
         return Err(refused("its contents went with the process that served it".to_owned()));
     }

@@ -10,8 +10,8 @@
 
 use plumb_block::{Bytes, DeviceInfo, Errno, Lba, LbaRange, Op};
 
-use super::error::{Result, UblkError};
 use super::wire::{self, Descriptor, Kind, Parameters, SECTOR};
+use crate::error::{ExportError, Result};
 
 /// The most data of a request that the kernel is allowed.
 const REQUEST_MAX: Bytes = Bytes::kib(512);
@@ -50,9 +50,13 @@ impl Geometry {
     /// Of a device.
     ///
     /// # Errors
-    /// [`Geometry`](UblkError::Geometry) if the block layer cannot have its block or size, or it takes less than a page at a time.
+    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less than a page at a time.
     pub(super) fn new(info: &DeviceInfo, read_only: bool) -> Result<Self> {
-        let refused = |why: String| UblkError::Geometry { device: info.name.clone(), why };
+        let refused = |why: String| ExportError::Geometry {
+            device: info.name.clone(),
+            how: "exported through ublk",
+            why,
+        };
         let block = info.logical_block;
         if !block.0.is_power_of_two() || !(SECTOR..=PAGE.0).contains(&block.0) {
             return Err(refused(format!("its logical block is {block}, and 512 to 4096 bytes are possible")));
@@ -195,7 +199,7 @@ mod tests {
         for (size, block, transfer) in [(1 << 20, 8192, 1 << 20), (0, 512, 1 << 20), (1 << 20, 512, 2048)] {
             let plain = DeviceInfo::plain("a test", Bytes(size), Bytes(block));
             let info = DeviceInfo { transfer_max: Bytes(transfer), ..plain };
-            assert!(matches!(Geometry::new(&info, false), Err(UblkError::Geometry { .. })), "{info:?}");
+            assert!(matches!(Geometry::new(&info, false), Err(ExportError::Geometry { .. })), "{info:?}");
         }
     }
 

@@ -11,7 +11,7 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::place::Record;
+use super::records::Record;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Risk {
     }
 
     /// Takes the record away: the device is gone.
-    pub(super) fn forget(&self) -> super::Result<()> {
+    pub(super) fn forget(&self) -> crate::error::Result<()> {
         self.inner().record.remove()
     }
 
@@ -115,7 +115,7 @@ impl Risk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Base, Found};
+    use super::super::records::{Base, Found};
     use super::*;
 
     /// What the next server would find after each step.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plumb_block::{Bytes, Device, PoolShape, VolatileCache};
 
 use super::options::Survives;
-use super::place::Record;
 use super::plan::Geometry;
+use super::records::Record;
 use super::risk::{Acknowledged, Risk, State};
 use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
 
@@ -78,7 +78,7 @@ impl Served {
     }
 
     /// The device is gone, and so is its record.
-    pub(super) fn forget(&self) -> super::Result<()> {
+    pub(super) fn forget(&self) -> crate::error::Result<()> {
         self.risk.forget()
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::driver::{Driver, MARK};
-use super::error::Result;
-use super::place::{Base, Found};
-use crate::attach::holders;
+use super::records::{Base, Found};
+use crate::error::Result;
+use crate::holders;
 use crate::lock::Lock;
 
 /// What a sweep did.

@@ -92,7 +92,7 @@ impl DeviceQueue {
     ///
     /// # Errors
     /// If the device gives none, or there is no memory.
-    pub(super) fn open(served: &Served, depth: u16) -> super::Result<Self> {
+    pub(super) fn open(served: &Served, depth: u16) -> crate::error::Result<Self> {
         let memory = Memory::new(served.pool_shape(depth))?;
         let requests = Requests::open(Arc::clone(&served.device), depth.into(), memory.pool())?;
         Ok(Self { requests, memory })

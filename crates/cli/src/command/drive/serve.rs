@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use plumb_block::Bytes;
-use plumb_serve::attach::AttachError;
+use plumb_serve::ExportError;
 use plumb_serve::named::{Encryption, NbdAddress, ServiceError, ServiceOptions, registry};
 use plumb_serve::nbd::server::ServeError;
 use plumb_sim::contents::Backing;
@@ -202,13 +202,11 @@ fn is_block_device(arguments: &ServeArguments) -> bool {
 fn refusal(error: ServiceError) -> anyhow::Error {
     match error {
         #[cfg(feature = "ublk")]
-        ServiceError::Ublk(plumb_serve::ublk::UblkError::NotRecoverable { .. }) => {
+        ServiceError::Ublk(ExportError::NotRecoverable { .. }) => {
             Refusal::because(Exit::Refused, error).into()
         }
         #[cfg(feature = "ublk")]
-        ServiceError::Ublk(plumb_serve::ublk::UblkError::Geometry { .. }) => {
-            Refusal::because(Exit::Usage, error).into()
-        }
+        ServiceError::Ublk(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         ServiceError::Name(_) => Refusal::because(Exit::Usage, error).into(),
         ServiceError::Taken(_)
         | ServiceError::Nbd(
@@ -217,23 +215,23 @@ fn refusal(error: ServiceError) -> anyhow::Error {
             | ServeError::AnotherKind { .. }
             | ServeError::InTheClear { .. },
         )
-        | ServiceError::Attach(AttachError::NameInUse { .. } | AttachError::Left { .. }) => {
+        | ServiceError::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => {
             Refusal::because(Exit::Refused, error).into()
         }
-        ServiceError::Attach(AttachError::Os { ref source, .. })
+        ServiceError::Attach(ExportError::Os { ref source, .. })
             if source.kind() == ErrorKind::PermissionDenied =>
         {
             let error = anyhow::Error::new(error);
             Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
         }
-        ServiceError::Attach(AttachError::Os { ref source, ref place, .. })
+        ServiceError::Attach(ExportError::Os { ref source, ref place, .. })
             if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
         {
             let error = anyhow::Error::new(error);
             let remedy = "--attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not";
             Refusal::new(Exit::Failed, format!("{error:#}; {remedy}")).into()
         }
-        ServiceError::Attach(AttachError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
+        ServiceError::Attach(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         error => anyhow::Error::new(error),
     }
 }

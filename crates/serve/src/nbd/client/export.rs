@@ -51,8 +51,6 @@ pub(super) struct Plan {
     pub(super) then_flush: bool,
     /// Whether it is a write of zeroes made from bytes.
     pub(super) sends_zeroes: bool,
-    /// Whether its end is something that a later flush has to vouch for.
-    pub(super) needs_flush: bool,
 }
 
 impl Export {
@@ -93,24 +91,6 @@ impl Export {
             physical_block,
             transfer_max,
         })
-    }
-
-    /// Takes the logical block of the server before: addresses must go on meaning the same bytes.
-    ///
-    /// # Errors
-    /// If this server demands larger ones; in words.
-    pub(super) fn keep_logical_block(mut self, before: u64) -> Result<Self, String> {
-        if self.logical_block > before || self.size < before {
-            return Err(format!(
-                "it demands blocks of {} bytes now, and had {before} before: addresses would mean other bytes",
-                self.logical_block
-            ));
-        }
-        self.logical_block = before;
-        self.physical_block = self.physical_block.max(before);
-        self.size -= self.size % before;
-        self.transfer_max = (self.transfer_max - self.transfer_max % before).max(before);
-        Ok(self)
     }
 
     fn can(&self, flags: TransmissionFlags) -> bool {
@@ -171,7 +151,6 @@ impl Export {
             piece_max,
             then_flush: false,
             sends_zeroes: false,
-            needs_flush: command != Command::READ,
         };
         match request.op {
             Op::Flush => self.plan_flush(),
@@ -212,7 +191,6 @@ impl Export {
             piece_max: 0,
             then_flush: false,
             sends_zeroes: false,
-            needs_flush: false,
         })
     }
 
@@ -220,7 +198,6 @@ impl Export {
         if !fua {
             return Ok(plan);
         }
-        plan.needs_flush = false;
         if self.can(TransmissionFlags::SEND_FUA) {
             plan.flags = plan.flags.with(CommandFlags::FUA);
         } else if self.can(TransmissionFlags::SEND_FLUSH) {
@@ -298,7 +275,7 @@ mod tests {
         let zeroes = Op::WriteZeroes { fua: true, no_hole: true, fast_only: false };
         let native = export(ALL).plan(&request(zeroes)).unwrap();
         assert_eq!(native.flags, CommandFlags::FUA.with(CommandFlags::NO_HOLE));
-        assert!(!native.then_flush && !native.needs_flush && !native.sends_zeroes);
+        assert!(!native.then_flush && !native.sends_zeroes);
         let emulated = export(TransmissionFlags::SEND_FLUSH).plan(&request(zeroes)).unwrap();
         assert_eq!((emulated.command, emulated.flags), (Command::WRITE, CommandFlags::default()));
         assert!(emulated.then_flush && emulated.sends_zeroes);

@@ -5,7 +5,7 @@
 //!   request ─────► to be staged ─────► under way ─────────────────────► completion in the mail of its port
 //!                        ▲                 │  │ deadline: completion Unknown; the job and its memory stay
 //!                        └ flush for want ─┘  │ queue dropped: nobody wants it; its memory is let go
-//!                          of FUA             └ connection lost: Unknown, or back whole if nothing of it was staged
+//!                          of FUA             └ connection lost: Unknown, or ENOTCONN if nothing of it was staged
 //! ```
 
 use plumb_block::{Completion, Errno, Nanos, Op, Outcome, Payload, Request};
@@ -14,7 +14,7 @@ use super::export::Plan;
 use super::replies::Landing;
 use crate::nbd::wire::{BlockDescriptor, Command};
 
-/// The number of a queue's place at a connection.
+/// The number of a queue at a connection.
 pub(super) type PortId = u32;
 
 /// Who waits for the end of a job.
@@ -51,8 +51,6 @@ pub(super) struct Job {
     /// How many commands are not answered.
     pub(super) pieces: u32,
     pub(super) failed: Option<Errno>,
-    /// What its flush covers.
-    pub(super) covered: u64,
     /// What its question for block status was answered.
     pub(super) status: Vec<BlockDescriptor>,
 }
@@ -69,7 +67,6 @@ impl Job {
             staged: 0,
             pieces: 0,
             failed: None,
-            covered: 0,
             status: Vec::new(),
         }
     }
@@ -109,42 +106,41 @@ pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos
 /// The jobs of one connection, by number.
 #[derive(Default)]
 pub(super) struct Jobs {
-    places: Vec<Option<Job>>,
+    slots: Vec<Option<Job>>,
     free: Vec<u32>,
 }
 
 impl Jobs {
     pub(super) fn enter(&mut self, job: Job) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.places[index as usize] = Some(job);
+            self.slots[index as usize] = Some(job);
             return index;
         }
-        self.places.push(Some(job));
-        self.places.len() as u32 - 1
+        self.slots.push(Some(job));
+        self.slots.len() as u32 - 1
     }
 
     pub(super) fn get(&mut self, index: u32) -> Option<&mut Job> {
-        self.places.get_mut(index as usize)?.as_mut()
+        self.slots.get_mut(index as usize)?.as_mut()
     }
 
     pub(super) fn remove(&mut self, index: u32) -> Option<Job> {
-        let job = self.places.get_mut(index as usize)?.take()?;
+        let job = self.slots.get_mut(index as usize)?.take()?;
         self.free.push(index);
         Some(job)
     }
 
     /// The numbers of those that fit `which`.
     pub(super) fn numbers(&self, which: impl Fn(&Job) -> bool) -> Vec<u32> {
-        let fits = |(index, place): (usize, &Option<Job>)| {
-            place.as_ref().is_some_and(&which).then_some(index as u32)
-        };
-        self.places.iter().enumerate().filter_map(fits).collect()
+        let fits =
+            |(index, slot): (usize, &Option<Job>)| slot.as_ref().is_some_and(&which).then_some(index as u32);
+        self.slots.iter().enumerate().filter_map(fits).collect()
     }
 
     /// Takes all of them out.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
         self.free.clear();
-        std::mem::take(&mut self.places).into_iter().flatten()
+        std::mem::take(&mut self.slots).into_iter().flatten()
     }
 }
 

@@ -13,13 +13,12 @@ mod staging;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use plumb_block::{Clock, Completion, Errno, Nanos, Outcome, Payload, Request};
+use plumb_block::{Clock, Completion, Errno, Latch, Nanos, Op, Outcome, Payload, Request};
 use rustix::net::{Shutdown, shutdown};
 
 use super::commands::Commands;
-use super::durability::{Durability, Epoch};
 use super::export::Export;
 use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
 use super::output::Output;
@@ -31,7 +30,24 @@ use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
 /// What the connections of a device have in common.
 pub(super) struct Common {
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) durability: Durability,
+    /// The first flush that failed: every later one fails, too.
+    pub(super) latch: OnceLock<Latch>,
+}
+
+impl Common {
+    /// A flush has failed.
+    pub(super) fn flush_failed(&self, errno: Errno, at: Nanos) {
+        self.latch.get_or_init(|| Latch { errno, at });
+    }
+
+    /// The completion of a request that comes to a connection that is lost.
+    pub(super) fn not_connected(&self, request: Request) -> Completion {
+        let now = self.clock.now();
+        if request.op == Op::Flush {
+            self.flush_failed(super::NOT_CONNECTED, now);
+        }
+        completion(request, Outcome::Failed(super::NOT_CONNECTED), now, now)
+    }
 }
 
 /// What comes to a port.
@@ -43,8 +59,6 @@ pub(super) enum Mail {
     GivenUp(Completion),
     /// A request that was given up on is over, and its memory free.
     Released,
-    /// The connection is lost, and the server never saw this request.
-    Back(Request),
     /// What was asked about the blocks.
     Status(Result<Vec<BlockDescriptor>, Errno>),
 }
@@ -61,7 +75,6 @@ struct Port {
 
 /// A connection.
 pub(super) struct Link {
-    pub(super) epoch: Epoch,
     pub(super) export: Arc<Export>,
     socket: Arc<OwnedFd>,
     common: Arc<Common>,
@@ -84,7 +97,7 @@ struct State {
 }
 
 impl Link {
-    pub(super) fn new(epoch: Epoch, transport: Transport, export: Arc<Export>, common: Arc<Common>) -> Self {
+    pub(super) fn new(transport: Transport, export: Arc<Export>, common: Arc<Common>) -> Self {
         let socket = Arc::clone(transport.socket());
         let state = State {
             replies: Replies::new(export.is_structured),
@@ -98,7 +111,7 @@ impl Link {
             poller: 0,
             lost: None,
         };
-        Self { epoch, export, socket, common, state: Mutex::new(state) }
+        Self { export, socket, common, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -163,7 +176,7 @@ impl Link {
     /// Whether bytes are left to send.
     ///
     /// # Errors
-    /// If the connection is lost; the mail then holds how everything ended.
+    /// If the connection is lost; the mail then holds how everything ended, but for `requests`, which are left.
     pub(super) fn exchange(
         &self,
         port: PortId,
@@ -192,7 +205,6 @@ impl Link {
             piece_max: u64::from(u32::MAX),
             then_flush: false,
             sends_zeroes: false,
-            needs_flush: false,
         };
         let mut state = self.state();
         let number = state.jobs.enter(Job::new(port, request, plan));
@@ -233,7 +245,7 @@ impl Link {
         }
         let outcome = state.send(&self.common).and_then(|is_sent| {
             if to_receive {
-                state.receive(&self.common, self.epoch)?;
+                state.receive(&self.common)?;
                 // Answers may make further commands necessary, or possible.
                 if !state.to_stage.is_empty() {
                     return state.send(&self.common);
@@ -244,7 +256,7 @@ impl Link {
         match outcome {
             Ok(is_sent) => Ok(!is_sent),
             Err(lost) => {
-                state.end(lost.clone(), self.common.clock.now());
+                state.end(lost.clone(), &self.common);
                 self.cut();
                 Err(lost)
             }
@@ -299,8 +311,9 @@ impl State {
         }
     }
 
-    /// The connection is lost: everything the server may have seen is unknown, the rest goes back.
-    fn end(&mut self, lost: Lost, now: Nanos) {
+    /// The connection is lost: everything the server may have seen is unknown, the rest has failed.
+    fn end(&mut self, lost: Lost, common: &Common) {
+        let now = common.clock.now();
         self.lost = Some(lost);
         self.output = Output::default();
         self.commands = Commands::default();
@@ -314,7 +327,7 @@ impl State {
                     Mail::Status(Err(super::NOT_CONNECTED))
                 }
                 (Wanted::Yes, true) => Mail::Ended(job.into_completion(Outcome::Unknown, now)),
-                (Wanted::Yes, false) => Mail::Back(job.request),
+                (Wanted::Yes, false) => Mail::Ended(common.not_connected(job.request)),
             };
             self.post(to, mail);
         }

@@ -1,13 +1,15 @@
-//! A queue: requests in, completions out, over whichever connection the device has for it.
+//! A queue: requests in, completions out, over the connection that the device has for it.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use plumb_block::{Completion, Error, Nanos, Outcome, Queue, QueueFull, QueueOptions, Request, Result, Wait};
+use plumb_block::{
+    Completion, Error, ErrorKind, Nanos, Outcome, Queue, QueueFull, QueueOptions, Request, Result, Wait,
+};
 
-use super::connector::{Connector, Status};
+use super::connections::Connections;
 use super::jobs::{PortId, completion};
 use super::link::{Link, Mail};
 use super::wait::{Awaited, wait_for_any};
@@ -18,15 +20,17 @@ const NEVER: Nanos = Nanos(u64::MAX);
 
 /// A queue to an export.
 pub(super) struct NbdQueue {
-    connector: Arc<Connector>,
-    /// Which of the connections of a session is for this queue.
-    lane: usize,
+    connections: Arc<Connections>,
+    link: Arc<Link>,
+    port: PortId,
+    /// Whether bytes are left to send.
+    to_write: bool,
+    is_lost: bool,
     depth: usize,
     wake: Arc<Wake>,
     /// Made when somebody asks for a descriptor to wait for.
     wake_set: OnceLock<Option<WakeSet>>,
-    seat: Option<Seat>,
-    /// Requests that no connection has taken yet.
+    /// Requests that the connection has not taken yet.
     pending: VecDeque<Request>,
     /// How many requests the connection has, those given up included.
     taken: usize,
@@ -37,27 +41,26 @@ pub(super) struct NbdQueue {
     mail: Vec<Mail>,
 }
 
-/// A place at a connection.
-struct Seat {
-    link: Arc<Link>,
-    port: PortId,
-    /// Whether bytes are left to send.
-    to_write: bool,
-}
-
 impl NbdQueue {
-    pub(super) fn new(connector: Arc<Connector>, lane: usize, options: &QueueOptions) -> Result<Self> {
-        let place = connector.uri().to_string();
-        let wake = Wake::new().map_err(|error| Error::io(&error, "open a queue to", place))?;
+    /// A queue over the connection for `lane`.
+    pub(super) fn new(connections: Arc<Connections>, lane: usize, options: &QueueOptions) -> Result<Self> {
+        let place = connections.uri.to_string();
+        let wake = Wake::new().map_err(|error| Error::io(&error, "open a queue to", &place))?;
         let wake = Arc::new(wake);
-        connector.enlist(&wake);
+        let link = Arc::clone(connections.link_for(lane));
+        let port = link.join(&wake).filter(|_| connections.why_lost().is_none()).ok_or_else(|| {
+            let because = connections.why_lost().unwrap_or("the connection is lost").to_owned();
+            Error::new(ErrorKind::Os(super::NOT_CONNECTED), "open a queue to", place).because(because)
+        })?;
         Ok(Self {
-            connector,
-            lane,
+            connections,
+            link,
+            port,
+            to_write: false,
+            is_lost: false,
             depth: options.depth.max(1) as usize,
             wake,
             wake_set: OnceLock::new(),
-            seat: None,
             pending: VecDeque::new(),
             taken: 0,
             given_up: 0,
@@ -67,7 +70,7 @@ impl NbdQueue {
     }
 
     fn now(&self) -> Nanos {
-        self.connector.common.clock.now()
+        self.connections.common.clock.now()
     }
 
     /// How many requests somebody still waits for.
@@ -75,48 +78,26 @@ impl NbdQueue {
         self.pending.len() + self.taken - self.given_up
     }
 
-    /// Takes a place at a connection, if there is one to be had. Without any hope of one, what waits fails.
-    fn sit_down(&mut self, completions: &mut Vec<Completion>) {
-        if self.seat.is_some() {
-            return;
-        }
-        match self.connector.status() {
-            Status::Up(session) => {
-                let link = session.link_for(self.lane);
-                match link.join(&self.wake) {
-                    Some(port) => self.seat = Some(Seat { link: Arc::clone(link), port, to_write: false }),
-                    // Another queue has seen it end, and is about to say so, or has died saying it.
-                    None => self.connector.lost(session.epoch, "a connection is lost"),
-                }
-            }
-            Status::Down => {}
-            Status::Closed(_) => {
-                let now = self.now();
-                for request in self.pending.drain(..) {
-                    let outcome = Outcome::Failed(super::NOT_CONNECTED);
-                    completions.push(completion(request, outcome, now, now));
-                }
-            }
-        }
-    }
-
     /// Sends, and receives if so told; collects what came.
     fn exchange(&mut self, to_receive: bool, completions: &mut Vec<Completion>) {
-        let Some(seat) = &mut self.seat else { return };
-        self.taken += self.pending.len();
-        let outcome = seat.link.exchange(seat.port, &mut self.pending, to_receive, &mut self.mail);
-        // A lost connection takes none.
-        self.taken -= self.pending.len();
-        match outcome {
-            Ok(to_write) => seat.to_write = to_write,
-            Err(lost) => {
-                let epoch = seat.link.epoch;
-                seat.link.leave(seat.port);
-                self.seat = None;
-                self.connector.lost(epoch, &lost.0);
+        if !self.is_lost {
+            self.taken += self.pending.len();
+            let outcome = self.link.exchange(self.port, &mut self.pending, to_receive, &mut self.mail);
+            // A lost connection takes none.
+            self.taken -= self.pending.len();
+            match outcome {
+                Ok(to_write) => self.to_write = to_write,
+                Err(lost) => {
+                    self.is_lost = true;
+                    self.connections.lost(&lost.0);
+                }
             }
+            self.open_mail(completions);
         }
-        self.open_mail(completions);
+        if self.is_lost {
+            let common = &self.connections.common;
+            completions.extend(self.pending.drain(..).map(|request| common.not_connected(request)));
+        }
     }
 
     #[inline]
@@ -134,10 +115,6 @@ impl NbdQueue {
                 Mail::Released => {
                     self.taken -= 1;
                     self.given_up -= 1;
-                }
-                Mail::Back(request) => {
-                    self.taken -= 1;
-                    self.pending.push_back(request);
                 }
                 // Queues ask for none.
                 Mail::Status(_) => {}
@@ -164,10 +141,8 @@ impl NbdQueue {
             }
         }
         self.pending = kept;
-        if let Some(seat) = &self.seat {
-            let of_link = seat.link.expire(seat.port, now, &mut self.mail);
-            earliest = earliest.min(of_link.unwrap_or(NEVER));
-        }
+        let of_link = self.link.expire(self.port, now, &mut self.mail);
+        earliest = earliest.min(of_link.unwrap_or(NEVER));
         self.deadline_earliest = earliest;
         self.open_mail(completions);
     }
@@ -175,16 +150,15 @@ impl NbdQueue {
     /// Waits for the connection or for mail until `until`; whether there is anything to receive.
     fn wait(&self, until: Nanos, now: Nanos) -> Result<bool> {
         let timeout = (until != NEVER).then(|| until.since(now));
-        let socket = self.seat.as_ref().map(|seat| (seat.link.socket(), seat.to_write));
+        let socket = (!self.is_lost).then(|| (self.link.socket(), self.to_write));
         wait_for_any(&Awaited { socket, wake: &self.wake }, timeout)
-            .map_err(|error| Error::io(&error, "poll a queue of", self.connector.uri().to_string()))
+            .map_err(|error| Error::io(&error, "poll a queue of", self.connections.uri.to_string()))
     }
 
     fn tend_wake_set(&self) {
         if let Some(Some(set)) = self.wake_set.get() {
-            let socket = self.seat.as_ref().map(|seat| (seat.link.socket(), seat.to_write));
             let deadline = (self.deadline_earliest != NEVER).then_some(self.deadline_earliest);
-            set.tend(socket, deadline.map(|deadline| deadline.since(self.now())));
+            set.tend(self.is_lost, self.to_write, deadline.map(|deadline| deadline.since(self.now())));
         }
     }
 }
@@ -213,7 +187,6 @@ impl Queue for NbdQueue {
         // Nothing can have come for what was not sent; but others may have been waiting long.
         let mut to_receive = self.taken > 0 || asked == 0;
         loop {
-            self.sit_down(completions);
             self.exchange(to_receive, completions);
             if self.deadline_earliest != NEVER {
                 now = self.now();
@@ -243,7 +216,7 @@ impl Queue for NbdQueue {
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        let set = self.wake_set.get_or_init(|| WakeSet::new(&self.wake).ok());
+        let set = self.wake_set.get_or_init(|| WakeSet::new(&self.wake, self.link.socket()).ok());
         self.tend_wake_set();
         set.as_ref().map(WakeSet::fd)
     }
@@ -255,8 +228,8 @@ impl Drop for NbdQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();
         self.pending.clear();
-        let until = self.now().saturating_add(self.connector.options.drop_patience);
-        while self.taken > 0 && self.seat.is_some() {
+        let until = self.now().saturating_add(self.connections.options.drop_patience);
+        while self.taken > 0 && !self.is_lost {
             self.exchange(true, &mut ignored);
             ignored.clear();
             self.pending.clear();
@@ -265,8 +238,6 @@ impl Drop for NbdQueue {
                 break;
             }
         }
-        if let Some(seat) = &self.seat {
-            seat.link.leave(seat.port);
-        }
+        self.link.leave(self.port);
     }
 }

@@ -12,39 +12,55 @@ use rustix::time::{
 
 use super::wake::Wake;
 
-/// An epoll set that follows the queue from connection to connection.
+/// An epoll set.
 pub(super) struct WakeSet {
     epoll: OwnedFd,
     timer: OwnedFd,
-    followed: Mutex<Followed>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Followed {
+struct State {
+    /// The connection, and whether it is watched for room to write.
     socket: Option<(Arc<OwnedFd>, bool)>,
     has_timer: bool,
 }
 
 impl WakeSet {
-    pub(super) fn new(wake: &Wake) -> io::Result<Self> {
+    pub(super) fn new(wake: &Wake, socket: &Arc<OwnedFd>) -> io::Result<Self> {
         let epoll = create(CreateFlags::CLOEXEC)?;
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         add(&epoll, wake, EventData::new_u64(0), EventFlags::IN)?;
         add(&epoll, &timer, EventData::new_u64(0), EventFlags::IN)?;
-        Ok(Self { epoll, timer, followed: Mutex::default() })
+        add(&epoll, socket, EventData::new_u64(0), EventFlags::IN)?;
+        let state = State { socket: Some((Arc::clone(socket), false)), has_timer: false };
+        Ok(Self { epoll, timer, state: Mutex::new(state) })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// Follows `socket`, for room to write too if told so, and the next deadline, so much from now.
-    pub(super) fn tend(&self, socket: Option<(&Arc<OwnedFd>, bool)>, deadline: Option<Nanos>) {
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        followed.follow(&self.epoll, socket);
-        if deadline.is_some() || followed.has_timer {
-            followed.has_timer = deadline.is_some();
+    /// Watches the connection, for room to write if told so, unless it is lost; and the next deadline, so much from now.
+    pub(super) fn tend(&self, is_lost: bool, to_write: bool, deadline: Option<Nanos>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut state.socket {
+            Some((socket, _)) if is_lost => {
+                // A set whose member cannot be removed is woken more often than need be.
+                delete(&self.epoll, &**socket).ok();
+                state.socket = None;
+            }
+            Some((socket, was)) if *was != to_write => {
+                let flags = if to_write { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+                if modify(&self.epoll, &**socket, EventData::new_u64(0), flags).is_ok() {
+                    *was = to_write;
+                }
+            }
+            _ => {}
+        }
+        if deadline.is_some() || state.has_timer {
+            state.has_timer = deadline.is_some();
             // Zero would disarm it.
             let left = deadline.map_or(0, |left| left.0.max(1));
             let it_value = Timespec {
@@ -56,32 +72,5 @@ impl WakeSet {
             // It cannot fail for a timer of one's own and a valid time.
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time).ok();
         }
-    }
-}
-
-impl Followed {
-    fn follow(&mut self, epoll: &OwnedFd, socket: Option<(&Arc<OwnedFd>, bool)>) {
-        let flags = |to_write: bool| if to_write { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-        match (&self.socket, socket) {
-            (Some((old, was)), Some((new, is))) if Arc::ptr_eq(old, new) => {
-                if *was == is || modify(epoll, &**new, EventData::new_u64(0), flags(is)).is_err() {
-                    return;
-                }
-            }
-            (None, None) => return,
-            (old, new) => {
-                if let Some((old, _)) = old {
-                    // It may be closed, and is then gone from the set by itself.
-                    delete(epoll, &**old).ok();
-                }
-                if let Some((new, to_write)) = new
-                    && add(epoll, &**new, EventData::new_u64(0), flags(to_write)).is_err()
-                {
-                    self.socket = None;
-                    return;
-                }
-            }
-        }
-        self.socket = socket.map(|(socket, to_write)| (Arc::clone(socket), to_write));
     }
 }

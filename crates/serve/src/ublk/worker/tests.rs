@@ -11,8 +11,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use super::super::options::Survives;
-use super::super::place::{Base, Found};
 use super::super::plan::Geometry;
+use super::super::records::{Base, Found};
 use super::*;
 
 mod device;

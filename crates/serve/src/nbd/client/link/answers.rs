@@ -5,7 +5,6 @@ use std::io;
 use plumb_block::{Errno, Nanos, Outcome};
 
 use super::{Common, Lost, Mail, State, broken};
-use crate::nbd::client::durability::Epoch;
 use crate::nbd::client::jobs::{Phase, Wanted};
 use crate::nbd::client::replies::Answer;
 use crate::nbd::wire::{Command, CommandFlags};
@@ -17,7 +16,7 @@ fn may_be_of_the_flush(errno: Errno) -> bool {
 
 impl State {
     /// Receives and understands what is there.
-    pub(super) fn receive(&mut self, common: &Common, epoch: Epoch) -> Result<(), Lost> {
+    pub(super) fn receive(&mut self, common: &Common) -> Result<(), Lost> {
         loop {
             let Self { replies, transport, commands, jobs, answers, .. } = self;
             let received = match replies.receive(transport, commands, jobs) {
@@ -27,15 +26,10 @@ impl State {
             let understood = replies.advance(commands, jobs, answers);
             let mut answers = std::mem::take(answers);
             let now = common.clock.now();
-            let mut acknowledged = 0;
             for answer in answers.drain(..) {
-                acknowledged += u64::from(self.answered(answer, common, now));
+                self.answered(answer, common, now);
             }
             self.answers = answers;
-            if acknowledged > 0 {
-                // Before anyone can see the completions: a flush submitted after one of them covers it.
-                common.durability.acknowledge(epoch, acknowledged);
-            }
             understood.map_err(|broken| Lost(broken.to_string()))?;
             match received {
                 Some(true) => {}
@@ -46,9 +40,9 @@ impl State {
         }
     }
 
-    /// A command was answered; whether that acknowledges a change that a flush has to vouch for.
+    /// A command was answered.
     #[inline]
-    fn answered(&mut self, answer: Answer, common: &Common, now: Nanos) -> bool {
+    fn answered(&mut self, answer: Answer, common: &Common, now: Nanos) {
         let Answer { asked, outcome } = answer;
         let is_flush = asked.command == Command::FLUSH;
         let is_durable = is_flush || asked.flags.has(CommandFlags::FUA);
@@ -57,13 +51,14 @@ impl State {
             && is_durable
             && (is_flush || may_be_of_the_flush(errno))
         {
-            common.durability.flush_failed(errno, now);
+            common.flush_failed(errno, now);
         }
-        let Some(job) = self.jobs.get(asked.job) else { return false };
+        let Some(job) = self.jobs.get(asked.job) else { return };
         job.pieces -= 1;
         job.status = asked.status;
         let outcome = match outcome {
-            Ok(()) if is_flush => common.durability.flushed(job.covered),
+            // One beside it may have failed in the meantime.
+            Ok(()) if is_flush => common.latch.get().map_or(Ok(()), |latch| Err(latch.errno)),
             other => other,
         };
         if let Err(errno) = outcome
@@ -73,33 +68,29 @@ impl State {
         {
             self.to_stage.retain(|waiting| *waiting != asked.job);
         }
-        let Some(job) = self.jobs.get(asked.job) else { return false };
+        let Some(job) = self.jobs.get(asked.job) else { return };
         if job.pieces > 0 || !job.is_staged() {
-            return false;
+            return;
         }
         if job.plan.then_flush && job.phase == Phase::Itself && job.failed.is_none() {
             job.phase = Phase::Flush;
             self.to_stage.push_back(asked.job);
-            return false;
+            return;
         }
-        self.finish(asked.job, now)
+        self.finish(asked.job, now);
     }
 
-    /// A job is over; whether that acknowledges a change that a flush has to vouch for.
+    /// A job is over.
     #[inline]
-    pub(super) fn finish(&mut self, number: u32, now: Nanos) -> bool {
-        let Some(job) = self.jobs.remove(number) else { return false };
+    pub(super) fn finish(&mut self, number: u32, now: Nanos) {
+        let Some(job) = self.jobs.remove(number) else { return };
         let to = job.port;
         match job.wanted {
             Wanted::Yes => {}
-            Wanted::TooLate => {
-                self.post(to, Mail::Released);
-                return false;
-            }
+            Wanted::TooLate => return self.post(to, Mail::Released),
             // Its port may belong to another queue by now.
-            Wanted::No => return false,
+            Wanted::No => return,
         }
-        let acknowledges = job.failed.is_none() && job.plan.needs_flush;
         let mail = match (job.plan.command, job.failed) {
             (Command::BLOCK_STATUS, failed) => Mail::Status(failed.map_or(Ok(job.status), Err)),
             (_, failed) => {
@@ -107,6 +98,5 @@ impl State {
             }
         };
         self.post(to, mail);
-        acknowledges
     }
 }

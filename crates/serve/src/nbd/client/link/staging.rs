@@ -47,13 +47,10 @@ impl State {
             job.submitted_at.get_or_insert(now);
             if job.is_at_flush() {
                 self.to_stage.pop_front();
-                match common.durability.begin_flush(now) {
-                    Ok(covered) => {
-                        job.covered = covered;
-                        self.stage_flush(number);
-                    }
-                    Err(errno) => {
-                        job.failed = Some(errno);
+                match common.latch.get() {
+                    None => self.stage_flush(number),
+                    Some(latch) => {
+                        job.failed = Some(latch.errno);
                         self.finish(number, now);
                     }
                 }

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Os;
 
-use super::error::{Result, UblkError, at};
 use super::risk::State;
+use crate::error::{ExportError, Result, at};
 use crate::lock::Lock;
 
 const DEFAULT: &str = "/run/plumb/ublk";
@@ -141,7 +141,7 @@ impl Record {
     }
 }
 
-impl UblkError {
+impl ExportError {
     /// That device `number` cannot be taken over.
     pub(super) fn not_recoverable(number: u32, why: impl Into<String>) -> Self {
         Self::NotRecoverable { number, why: why.into() }

@@ -1,13 +1,12 @@
-//! All connections of one epoch.
+//! All connections of a device. They are made together, before the first request, and the first that is lost ends them all.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use plumb_block::{LbaRange, Nanos, Request, Tag};
 
 use super::ask;
-use super::durability::Epoch;
 use super::error::ConnectError;
 use super::export::Export;
 use super::handshake::Handshake;
@@ -20,46 +19,56 @@ use crate::nbd::uri::Uri;
 /// More connections than this are not made, whatever is asked.
 const CONNECTIONS_MAX: u32 = 64;
 
-/// The connections of one epoch, at least one, all to one server.
-pub(super) struct Session {
-    pub(super) epoch: Epoch,
+/// The connections of a device, at least one, all to one server.
+pub(super) struct Connections {
+    pub(super) uri: Uri,
+    pub(super) options: Options,
+    pub(super) common: Arc<Common>,
     pub(super) links: Vec<Arc<Link>>,
     pub(super) export: Arc<Export>,
+    /// Why there are none any more.
+    lost: OnceLock<String>,
 }
 
-impl Session {
+impl Connections {
     /// Makes all connections. With the first it is then made sure that the server that took it was there until the last
     /// was made: so they all lead to one.
-    pub(super) fn establish(
-        uri: &Uri,
-        options: &Options,
-        common: &Arc<Common>,
-        logical_block: Option<u64>,
-    ) -> Result<Self, ConnectError> {
-        let epoch = common.durability.epoch();
+    pub(super) fn connect(uri: Uri, options: Options) -> Result<Self, ConnectError> {
+        let common = Arc::new(Common { clock: Arc::clone(&options.clock), latch: OnceLock::new() });
         let until = Instant::now() + Duration::from(options.connect_timeout);
-        let (transport, export) = handshake(uri, options.connect_timeout, until)?;
-        let export = match logical_block {
-            Some(before) => export.keep_logical_block(before).map_err(|because| refused(uri, because))?,
-            None => export,
-        };
+        let (transport, export) = handshake(&uri, options.connect_timeout, until)?;
         let count = if export.is_multi_conn() { options.connections.clamp(1, CONNECTIONS_MAX) } else { 1 };
         let export = Arc::new(export);
-        let link = |transport| Arc::new(Link::new(epoch, transport, Arc::clone(&export), Arc::clone(common)));
+        let link = |transport| Arc::new(Link::new(transport, Arc::clone(&export), Arc::clone(&common)));
         let mut links = vec![link(transport)];
         for _ in 1..count {
-            let (transport, another) = handshake(uri, options.connect_timeout, until)?;
-            let another = another.keep_logical_block(export.logical_block());
-            let another = another.map_err(|because| refused(uri, because))?;
+            let (transport, another) = handshake(&uri, options.connect_timeout, until)?;
             if another != *export {
-                return Err(refused(uri, "its connections disagree about the export".to_owned()));
+                return Err(refused(&uri, "its connections disagree about the export".to_owned()));
             }
             links.push(link(transport));
         }
         if count > 1 {
-            still_there(&links[0], until).map_err(|because| refused(uri, because))?;
+            still_there(&links[0], until).map_err(|because| refused(&uri, because))?;
         }
-        Ok(Self { epoch, links, export })
+        Ok(Self { uri, options, common, links, export, lost: OnceLock::new() })
+    }
+
+    /// The connection for the queue number `lane`.
+    pub(super) fn link_for(&self, lane: usize) -> &Arc<Link> {
+        &self.links[lane % self.links.len()]
+    }
+
+    /// One of them is lost: all are given up. Those who wait for another see it end.
+    pub(super) fn lost(&self, because: &str) {
+        if self.lost.set(because.to_owned()).is_ok() {
+            self.links.iter().for_each(|link| link.cut());
+        }
+    }
+
+    /// Why there are none any more, if so.
+    pub(super) fn why_lost(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
     }
 }
 

@@ -1,14 +1,14 @@
-//! What can go wrong while a device is attached or detached.
+//! What can go wrong while a device is made a block device of this machine, taken over, or taken away.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Shorthand for results of this module.
-pub type Result<T> = std::result::Result<T, AttachError>;
+/// Shorthand for results of attaching and exporting.
+pub type Result<T> = std::result::Result<T, ExportError>;
 
-/// Why a device could not be attached, detached, or swept away.
+/// Why a device could not be made a block device of this machine (`/dev/loopN`, `/dev/ublkbN`), taken over, or taken away.
 #[derive(Debug, thiserror::Error)]
-pub enum AttachError {
+pub enum ExportError {
     /// The name cannot be that of a directory.
     #[error(
         "{0:?} is no name for an attachment: give 1 to 64 letters, digits, hyphens, underscores or dots, the first no dot"
@@ -33,35 +33,65 @@ pub enum AttachError {
         /// Who holds what.
         why: String,
     },
-    /// The device is not one that a loop device can stand for.
-    #[error("{device} cannot be attached: {why}")]
+    /// The device is not one that the kernel can have.
+    #[error("{device} cannot be {how}: {why}")]
     Geometry {
         /// What the device calls itself.
         device: String,
+        /// What was to be done with it.
+        how: &'static str,
         /// What is wrong with it, and what would do.
         why: String,
     },
     /// The kernel's side lacks something.
     #[error("this kernel cannot attach devices faithfully: {0}")]
     Kernel(String),
+    /// There is no `/dev/ublk-control`.
+    #[error(
+        "this kernel's ublk driver is not there: `modprobe ublk_drv` loads it where there is one, in Linux >= 6.0 built with \
+         CONFIG_BLK_DEV_UBLK; a loop device (--attach) or NBD needs none"
+    )]
+    NoDriver(#[source] io::Error),
+    /// There is nothing to take over, or not with this device.
+    #[error("/dev/ublkb{number} cannot be taken over: {why}")]
+    NotRecoverable {
+        /// The number that was asked for.
+        number: u32,
+        /// What is wrong, and what would do.
+        why: String,
+    },
     /// The device failed.
     #[error(transparent)]
     Device(#[from] plumb_block::Error),
     /// Somebody uses the block device.
     #[error("{device} is in use: {}", by.join("; "))]
     Held {
-        /// `/dev/loopN`.
+        /// The block device.
         device: PathBuf,
         /// Each user in words.
         by: Vec<String>,
     },
-    /// The last flush failed: what was written is not known to be durable. The device is still attached.
+    /// The last flush failed: what was written is not known to be durable. The block device is still there.
     #[error("{device} could not be flushed, so what was written may not be durable")]
     Flush {
-        /// `/dev/loopN`.
+        /// The block device.
         device: PathBuf,
         /// What the flush failed with.
         source: io::Error,
+    },
+    /// A thread that serves a queue has ended: nobody answers requests any more.
+    #[error("{device} is no longer served: a thread of its server has ended")]
+    Unserved {
+        /// The block device.
+        device: PathBuf,
+        /// Why, if it said so.
+        source: io::Error,
+    },
+    /// The driver has not taken it away in time. It does so by itself when its last user has closed it.
+    #[error("{device} goes when its last user has closed it")]
+    Lingers {
+        /// The block device.
+        device: PathBuf,
     },
     /// The directory for attachments is somebody else's, or open to others.
     #[error("{0} is not a directory that only its owner, who must be this user, can enter: name another")]
@@ -79,6 +109,6 @@ pub enum AttachError {
 }
 
 /// Puts an error in its place: `operation` on `place`.
-pub(super) fn at<E: Into<io::Error>>(operation: &'static str, place: &Path) -> impl Fn(E) -> AttachError {
-    move |source| AttachError::Os { operation, place: place.to_owned(), source: source.into() }
+pub(crate) fn at<E: Into<io::Error>>(operation: &'static str, place: &Path) -> impl Fn(E) -> ExportError {
+    move |source| ExportError::Os { operation, place: place.to_owned(), source: source.into() }
 }

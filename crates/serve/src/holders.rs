@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use plumb_linux::tree::mountinfo;
 
 /// The file that a loop device is bound to, as the kernel names it; `None` if it is free.
-pub(super) fn backing_file(number: u32) -> Option<PathBuf> {
+pub(crate) fn backing_file(number: u32) -> Option<PathBuf> {
     let text = fs::read_to_string(format!("/sys/block/loop{number}/loop/backing_file")).ok()?;
     Some(PathBuf::from(text.strip_suffix('\n').unwrap_or(&text)))
 }
 
 /// The numbers of all loop devices that are bound to `file`.
-pub(super) fn bound_to(file: &Path) -> Vec<u32> {
+pub(crate) fn bound_to(file: &Path) -> Vec<u32> {
     let Ok(devices) = fs::read_dir("/sys/block") else { return Vec::new() };
     devices
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok())
@@ -22,7 +22,7 @@ pub(super) fn bound_to(file: &Path) -> Vec<u32> {
 }
 
 /// Everybody who uses `/dev/loopN`, but for the descriptors `own` of this process.
-pub(super) fn users(number: u32, own: &[BorrowedFd<'_>]) -> Vec<String> {
+pub(crate) fn users(number: u32, own: &[BorrowedFd<'_>]) -> Vec<String> {
     users_of(&format!("loop{number}"), own)
 }
 
