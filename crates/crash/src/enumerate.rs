@@ -53,7 +53,7 @@ impl<T: Clone> Window<T> {
     /// caller has stored.
     pub fn candidates(&self) -> impl Iterator<Item = Candidates> {
         self.versions.iter().map(|(range, ids)| {
-            let survivors = self.survivors(ids, &[], true, &|command| self.is_atomic(command));
+            let survivors = self.survivors(ids, &[], true, &|command| self.is_untearable(command));
             Candidates { range, survivors }
         })
     }
@@ -86,9 +86,9 @@ impl<T: Clone> Window<T> {
     pub fn outcomes_max(&self, options: Options) -> u128 {
         let whole = self.whole(options.grain);
         let subsets = 1_u128.checked_shl(whole.len() as u32).unwrap_or(u128::MAX);
-        let is_whole = |command: &Command<T>| self.is_whole(options.grain, command);
+        let cannot_break = |command: &Command<T>| self.is_untearable(command);
         let runs = self.versions.iter().map(|(range, ids)| {
-            let count = self.survivors(ids, &[], options.unreadable, &is_whole).len() as u128;
+            let count = self.survivors(ids, &[], options.unreadable, &cannot_break).len() as u128;
             let blocks = if options.grain == Grain::Blocks { range.nlb } else { 1 };
             u32::try_from(blocks).map_or(u128::MAX, |blocks| count.saturating_pow(blocks))
         });
@@ -104,14 +104,19 @@ impl<T: Clone> Window<T> {
     }
 
     fn is_whole(&self, grain: Grain, command: &Command<T>) -> bool {
-        grain == Grain::Commands || command.range.nlb > 1 && self.is_atomic(command)
+        grain == Grain::Commands || command.range.nlb > 1 && self.is_untearable(command)
+    }
+
+    /// Whether no cut can tear or break it: rule 7, but for what failed (rule 9).
+    fn is_untearable(&self, command: &Command<T>) -> bool {
+        self.is_atomic(command) && !command.is_failed
     }
 
     fn choices(&self, options: Options, whole: &[(u64, bool)]) -> Vec<Choice> {
         let mut choices = Vec::new();
         for (range, ids) in self.versions.iter() {
-            let is_safe = |command: &Command<T>| self.is_atomic(command);
-            let survivors = self.survivors(ids, whole, options.unreadable, &is_safe);
+            let cannot_break = |command: &Command<T>| self.is_untearable(command);
+            let survivors = self.survivors(ids, whole, options.unreadable, &cannot_break);
             match options.grain {
                 Grain::Commands => choices.push((range, survivors)),
                 Grain::Blocks => {

@@ -6,26 +6,45 @@
 
 use std::collections::BTreeMap;
 
+use super::destage::Sweep;
+use super::waiters::WaiterId;
 use crate::command::Sectors;
 use crate::timing::mechanics::{JobId, Urgency};
 
-use super::destage::Sweep;
-use super::leaving::{Gone, Leaving};
-use super::runs::{Place, Run, Runs, Ticket};
+/// What is known of a run besides where it begins.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    end: u64,
+    /// When its oldest part was written, counted in writes.
+    written: u64,
+    /// A cut would lose it although it was answered.
+    pub(super) at_risk: bool,
+    waiting: Vec<WaiterId>,
+}
+
+/// A run that the mechanics have been given.
+#[derive(Debug, Clone)]
+struct Destaging {
+    job: JobId,
+    first: u64,
+    run: Run,
+    /// The mechanics take it for background.
+    is_background: bool,
+}
 
 /// The runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache {
-    runs: Runs,
     /// Those that wait, by where they begin.
-    order: BTreeMap<u64, Place>,
-    /// Where the run begins that was born so; empty unless the cache is emptied by age.
+    waiting: BTreeMap<u64, Run>,
+    /// Where the run begins that was written then; empty unless the cache is emptied by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
-    leaving: Leaving,
+    /// Those that the mechanics have been given, in no order.
+    destaging: Vec<Destaging>,
     sectors: u64,
     sectors_at_risk: u64,
-    births: u64,
+    writes: u64,
 }
 
 impl Cache {
@@ -34,7 +53,7 @@ impl Cache {
         Self { emptied_by_age: sweep.cursor().is_none(), ..Self::default() }
     }
 
-    /// Sectors that wait or leave.
+    /// Sectors that wait or are being destaged.
     pub(super) const fn sectors(&self) -> u64 {
         self.sectors
     }
@@ -44,29 +63,30 @@ impl Cache {
         self.sectors_at_risk
     }
 
-    /// Runs that wait or leave.
+    /// Runs that wait or are being destaged.
     pub(super) fn runs(&self) -> usize {
-        self.order.len() + self.leaving.len()
+        self.waiting.len() + self.destaging.len()
     }
 
     /// Runs that wait.
     pub(super) fn waiting_runs(&self) -> usize {
-        self.order.len()
+        self.waiting.len()
     }
 
-    /// Runs that leave.
-    pub(super) const fn leaving_runs(&self) -> usize {
-        self.leaving.len()
+    /// Runs that are being destaged.
+    pub(super) const fn destaging_runs(&self) -> usize {
+        self.destaging.len()
     }
 
-    /// What leaves in the background, which from now on it does not any more.
-    pub(super) fn unhurried(&mut self) -> impl Iterator<Item = JobId> {
-        self.leaving.unhurried()
+    /// What is destaged in the background, which from now on it is not any more.
+    pub(super) fn hurry_background(&mut self) -> impl Iterator<Item = JobId> {
+        let background = |one: &mut Destaging| std::mem::take(&mut one.is_background).then_some(one.job);
+        self.destaging.iter_mut().filter_map(background)
     }
 
     /// How many writes have come so far.
-    pub(super) const fn births(&self) -> u64 {
-        self.births
+    pub(super) const fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// Takes in `sectors`, joined with what they overlap, and with what they touch up to `coalesce` sectors. Returns
@@ -76,51 +96,53 @@ impl Cache {
         sectors: Sectors,
         coalesce: u64,
         at_risk: bool,
-        ticket: Option<Ticket>,
+        waiter: Option<WaiterId>,
     ) -> u64 {
-        self.births += 1;
-        let place = self.runs.open(sectors.end(), self.births, at_risk);
+        self.writes += 1;
+        let mut run = Run { end: sectors.end(), written: self.writes, at_risk, waiting: Vec::new() };
         let mut first = sectors.first;
         // The last one that begins before its end, as long as that overlaps it, and then the one that may touch it.
         let mut before = self.before(sectors.end());
-        while let Some((start, _)) = before.filter(|(_, run)| self.runs.get(*run).end > sectors.first) {
-            self.join(place, start);
+        while let Some((start, _)) = before.filter(|(_, end)| *end > sectors.first) {
+            self.join(&mut run, start);
             first = first.min(start);
             before = self.before(start);
         }
-        let end = self.runs.get(place).end;
-        let touches =
-            |(start, run): &(u64, Place)| self.runs.get(*run).end == first && end - start <= coalesce;
+        let touches = |(start, end): &(u64, u64)| *end == first && run.end - start <= coalesce;
         if let Some((start, _)) = before.filter(touches) {
-            self.join(place, start);
+            self.join(&mut run, start);
             first = start;
         }
         if coalesce > 0
-            && let Some(behind) = self.order.get(&end).copied()
-            && self.runs.get(behind).end - first <= coalesce
+            && let Some(behind) = self.waiting.get(&run.end)
+            && behind.end - first <= coalesce
         {
-            self.join(place, end);
+            let start = run.end;
+            self.join(&mut run, start);
         }
-        self.runs.get_mut(place).waiting.extend(ticket);
-        self.put(first, place);
+        run.waiting.extend(waiter);
+        self.put(first, run);
         first
     }
 
-    /// Makes the waiting run at `first` part of the one at `place`.
-    fn join(&mut self, place: Place, first: u64) {
-        if let Some(other) = self.take(first) {
-            self.runs.join(place, other);
-        }
+    /// Makes the waiting run at `first` part of this one: its waiters come first, as it is older.
+    fn join(&mut self, run: &mut Run, first: u64) {
+        let Some(mut other) = self.take(first) else { return };
+        run.end = run.end.max(other.end);
+        run.written = run.written.min(other.written);
+        run.at_risk |= other.at_risk;
+        other.waiting.append(&mut run.waiting);
+        run.waiting = other.waiting;
     }
 
-    /// The last waiting run that begins before `sector`.
-    fn before(&self, sector: u64) -> Option<(u64, Place)> {
-        self.order.range(..sector).next_back().map(|(first, place)| (*first, *place))
+    /// The last waiting run that begins before `sector`: its first sector and its end.
+    fn before(&self, sector: u64) -> Option<(u64, u64)> {
+        self.waiting.range(..sector).next_back().map(|(first, run)| (*first, run.end))
     }
 
     /// The waiting run that has `sector`.
-    fn with(&self, sector: u64) -> Option<(u64, Place)> {
-        self.before(sector + 1).filter(|(_, place)| self.runs.get(*place).end > sector)
+    fn with(&self, sector: u64) -> Option<(u64, u64)> {
+        self.before(sector + 1).filter(|(_, end)| *end > sector)
     }
 
     /// Where the waiting run begins that has `sector`.
@@ -128,117 +150,112 @@ impl Cache {
         self.with(sector).map(|(first, _)| first)
     }
 
-    fn put(&mut self, first: u64, place: Place) {
-        let run = self.runs.get(place);
-        self.sectors += run.end - first;
-        self.sectors_at_risk += if run.at_risk { run.end - first } else { 0 };
+    fn put(&mut self, first: u64, run: Run) {
+        self.count(first, &run, u64::wrapping_add);
         if self.emptied_by_age {
-            self.by_age.insert(run.born, first);
+            self.by_age.insert(run.written, first);
         }
-        self.order.insert(first, place);
+        self.waiting.insert(first, run);
     }
 
-    fn take(&mut self, first: u64) -> Option<Place> {
-        let place = self.order.remove(&first)?;
-        let run = self.runs.get(place);
+    fn take(&mut self, first: u64) -> Option<Run> {
+        let run = self.waiting.remove(&first)?;
         if self.emptied_by_age {
-            self.by_age.remove(&run.born);
+            self.by_age.remove(&run.written);
         }
-        self.sectors -= run.end - first;
-        self.sectors_at_risk -= if run.at_risk { run.end - first } else { 0 };
-        Some(place)
+        self.count(first, &run, u64::wrapping_sub);
+        Some(run)
     }
 
-    /// Where the run begins that `sweep` comes to next, of those born at `born_by` at the latest of which no older version
-    /// is still leaving.
-    fn next(&self, sweep: &Sweep, born_by: u64) -> Option<u64> {
-        let fits = |(first, place): &(u64, Place)| {
-            let run = self.runs.get(*place);
-            run.born <= born_by && !self.leaving.overlaps(*first, run.end)
-        };
-        let Some(cursor) = sweep.cursor() else {
-            let oldest = self.by_age.range(..=born_by).map(|(_, first)| *first);
-            return oldest
-                .filter_map(|first| Some((first, *self.order.get(&first)?)))
-                .find(fits)
-                .map(|one| one.0);
-        };
-        let pair = |(first, place): (&u64, &Place)| (*first, *place);
-        let mut ahead = self.order.range(cursor..).map(pair);
-        let mut behind = self.order.range(..cursor).map(pair);
-        ahead.find(fits).or_else(|| behind.find(fits)).map(|(first, _)| first)
+    /// Adds or subtracts the sectors of a run.
+    fn count(&mut self, first: u64, run: &Run, change: fn(u64, u64) -> u64) {
+        let count = run.end - first;
+        self.sectors = change(self.sectors, count);
+        self.sectors_at_risk = change(self.sectors_at_risk, if run.at_risk { count } else { 0 });
     }
 
-    /// Moves the run that `sweep` comes to next, of those born at `born_by` at the latest, to those that leave as `job`.
-    pub(super) fn leave_next(
+    /// Whether any run that is being destaged has a sector in `first..end`.
+    fn destages(&self, first: u64, end: u64) -> bool {
+        self.destaging.iter().any(|one| one.first < end && first < one.run.end)
+    }
+
+    /// Where the run begins that `sweep` comes to next, of those written at `written_by` at the latest of which no older
+    /// version is still being destaged.
+    fn next(&self, sweep: &Sweep, written_by: u64) -> Option<u64> {
+        let fits =
+            |(first, run): &(&u64, &Run)| run.written <= written_by && !self.destages(**first, run.end);
+        let next = match sweep.cursor() {
+            Some(cursor) => {
+                let mut behind = self.waiting.range(..cursor);
+                self.waiting.range(cursor..).find(fits).or_else(|| behind.find(fits))
+            }
+            None => {
+                let oldest = self.by_age.range(..=written_by).map(|(_, first)| first);
+                oldest.filter_map(|first| self.waiting.get_key_value(first)).find(fits)
+            }
+        };
+        next.map(|(first, _)| *first)
+    }
+
+    /// Begins to destage the run that `sweep` comes to next, of those written at `written_by` at the latest, as `job`.
+    pub(super) fn destage_next(
         &mut self,
         sweep: &Sweep,
-        born_by: u64,
+        written_by: u64,
         job: JobId,
         urgency: Urgency,
     ) -> Option<Sectors> {
-        let first = self.next(sweep, born_by)?;
-        self.leave_from(first, job, urgency)
+        let first = self.next(sweep, written_by)?;
+        self.begin_destaging(first, job, urgency)
     }
 
-    /// Moves the run at `first` to those that leave as `job`, unless an older version of it is still leaving.
-    pub(super) fn leave(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
-        let place = *self.order.get(&first)?;
-        let is_held = self.leaving.overlaps(first, self.runs.get(place).end);
-        if is_held { None } else { self.leave_from(first, job, urgency) }
+    /// Begins to destage the run at `first` as `job`, unless an older version of it is still being destaged.
+    pub(super) fn destage(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
+        let is_held = self.destages(first, self.waiting.get(&first)?.end);
+        if is_held { None } else { self.begin_destaging(first, job, urgency) }
     }
 
-    fn leave_from(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
-        let place = self.take(first)?;
-        let run = self.runs.get(place);
+    fn begin_destaging(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
+        let run = self.take(first)?;
+        self.count(first, &run, u64::wrapping_add);
         let sectors = Sectors { first, count: run.end - first };
-        self.sectors += sectors.count;
-        self.sectors_at_risk += if run.at_risk { sectors.count } else { 0 };
-        self.leaving.push(job, Gone { place, sectors }, urgency == Urgency::Background);
+        let is_background = urgency == Urgency::Background;
+        self.destaging.push(Destaging { job, first, run, is_background });
         Some(sectors)
     }
 
     /// `job` is on the medium: appends who waited for it.
-    pub(super) fn left(&mut self, job: JobId, waited: &mut Vec<Ticket>) {
-        let Some(Gone { place, sectors }) = self.leaving.take(job) else { return };
-        let run = self.runs.get_mut(place);
-        self.sectors -= sectors.count;
-        self.sectors_at_risk -= if run.at_risk { sectors.count } else { 0 };
+    pub(super) fn destaged(&mut self, job: JobId, waited: &mut Vec<WaiterId>) {
+        let Some(place) = self.destaging.iter().position(|one| one.job == job) else { return };
+        let Destaging { first, mut run, .. } = self.destaging.swap_remove(place);
+        self.count(first, &run, u64::wrapping_sub);
         waited.append(&mut run.waiting);
-        self.runs.close(place);
     }
 
-    /// All runs: those that wait in the order of their addresses, and those that leave.
-    fn each(&self) -> impl Iterator<Item = (Sectors, Place)> {
-        self.waiting().chain(self.leaving.each())
+    /// All runs: those that wait in the order of their addresses, and those that are being destaged.
+    fn each(&mut self) -> impl Iterator<Item = (Sectors, &mut Run)> {
+        let waiting = self.waiting.iter_mut().map(|(first, run)| (*first, run));
+        let destaging = self.destaging.iter_mut().map(|one| (one.first, &mut one.run));
+        waiting.chain(destaging).map(|(first, run)| (Sectors { first, count: run.end - first }, run))
     }
 
-    /// Those that wait, in the order of their addresses.
-    fn waiting(&self) -> impl Iterator<Item = (Sectors, Place)> {
-        let sectors = |first, place| Sectors { first, count: self.runs.get(place).end - first };
-        self.order.iter().map(move |(first, place)| (sectors(*first, *place), *place))
-    }
-
-    /// Lets `ticket` wait for every run that `covers`; returns for how many.
-    pub(super) fn wait_for(&mut self, ticket: Ticket, covers: impl Fn(Sectors, &Run) -> bool) -> u32 {
-        let covered = self.each().filter(|(sectors, place)| covers(*sectors, self.runs.get(*place)));
-        let covered: Vec<Place> = covered.map(|(_, place)| place).collect();
-        for place in &covered {
-            self.runs.get_mut(*place).waiting.push(ticket);
+    /// Lets `waiter` wait for every run that `covers`; returns for how many.
+    pub(super) fn wait_for(&mut self, waiter: WaiterId, covers: impl Fn(Sectors, &Run) -> bool) -> u32 {
+        let mut count = 0;
+        for (_, run) in self.each().filter(|(sectors, run)| covers(*sectors, run)) {
+            run.waiting.push(waiter);
+            count += 1;
         }
-        covered.len() as u32
+        count
     }
 
     /// Nothing is at risk any more, as it has all been saved elsewhere; returns who waited for that.
-    pub(super) fn secure(&mut self) -> Vec<Ticket> {
+    pub(super) fn secure(&mut self) -> Vec<WaiterId> {
         self.sectors_at_risk = 0;
         let mut waited = Vec::new();
-        let all: Vec<Place> = self.each().map(|(_, place)| place).collect();
-        for place in all {
-            let run = self.runs.get_mut(place);
-            if std::mem::take(&mut run.at_risk) {
-                waited.append(&mut run.waiting);
-            }
+        for (_, run) in self.each().filter(|(_, run)| run.at_risk) {
+            run.at_risk = false;
+            waited.append(&mut run.waiting);
         }
         waited
     }
@@ -246,13 +263,13 @@ impl Cache {
     /// Whether all of `sectors` can be read from one run.
     pub(super) fn holds(&self, sectors: Sectors) -> bool {
         let waiting = self.with(sectors.first);
-        waiting.is_some_and(|(_, place)| sectors.end() <= self.runs.get(place).end)
-            || self.leaving.holds(sectors)
+        let has_all = |one: &Destaging| one.first <= sectors.first && sectors.end() <= one.run.end;
+        waiting.is_some_and(|(_, end)| sectors.end() <= end) || self.destaging.iter().any(has_all)
     }
 
     pub(super) fn clear(&mut self) {
-        let Self { births, emptied_by_age, .. } = *self;
-        *self = Self { births, emptied_by_age, ..Self::default() };
+        let Self { writes, emptied_by_age, .. } = *self;
+        *self = Self { writes, emptied_by_age, ..Self::default() };
     }
 }
 
@@ -264,7 +281,7 @@ mod tests {
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
     use std::collections::BTreeSet;
 
-    /// The cache against a set of sectors: what is in it, at risk or not, and that every ticket comes back once, after
+    /// The cache against a set of sectors: what is in it, at risk or not, and that every waiter comes back once, after
     /// every older version of its sectors.
     #[test]
     fn runs_are_the_sectors_that_were_written_and_every_ticket_comes_back_in_order() {
@@ -276,7 +293,9 @@ mod tests {
             let mut written: Vec<Option<Sectors>> = Vec::new();
             let mut job = 0;
             for _ in 0..600 {
-                let runs = || cache.waiting().map(|(sectors, _)| sectors);
+                let runs = || {
+                    cache.waiting.iter().map(|(first, run)| Sectors { first: *first, count: run.end - first })
+                };
                 let waiting: BTreeSet<u64> = runs().flat_map(|run| run.first..run.end()).collect();
                 let whole: u64 = runs().map(|run| run.count).sum();
                 assert!(runs().is_sorted_by_key(|run| run.first), "seed {seed}: out of order");
@@ -289,16 +308,16 @@ mod tests {
                             sectors,
                             30,
                             chance.next_u64() % 2 == 0,
-                            Some(written.len() as Ticket),
+                            Some(written.len() as WaiterId),
                         );
                         assert!(first <= sectors.first && cache.holds(sectors), "seed {seed}");
                         assert_eq!(cache.run_with(sectors.end() - 1), Some(first), "seed {seed}");
                         written.push(Some(sectors));
                     }
                     1 => {
-                        let left = cache.leave_next(&sweep, u64::MAX, JobId(job), Urgency::Background);
-                        if let Some(left) = left {
-                            sweep.passed(left.end());
+                        let begun = cache.destage_next(&sweep, u64::MAX, JobId(job), Urgency::Background);
+                        if let Some(begun) = begun {
+                            sweep.passed(begun.end());
                             job += 1;
                         }
                     }
@@ -306,34 +325,34 @@ mod tests {
                 }
             }
             while cache.runs() > 0 {
-                while cache.leave_next(&sweep, u64::MAX, JobId(job), Urgency::Background).is_some() {
+                while cache.destage_next(&sweep, u64::MAX, JobId(job), Urgency::Background).is_some() {
                     job += 1;
                 }
                 come_back(&mut cache, &mut written, &mut chance, seed);
             }
-            assert!(written.iter().all(Option::is_none), "seed {seed}: a ticket is lost");
+            assert!(written.iter().all(Option::is_none), "seed {seed}: a waiter is lost");
             assert_eq!((cache.sectors(), cache.sectors_at_risk()), (0, 0), "seed {seed}");
         }
     }
 
-    /// Something that leaves is done: its tickets are due, and no older write of their sectors may be outstanding.
+    /// Something that was being destaged is done: its waiters are due, and no older write of their sectors may be outstanding.
     fn come_back(
         cache: &mut Cache,
         written: &mut [Option<Sectors>],
         chance: &mut Xoshiro256PlusPlus,
         seed: u64,
     ) {
-        if cache.leaving_runs() == 0 {
+        if cache.destaging_runs() == 0 {
             return;
         }
-        let index = chance.next_u64() % cache.leaving_runs() as u64;
-        let job = cache.leaving.jobs().nth(index as usize).unwrap();
+        let index = chance.next_u64() % cache.destaging_runs() as u64;
+        let job = cache.destaging[index as usize].job;
         let mut waited = Vec::new();
-        cache.left(job, &mut waited);
-        for ticket in waited {
-            let sectors = written[ticket as usize].take().unwrap();
-            let older = written[..ticket as usize].iter().flatten();
-            assert!(older.copied().all(|older| !older.overlaps(sectors)), "seed {seed}: {ticket} overtook");
+        cache.destaged(job, &mut waited);
+        for waiter in waited {
+            let sectors = written[waiter as usize].take().unwrap();
+            let older = written[..waiter as usize].iter().flatten();
+            assert!(older.copied().all(|older| !older.overlaps(sectors)), "seed {seed}: {waiter} overtook");
         }
     }
 }

@@ -7,9 +7,8 @@ use super::due::Due;
 use super::front_side::Front;
 use super::parameters::MediaCacheUse;
 use super::policy::{Protection, Treatment};
-use super::runs::Ticket;
 use super::slots::Slot;
-use super::tickets::Party;
+use super::waiters::{Waiter, WaiterId};
 use crate::command::{Command, Sectors};
 use crate::timing::Event;
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
@@ -40,8 +39,8 @@ impl<M: Mechanics> Front<M> {
     }
 
     pub(super) fn write_through(&mut self, now: u64, slot: Slot, sectors: Sectors) {
-        let ticket = self.tickets.issue(1, Party::Write(slot));
-        let first = self.cache.insert(sectors, 0, false, Some(ticket));
+        let waiter = self.waiters.add(1, Waiter::Write(slot));
+        let first = self.cache.insert(sectors, 0, false, Some(waiter));
         if !self.destage(now, first, Urgency::Foreground) {
             self.behind.push(sectors.first);
         }
@@ -50,9 +49,9 @@ impl<M: Mechanics> Front<M> {
     /// Puts a write for which there is room into the cache, and answers it.
     pub(super) fn take_in(&mut self, now: u64, slot: Slot, at_risk: bool, events: &mut Vec<Event>) {
         let Command { id, sectors, .. } = self.slots.get(slot);
-        let ticket = at_risk.then(|| self.tickets.issue(1, Party::Persisted(id)));
+        let waiter = at_risk.then(|| self.waiters.add(1, Waiter::Persisted(id)));
         let coalesce = self.room().map_or(0, |room| room.coalesce);
-        self.cache.insert(sectors, coalesce, at_risk, ticket);
+        self.cache.insert(sectors, coalesce, at_risk, waiter);
         self.answer(now, slot, events);
         self.consider_draining(now);
     }
@@ -65,13 +64,13 @@ impl<M: Mechanics> Front<M> {
         if !at_risk {
             return;
         }
-        let ticket = self.tickets.issue(0, Party::Persisted(id));
-        match self.cache.wait_for(ticket, |at, run| run.at_risk && at.overlaps(sectors)) {
+        let waiter = self.waiters.add(0, Waiter::Persisted(id));
+        match self.cache.wait_for(waiter, |at, run| run.at_risk && at.overlaps(sectors)) {
             0 => {
-                self.tickets.withdraw(ticket);
+                self.waiters.remove(waiter);
                 events.push(Event::Persisted { id, at: Nanos(now) });
             }
-            runs => self.tickets.await_runs(ticket, runs),
+            runs => self.waiters.await_runs(waiter, runs),
         }
     }
 
@@ -80,11 +79,11 @@ impl<M: Mechanics> Front<M> {
         if unneeded || self.secure(now, events) {
             return self.answer(now, slot, events);
         }
-        let ticket = self.tickets.issue(0, Party::Flush(slot));
-        let runs = self.cache.wait_for(ticket, |_, run| run.at_risk);
-        self.tickets.await_runs(ticket, runs);
+        let waiter = self.waiters.add(0, Waiter::Flush(slot));
+        let runs = self.cache.wait_for(waiter, |_, run| run.at_risk);
+        self.waiters.await_runs(waiter, runs);
         self.flushes += 1;
-        self.flush_covers = self.cache.births();
+        self.flush_covers = self.cache.writes();
         self.press(now);
     }
 
@@ -93,8 +92,8 @@ impl<M: Mechanics> Front<M> {
         let holds = |room: &Room| room.can_hold(self.cache.sectors(), self.cache.runs());
         let can = matches!(&self.media_room, Some((MediaCacheUse::Always, room)) if holds(room));
         if can {
-            for ticket in self.cache.secure() {
-                self.one_left(now, ticket, events);
+            for waiter in self.cache.secure() {
+                self.run_destaged(now, waiter, events);
             }
         }
         can
@@ -120,12 +119,12 @@ impl<M: Mechanics> Front<M> {
         }
     }
 
-    pub(super) fn one_left(&mut self, now: u64, ticket: Ticket, events: &mut Vec<Event>) {
-        match self.tickets.one_left(ticket) {
+    pub(super) fn run_destaged(&mut self, now: u64, waiter: WaiterId, events: &mut Vec<Event>) {
+        match self.waiters.run_destaged(waiter) {
             None => {}
-            Some(Party::Persisted(id)) => events.push(Event::Persisted { id, at: Nanos(now) }),
-            Some(Party::Write(slot)) => self.answer(now, slot, events),
-            Some(Party::Flush(slot)) => {
+            Some(Waiter::Persisted(id)) => events.push(Event::Persisted { id, at: Nanos(now) }),
+            Some(Waiter::Write(slot)) => self.answer(now, slot, events),
+            Some(Waiter::Flush(slot)) => {
                 self.flushes -= 1;
                 self.answer(now, slot, events);
             }

@@ -23,17 +23,17 @@ impl<M: Mechanics> Front<M> {
         self.pump(now);
     }
 
-    /// What is leaving is now waited for, and more must leave.
+    /// What is being destaged is now waited for, and more must be destaged.
     pub(super) fn press(&mut self, now: u64) {
-        if std::mem::take(&mut self.unhurried) {
-            for job in self.cache.unhurried() {
+        if std::mem::take(&mut self.destages_in_background) {
+            for job in self.cache.hurry_background() {
                 self.mechanics.hurry(Nanos(now), job);
             }
         }
         self.pump(now);
     }
 
-    /// Gives the mechanics as much of what must or should leave as they make use of.
+    /// Gives the mechanics as much of what must or should be destaged as they make use of.
     pub(super) fn pump(&mut self, now: u64) {
         let all = u64::MAX;
         if !self.stalled.is_empty() || self.closing {
@@ -46,27 +46,27 @@ impl<M: Mechanics> Front<M> {
         }
     }
 
-    pub(super) fn destage_up_to(&mut self, now: u64, born_by: u64, urgency: Urgency) {
-        while self.cache.leaving_runs() < self.mechanics.parallelism() && self.cache.waiting_runs() > 0 {
+    pub(super) fn destage_up_to(&mut self, now: u64, written_by: u64, urgency: Urgency) {
+        while self.cache.destaging_runs() < self.mechanics.parallelism() && self.cache.waiting_runs() > 0 {
             let id = JobId(self.jobs);
-            let Some(sectors) = self.cache.leave_next(&self.sweep, born_by, id, urgency) else { break };
+            let Some(sectors) = self.cache.destage_next(&self.sweep, written_by, id, urgency) else { break };
             self.send(now, id, sectors, urgency);
         }
     }
 
-    /// Gives the run at `first` to the mechanics; not if an older version of it is still leaving.
+    /// Gives the run at `first` to the mechanics; not if an older version of it is still being destaged.
     pub(super) fn destage(&mut self, now: u64, first: u64, urgency: Urgency) -> bool {
         let id = JobId(self.jobs);
-        let Some(sectors) = self.cache.leave(first, id, urgency) else { return false };
+        let Some(sectors) = self.cache.destage(first, id, urgency) else { return false };
         self.send(now, id, sectors, urgency);
         true
     }
 
-    /// Gives the mechanics a run that leaves as the next job.
+    /// Gives the mechanics a run to destage as the next job.
     pub(super) fn send(&mut self, now: u64, id: JobId, sectors: Sectors, urgency: Urgency) {
         self.jobs += 1;
         self.sweep.passed(sectors.end());
-        self.unhurried |= urgency == Urgency::Background;
+        self.destages_in_background |= urgency == Urgency::Background;
         self.mechanics.submit(Nanos(now), Job { id, kind: JobKind::Write, sectors, urgency });
     }
 
@@ -78,9 +78,9 @@ impl<M: Mechanics> Front<M> {
             return self.agenda.put(at, Due::Delivered(slot));
         }
         let mut waited = std::mem::take(&mut self.waited);
-        self.cache.left(job, &mut waited);
-        for ticket in waited.drain(..) {
-            self.one_left(now, ticket, events);
+        self.cache.destaged(job, &mut waited);
+        for waiter in waited.drain(..) {
+            self.run_destaged(now, waiter, events);
         }
         self.waited = waited;
         if self.flushes > 0 {

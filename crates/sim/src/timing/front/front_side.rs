@@ -10,9 +10,8 @@ use super::due::Due;
 use super::link::Link;
 use super::parameters::{FrontParameters, MediaCacheUse};
 use super::policy::Protection;
-use super::runs::Ticket;
 use super::slots::{Slot, Slots};
-use super::tickets::Tickets;
+use super::waiters::{WaiterId, Waiters};
 use crate::command::{Command, SECTOR};
 use crate::timing::agenda::Agenda;
 use crate::timing::mechanics::{JobId, Mechanics};
@@ -39,14 +38,14 @@ pub struct Front<M> {
     /// Writes for which the cache has no room.
     pub(super) stalled: VecDeque<Slot>,
     pub(super) cache: Cache,
-    pub(super) tickets: Tickets,
+    pub(super) waiters: Waiters,
     pub(super) sweep: Sweep,
     pub(super) jobs: u64,
 
     /// The cache is being emptied although nobody waits for it.
     pub(super) draining: bool,
-    /// Something leaves that the mechanics take for background.
-    pub(super) unhurried: bool,
+    /// Something is destaged that the mechanics take for background.
+    pub(super) destages_in_background: bool,
     /// It is noted when dirty data will have waited long enough.
     pub(super) timer_noted: bool,
     /// Flushes under way, and the age of the youngest data that they cover.
@@ -58,7 +57,7 @@ pub struct Front<M> {
     pub(super) behind: Vec<u64>,
     pub(super) done: Vec<(JobId, Nanos)>,
     /// Kept for its memory.
-    pub(super) waited: Vec<Ticket>,
+    pub(super) waited: Vec<WaiterId>,
 }
 
 impl<M: Mechanics> Front<M> {
@@ -82,10 +81,10 @@ impl<M: Mechanics> Front<M> {
             slots: Slots::default(),
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
-            tickets: Tickets::default(),
+            waiters: Waiters::default(),
             jobs: FIRST_DESTAGE,
             draining: false,
-            unhurried: false,
+            destages_in_background: false,
             timer_noted: false,
             flushes: 0,
             flush_covers: 0,
@@ -202,10 +201,10 @@ impl<M: Mechanics> Timing for Front<M> {
         self.outside.clear();
         self.stalled.clear();
         self.cache.clear();
-        self.tickets.clear();
+        self.waiters.clear();
         self.behind.clear();
         self.draining = false;
-        self.unhurried = false;
+        self.destages_in_background = false;
         self.timer_noted = false;
         self.flushes = 0;
         self.closing = false;

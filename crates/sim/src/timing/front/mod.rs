@@ -3,7 +3,7 @@
 //! ```text
 //!   Command ─► link ─► admitted ─┬─ read ──► in the cache? ──no──► mechanics ─► link ─► Completed
 //!            (overhead,          ├─ write ─► cache ─► Completed, and later ─► mechanics ─► Persisted
-//!             queue depth,       └─ flush ─► waits until all that it covers has left the cache
+//!             queue depth,       └─ flush ─► waits until all that it covers is out of the cache
 //!             transfer)
 //! ```
 //!
@@ -30,15 +30,13 @@ mod destage;
 mod due;
 mod emptying;
 mod front_side;
-mod leaving;
 mod link;
 mod parameters;
 mod policy;
-mod runs;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod tickets;
+mod waiters;
 
 pub use front_side::Front;
 pub use parameters::{
