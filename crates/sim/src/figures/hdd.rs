@@ -8,7 +8,7 @@ use super::probe::{Probe, Taken};
 use super::table::{FigureRow, FigureTable, FigureUnit};
 use crate::command::{SECTOR, Sectors};
 use crate::model::{Model, Parameters, Time};
-use crate::timing::front::{Front, FrontParameters, Protection};
+use crate::timing::controller::{Controller, ControllerParameters, Protection};
 use crate::timing::hdd::{Hdd, HddParameters};
 
 /// 4 KiB in sectors.
@@ -19,20 +19,20 @@ const LARGE: u64 = 256;
 /// A disk that is probed; each figure gets a new one.
 struct Bench<'p> {
     mechanics: &'p HddParameters,
-    front: &'p FrontParameters,
+    controller: &'p ControllerParameters,
     sectors: u64,
     seed: u64,
 }
 
 /// The figures of the disk that `model` describes; none if it describes something else. `seed` chooses the addresses.
 pub fn table(model: &Model, seed: u64) -> Option<FigureTable> {
-    let Parameters::Hdd { mechanics, front } = &*model.parameters else { return None };
+    let Parameters::Hdd { mechanics, controller } = &*model.parameters else { return None };
     let source = |field: &str| {
         let path = format!("mechanics.published.{field}");
         model.figures.iter().find(|figure| figure.path == path).and_then(|figure| figure.source.clone())
     };
     let sectors = mechanics.capacity.0.0 / SECTOR.0;
-    let bench = Bench { mechanics, front, sectors, seed };
+    let bench = Bench { mechanics, controller, sectors, seed };
     let published = &mechanics.published;
     let ms = |time: Option<Time>| time.map(|time| time.0.as_secs_f64() * 1e3);
     let row = |name, unit, simulated, field: &str, value: Option<f64>| FigureRow {
@@ -108,9 +108,9 @@ pub fn table(model: &Model, seed: u64) -> Option<FigureTable> {
 }
 
 impl Bench<'_> {
-    fn drive(&self, wce: bool) -> Front<Hdd> {
+    fn drive(&self, wce: bool) -> Controller<Hdd> {
         let hdd = Hdd::new(self.mechanics, self.mechanics.capacity.0);
-        Front::new(self.front, hdd, wce, Protection::None)
+        Controller::new(self.controller, hdd, wce, Protection::None)
     }
 
     /// Random places of 4 KiB.

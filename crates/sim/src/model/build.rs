@@ -10,8 +10,8 @@ use super::load::Model;
 use super::shipped;
 use crate::timing::Timing;
 use crate::timing::array::{self, ArrayTiming, MemberCaches, Members, Remote};
+use crate::timing::controller::{Controller, ControllerParameters, Protection};
 use crate::timing::flash::{self, FlashTiming, WriteBuffer};
-use crate::timing::front::{Front, FrontParameters, Protection};
 use crate::timing::hdd::{Hdd, HddParameters};
 use crate::timing::null::{self, NullTiming};
 
@@ -23,7 +23,7 @@ pub enum Parameters {
         /// The disk.
         mechanics: HddParameters,
         /// The link, the queue, the caches.
-        front: FrontParameters,
+        controller: ControllerParameters,
     },
     /// Flash behind a controller.
     Flash(flash::Parameters),
@@ -60,7 +60,7 @@ impl Parameters {
         }
         Ok(match kind {
             Kind::Hdd => {
-                Self::Hdd { mechanics: document.table("mechanics")?, front: document.table("cache")? }
+                Self::Hdd { mechanics: document.table("mechanics")?, controller: document.table("cache")? }
             }
             Kind::Ssd | Kind::Usb => Self::Flash(document.table("flash")?),
             Kind::Array => {
@@ -131,16 +131,16 @@ impl Model {
                 let buffer = WriteBuffer { protected, dead, through, wce };
                 Box::new(FlashTiming::new(parameters, size, buffer, seed))
             }
-            Parameters::Hdd { mechanics, front } => {
-                Box::new(Front::new(front, Hdd::new(mechanics, size), wce, protection))
+            Parameters::Hdd { mechanics, controller } => {
+                Box::new(Controller::new(controller, Hdd::new(mechanics, size), wce, protection))
             }
             Parameters::Array { array, member } => {
                 let caches = MemberCaches { volatile: member.is_volatile(), wce: member.wce() };
                 let timing = |size, seed| member.timing(size, seed);
                 let members = ArrayTiming::new(array, size, caches, seed, timing);
                 let Some(controller) = &array.controller else { return Box::new(members) };
-                let front = Front::new(&controller.cache, Members::new(members), wce, protection);
-                Box::new(Remote::new(controller.round_trip.0, front))
+                let cached = Controller::new(&controller.cache, Members::new(members), wce, protection);
+                Box::new(Remote::new(controller.round_trip.0, cached))
             }
         }
     }

@@ -1,15 +1,15 @@
 //! When things happen inside a drive: the link, the write cache, the mechanics. Knows no bytes and no promises.
 //!
 //! ```text
-//!   Command ──► Front (link, queue, cache) ──Job──► Mechanics (platter, flash, network) ──► done
+//!   Command ──► Controller (link, queue, cache) ──Job──► Mechanics (platter, flash, network) ──► done
 //!                 │                                                                          │
 //!                 └──────────────── Event::{Completed, Persisted} ◄──────────────────────────┘
 //! ```
 
 mod agenda;
 pub mod array;
+pub mod controller;
 pub mod flash;
-pub mod front;
 pub mod hdd;
 pub mod mechanics;
 pub mod null;

@@ -1,7 +1,7 @@
 //! The shipped disks.
 
 use plumb_sim::model::{Model, Parameters};
-use plumb_sim::timing::front::{Front, Protection};
+use plumb_sim::timing::controller::{Controller, Protection};
 use plumb_sim::timing::hdd::Hdd;
 
 /// The models of disks.
@@ -14,9 +14,9 @@ pub(crate) fn sectors(model: &Model) -> u64 {
 }
 
 /// A drive of `model` with its write cache on or off.
-pub(crate) fn drive(model: &Model, wce: bool) -> Front<Hdd> {
-    let Parameters::Hdd { mechanics, front } = &*model.parameters else {
+pub(crate) fn drive(model: &Model, wce: bool) -> Controller<Hdd> {
+    let Parameters::Hdd { mechanics, controller } = &*model.parameters else {
         panic!("{} is no disk", model.name)
     };
-    Front::new(front, Hdd::new(mechanics, mechanics.capacity.0), wce, Protection::None)
+    Controller::new(controller, Hdd::new(mechanics, mechanics.capacity.0), wce, Protection::None)
 }

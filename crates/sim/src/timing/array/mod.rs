@@ -10,7 +10,7 @@
 //! cut would empty:
 //!
 //! ```text
-//!   command ─ trip ─► Front (the controller's link, queue, cache) ─Job─► Members ─► pieces, as above
+//!   command ─ trip ─► Controller (the controller's link, queue, cache) ─Job─► Members ─► pieces, as above
 //! ```
 //!
 //! Not modelled: members' volatile caches that a controller with a cache leaves on, two controllers that mirror their
@@ -27,6 +27,6 @@ mod step;
 mod timing;
 
 pub use members::Members;
-pub use parameters::{Acknowledge, Controller, Parameters};
+pub use parameters::{Acknowledge, ArrayController, Parameters};
 pub use remote::Remote;
 pub use timing::{ArrayTiming, MemberCaches};

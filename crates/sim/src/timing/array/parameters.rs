@@ -4,7 +4,7 @@ use plumb_block::{Bytes, Nanos};
 use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
-use crate::timing::front::FrontParameters;
+use crate::timing::controller::ControllerParameters;
 
 /// Members of a stripe at most.
 pub(super) const COLUMNS_MAX: usize = 64;
@@ -44,19 +44,19 @@ pub struct Parameters {
     /// What the software in front spends on a command before it can take the next.
     pub command: Time,
     /// A controller with a write cache in front of all members: the network is then between it and them.
-    pub controller: Option<Controller>,
+    pub controller: Option<ArrayController>,
 }
 
 /// `[array.controller]`: what answers the host before a member has been asked.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Controller {
+pub struct ArrayController {
     /// From the host to it and back, beside what it takes itself: next to nothing for a card in the host, a network for
     /// an array in a box of its own.
     pub round_trip: Time,
     /// Its link, its queue and its write cache. What keeps the cache through a power cut is the array's
     /// [`Behaviour`](crate::model::Behaviour).
-    pub cache: FrontParameters,
+    pub cache: ControllerParameters,
 }
 
 impl Limits for Parameters {
@@ -79,7 +79,7 @@ impl Limits for Parameters {
     }
 }
 
-impl Limits for Controller {
+impl Limits for ArrayController {
     fn limits(&self, check: &mut Check) {
         check.within("round_trip", &self.round_trip, &(Time(Nanos(0))..=Time(Nanos::secs(1))));
         check.that(

@@ -276,7 +276,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::front::parameters::DestageOrder;
+    use crate::timing::controller::parameters::DestageOrder;
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
     use std::collections::BTreeSet;

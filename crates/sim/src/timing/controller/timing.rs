@@ -8,7 +8,7 @@ use super::cache::Cache;
 use super::destage::{Room, Sweep};
 use super::due::Due;
 use super::link::Link;
-use super::parameters::{FrontParameters, MediaCacheUse};
+use super::parameters::{ControllerParameters, MediaCacheUse};
 use super::policy::Protection;
 use super::slots::{Slot, Slots};
 use super::waiters::{WaiterId, Waiters};
@@ -17,12 +17,12 @@ use crate::timing::agenda::Agenda;
 use crate::timing::mechanics::{JobId, Mechanics};
 use crate::timing::{Event, Timing};
 
-/// Jobs of the front side's own, above all those of reads, which are the numbers of slots.
+/// Jobs of the controller's own, above all those of reads, which are the numbers of slots.
 pub(super) const FIRST_DESTAGE: u64 = 1 << 32;
 
 /// Link, queue and caches in front of mechanics.
 #[derive(Debug)]
-pub struct Front<M> {
+pub struct Controller<M> {
     pub(super) mechanics: M,
     pub(super) link: Link,
     pub(super) queue_depth: usize,
@@ -60,9 +60,9 @@ pub struct Front<M> {
     pub(super) waited: Vec<WaiterId>,
 }
 
-impl<M: Mechanics> Front<M> {
+impl<M: Mechanics> Controller<M> {
     /// A drive of `parameters` in front of `mechanics`, idle, its write cache on or off.
-    pub fn new(parameters: &FrontParameters, mechanics: M, wce: bool, protection: Protection) -> Self {
+    pub fn new(parameters: &ControllerParameters, mechanics: M, wce: bool, protection: Protection) -> Self {
         let write_room = parameters.write.as_ref().map(Room::of_write_cache);
         let coalesce = write_room.as_ref().map_or(0, |room| room.coalesce);
         let media = parameters.media.as_ref();
@@ -148,7 +148,7 @@ impl<M: Mechanics> Front<M> {
     }
 }
 
-impl<M: Mechanics> Timing for Front<M> {
+impl<M: Mechanics> Timing for Controller<M> {
     fn submit(&mut self, now: Nanos, command: Command) {
         if self.slots.len() < self.queue_depth {
             self.admit(now.0, command);

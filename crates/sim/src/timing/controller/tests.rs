@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::parameters::*;
-use super::{Front, Protection};
+use super::{Controller, Protection};
 use crate::command::{Command, CommandId, Sectors};
 use crate::model::{Rate, Size, Time};
 use crate::timing::hdd::Hdd;
@@ -17,8 +17,8 @@ use crate::timing::{Event, Timing};
 const WRITE: Op = Op::Write { fua: false };
 const FUA: Op = Op::Write { fua: true };
 
-fn parameters() -> FrontParameters {
-    FrontParameters {
+fn parameters() -> ControllerParameters {
+    ControllerParameters {
         command_overhead: Time(Nanos::micros(100)),
         link_rate: Rate(100_000_000),
         queue_depth: 32,
@@ -35,7 +35,7 @@ fn parameters() -> FrontParameters {
     }
 }
 
-fn media(used: MediaCacheUse) -> FrontParameters {
+fn media(used: MediaCacheUse) -> ControllerParameters {
     let media = MediaCacheParameters {
         used,
         size: Size(Bytes::kib(256)),
@@ -44,23 +44,23 @@ fn media(used: MediaCacheUse) -> FrontParameters {
         destage_above_percent: 50,
         resume_below_percent: 50,
     };
-    FrontParameters { media: Some(media), ..parameters() }
+    ControllerParameters { media: Some(media), ..parameters() }
 }
 
-fn drive(parameters: &FrontParameters, wce: bool, protection: Protection) -> Front<Hdd> {
-    Front::new(parameters, Hdd::new(&desktop(), Bytes(0)), wce, protection)
+fn drive(parameters: &ControllerParameters, wce: bool, protection: Protection) -> Controller<Hdd> {
+    Controller::new(parameters, Hdd::new(&desktop(), Bytes(0)), wce, protection)
 }
 
 /// A host that does one thing after the other.
 struct Host {
-    drive: Front<Hdd>,
+    drive: Controller<Hdd>,
     now: Nanos,
     next: u64,
     persisted: BTreeMap<u64, Nanos>,
 }
 
 impl Host {
-    fn new(drive: Front<Hdd>) -> Self {
+    fn new(drive: Controller<Hdd>) -> Self {
         Self { drive, now: Nanos(0), next: 0, persisted: BTreeMap::new() }
     }
 
@@ -282,7 +282,7 @@ impl Ledger {
 }
 
 /// A load that mixes everything, deep and crowded, on `drive`.
-fn mixed_load(mut drive: Front<Hdd>, volatile: bool, seed: u64) {
+fn mixed_load(mut drive: Controller<Hdd>, volatile: bool, seed: u64) {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut ledger = Ledger::default();
     let mut events = Vec::new();
@@ -331,13 +331,13 @@ fn mixed_load(mut drive: Front<Hdd>, volatile: bool, seed: u64) {
 
 #[test]
 fn every_command_is_answered_once_and_flushes_cover_what_they_must() {
-    let fifo = |parameters: FrontParameters| {
+    let fifo = |parameters: ControllerParameters| {
         let write = parameters.write.clone().map(|write| WriteCacheParameters {
             destage_order: DestageOrder::Fifo,
             segments: 5,
             ..write
         });
-        FrontParameters { write, queue_depth: 4, ..parameters }
+        ControllerParameters { write, queue_depth: 4, ..parameters }
     };
     let always = media(MediaCacheUse::Always);
     for seed in 0..4 {

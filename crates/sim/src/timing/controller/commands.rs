@@ -4,16 +4,16 @@ use plumb_block::Nanos;
 
 use super::destage::Room;
 use super::due::Due;
-use super::front_side::Front;
 use super::parameters::MediaCacheUse;
 use super::policy::{Protection, Treatment};
 use super::slots::Slot;
+use super::timing::Controller;
 use super::waiters::{Waiter, WaiterId};
 use crate::command::{Command, Sectors};
 use crate::timing::Event;
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
-impl<M: Mechanics> Front<M> {
+impl<M: Mechanics> Controller<M> {
     pub(super) fn read(&mut self, now: u64, slot: Slot, sectors: Sectors) {
         if self.cache.runs() > 0 && self.cache.holds(sectors) {
             let at = self.link.transfer(now, sectors.bytes());

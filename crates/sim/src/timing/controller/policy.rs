@@ -3,9 +3,9 @@
 use plumb_block::Op;
 
 use super::destage::Room;
-use super::front_side::Front;
 use super::parameters::MediaCacheUse;
 use super::slots::Slot;
+use super::timing::Controller;
 use crate::command::{Command, Sectors};
 use crate::timing::mechanics::Mechanics;
 
@@ -34,7 +34,7 @@ pub(super) enum Treatment {
     Through,
 }
 
-impl<M: Mechanics> Front<M> {
+impl<M: Mechanics> Controller<M> {
     pub(super) fn cache_is_on(&self) -> bool {
         self.wce && self.write_room.is_some() && self.protection != Protection::DeadNoticed
     }

@@ -3,13 +3,13 @@
 use plumb_block::Nanos;
 
 use super::due::Due;
-use super::front_side::{FIRST_DESTAGE, Front};
 use super::slots::Slot;
+use super::timing::{Controller, FIRST_DESTAGE};
 use crate::command::Sectors;
 use crate::timing::Event;
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
-impl<M: Mechanics> Front<M> {
+impl<M: Mechanics> Controller<M> {
     /// Begins to empty the cache if it is full enough, and notes when it is to be emptied if not.
     pub(super) fn consider_draining(&mut self, now: u64) {
         let Some(room) = self.room() else { return };

@@ -64,7 +64,7 @@ impl Room {
         sectors <= self.resume && runs <= self.segments_resume
     }
 
-    /// Whether it is so full that it is emptied without waiting for company.
+    /// Whether it is so full that it is emptied without waiting for more.
     pub(super) const fn presses(&self, sectors: u64) -> bool {
         sectors > self.above
     }

@@ -29,17 +29,17 @@ mod commands;
 mod destage;
 mod due;
 mod emptying;
-mod front_side;
 mod link;
 mod parameters;
 mod policy;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod timing;
 mod waiters;
 
-pub use front_side::Front;
 pub use parameters::{
-    DestageOrder, FrontParameters, MediaCacheParameters, MediaCacheUse, WriteCacheParameters,
+    ControllerParameters, DestageOrder, MediaCacheParameters, MediaCacheUse, WriteCacheParameters,
 };
 pub use policy::Protection;
+pub use timing::Controller;

@@ -8,7 +8,7 @@ use crate::model::{Check, Limits, Rate, Size, Time};
 /// What a drive has in front of its mechanics.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FrontParameters {
+pub struct ControllerParameters {
     /// What the controller does for each command, one after the other, from the doorbell to the answer. A bridge (USB) adds
     /// its own to it.
     pub command_overhead: Time,
@@ -34,7 +34,7 @@ pub struct WriteCacheParameters {
     pub coalesce: Size,
     /// In which order it is emptied.
     pub destage_order: DestageOrder,
-    /// How long dirty data wait for company before they are destaged although nobody asks.
+    /// How long dirty data wait for more before they are destaged although nobody asks.
     pub destage_delay: Time,
     /// Destaging begins at once when it is filled so far, in percent.
     pub destage_above_percent: u32,
@@ -89,7 +89,7 @@ fn room(check: &mut Check, table: &str, size: &Size, segments: u32, percents: [(
     }
 }
 
-impl Limits for FrontParameters {
+impl Limits for ControllerParameters {
     fn limits(&self, check: &mut Check) {
         check.within(
             "command_overhead",
