@@ -87,7 +87,7 @@ fn jobs(span: &TimeSpan, largest: &[(&str, u64)], machine: &Machine) -> Result<V
             opening: opening(span, target),
             append: false,
             page_cache: PageCache::AsIs,
-            affinity: turned(processors.as_ref(), threads_before),
+            affinity: rotated(processors.as_ref(), threads_before),
             priority: priority(target.priority),
             continue_on_error: false,
             start_delay: Nanos::ZERO,
@@ -117,31 +117,31 @@ fn shared(jobs: Vec<Job>, span: &TimeSpan) -> Result<Vec<Job>, Error> {
         }
     }
     let mut threads_before = 0;
-    let crews = crews(span).into_iter().enumerate().map(|(place, (targets, threads))| {
+    let groups = groups(span).into_iter().enumerate().map(|(place, (targets, threads))| {
         let workload = Workload { seed: seed(span, place), ..first.workload.clone() };
         let affinity = match &first.affinity {
-            Affinity::Each(processors) => turned(Some(processors), threads_before),
+            Affinity::Each(processors) => rotated(Some(processors), threads_before),
             other => other.clone(),
         };
         threads_before += threads as usize;
         Job { name: format!("{threads} threads"), targets, threads, affinity, workload, ..first.clone() }
     });
-    Ok(crews.collect())
+    Ok(groups.collect())
 }
 
 /// The threads of a span by the targets that they work on. Those without any do nothing.
-fn crews(span: &TimeSpan) -> Vec<(Vec<TargetUse>, u32)> {
-    let mut crews: Vec<(Vec<TargetUse>, u32)> = Vec::new();
+fn groups(span: &TimeSpan) -> Vec<(Vec<TargetUse>, u32)> {
+    let mut groups: Vec<(Vec<TargetUse>, u32)> = Vec::new();
     for thread in 0..span.thread_count {
         let targets: Vec<TargetUse> =
             span.targets.iter().filter_map(|target| used_by(target, thread)).collect();
-        match crews.iter_mut().find(|(known, _)| *known == targets) {
+        match groups.iter_mut().find(|(known, _)| *known == targets) {
             Some((_, threads)) => *threads += 1,
             None if targets.is_empty() => {}
-            None => crews.push((targets, 1)),
+            None => groups.push((targets, 1)),
         }
     }
-    crews
+    groups
 }
 
 /// How `thread` uses `target`, if it does.
@@ -179,14 +179,14 @@ fn processors(span: &TimeSpan, machine: &Machine) -> Result<Option<Vec<u32>>, Er
 }
 
 /// The round goes on from target to target.
-fn turned(processors: Option<&Vec<u32>>, threads_before: usize) -> Affinity {
+fn rotated(processors: Option<&Vec<u32>>, threads_before: usize) -> Affinity {
     match processors {
         None => Affinity::Any,
         Some(processors) if processors.is_empty() => Affinity::Any,
         Some(processors) => {
-            let mut turned = processors.clone();
-            turned.rotate_left(threads_before % processors.len());
-            Affinity::Each(turned)
+            let mut rotated = processors.clone();
+            rotated.rotate_left(threads_before % processors.len());
+            Affinity::Each(rotated)
         }
     }
 }

@@ -1,11 +1,10 @@
 //! DiskSpd 2.2: its command line, profiles and outputs.
 //!
 //! ```text
-//! arguments ──► overrides ─┐
-//!     │                    ▼
-//!     ├──► switch ──► Profile ──► meaning ──► Scenario ──► (it runs) ──► SpanResult
-//!     └──► xml_read ──►   │                                                  │
-//!                         └──► xml_write, text (input parameters)    text, result_xml
+//! arguments ──┬─► switch ───► Profile ◄── overrides (-W -d -C -R -v -z -:)
+//!             └─► xml_read ─►   ├──► meaning ──► Scenario ──► (it runs) ──► SpanResult
+//!                               │                                               │
+//!                               └──► xml_write, text (input parameters)   text, result_xml
 //! ```
 //!
 //! What is accepted follows DiskSpd, but numbers are read strictly (`-d10s` is an error, not 10) and nothing is

@@ -1,4 +1,4 @@
-//! XML: elements read with their lines, from text that nobody vouches for, and elements written.
+//! XML: elements are read with their lines, from untrusted text, and written.
 //!
 //! There are no document types, so nothing expands; the length is limited.
 

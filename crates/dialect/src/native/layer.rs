@@ -52,7 +52,7 @@ impl Layer {
         }
         let layer = Self { words, place, places };
         rules::check_agreement(&layer.words.said())
-            .map_err(|fault| fault.written(layer.place_of(fault.word)))?;
+            .map_err(|error| error.written(layer.place_of(error.word)))?;
         Ok(layer)
     }
 

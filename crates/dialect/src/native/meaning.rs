@@ -9,15 +9,15 @@ use plumb_workload::{
     TargetUse, TraceUse, Walk, Warmup, Workload,
 };
 
-use super::blame::Blamed;
 use super::defaults;
-use super::fault::Fault;
+use super::invalid_field::InvalidField;
 use super::rules;
 use super::vocabulary::{SyncKind, Weights};
+use super::word_error::WordError;
 use super::words::Words;
 use crate::{Error, Meaning};
 
-type Meant<T> = Result<T, Fault>;
+type Meant<T> = Result<T, WordError>;
 
 /// The words that open targets.
 pub(super) const CACHING: [(&str, Caching); 4] = [
@@ -34,10 +34,10 @@ impl Words {
     /// Names the word, its value and what was expected.
     pub fn meaning(&self, default_seed: u64) -> Result<Meaning, Error> {
         let said = self.said();
-        rules::check_agreement(&said).map_err(|fault| fault.typed())?;
-        let job = self.job(default_seed).map_err(|fault| fault.typed())?;
+        rules::check_agreement(&said).map_err(|error| error.typed())?;
+        let job = self.job(default_seed).map_err(|error| error.typed())?;
         let scenario = Scenario { spans: vec![self.span(vec![job])] };
-        scenario.validate().map_err(|invalid| Blamed::of(invalid).fault(&said).typed())?;
+        scenario.validate().map_err(|invalid| InvalidField::of(invalid).error(&said).typed())?;
         Ok(Meaning { scenario, notes: Vec::new() })
     }
 
@@ -59,7 +59,7 @@ impl Words {
         let targets = self.target_uses()?;
         let first = targets.first().map(|first| first.name.as_str()).or(self.text("trace"));
         let Some(first) = first else {
-            return Err(Fault::unexpected(
+            return Err(WordError::unexpected(
                 "targets",
                 "none",
                 "at least one target: a file, a disk, sim:MODEL or an NBD URI",
@@ -89,7 +89,7 @@ impl Words {
         let Weights(weights) = self.value("weights").unwrap_or_else(|| Weights(vec![1; targets.len()]));
         if weights.len() != targets.len() {
             let expected = format!("one for each of {} targets", targets.len());
-            return Err(Fault::unexpected("weights", format!("{} weights", weights.len()), expected));
+            return Err(WordError::unexpected("weights", format!("{} weights", weights.len()), expected));
         }
         Ok(targets.into_iter().zip(weights).map(|(name, weight)| TargetUse { name, weight }).collect())
     }
@@ -108,7 +108,7 @@ impl Words {
     fn opening(&self) -> Meant<Opening> {
         let said = CACHING.into_iter().find(|(word, _)| self.has(word)).map(|(_, caching)| caching);
         if said.is_none() && self.denies("direct") {
-            return Err(Fault::unexpected(
+            return Err(WordError::unexpected(
                 "direct",
                 "false",
                 "to hear which instead: cached, drop-behind or mapped",
@@ -164,7 +164,7 @@ impl Words {
             return Ok(Access::Sequential(Sequential { stride, walk: walk.unwrap_or(Walk::Each) }));
         }
         if self.denies("random") {
-            return Err(Fault::unexpected(
+            return Err(WordError::unexpected(
                 "random",
                 "false",
                 "to hear what instead: sequential, or a stride",
@@ -191,10 +191,10 @@ impl Words {
         if self.value("sync-kind") == Some(SyncKind::Dsync) {
             let said = self.said();
             if let Some(word) = ["dsync", "dsync-every"].into_iter().find(|word| said.contains(word)) {
-                return Err(Fault::contradiction(word, "sync-kind"));
+                return Err(WordError::contradiction(word, "sync-kind"));
             }
             if !said.contains("sync-every") {
-                return Err(Fault::need("sync-kind", &["sync-every"]));
+                return Err(WordError::need("sync-kind", &["sync-every"]));
             }
             return Ok(Durability { flush_every: None, flush_at_end, fua_every: every });
         }

@@ -10,17 +10,17 @@
 //!
 //! Invariant: `read(&write(&scenario))` gives the same scenario, to the last bit, for every valid scenario.
 
-mod blame;
 mod defaults;
-mod fault;
+mod describe;
+mod invalid_field;
 mod layer;
 mod lines;
 mod meaning;
 mod read;
 mod rules;
-mod saying;
 mod table;
 mod vocabulary;
+mod word_error;
 mod words;
 mod write;
 

@@ -4,7 +4,7 @@ use plumb_workload::{Job, Scenario, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::blame::Blamed;
+use super::invalid_field::InvalidField;
 use super::layer::{Layer, Scope};
 use super::lines::Lines;
 use crate::Error;
@@ -22,7 +22,7 @@ pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error
     let reader = Reader { lines, default_seed };
     let (spans, layers): (Vec<Span>, Vec<Vec<Layer>>) = reader.spans(table.get_ref())?.into_iter().unzip();
     let scenario = Scenario { spans };
-    scenario.validate().map_err(|invalid| reader.blame(Blamed::of(invalid), &layers))?;
+    scenario.validate().map_err(|invalid| reader.located(InvalidField::of(invalid), &layers))?;
     Ok(scenario)
 }
 
@@ -67,7 +67,7 @@ impl Reader<'_> {
     }
 
     fn job(&self, layer: &Layer) -> Result<Job, Error> {
-        layer.words.job(self.default_seed).map_err(|fault| fault.written(layer.place_of(fault.word)))
+        layer.words.job(self.default_seed).map_err(|error| error.written(layer.place_of(error.word)))
     }
 
     /// The `[[key]]` tables in `table` with their places; `None` if there is no such key.
@@ -93,11 +93,11 @@ impl Reader<'_> {
         tables.collect::<Option<Vec<_>>>().map(Some).ok_or_else(wrong)
     }
 
-    fn blame(&self, blamed: Blamed, layers: &[Vec<Layer>]) -> Error {
-        let Some(layer) = layers.get(blamed.span).and_then(|jobs| jobs.get(blamed.job)) else {
+    fn located(&self, invalid: InvalidField, layers: &[Vec<Layer>]) -> Error {
+        let Some(layer) = layers.get(invalid.span).and_then(|jobs| jobs.get(invalid.job)) else {
             return Error::new(self.lines.place(0), "no job: expected at least one");
         };
-        let fault = blamed.fault(&layer.words.said());
-        fault.written(layer.place_of(fault.word))
+        let error = invalid.error(&layer.words.said());
+        error.written(layer.place_of(error.word))
     }
 }

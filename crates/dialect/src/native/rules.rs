@@ -1,6 +1,6 @@
 //! Which words contradict each other, and which mean nothing without another.
 
-use super::fault::Fault;
+use super::word_error::WordError;
 use super::words::Said;
 
 /// Any of the first with any of the second.
@@ -71,21 +71,21 @@ pub(super) fn gives_way(inherited: &str, said: &Said) -> bool {
 }
 
 /// Words said in one breath must not contradict each other.
-pub(super) fn check_agreement(said: &Said) -> Result<(), Fault> {
+pub(super) fn check_agreement(said: &Said) -> Result<(), WordError> {
     let find = |words: &[&'static str]| words.iter().copied().find(|word| said.contains(word));
     for (left, right) in CONTRADICTIONS {
         if let (Some(one), Some(other)) = (find(left), find(right)) {
-            return Err(Fault::contradiction(one, other));
+            return Err(WordError::contradiction(one, other));
         }
     }
     Ok(())
 }
 
 /// All words of a job together must make sense.
-pub(super) fn check_completeness(said: &Said) -> Result<(), Fault> {
+pub(super) fn check_completeness(said: &Said) -> Result<(), WordError> {
     for (word, needed) in NEEDS {
         if said.contains(word) && !needed.iter().any(|word| said.contains(word)) {
-            return Err(Fault::need(word, needed));
+            return Err(WordError::need(word, needed));
         }
     }
     Ok(())

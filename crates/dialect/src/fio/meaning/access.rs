@@ -46,10 +46,7 @@ fn align(options: &Options<'_>, rw: &Rw) -> Result<Option<Bytes>, Error> {
         options.note("blockalign has no effect: only random offsets are aligned");
         return Ok(None);
     }
-    let used: Vec<u64> = [(rw.reads, align.read), (rw.writes, align.write), (rw.trims, align.trim)]
-        .into_iter()
-        .filter_map(|(used, align)| align.filter(|_| used))
-        .collect();
+    let used: Vec<u64> = rw.used(align.read, align.write, align.trim).into_iter().flatten().collect();
     match used[..] {
         [] => Ok(None),
         [0, ..] => Err(options.error("ba", "is 0: expected at least 1")),
@@ -79,8 +76,8 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
     }
     let skip = value::bytes(modifier, options.base());
     let skip = skip.map_err(|problem| options.error("rw", format!("has the stride {problem}")))?;
-    let used = [(rw.reads, &blocks.read), (rw.writes, &blocks.write), (rw.trims, &blocks.trim)];
-    let mut lengths = used.iter().filter(|(used, _)| *used).map(|(_, split)| split.only());
+    let used = rw.used(&blocks.read, &blocks.write, &blocks.trim);
+    let mut lengths = used.iter().map(|split| split.only());
     let first = lengths.next().flatten();
     match first.filter(|first| lengths.all(|length| length == Some(*first))) {
         Some(block) => {
@@ -100,8 +97,8 @@ fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
         value::three(text, |part| options.counted("percentage_random", part))
     })?;
     let percent = percent.unwrap_or(value::Three::all(100));
-    let used = [(rw.reads, percent.read), (rw.writes, percent.write), (rw.trims, percent.trim)];
-    let mut used = used.into_iter().filter(|(used, _)| *used).map(|(_, percent)| percent.unwrap_or(100));
+    let used = rw.used(percent.read, percent.write, percent.trim);
+    let mut used = used.into_iter().map(|percent| percent.unwrap_or(100));
     let percent = used.next().unwrap_or(100);
     if used.any(|other| other != percent) {
         return options.refuse(

@@ -171,8 +171,8 @@ fn check(invocation: &Invocation, typed: &Typed) -> Result<(), Error> {
             .clone()
             .any(|job| invalid.to_string().starts_with(&format!("spans[{}].jobs[{job}].", reported.span)))
     };
-    let guilty = invocation.reported.iter().position(job);
-    let section = guilty.and_then(|index| typed.sections.get(index));
+    let invalid_job = invocation.reported.iter().position(job);
+    let section = invalid_job.and_then(|index| typed.sections.get(index));
     let place = section.map_or_else(|| "the job files".to_owned(), |section| section.place.clone());
     let text = invalid.to_string();
     let text =

@@ -28,6 +28,12 @@ impl Rw {
         if self.trims { 100 } else { 0 }
     }
 
+    /// Of one value for each direction, those of the directions that occur.
+    pub(super) fn used<T>(&self, read: T, write: T, trim: T) -> Vec<T> {
+        let values = [(self.reads, read), (self.writes, write), (self.trims, trim)];
+        values.into_iter().filter(|(occurs, _)| *occurs).map(|(_, value)| value).collect()
+    }
+
     /// Reads and writes both.
     pub(super) fn is_mixed(&self) -> bool {
         self.reads && self.writes

@@ -169,29 +169,26 @@ impl Fields<'_> {
         Ok(Record { time: Nanos(self.u64(8)), offset, length, action, device: self.u32(36) })
     }
 
-    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
-        std::array::from_fn(|index| self.bytes[at + index])
+    /// The number in `length` bytes at `at`.
+    fn number(&self, at: usize, length: usize) -> u64 {
+        let bytes = self.bytes[at..at + length].iter();
+        let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        match self.order {
+            Order::Little => bytes.rev().fold(0, join),
+            Order::Big => bytes.fold(0, join),
+        }
     }
 
     fn u16(&self, at: usize) -> u16 {
-        match self.order {
-            Order::Little => u16::from_le_bytes(self.array(at)),
-            Order::Big => u16::from_be_bytes(self.array(at)),
-        }
+        self.number(at, 2) as u16
     }
 
     fn u32(&self, at: usize) -> u32 {
-        match self.order {
-            Order::Little => u32::from_le_bytes(self.array(at)),
-            Order::Big => u32::from_be_bytes(self.array(at)),
-        }
+        self.number(at, 4) as u32
     }
 
     fn u64(&self, at: usize) -> u64 {
-        match self.order {
-            Order::Little => u64::from_le_bytes(self.array(at)),
-            Order::Big => u64::from_be_bytes(self.array(at)),
-        }
+        self.number(at, 8)
     }
 }
 

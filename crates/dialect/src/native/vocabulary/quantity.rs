@@ -4,41 +4,26 @@ use plumb_block::{Bytes, Nanos};
 
 use super::Vocabulary;
 
-/// A percentage.
-impl Vocabulary for u8 {
-    const EXPECTED: &'static str = "a whole number of percent, 0 to 100";
+macro_rules! whole_numbers {
+    ($($kind:ty, $most:literal, $expected:literal;)+) => {$(
+        impl Vocabulary for $kind {
+            const EXPECTED: &'static str = $expected;
 
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|percent| *percent <= 100)
-    }
+            fn parse(text: &str) -> Option<Self> {
+                text.parse().ok().filter(|number| (0..=$most).contains(number))
+            }
 
-    fn show(&self) -> String {
-        self.to_string()
-    }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
 }
 
-impl Vocabulary for u32 {
-    const EXPECTED: &'static str = "a whole number, 0 to 4294967295";
-
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Vocabulary for u64 {
-    const EXPECTED: &'static str = "a whole number, 0 to 18446744073709551615";
-
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
+whole_numbers! {
+    u8, 100, "a whole number of percent, 0 to 100";
+    u32, 4_294_967_295, "a whole number, 0 to 4294967295";
+    u64, 18_446_744_073_709_551_615, "a whole number, 0 to 18446744073709551615";
 }
 
 impl Vocabulary for Bytes {

@@ -4,7 +4,7 @@ use crate::Error;
 
 /// What is wrong with a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct WordError {
     /// The word, as files spell it.
     pub(super) word: &'static str,
     /// What is wrong.
@@ -18,7 +18,7 @@ enum Problem {
     Unexpected { found: String, expected: String },
 }
 
-impl Fault {
+impl WordError {
     /// Both words cannot hold.
     pub(super) fn contradiction(word: &'static str, other: &'static str) -> Self {
         Self { word, problem: Problem::Contradicts(other) }

@@ -2,7 +2,7 @@
 
 use plumb_workload::Invalid;
 
-use super::fault::Fault;
+use super::word_error::WordError;
 use super::words::Said;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
@@ -60,7 +60,7 @@ const FIELDS: [(&str, &[&str]); 50] = [
 ];
 
 /// Which job of which span an invalid field is in, and what is left of its name.
-pub(super) struct Blamed {
+pub(super) struct InvalidField {
     /// The number of the span.
     pub(super) span: usize,
     /// The number of the job in it; the first if it is about the span.
@@ -69,7 +69,7 @@ pub(super) struct Blamed {
     invalid: Invalid,
 }
 
-impl Blamed {
+impl InvalidField {
     /// Takes the name of a field of a scenario apart.
     pub(super) fn of(invalid: Invalid) -> Self {
         let (span, rest) = numbered(&invalid.field, "spans[");
@@ -78,12 +78,12 @@ impl Blamed {
         Self { span: span.unwrap_or(0), job: job.unwrap_or(0), field, invalid }
     }
 
-    /// The fault of the word among those that are said; else of the one that would say it.
-    pub(super) fn fault(self, said: &Said) -> Fault {
+    /// The error of the word among those that are said; else of the one that would say it.
+    pub(super) fn error(self, said: &Said) -> WordError {
         let known = FIELDS.iter().find(|(field, _)| self.field.starts_with(field));
         let words = known.map_or(&["targets"][..], |(_, words)| words);
         let word = words.iter().find(|word| said.contains(*word)).unwrap_or(&words[0]);
-        Fault::unexpected(word, self.invalid.value, self.invalid.expected)
+        WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 }
 
