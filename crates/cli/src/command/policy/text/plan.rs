@@ -10,7 +10,6 @@ use plumb_report::Style;
 use plumb_report::terminal::{Cell, Table};
 
 use super::layout::{Ink, cell, hang, table};
-use super::words;
 
 /// The columns in the order in which they are given up where a terminal is narrow, the last first.
 const HEADS: [&[&str]; 4] = [
