@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plumb_block::{Bytes, Device, Nanos, StorageCounters, VirtualClock};
 use plumb_measure::Out;
 use plumb_path::WritePath;
-use plumb_report::CheckRecording;
+use plumb_report::RunRecording;
 
 use crate::ended::Ended;
 
@@ -73,7 +73,7 @@ impl fmt::Debug for Drive {
 #[derive(Debug)]
 pub struct Checked {
     /// All that was learnt, with distributions and time series.
-    pub recording: CheckRecording,
+    pub recording: RunRecording,
     /// How it ended.
     pub ended: Ended,
     /// Where the recording and report.html are; `None` if nothing was kept.

@@ -12,7 +12,7 @@ use plumb_linux::Engine;
 use plumb_measure::process::surroundings;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, Out, RunDirectory, Series, TaggedHistogram};
 use plumb_report::{
-    CheckDocument, CheckEnvironment as Environment, CheckRecording, Format, Style, render, verdict,
+    CheckDocument, CheckEnvironment as Environment, Format, RunDocument, RunRecording, Style, render, verdict,
 };
 
 use crate::ended::{Ended, Mishap};
@@ -213,7 +213,10 @@ impl<'a> Session<'a> {
     /// Judges the document as it stands and writes it, so that also a run that is killed leaves its verdicts.
     pub(crate) fn save(&mut self) -> Result<(), CheckError> {
         self.document.accounting = self.storage.accounts().to_vec();
-        self.document.verdicts = verdict::judge(&self.document);
+        let mut run = RunDocument::from(self.document.clone());
+        verdict::conclude(&mut run, Vec::new());
+        (self.document.verdicts, self.document.level) = (run.verdicts, run.level);
+        self.document.headline = run.headline;
         if let Some(directory) = &self.directory {
             directory.write_result(&self.document)?;
         }
@@ -258,7 +261,7 @@ impl<'a> Session<'a> {
             Some((recording, path)) => (recording, Some(path)),
             None => {
                 self.document.run_directory = None;
-                (CheckRecording::without_distributions(self.document), None)
+                (RunRecording::without_distributions(self.document.into()), None)
             }
         };
         Ok(Checked { recording, ended, run_directory })
@@ -278,12 +281,13 @@ impl<'a> Session<'a> {
         &mut self,
         ended: &Ended,
         ended_at: &str,
-    ) -> Result<Option<(CheckRecording, PathBuf)>, CheckError> {
+    ) -> Result<Option<(RunRecording, PathBuf)>, CheckError> {
         self.save()?;
         let Some(directory) = self.directory.take() else { return Ok(None) };
         // The page is made from the recording, as anybody can make it again.
-        let recording = CheckRecording::open(directory.path())?
-            .unwrap_or_else(|| CheckRecording::without_distributions(self.document.clone()));
+        let recording = RunRecording::open(directory.path())
+            .map_err(|error| CheckError::Report(error.to_string()))?
+            .unwrap_or_else(|| RunRecording::without_distributions(self.document.clone().into()));
         let page = render(&recording, Format::Html, Style::PLAIN)
             .map_err(|error| CheckError::Report(error.to_string()))?;
         directory.write_file(Format::Html.file_name(), page.as_bytes())?;

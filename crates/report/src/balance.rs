@@ -5,11 +5,8 @@
 //! Bytes that are known to be dirty are taken first: mirrors write every byte several times.
 //! The devices may also move more than the application asked for: journal, metadata, read-ahead, other programs.
 
-use plumb_measure::IoResult;
-
 use crate::document::Sides;
 use crate::quantity::{bytes, percent};
-use crate::wording;
 
 /// The parts of the application's bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,18 +28,9 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// The balance of `io`; `None` if one of its sides is not known or the application moved nothing.
-    pub fn of(io: &IoResult) -> Option<Self> {
-        let storage = io.storage.as_ref()?;
-        let application = io.application.as_ref()?.bytes;
-        match wording::is_write(io) {
-            true => Self::of_writes(application, storage.write_bytes, io.dirty_bytes_after),
-            false => Self::of_reads(application, storage.read_bytes),
-        }
-    }
-
-    /// The balance of the writes, or the reads, of a load that moved `bytes`; `None` as for [`of`](Self::of).
-    pub fn of_direction(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
+    /// The balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved is not known or the
+    /// application moved nothing.
+    pub fn of(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
         let storage = sides.storage.as_ref()?;
         match write {
             true => Self::of_writes(bytes, storage.write_bytes, sides.dirty_bytes_after),
@@ -151,8 +139,8 @@ mod tests {
     use crate::fixture;
 
     fn of(name: &str) -> Balance {
-        let document = fixture::virtual_machine();
-        Balance::of(document.io.iter().find(|io| io.name == name).unwrap()).unwrap()
+        let sides = fixture::phase(&mut fixture::virtual_machine(), name).clone();
+        Balance::of(name.starts_with("write"), sides.application.bytes, &sides).unwrap()
     }
 
     #[test]
@@ -169,11 +157,11 @@ mod tests {
     #[test]
     fn a_mirror_does_not_turn_dirty_memory_into_storage() {
         let mut document = fixture::virtual_machine();
-        let io = document.io.iter_mut().find(|io| io.name == "write-cached").unwrap();
-        let bytes = io.application.as_ref().unwrap().bytes;
-        io.dirty_bytes_after = Some(bytes / 10 * 8);
-        io.storage.as_mut().unwrap().write_bytes = bytes / 10 * 6;
-        let balance = Balance::of(io).unwrap();
+        let sides = fixture::phase(&mut document, "write-cached");
+        let bytes = sides.application.bytes;
+        sides.dirty_bytes_after = Some(bytes / 10 * 8);
+        sides.storage.as_mut().unwrap().write_bytes = bytes / 10 * 6;
+        let balance = Balance::of(true, bytes, sides).unwrap();
         assert!((balance.device_share() - 0.2).abs() < 1e-6, "{balance:?}");
         assert!(balance.memory.abs() < 10.0 && balance.beyond > 0.0, "{balance:?}");
     }

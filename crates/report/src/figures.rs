@@ -1,8 +1,8 @@
 //! What the terminal and the page print alike: statistics, the two sides of a load, the head.
 
-use plumb_measure::{ApplicationSide, Latency, SERIES_BUCKET, SeriesPoint, StorageSide, SyncResult};
+use plumb_measure::{Latency, SERIES_BUCKET, SeriesPoint};
 
-use crate::document::Sides;
+use crate::document::{Environment, Sides};
 use crate::printable::printable;
 use crate::quantity::{self, NONE};
 
@@ -21,11 +21,6 @@ pub(crate) const STATISTICS: [(&str, Statistic); 9] = [
     ("p99.9", |latency| latency.p999),
     ("max", |latency| latency.max),
 ];
-
-/// Durable writes per second, one after the other.
-pub(crate) fn per_second(result: &SyncResult) -> Option<f64> {
-    (result.seconds > 0.0).then(|| result.operations as f64 / result.seconds)
-}
 
 /// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have carried data
 /// and were taken with the empty ones, so that this many are the least.
@@ -64,51 +59,43 @@ pub(crate) struct SideRow {
     pub(crate) zero: bool,
 }
 
-/// Application, then storage where it is known.
-pub(crate) fn side_rows(
-    application: Option<&ApplicationSide>,
-    storage: Option<&StorageSide>,
-) -> Vec<SideRow> {
-    let mut rows = Vec::new();
-    if let Some(side) = application {
-        let row = SideRow::moving("application", side.iops, side.bytes_per_second, side.io_bytes_mean);
-        rows.push(row.taking(side.latency.as_ref()));
-    }
-    if let Some(side) = storage {
-        let row = SideRow::moving("storage", side.iops, side.bytes_per_second, side.io_bytes_mean);
-        rows.push(SideRow {
-            flushes: quantity::or_dash(side.flushes, quantity::count),
-            zero: side.reads == 0 && side.writes == 0 && application.is_some_and(|side| side.operations > 0),
-            ..row
-        });
-    }
-    rows
-}
-
-/// The rows of a load: application, each direction if there are several, flushes, storage.
-pub(crate) fn load_rows(sides: &Sides) -> Vec<SideRow> {
-    let mut rows = side_rows(Some(&sides.application), sides.storage.as_ref());
-    let mut details = Vec::new();
+/// The rows of a target: application, each direction if there are several, flushes, storage where it is known.
+pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
+    let application = &sides.application;
+    let row = SideRow::moving(
+        "application",
+        application.iops,
+        application.bytes_per_second,
+        application.io_bytes_mean,
+    );
+    let mut rows = vec![row.taking(application.latency.as_ref())];
     let moving = sides.moving();
     if moving.len() > 1 {
         for (name, direction) in moving {
             let size = (direction.ios > 0).then(|| direction.bytes as f64 / direction.ios as f64);
             let row = SideRow::moving(name, direction.iops, direction.bytes_per_second, size);
-            details.push(row.taking(direction.latency.as_ref()));
+            rows.push(row.taking(direction.latency.as_ref()));
         }
     }
     if sides.sync.is_used() {
         let row = SideRow { iops: quantity::rate(sides.sync.iops), ..SideRow::empty("sync") };
         let flushes = quantity::count(sides.sync.ios);
-        details.push(SideRow { flushes, ..row.taking(sides.sync.latency.as_ref()) });
+        rows.push(SideRow { flushes, ..row.taking(sides.sync.latency.as_ref()) });
     }
     if let Some(latency) = &sides.durable_latency {
-        details.push(SideRow::empty("durable").taking(Some(latency)));
+        rows.push(SideRow::empty("durable").taking(Some(latency)));
     }
-    if let Some(latency) = &sides.application.latency_from_intended_start {
-        details.push(SideRow::empty("since intended").taking(Some(latency)));
+    if let Some(latency) = &application.latency_from_intended_start {
+        rows.push(SideRow::empty("since intended").taking(Some(latency)));
     }
-    rows.splice(1..1, details);
+    if let Some(side) = &sides.storage {
+        let row = SideRow::moving("storage", side.iops, side.bytes_per_second, side.io_bytes_mean);
+        rows.push(SideRow {
+            flushes: quantity::or_dash(side.flushes, quantity::count),
+            zero: side.reads == 0 && side.writes == 0 && application.operations > 0,
+            ..row
+        });
+    }
     rows
 }
 
@@ -160,10 +147,11 @@ pub(crate) fn bucket_seconds(points: &[SeriesPoint]) -> f64 {
     if width > 0.0 { width } else { SERIES_BUCKET.as_secs_f64() }
 }
 
-/// The facts beside the target in the head of the page: host and time, where known.
-pub(crate) fn masthead(host: Option<&str>, kernel: Option<&str>, started_at: &str) -> Vec<String> {
-    let time = started_at.replace('T', " ").replace('Z', " UTC");
-    [host.map(str::to_owned), kernel.map(|kernel| format!("Linux {kernel}")), Some(time)]
+/// The facts beside the target in the head of a report: host and time, where known.
+pub(crate) fn masthead(environment: &Environment) -> Vec<String> {
+    let time = environment.started_at.replace('T', " ").replace('Z', " UTC");
+    let kernel = environment.kernel.as_deref().map(|kernel| format!("Linux {kernel}"));
+    [environment.host.clone(), kernel, Some(time)]
         .into_iter()
         .flatten()
         .filter(|fact| !fact.trim().is_empty())

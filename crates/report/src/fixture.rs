@@ -2,33 +2,33 @@
 
 use std::path::PathBuf;
 
-use serde::de::DeserializeOwned;
-
-use crate::{CheckDocument, RunDocument};
+use crate::document::{RunDocument, Sides};
 
 /// The sample `name`, as it was measured: without verdicts.
-pub(crate) fn document(name: &str) -> CheckDocument {
-    read(name)
+pub(crate) fn document(name: &str) -> RunDocument {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    RunDocument::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The sample `name` of a load, as it was measured: without verdicts.
 pub(crate) fn load(name: &str) -> RunDocument {
-    read(&format!("load/{name}"))
-}
-
-fn read<T: DeserializeOwned>(name: &str) -> T {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    document(&format!("load/{name}"))
 }
 
 /// The sample of a healthy virtual machine.
-pub(crate) fn virtual_machine() -> CheckDocument {
+pub(crate) fn virtual_machine() -> RunDocument {
     document("virtual-machine")
 }
 
-/// All samples.
-pub(crate) fn all() -> Vec<CheckDocument> {
+/// What a phase of a check measured, by its name.
+pub(crate) fn phase<'a>(document: &'a mut RunDocument, name: &str) -> &'a mut Sides {
+    let at = document.labels().iter().position(|label| label == name);
+    &mut document.targets[at.unwrap_or_else(|| panic!("no phase {name}"))].sides
+}
+
+/// All samples of checks.
+pub(crate) fn all() -> Vec<RunDocument> {
     ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"]
         .map(document)
         .into()

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use plumb_path::Finding;
-
 use crate::document::RunRecording;
-use crate::recording::CheckRecording;
 use crate::terminal::{self, Style};
 use crate::{export, html};
 
@@ -97,59 +94,20 @@ pub enum RenderError {
     Json(#[from] serde_json::Error),
 }
 
-/// What can be reported: a recording of any kind of run.
-pub trait Reportable {
-    /// What is wrong or worth knowing about it.
-    fn verdicts(&self) -> &[Finding];
-
-    /// It as `format`. `style` matters to [`Format::Terminal`] alone.
-    ///
-    /// # Errors
-    /// If a figure of the document cannot be written as JSON, or the page's template fails; neither happens to
-    /// documents that came from JSON.
-    fn render(&self, format: Format, style: Style) -> Result<String, RenderError>;
-}
-
-impl Reportable for CheckRecording {
-    fn verdicts(&self) -> &[Finding] {
-        &self.document.verdicts
-    }
-
-    fn render(&self, format: Format, style: Style) -> Result<String, RenderError> {
-        Ok(match format {
-            Format::Terminal => terminal::check(&self.document, style),
-            Format::Html => html::page(self)?,
-            Format::Json => export::json::document(&self.document)?,
-            Format::Csv => export::csv::check(self),
-            Format::Prometheus => export::prometheus::check(self),
-            Format::Fio => export::fio::check(self)?,
-        })
-    }
-}
-
-impl Reportable for RunRecording {
-    fn verdicts(&self) -> &[Finding] {
-        &self.document.verdicts
-    }
-
-    fn render(&self, format: Format, style: Style) -> Result<String, RenderError> {
-        Ok(match format {
-            Format::Terminal => terminal::load(&self.document, style),
-            Format::Html => html::load_page(self)?,
-            Format::Json => export::json::document(&self.document)?,
-            Format::Csv => export::csv::load(self),
-            Format::Prometheus => export::prometheus::load(self),
-            Format::Fio => export::fio::load(self)?,
-        })
-    }
-}
-
 /// `recording` as `format`. `style` matters to [`Format::Terminal`] alone.
 ///
 /// # Errors
-/// As [`Reportable::render`].
-pub fn render(recording: &impl Reportable, format: Format, style: Style) -> Result<String, RenderError> {
-    recording.render(format, style)
+/// If a figure of the document cannot be written as JSON, or the page's template fails; neither happens to documents that
+/// came from JSON.
+pub fn render(recording: &RunRecording, format: Format, style: Style) -> Result<String, RenderError> {
+    Ok(match format {
+        Format::Terminal => terminal::run(&recording.document, style),
+        Format::Html => html::page(recording)?,
+        Format::Json => recording.document.to_json()?,
+        Format::Csv => export::csv::csv(recording),
+        Format::Prometheus => export::prometheus::prometheus(recording),
+        Format::Fio => export::fio::fio(recording)?,
+    })
 }
 
 #[cfg(test)]

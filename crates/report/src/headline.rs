@@ -1,10 +1,10 @@
 //! The verdict in one sentence: the worst finding first, then what it means for a write.
 
-use plumb_path::Severity;
+use plumb_path::{Finding, Severity, WritePath};
 
-use crate::document::CheckDocument;
+use crate::document::RunDocument;
 use crate::floors::{self, Synced};
-use crate::quantity::count;
+use crate::quantity::{count, duration, mebibytes, rate};
 use crate::wording;
 
 /// What a reader should know if nothing else is read.
@@ -14,55 +14,54 @@ pub struct Headline {
     pub severity: Option<Severity>,
     /// `Danger`, `Warning`, `No finding`, `Not complete`, `Not measured`.
     pub label: &'static str,
-    /// The worst finding's sentence; without one, why the check is not complete or what an fsync reaches.
+    /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an fsync
+    /// reaches for a check, what was reached for a load.
     pub verdict: String,
     /// What that means, what was counted, what is not known, and how many more findings there are.
     pub meaning: String,
-    /// Why the check is not complete, if it is not and the verdict says something else.
+    /// Why the run is not complete, if it is not and the verdict says something else.
     pub incomplete: Option<String>,
 }
 
 impl Headline {
-    /// The headline of `document`.
-    pub fn of(document: &CheckDocument) -> Self {
-        let serious = || document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
-        let worst = serious().map(|finding| finding.severity).max();
-        let first = serious().find(|finding| Some(finding.severity) == worst);
-        let mut meaning = Vec::new();
-        let (label, verdict) = match first {
-            Some(finding) => {
-                meaning.push(sentence(&document.path.durable_at.sentence));
-                match serious().count() {
-                    1 => {}
-                    2 => meaning.push("There is one more finding below.".to_owned()),
-                    n => meaning.push(format!("There are {} more findings below.", n - 1)),
-                }
-                let label = if finding.severity == Severity::Danger { "Danger" } else { "Warning" };
-                (label, sentence(&finding.sentence))
+    /// The headline of `document`, made from its verdicts.
+    pub fn of(document: &RunDocument) -> Self {
+        let serious: Vec<&Finding> =
+            document.verdicts.iter().filter(|finding| finding.severity > Severity::Info).collect();
+        let worst = serious.iter().map(|finding| finding.severity).max();
+        let first = serious.iter().find(|finding| Some(finding.severity) == worst);
+        let why = incomplete(document);
+        let measured = is_measured(document);
+        let gist = if document.is_check() { reach(document) } else { summary(document) };
+        let (label, verdict, mut meaning) = match (first, &why) {
+            (Some(first), _) => {
+                let label = if first.severity == Severity::Danger { "Danger" } else { "Warning" };
+                let durable = document.path.as_ref().filter(|_| document.is_check());
+                let about = durable.map_or(gist, |path| sentence(&path.durable_at.sentence));
+                (label, sentence(&first.sentence), vec![about])
             }
-            None => {
-                let measured = document.sync.iter().any(|result| result.operations > 0)
-                    || document.io.iter().any(|io| io.application.is_some());
-                let (label, verdict) = match (measured, incomplete(document)) {
-                    (true, None) => ("No finding", reach(document)),
-                    (false, None) => ("Not measured", reach(document)),
-                    (measured, Some(why)) => {
-                        meaning.push(reach(document));
-                        (if measured { "Not complete" } else { "Not measured" }, why)
-                    }
-                };
-                meaning.extend(counted(document));
-                if measured && document.complete {
-                    meaning.push(
-                        "No rule found anything that loses synced data or spoils the figures.".to_owned(),
-                    );
-                }
-                meaning.extend(unknown(document));
-                (label, verdict)
+            (None, Some(why)) if measured => ("Not complete", why.clone(), vec![gist]),
+            (None, Some(why)) => {
+                // Nothing was reached; what an fsync is worth is known all the same.
+                let known = Some(gist).filter(|_| document.is_check());
+                ("Not measured", why.clone(), known.into_iter().collect())
             }
+            (None, None) if measured => ("No finding", gist, Vec::new()),
+            (None, None) => ("Not measured", gist, Vec::new()),
         };
-        meaning.retain(|text| !text.is_empty());
-        let incomplete = incomplete(document).filter(|why| *why != verdict);
+        meaning.extend(counted(document));
+        match serious.len() {
+            0 if measured && document.complete => {
+                meaning
+                    .push("No rule found anything that loses synced data or spoils the figures.".to_owned());
+            }
+            0 | 1 => {}
+            2 => meaning.push("There is one more finding below.".to_owned()),
+            n => meaning.push(format!("There are {} more findings below.", n - 1)),
+        }
+        meaning.extend(document.path.as_ref().filter(|_| serious.is_empty()).and_then(unknown));
+        meaning.retain(|text| !text.is_empty() && *text != verdict);
+        let incomplete = why.filter(|why| *why != verdict);
         Self { severity: worst, label, verdict, meaning: meaning.join(" "), incomplete }
     }
 
@@ -72,15 +71,22 @@ impl Headline {
     }
 }
 
-/// Why the check is not complete; `None` if it is.
-fn incomplete(document: &CheckDocument) -> Option<String> {
+fn is_measured(document: &RunDocument) -> bool {
+    let transactions = document.transactions.as_ref().is_some_and(|transactions| transactions.count > 0);
+    transactions || document.targets.iter().any(|target| target.sides.application.operations > 0)
+}
+
+/// Why the run is not complete; `None` if it is.
+fn incomplete(document: &RunDocument) -> Option<String> {
     let why = document.incomplete_because.as_deref().map(str::trim).filter(|why| !why.is_empty());
-    (!document.complete).then(|| capital(&sentence(why.unwrap_or("some phases did not run"))))
+    (!document.complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
 }
 
 /// What an fsync reaches, as far as can be seen.
-fn reach(document: &CheckDocument) -> String {
-    let path = &document.path;
+fn reach(document: &RunDocument) -> String {
+    let Some(path) = &document.path else {
+        return "What an fsync is worth here cannot be seen from this machine.".to_owned();
+    };
     match floors::synced(path) {
         Synced::Durable(index) => format!(
             "Once fsync has returned, data here is durable in {}, as far as kernel and drive say.",
@@ -105,22 +111,68 @@ fn reach(document: &CheckDocument) -> String {
     }
 }
 
-/// That every durable write was seen as a flush, where it was.
-fn counted(document: &CheckDocument) -> Option<String> {
-    let result = document.sync.iter().find(|result| result.operations > 0)?;
-    let flushes = result.device_flushes.filter(|flushes| *flushes > 0)?;
-    Some(format!(
-        "{} durable writes were seen as {} flushes at the devices.",
-        count(result.operations),
-        count(flushes)
-    ))
+/// What was reached, in one sentence.
+fn summary(document: &RunDocument) -> String {
+    let side = &document.total.application;
+    if document.spans.len() > 1 && side.operations > 0 {
+        return format!(
+            "{} operations in {} spans, {} measured in all; the table has each.",
+            count(side.operations),
+            document.spans.len(),
+            duration(document.duration)
+        );
+    }
+    let transactions = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
+    if let Some((transactions, latency)) = transactions.and_then(|done| Some((done, done.latency?))) {
+        return format!(
+            "{} transactions per second; half of them within {}, 99 of 100 within {}.",
+            rate(transactions.per_second),
+            duration(latency.p50),
+            duration(latency.p99)
+        );
+    }
+    let Some(latency) = side.latency.as_ref().filter(|_| side.operations > 0) else {
+        return "No operation completed.".to_owned();
+    };
+    format!(
+        "{} operations per second, {} MiB/s; half of them within {}, 99 of 100 within {}.",
+        rate(side.iops),
+        mebibytes(side.bytes_per_second),
+        duration(latency.p50),
+        duration(latency.p99)
+    )
 }
 
-fn unknown(document: &CheckDocument) -> Option<String> {
-    let why = document.path.unknown_below.as_deref()?.trim();
+/// The syncs and what became of them: in a check those of the first method, elsewhere all.
+fn counted(document: &RunDocument) -> Option<String> {
+    if document.is_check() {
+        let measured = document.targets.iter().find(|target| target.sides.application.operations > 0)?;
+        let is_method = document.job_of(measured).is_some_and(|job| job.method.is_some());
+        let flushes = measured.sides.storage.as_ref()?.flushes.filter(|flushes| is_method && *flushes > 0)?;
+        return Some(format!(
+            "{} durable writes were seen as {} flushes at the devices.",
+            count(measured.sides.application.operations),
+            count(flushes)
+        ));
+    }
+    let total = &document.total;
+    if total.sync.ios == 0 {
+        let mut jobs = document.spans.iter().flat_map(|span| &span.jobs);
+        let durable = jobs.any(|job| job.durable_write_every.is_some());
+        return (total.write.ios > 0 && !durable)
+            .then(|| "No flush was asked for: the writes were acknowledged, not made durable.".to_owned());
+    }
+    let syncs = count(total.sync.ios);
+    Some(match total.storage.as_ref().and_then(|storage| storage.flushes) {
+        Some(handed) => format!("{syncs} syncs were seen as {} flushes at the devices.", count(handed)),
+        None => format!("{syncs} syncs; flushes at the devices were not counted."),
+    })
+}
+
+fn unknown(path: &WritePath) -> Option<String> {
+    let why = path.unknown_below.as_deref()?.trim();
     (!why.is_empty()).then(|| capital(&sentence(why)))
 }
-
 /// The text with a capital at its start, unless it begins with the name of something: `write-direct`, `/srv`.
 pub(crate) fn capital(text: &str) -> String {
     let first = text.split([' ', ',', '.']).next().unwrap_or_default();
@@ -144,8 +196,6 @@ pub fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plumb_path::Finding;
-
     use super::*;
     use crate::fixture;
 
@@ -208,6 +258,6 @@ mod tests {
         assert_eq!((headline.label, headline.incomplete), ("Danger", None), "the reason is said once");
         document.incomplete_because = None;
         document.verdicts.clear();
-        assert_eq!(Headline::of(&document).verdict, "Some phases did not run.");
+        assert_eq!(Headline::of(&document).verdict, "It did not run to its end.");
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of a load beside its table, the same on the terminal and on the page.
+//! What is said of a run beside its tables, the same on the terminal and on the page.
 
 use crate::balance::Balance;
 use crate::document::{RunDocument, RunSpan, RunTarget, Sides, Transactions};
@@ -11,24 +11,49 @@ const TOLD_BELOW: f64 = 0.95;
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
 /// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet printable.
+/// The phases of a check are always the same: nothing needs to be said of them.
 pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
+    if document.is_check() {
+        return lines;
+    }
     for (label, target) in document.labels().into_iter().zip(&document.targets) {
         lines.push(format!("{label}: {}", of_target(document, target)));
     }
     for (index, span) in document.spans.iter().enumerate() {
-        let lead = if document.spans.len() > 1 { format!("RunSpan {}: ", index + 1) } else { String::new() };
+        let lead = if document.spans.len() > 1 { format!("Span {}: ", index + 1) } else { String::new() };
         lines.extend(of_span(span).into_iter().map(|line| format!("{lead}{line}")));
     }
     lines.extend(of_all(document));
     lines
 }
 
-/// The balances that tell something: of what did not wholly reach the devices, or made them move much more.
+/// Why targets could not be measured.
+pub(crate) fn unmeasured(document: &RunDocument) -> Vec<String> {
+    let labelled = document.labels().into_iter().zip(&document.targets);
+    let words = |(label, target): (String, &RunTarget)| {
+        Some(format!("{label}: not measured: {}", sentence(target.failed_because.as_deref()?)))
+    };
+    labelled.filter(|(_, target)| !is_method(document, target)).filter_map(words).collect()
+}
+
+/// Whether the target measures what a durable write costs.
+pub(crate) fn is_method(document: &RunDocument, target: &RunTarget) -> bool {
+    document.job_of(target).is_some_and(|job| job.method.is_some())
+}
+
+/// The balances that tell something: of what did not wholly reach the devices, or made them move much more. What a
+/// verdict rests on is told there.
 pub(crate) fn balances(document: &RunDocument) -> Vec<String> {
+    let mut lines = all_balances(document);
+    lines.retain(|line| !document.verdicts.iter().any(|finding| finding.evidence.contains(line)));
+    lines
+}
+
+fn all_balances(document: &RunDocument) -> Vec<String> {
     let sharing = document.sharing();
     let labelled = document.labels().into_iter().zip(&document.targets).zip(&sharing);
-    let alone = labelled.filter(|(_, shares)| !**shares);
+    let alone = labelled.filter(|((_, target), shares)| !**shares && !is_method(document, target));
     let mut lines: Vec<String> =
         alone.flat_map(|((label, target), _)| balances_of(&label, &target.sides)).collect();
     // What targets on the same devices moved can only be told of all of them.
@@ -43,33 +68,31 @@ fn balances_of(label: &str, sides: &Sides) -> Vec<String> {
         balance.device_share() < TOLD_BELOW || balance.beyond > BEYOND_TOLD_FROM * balance.application
     };
     let directions = [(false, &sides.read), (true, &sides.write)];
-    let balances = directions
-        .into_iter()
-        .filter_map(|(write, direction)| Balance::of_direction(write, direction.bytes, sides));
+    let balances =
+        directions.into_iter().filter_map(|(write, direction)| Balance::of(write, direction.bytes, sides));
     balances.filter(telling).map(|balance| format!("{label}: {}", balance.sentence())).collect()
 }
 
 /// Where the storage's side is not known, and why: for all targets at once if they are alike.
 pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
-    let because: Vec<Option<&str>> = document
-        .targets
-        .iter()
-        .map(|target| match target.sides.storage {
-            Some(_) => None,
-            None => Some(
-                target.sides.storage_unknown_because.as_deref().unwrap_or("the devices could not be read"),
-            ),
+    let shown = document
+        .labels()
+        .into_iter()
+        .zip(&document.targets)
+        .filter(|(_, target)| target.failed_because.is_none() && !is_method(document, target));
+    let because: Vec<(String, Option<&str>)> = shown
+        .map(|(label, target)| {
+            let why =
+                target.sides.storage_unknown_because.as_deref().unwrap_or("the devices could not be read");
+            (label, Some(why).filter(|_| target.sides.storage.is_none()))
         })
         .collect();
     let words = |why: &str| format!("what the storage saw is not known: {}", sentence(why));
     match because.as_slice() {
-        [Some(first), rest @ ..] if rest.iter().all(|why| *why == Some(*first)) => {
+        [(_, Some(first)), rest @ ..] if rest.iter().all(|(_, why)| *why == Some(*first)) => {
             vec![capital(&words(first))]
         }
-        each => {
-            let labelled = document.labels().into_iter().zip(each);
-            labelled.filter_map(|(label, why)| Some(format!("{label}: {}", words((*why)?)))).collect()
-        }
+        each => each.iter().filter_map(|(label, why)| Some(format!("{label}: {}", words((*why)?)))).collect(),
     }
 }
 

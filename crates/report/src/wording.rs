@@ -1,6 +1,6 @@
 //! What things are called in a report: one word for each, the same in every format.
 
-use plumb_measure::{IoResult, SyncMethod};
+use plumb_measure::SyncMethod;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity};
 
 /// A severity as a word.
@@ -36,34 +36,6 @@ pub const fn method_call(method: SyncMethod) -> &'static str {
         SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => "fdatasync",
         SyncMethod::DirectDsync => "O_DSYNC",
     }
-}
-
-/// A load's title and how it was made: `Random read, cached` and `8 KiB, 32 in flight, over 1 GiB`.
-pub fn load(io: &IoResult) -> (String, String) {
-    let title = match io.name.as_str() {
-        "read-cached" => "Random read, through the page cache".to_owned(),
-        "read-direct" => "Random read, direct".to_owned(),
-        "write-cached" => "Random write, through the page cache".to_owned(),
-        "write-direct" => "Random write, direct".to_owned(),
-        other => other.to_owned(),
-    };
-    let how = format!(
-        "{}, {} in flight, over {}",
-        crate::quantity::bytes(io.block_bytes as f64),
-        io.depth,
-        crate::quantity::bytes(io.range_bytes as f64)
-    );
-    (title, how)
-}
-
-/// Whether a load goes through the page cache.
-pub fn is_cached(io: &IoResult) -> bool {
-    io.name.ends_with("-cached")
-}
-
-/// Whether a load writes.
-pub fn is_write(io: &IoResult) -> bool {
-    io.name.starts_with("write-")
 }
 
 /// A layer's cache in a word.

@@ -88,20 +88,22 @@ fn json_is_the_document() {
     for name in common::NAMES {
         let recording = common::recording(name);
         let text = export(name, Format::Json);
-        let back: plumb_report::CheckDocument = serde_json::from_str(&text).unwrap();
-        assert_eq!(back, recording.document, "{name}");
+        assert_eq!(plumb_report::RunDocument::from_json(&text).unwrap(), recording.document, "{name}");
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schema"], "plumb/check/1");
+        assert_eq!(value["headline"], recording.document.headline);
     }
 }
 
 #[test]
 fn csv_names_every_figure_with_its_unit() {
     let text = export("virtual-machine", Format::Csv);
-    assert!(text.starts_with("section,name,metric,value,unit\n"));
+    assert!(text.starts_with("section,name,at_seconds,metric,value,unit\n"));
     for row in [
-        "sync,overwrite-fdatasync,latency_p50,0.0000524,seconds",
-        "sync,overwrite-fdatasync,device_flushes,52410,flushes",
-        "io,read-cached,storage_iops,0,operations/second",
-        "io,write-cached,dirty_after,996147200,bytes",
+        "sync,overwrite-fdatasync,,durable_latency_p50,0.0000524,seconds",
+        "sync,overwrite-fdatasync,,storage_flushes,52410,flushes",
+        "io,read-cached,,storage_iops,0,operations/second",
+        "io,write-cached,,dirty_after,996147200,bytes",
     ] {
         assert!(text.contains(row), "{row} is not in\n{text}");
     }

@@ -2,32 +2,22 @@
 //! Whatever can be read as a document makes every format.
 
 use crate::common;
-use plumb_report::{
-    CheckDocument, CheckRecording, Format, Reportable, RunDocument, RunRecording, Style, verdict,
-};
+use plumb_report::{Format, RunDocument, RunRecording, Style, render, verdict};
 use serde_json::{Number, Value, json};
 
 /// Judges `value` and makes every format of it, if it is a document at all.
-fn report(value: Value, recording: &CheckRecording) -> bool {
-    let Ok(mut document) = serde_json::from_value::<CheckDocument>(value) else { return false };
-    document.verdicts = verdict::judge(&document);
-    every_format(&CheckRecording { document, ..recording.clone() });
-    true
-}
-
-/// The same for a load.
-fn report_load(value: Value, recording: &RunRecording) -> bool {
-    let Ok(mut document) = serde_json::from_value::<RunDocument>(value) else { return false };
-    document.verdicts = verdict::judge_load(&document);
+fn report(value: &Value, recording: &RunRecording) -> bool {
+    let Ok(mut document) = RunDocument::from_json(&value.to_string()) else { return false };
+    verdict::conclude(&mut document, Vec::new());
     every_format(&RunRecording { document, ..recording.clone() });
     true
 }
 
-fn every_format(recording: &impl Reportable) {
+fn every_format(recording: &RunRecording) {
     for format in Format::ALL {
         for width in [1, 100] {
             let style = Style { width, colour: false, unicode: true };
-            let made = recording.render(format, style);
+            let made = render(recording, format, style);
             assert!(made.is_ok_and(|text| !text.is_empty()), "{format} of a document that came from JSON");
         }
     }
@@ -69,14 +59,14 @@ fn largest(number: &Number) -> Value {
 fn the_largest_numbers_everywhere() {
     for name in common::NAMES {
         let recording = common::recording(name);
-        let mut value = serde_json::to_value(&recording.document).unwrap();
+        let mut value = serde_json::to_value(recording.document.as_json()).unwrap();
         numbers(&mut value, &largest);
         // These are of 32 bits.
         value["environment"]["cpus"] = json!(u32::MAX);
         for io in value["io"].as_array_mut().unwrap() {
             io["depth"] = json!(u32::MAX);
         }
-        assert!(report(value, &recording), "{name} is no document any more");
+        assert!(report(&value, &recording), "{name} is no document any more");
     }
 }
 
@@ -85,9 +75,9 @@ fn nothing_negative_and_tiny_numbers_everywhere() {
     for name in common::NAMES {
         let recording = common::recording(name);
         for float in [0.0, -1.0, f64::MIN, f64::MIN_POSITIVE] {
-            let mut value = serde_json::to_value(&recording.document).unwrap();
+            let mut value = serde_json::to_value(recording.document.as_json()).unwrap();
             numbers(&mut value, &|number| if number.is_u64() { json!(0) } else { json!(float) });
-            assert!(report(value, &recording), "{name} is no document any more");
+            assert!(report(&value, &recording), "{name} is no document any more");
         }
     }
 }
@@ -103,12 +93,12 @@ fn damages() -> Vec<Value> {
 fn loads_with_odd_numbers_everywhere() {
     for name in common::LOADS {
         let recording = common::load_recording(name);
-        let whole = serde_json::to_value(&recording.document).unwrap();
+        let whole = serde_json::to_value(recording.document.as_json()).unwrap();
         for float in [f64::MAX, 0.0, -1.0, f64::MIN_POSITIVE] {
             for integer in [0, u64::from(u32::MAX)] {
                 let mut value = whole.clone();
                 numbers(&mut value, &|number| if number.is_u64() { json!(integer) } else { json!(float) });
-                assert!(report_load(value, &recording), "{name} is no document any more");
+                assert!(report(&value, &recording), "{name} is no document any more");
             }
         }
     }
@@ -116,8 +106,8 @@ fn loads_with_odd_numbers_everywhere() {
 
 #[test]
 fn every_field_of_a_load_damaged_in_turn() {
-    let recording = RunRecording::without_distributions(common::load_document("all-wrong"));
-    let whole = serde_json::to_value(&recording.document).unwrap();
+    let recording = RunRecording::without_distributions(common::document("load/all-wrong"));
+    let whole = serde_json::to_value(recording.document.as_json()).unwrap();
     let mut all = Vec::new();
     pointers(&whole, "", &mut all);
     // The totals are shaped and read as the target is.
@@ -127,7 +117,7 @@ fn every_field_of_a_load_damaged_in_turn() {
         for damage in damages() {
             let mut value = whole.clone();
             *value.pointer_mut(pointer).unwrap() = damage;
-            documents += usize::from(report_load(value, &recording));
+            documents += usize::from(report(&value, &recording));
         }
     }
     assert!(documents > 100, "only {documents} damaged documents could be read");
@@ -137,8 +127,8 @@ fn every_field_of_a_load_damaged_in_turn() {
 fn every_field_damaged_in_turn() {
     for name in ["hard-drive", "denied"] {
         // Without distributions, so that many documents are made soon.
-        let recording = CheckRecording::without_distributions(common::document(name));
-        let whole = serde_json::to_value(&recording.document).unwrap();
+        let recording = RunRecording::without_distributions(common::document(name));
+        let whole = serde_json::to_value(recording.document.as_json()).unwrap();
         let mut all = Vec::new();
         pointers(&whole, "", &mut all);
         let mut documents = 0;
@@ -146,7 +136,7 @@ fn every_field_damaged_in_turn() {
             for damage in damages() {
                 let mut value = whole.clone();
                 *value.pointer_mut(pointer).unwrap() = damage;
-                documents += usize::from(report(value, &recording));
+                documents += usize::from(report(&value, &recording));
             }
         }
         assert!(documents > 100, "{name}: only {documents} damaged documents could be read");

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common;
-use plumb_report::{Format, Reportable, Style, render};
+use plumb_report::{Format, RunRecording, Style, render};
 
-fn page(recording: &impl Reportable) -> String {
+fn page(recording: &RunRecording) -> String {
     render(recording, Format::Html, Style::default()).expect("a page")
 }
 
@@ -73,8 +73,10 @@ fn every_sample_draws_without_an_error() {
         assert!(title(&seen.dom).ends_with("ready"), "{name}: the script did not end: {}", seen.said);
         assert!(!seen.said.contains("CONSOLE"), "{name}: {}", seen.said);
         let charts = seen.dom.matches("<canvas").count();
-        let cdf = usize::from(recording.document.sync.iter().any(|result| result.latency.is_some()));
-        assert_eq!(charts, cdf + recording.series.len(), "{name}: a chart is missing");
+        let methods = recording.document.spans.iter().filter(|span| span.jobs[0].method.is_some());
+        let cdf = usize::from(methods.count() > 0);
+        let series = recording.targets.iter().filter(|target| !target.series.is_empty()).count();
+        assert_eq!(charts, cdf + 2 * series, "{name}: a chart is missing");
     }
 }
 
@@ -95,17 +97,17 @@ fn a_hostile_name_anywhere_stays_text() {
     let evil = "\"><script>alert(1)</script>'--><!--";
     let mut recording = common::recording("virtual-machine");
     let document = &mut recording.document;
-    for layer in &mut document.path.layers {
+    let path = document.path.as_mut().unwrap();
+    for layer in &mut path.layers {
         for evidence in &mut layer.evidence {
             evidence.value = evil.to_owned();
         }
         layer.identity = Some(evil.to_owned());
     }
-    document.path.layers[3].name = evil.to_owned();
+    path.layers[3].name = evil.to_owned();
     document.verdicts[0].sentence = evil.to_owned();
-    document.io[0].name = evil.to_owned();
+    document.spans[3].jobs[0].name = evil.to_owned();
     document.environment.host = Some(evil.to_owned());
-    recording.series[0].0 = evil.to_owned();
     let html = page(&recording);
     assert!(!html.contains("<script>alert"), "a name became a script");
     let Some(seen) = open(&html, "evil") else { return };
@@ -127,10 +129,10 @@ fn the_page_is_small_and_asks_for_nothing() {
 #[test]
 fn a_day_long_run_of_many_phases_stays_small() {
     let mut recording = common::recording("raid-eight-disks");
-    let points = recording.series[0].1.clone();
+    let points = recording.targets[0].series.clone();
     let long: Vec<_> = points.iter().cycle().take(864_000).copied().collect();
-    for (_, series) in &mut recording.series {
-        series.clone_from(&long);
+    for target in &mut recording.targets {
+        target.series.clone_from(&long);
     }
     assert!(page(&recording).len() < 260 * 1024);
 }

@@ -8,7 +8,8 @@ use crate::common;
 use plumb_block::{Bytes, DeviceCounters};
 use plumb_measure::{StorageSide, SyncMethod};
 use plumb_path::{Cache, Flush, Fua, Severity, WritePath, load, survey};
-use plumb_report::{CheckDocument, verdict};
+use plumb_report::document::Sides;
+use plumb_report::{RunDocument, verdict};
 
 /// Recordings of machines on which nothing is wrong.
 const HONEST: [&str; 13] = [
@@ -36,49 +37,53 @@ fn path(kernel: &str, name: &str) -> WritePath {
     survey.paths.into_iter().next().expect("a path")
 }
 
+/// What each phase of a check measured, with its method if it is one.
+fn phases(document: &mut RunDocument) -> impl Iterator<Item = (Option<SyncMethod>, &mut Sides)> {
+    let spans = &document.spans;
+    document.targets.iter_mut().map(|target| (spans[target.span].jobs[0].method, &mut target.sides))
+}
+
 /// A check of `path` that counted, for each durable write, two writes and `flushes` flushes at every device.
-fn document(path: WritePath, flushes: u64) -> CheckDocument {
+fn document(path: WritePath, flushes: u64) -> RunDocument {
     let mut document = common::document("virtual-machine");
     let devices = path.block_devices();
-    for result in &mut document.sync {
-        let (writes, counted) = (result.operations, result.operations * flushes);
+    for (method, sides) in phases(&mut document) {
+        let (writes, counted) = (sides.application.operations, sides.application.operations * flushes);
+        let storage = sides.storage.as_mut().expect("counters in the sample");
+        let none = |name: &String| DeviceCounters { name: name.clone(), ..DeviceCounters::default() };
         let each = |name: &String| DeviceCounters {
-            name: name.clone(),
             writes: writes + counted,
             write_bytes: Bytes(writes * 4096),
             flushes: Some(counted),
-            ..DeviceCounters::default()
+            ..none(name)
         };
-        let storage = result.storage.as_mut().expect("counters in the sample");
-        storage.devices = devices.iter().map(each).collect();
-        storage.flushes = Some(counted * devices.len() as u64);
-        result.device_flushes = storage.flushes;
-        result.flushes_per_sync = Some((flushes * devices.len() as u64) as f64);
+        match method {
+            Some(_) => {
+                storage.devices = devices.iter().map(each).collect();
+                storage.flushes = Some(counted * devices.len() as u64);
+            }
+            None => storage.devices = devices.iter().map(none).collect(),
+        }
     }
-    for storage in document.io.iter_mut().filter_map(|io| io.storage.as_mut()) {
-        let each = |name: &String| DeviceCounters { name: name.clone(), ..DeviceCounters::default() };
-        storage.devices = devices.iter().map(each).collect();
-    }
-    document.path = path;
+    document.path = Some(path);
     document
 }
 
 /// The document with no flush in `method`.
-fn without_flush(mut document: CheckDocument, method: SyncMethod) -> CheckDocument {
-    for result in document.sync.iter_mut().filter(|result| result.method == method) {
-        (result.device_flushes, result.flushes_per_sync) = (Some(0), Some(0.0));
-        let storage: &mut StorageSide = result.storage.as_mut().expect("counters");
+fn without_flush(mut document: RunDocument, method: SyncMethod) -> RunDocument {
+    for (_, sides) in phases(&mut document).filter(|(its, _)| *its == Some(method)) {
+        let storage: &mut StorageSide = sides.storage.as_mut().expect("counters");
         storage.flushes = Some(0);
         storage.devices.iter_mut().for_each(|device| device.flushes = Some(0));
     }
     document
 }
 
-fn worst(document: &CheckDocument) -> Option<Severity> {
+fn worst(document: &RunDocument) -> Option<Severity> {
     verdict::judge(document).iter().map(|finding| finding.severity).max()
 }
 
-fn has(document: &CheckDocument, id: &str) -> Option<Severity> {
+fn has(document: &RunDocument, id: &str) -> Option<Severity> {
     verdict::judge(document).iter().find(|finding| finding.id == id).map(|finding| finding.severity)
 }
 
@@ -87,7 +92,7 @@ fn honest_paths_with_flushes_have_notes_only() {
     for kernel in ["linux-6.1", "linux-6.12"] {
         for name in HONEST {
             let document = document(path(kernel, name), 1);
-            assert!(!document.path.block_devices().is_empty(), "{kernel}/{name}");
+            assert!(!document.path.as_ref().unwrap().block_devices().is_empty(), "{kernel}/{name}");
             let found = verdict::judge(&document);
             assert!(
                 found.iter().all(|finding| finding.severity == Severity::Info),
@@ -141,7 +146,8 @@ fn a_loop_device_over_a_write_through_drive_is_no_danger() {
 fn a_member_of_a_mirror_that_is_not_flushed_is_found_and_a_second_path_is_not() {
     let skip = |name: &str| {
         let mut document = document(path("linux-6.1", name), 1);
-        for storage in document.sync.iter_mut().filter_map(|result| result.storage.as_mut()) {
+        for (_, sides) in phases(&mut document).filter(|(method, _)| method.is_some()) {
+            let storage = sides.storage.as_mut().unwrap();
             storage.devices[0].flushes = Some(0);
         }
         has(&document, "flush-dropped")

@@ -2,14 +2,14 @@
 
 use crate::common;
 use plumb_path::Survey;
-use plumb_report::{Format, Reportable, Style, terminal};
+use plumb_report::{Format, Style, render, terminal};
 
 fn text(name: &str, style: Style) -> String {
-    let recording: Box<dyn Reportable> = match name.strip_prefix("load-") {
-        Some(load) => Box::new(common::load_recording(load)),
-        None => Box::new(common::recording(name)),
+    let recording = match name.strip_prefix("load-") {
+        Some(load) => common::load_recording(load),
+        None => common::recording(name),
     };
-    recording.render(Format::Terminal, style).expect("text")
+    render(&recording, Format::Terminal, style).expect("text")
 }
 
 /// The samples of checks, and those of loads.
@@ -68,8 +68,9 @@ fn colours_change_nothing_but_colours() {
 
 #[test]
 fn surveys_in_full_and_as_a_list() {
-    let paths =
-        ["virtual-machine", "raid-eight-disks", "tmpfs"].map(|name| common::document(name).path).into();
+    let paths = ["virtual-machine", "raid-eight-disks", "tmpfs"]
+        .map(|name| common::document(name).path.unwrap())
+        .into();
     let survey = Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths };
     insta::assert_snapshot!("survey", terminal::survey(&survey, Style::PLAIN));
     insta::assert_snapshot!("survey-list", terminal::survey_list(&survey, Style::PLAIN));

@@ -39,8 +39,7 @@ pub(crate) fn keep(
     time_of_day: &dyn Fn() -> String,
 ) -> Recorded {
     let limits = std::mem::take(&mut document.verdicts);
-    document.verdicts = verdict::judge_load(&document);
-    document.verdicts.extend(limits);
+    verdict::conclude(&mut document, limits);
     match write(directory, &mut document, outcomes, time_of_day) {
         Ok((recording, path)) => Recorded { recording, run_directory: Some(path), lost: None },
         Err(error) => {

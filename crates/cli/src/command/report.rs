@@ -1,7 +1,7 @@
 //! `plumb report`: any format of a recorded run, from the recording alone.
 
 use plumb_path::Severity;
-use plumb_report::{Format, Reportable as _, Run, render};
+use plumb_report::{Format, RunRecording, render};
 
 use crate::arguments::ReportArguments;
 use crate::exit::{self, Exit, Refusal};
@@ -9,7 +9,7 @@ use crate::{output_file, terminal};
 
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
-    let recording = Run::open(&arguments.run)
+    let recording = RunRecording::open(&arguments.run)
         .map_err(|error| Refusal::because(Exit::Usage, error))?
         .ok_or_else(|| {
             let run = arguments.run.display();
@@ -24,10 +24,10 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Some(path) => output_file::write(path, text.as_bytes())?,
         None => terminal::print(&text)?,
     }
-    let verdicts = recording.verdicts();
-    let found = match recording {
-        Run::Check(_) => verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning),
-        Run::Load(_) => exit::is_found_by_a_load(verdicts),
+    let verdicts = &recording.document.verdicts;
+    let found = match recording.document.is_check() {
+        true => verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning),
+        false => exit::is_found_by_a_load(verdicts),
     };
     Ok(if found { Exit::Finding } else { Exit::Done })
 }

@@ -5,7 +5,7 @@
 
 use plumb_block::Caching;
 use plumb_measure::{ApplicationSide, IoResult, SyncMethod, SyncResult};
-use plumb_path::{Cache, Finding, Fua, WritePath};
+use plumb_path::{Finding, WritePath};
 use serde::{Deserialize, Serialize};
 
 use super::run::{Account, DeviceFacts, Environment, RunDocument, RunTarget};
@@ -107,7 +107,7 @@ impl From<CheckDocument> for RunDocument {
             engine: environment.engine.clone(),
             engine_because: environment.engine_because.clone(),
             failed_because: None,
-            device: facts(&check.path),
+            device: DeviceFacts::default(),
             sides: Sides::default(),
         };
         for result in check.sync {
@@ -227,20 +227,6 @@ impl From<&RunDocument> for CheckDocument {
     }
 }
 
-/// What the devices beneath say of themselves, as far as the path tells.
-fn facts(path: &WritePath) -> DeviceFacts {
-    let lowest = || path.layers.iter().filter(|layer| path.is_lowest_device(layer));
-    let all_without = lowest().all(|layer| matches!(layer.cache, Cache::None | Cache::Protected));
-    DeviceFacts {
-        volatile_cache: match lowest().any(|layer| layer.cache == Cache::Volatile) {
-            true => Some(true),
-            false => (lowest().next().is_some() && all_without).then_some(false),
-        },
-        fua_native: Some(lowest().any(|layer| layer.fua == Fua::Native)),
-        revolution_seconds: None,
-    }
-}
-
 /// The job of a phase that measures what a durable write costs: one writer, who waits for each.
 fn job_of_method(method: SyncMethod) -> RunJob {
     let direct = method == SyncMethod::DirectDsync;
@@ -318,11 +304,9 @@ fn sync_result(method: SyncMethod, target: &RunTarget) -> SyncResult {
         sync_latency: sides.sync.latency,
         seconds: sides.application.seconds,
         device_flushes,
-        device_flushes_unknown_because: match (device_flushes, &sides.storage) {
-            (Some(_), _) => None,
-            (None, Some(_)) => Some("this kernel does not count flushes (it does since 5.5)".to_owned()),
-            (None, None) => sides.storage_unknown_because.clone(),
-        },
+        device_flushes_unknown_because: device_flushes
+            .is_none()
+            .then(|| sides.flushes_unknown_because().to_owned()),
         flushes_per_sync: sides.flushes_per_sync(),
         storage: sides.storage.clone(),
         quality: sides.quality.clone(),

@@ -18,8 +18,8 @@ pub enum JsonView<'a> {
 
 /// The part of a document that says which one it is.
 #[derive(Debug, serde::Deserialize)]
-struct Kind {
-    schema: String,
+pub(super) struct Kind {
+    pub(super) schema: String,
 }
 
 impl RunDocument {

@@ -10,9 +10,9 @@ use std::path::Path;
 use plumb_block::Nanos;
 use plumb_measure::run::{Recording, TimeseriesRow};
 use plumb_measure::{Histogram, SeriesPoint};
-use serde::Deserialize;
 
 use super::check::CheckDocument;
+use super::json::Kind;
 use super::run::RunDocument;
 
 /// A run with its distributions and time series.
@@ -110,12 +110,6 @@ pub enum OpenError {
         /// The schema that its result names.
         found: String,
     },
-}
-
-/// The part of a result that says which document it is.
-#[derive(Debug, Deserialize)]
-struct Kind {
-    schema: String,
 }
 
 impl RunRecording {

@@ -169,11 +169,25 @@ impl Sides {
         used
     }
 
-    /// Flushes of the devices for each operation; `None` if they were not counted, or nothing completed.
+    /// Operations that made something durable: syncs; without any, writes.
+    pub fn syncs(&self) -> u64 {
+        if self.sync.is_used() { self.sync.ios } else { self.write.ios }
+    }
+
+    /// Flushes of the devices for each sync; `None` if they were not counted, or nothing completed.
     pub fn flushes_per_sync(&self) -> Option<f64> {
         let flushes = self.storage.as_ref()?.flushes?;
-        let operations = self.application.operations;
-        (operations > 0).then(|| flushes as f64 / operations as f64)
+        let syncs = self.syncs();
+        (syncs > 0).then(|| flushes as f64 / syncs as f64)
+    }
+
+    /// Why the flushes of the devices are not known, where they are not.
+    pub fn flushes_unknown_because(&self) -> &str {
+        match (&self.storage, &self.storage_unknown_because) {
+            (Some(_), _) => "this kernel does not count flushes (it does since 5.5)",
+            (None, Some(why)) => why,
+            (None, None) => "the devices could not be read",
+        }
     }
 
     /// Processor seconds for each million operations; `None` if not known.

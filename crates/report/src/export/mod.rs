@@ -1,6 +1,5 @@
-//! Reports for other programs, one format a file.
+//! Reports for other programs, one format a file. That of the JSON document stands with the document.
 
 pub mod csv;
 pub mod fio;
-pub mod json;
 pub mod prometheus;

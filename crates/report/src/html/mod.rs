@@ -6,13 +6,11 @@
 
 mod accounts;
 mod chart_data;
-mod chart_view;
+mod charts;
 mod diagram;
 mod facts;
 mod frame;
 mod glyph;
-mod load_chart;
-mod load_page;
 mod page;
 mod path_view;
 mod sides;
@@ -21,27 +19,15 @@ mod verdict_view;
 
 use askama::Template;
 
-use self::load_page::LoadPage;
 use self::page::Page;
 use crate::document::RunRecording;
-use crate::recording::CheckRecording;
 
 /// The page of a recording.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
-pub fn page(recording: &CheckRecording) -> Result<String, askama::Error> {
+pub fn page(recording: &RunRecording) -> Result<String, askama::Error> {
     let mut page = Page::of(recording).render()?;
-    page.push('\n');
-    Ok(page)
-}
-
-/// The page of a load.
-///
-/// # Errors
-/// If the template cannot be rendered, which formatting into memory does not do.
-pub fn load_page(recording: &RunRecording) -> Result<String, askama::Error> {
-    let mut page = LoadPage::of(recording).render()?;
     page.push('\n');
     Ok(page)
 }

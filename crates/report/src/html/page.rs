@@ -1,82 +1,108 @@
-//! What the template of a check is filled with.
+//! What the template of the page is filled with.
 
 use askama::Template;
 
 use super::chart_data::ChartData;
-use super::chart_view::{self, CdfView, SeriesView};
+use super::charts::{self, CdfView, SeriesView};
 use super::frame::{Frame, Parts};
 use super::path_view::{PathView, path_view};
 use super::{accounts, facts, sides, sync_table};
+use crate::document::RunRecording;
+use crate::figures::masthead;
 use crate::headline::Headline;
 use crate::printable::{printable, shell_line, shell_word};
-use crate::recording::CheckRecording;
+use crate::sentences;
 
 /// All of a page: every field is ready to print.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub(super) struct Page {
     frame: Frame,
-    path: PathView,
+    /// The drawings and layers of the write path; none if it is not known.
+    path: Option<PathView>,
+    has_methods: bool,
     sync: sync_table::SyncTable,
     cdf: CdfView,
+    keys: Vec<Key>,
     has_io: bool,
     io: Vec<sides::Load>,
+    resolution: String,
     has_series: bool,
-    series_words: &'static str,
+    series_words: String,
     series: Vec<SeriesView>,
     has_flushes: bool,
     flushes: Vec<sync_table::FlushRow>,
     has_accounts: bool,
     accounts: Vec<accounts::AccountRow>,
+    has_lines: bool,
+    lines: Vec<String>,
     has_root: bool,
     root: Vec<String>,
+    has_workload: bool,
+    workload: String,
+}
+
+/// What a line of the distribution chart is of.
+struct Key {
+    name: String,
+    colour: String,
 }
 
 impl Page {
     /// The page of `recording`.
-    pub(super) fn of(recording: &CheckRecording) -> Self {
+    pub(super) fn of(recording: &RunRecording) -> Self {
         let document = &recording.document;
-        let cdf = chart_view::cdf_lines(recording);
-        let (series, phases) = chart_view::series(recording);
-        let flushes = sync_table::flush_rows(&document.sync);
-        let root: Vec<String> =
-            document.environment.root_would_add.iter().map(|line| printable(line)).collect();
+        let cdf = charts::cdf_lines(recording);
+        let (series, phases) = charts::series(recording);
+        let what = if document.is_check() { "plumb check" } else { "plumb load" };
         let command = match document.environment.argv.as_slice() {
-            [] => format!("plumb check {}", shell_word(&document.target)),
+            [] => format!("{what} {}", shell_word(&document.names().join(" "))),
             argv => shell_line(argv),
         };
         let parts = Parts {
-            what: "plumb check",
-            target: printable(&document.target),
-            masthead: crate::figures::masthead(
-                document.environment.host.as_deref(),
-                document.environment.kernel.as_deref(),
-                &document.environment.started_at,
-            ),
+            what,
+            target: printable(&document.names().join(", ")),
+            masthead: masthead(&document.environment),
             figures: facts::figures(document),
             verdicts: &document.verdicts,
             command,
-            seed: document.environment.seed,
+            seed: document.seed,
             facts: facts::facts(document),
         };
-        let present = !cdf.is_empty();
+        let keys: Vec<Key> =
+            cdf.iter().map(|line| Key { name: line.name.clone(), colour: line.colour.clone() }).collect();
+        let sync = sync_table::SyncTable::of(document);
+        let io = sides::targets(document);
+        let flushes = sync_table::flush_rows(document);
+        let said = sentences::lines(document).into_iter().chain(document.notes.iter().cloned());
+        let lines: Vec<String> = said.map(|line| printable(&line)).collect();
+        let root: Vec<String> =
+            document.environment.root_would_add.iter().map(|line| printable(line)).collect();
         let charts = ChartData { cdf, series: phases };
         Self {
             frame: Frame::of(parts, &Headline::of(document), &charts),
-            path: path_view(&document.path),
-            sync: sync_table::SyncTable::of(&document.sync),
-            cdf: CdfView { present, aria: chart_view::cdf_words(recording) },
-            has_io: !document.io.is_empty(),
-            io: sides::loads(&document.io),
+            path: document.path.as_ref().map(path_view),
+            has_methods: sync.has_rows || !sync.notes.is_empty() || document.is_check(),
+            sync,
+            cdf: CdfView { present: !keys.is_empty(), aria: charts::cdf_words(recording) },
+            keys,
+            has_io: !io.is_empty(),
+            io,
+            resolution: printable(&document.latency_resolution),
             has_series: !series.is_empty(),
-            series_words: "Operations per second in each 100 ms of each phase. Every chart has its own scale, from zero.",
+            series_words: charts::series_words(document),
             series,
             has_flushes: !flushes.is_empty(),
             flushes,
             has_accounts: !document.accounting.is_empty(),
             accounts: accounts::rows(&document.accounting),
+            has_lines: !lines.is_empty(),
+            lines,
             has_root: !root.is_empty(),
             root,
+            has_workload: !document.workload.trim().is_empty(),
+            // Line ends are what makes it readable; everything else is shown as on the terminal.
+            workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
         }
     }
 }

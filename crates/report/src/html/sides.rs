@@ -1,14 +1,11 @@
 //! The table of application beside storage, each load with its balance.
 
-use plumb_measure::IoResult;
-
 use crate::balance::Balance;
 use crate::document::{RunDocument, Sides};
-use crate::figures::{SideRow, load_rows, side_rows};
+use crate::figures::{SideRow, side_rows};
 use crate::headline::{capital, sentence};
 use crate::printable::printable;
 use crate::sentences;
-use crate::wording;
 
 /// One load.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,33 +46,7 @@ pub(super) struct Part {
     pub(super) text: String,
 }
 
-/// The loads of a check, in its order.
-pub(super) fn loads(io: &[IoResult]) -> Vec<Load> {
-    io.iter().map(load).collect()
-}
-
-fn load(io: &IoResult) -> Load {
-    let (title, how) = wording::load(io);
-    let failed = match (&io.application, &io.failed_because) {
-        (_, Some(why)) => printable(why),
-        (None, None) => "no figures were kept".to_owned(),
-        (Some(_), None) => String::new(),
-    };
-    let balance = match (Balance::of(io), &io.storage) {
-        (Some(balance), _) => BalanceView::of(&balance),
-        (None, None) => BalanceView::unknown(io.storage_unknown_because.as_deref()),
-        (None, Some(_)) => BalanceView::words("No operation completed."),
-    };
-    Load {
-        title: printable(&title),
-        how,
-        failed,
-        rows: side_rows(io.application.as_ref(), io.storage.as_ref()),
-        balances: vec![balance],
-    }
-}
-
-/// The targets of a load, and those of each span together.
+/// The targets, and those of each span together. Those that measure what a durable write costs have a table of their own.
 pub(super) fn targets(document: &RunDocument) -> Vec<Load> {
     let sharing = document.sharing();
     let labels = document.labels();
@@ -83,11 +54,12 @@ pub(super) fn targets(document: &RunDocument) -> Vec<Load> {
         .targets
         .iter()
         .enumerate()
+        .filter(|(_, target)| !sentences::is_method(document, target))
         .map(|(index, target)| Load {
             title: printable(&labels[index]),
             how: printable(&sentences::description(document, target)),
-            failed: String::new(),
-            rows: load_rows(&target.sides),
+            failed: target.failed_because.as_deref().map(printable).unwrap_or_default(),
+            rows: side_rows(&target.sides),
             balances: if sharing[index] { Vec::new() } else { balances(&target.sides) },
         })
         .collect();
@@ -97,7 +69,7 @@ pub(super) fn targets(document: &RunDocument) -> Vec<Load> {
         title: capital(&title),
         how: String::new(),
         failed: String::new(),
-        rows: load_rows(sides),
+        rows: side_rows(sides),
         balances: if shared { balances(sides) } else { Vec::new() },
     }));
     loads
@@ -109,7 +81,7 @@ fn balances(sides: &Sides) -> Vec<BalanceView> {
     }
     [(false, &sides.read), (true, &sides.write)]
         .into_iter()
-        .filter_map(|(write, direction)| Balance::of_direction(write, direction.bytes, sides))
+        .filter_map(|(write, direction)| Balance::of(write, direction.bytes, sides))
         .map(|balance| BalanceView::of(&balance))
         .collect()
 }

@@ -1,10 +1,11 @@
 //! The table of the cost of a durable write, and what became of its flushes.
 
-use plumb_measure::{FlushWrites, Latency, StorageSide, SyncMethod, SyncResult};
+use plumb_measure::{FlushWrites, Latency, StorageSide, SyncMethod};
 
-use crate::figures::{STATISTICS, per_second, writes_without_flushes};
+use crate::document::{RunDocument, RunTarget};
+use crate::figures::{STATISTICS, writes_without_flushes};
 use crate::printable::printable;
-use crate::quantity::{self, DurationUnit, NONE};
+use crate::quantity::{self, DurationUnit};
 use crate::{headline, wording};
 
 /// The table: statistics down, methods across.
@@ -53,69 +54,60 @@ pub(super) fn colour(index: usize) -> String {
     format!("--series-{}", index % 6 + 1)
 }
 
+/// The targets that measure what a durable write costs, with the method; those without a figure are left out.
+pub(super) fn measured(document: &RunDocument) -> impl Iterator<Item = (SyncMethod, &RunTarget, &Latency)> {
+    document.targets.iter().filter_map(|target| {
+        Some((document.job_of(target)?.method?, target, target.sides.durable_latency.as_ref()?))
+    })
+}
+
 impl SyncTable {
-    /// The table of `sync`. Methods that could not be measured become notes.
-    pub(super) fn of(sync: &[SyncResult]) -> Self {
-        let measured: Vec<&SyncResult> = sync.iter().filter(|result| result.latency.is_some()).collect();
-        let notes = sync
-            .iter()
-            .filter(|result| result.latency.is_none())
-            .map(|result| {
-                let why = result.failed_because.as_deref().unwrap_or("no operation completed");
-                format!(
-                    "{} was not measured: {}",
-                    wording::method(result.method),
-                    headline::sentence(&printable(why))
-                )
-            })
-            .collect();
-        let unit = DurationUnit::for_typical(
-            measured.iter().filter_map(|result| result.latency.as_ref()).map(|latency| latency.p50),
-        );
-        let methods = measured
-            .iter()
-            .enumerate()
-            .map(|(index, result)| MethodColumn {
-                short: wording::method_short(result.method),
-                how: wording::method_call(result.method),
-                colour: colour(index),
-            })
-            .collect();
+    /// The table of a run. Methods that could not be measured become notes.
+    pub(super) fn of(document: &RunDocument) -> Self {
+        let measured: Vec<_> = measured(document).collect();
+        let missing = document.targets.iter().filter(|target| target.sides.durable_latency.is_none());
+        let note = |target: &RunTarget| {
+            let method = document.job_of(target)?.method?;
+            let why = target.failed_because.as_deref().unwrap_or("no operation completed");
+            let why = headline::sentence(&printable(why));
+            Some(format!("{} was not measured: {why}", wording::method(method)))
+        };
+        let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
+        let methods = measured.iter().enumerate().map(|(index, (method, ..))| MethodColumn {
+            short: wording::method_short(*method),
+            how: wording::method_call(*method),
+            colour: colour(index),
+        });
+        let targets: Vec<&RunTarget> = measured.iter().map(|(_, target, _)| *target).collect();
         Self {
             has_rows: !measured.is_empty(),
             unit_name: unit.name(),
-            methods,
-            rows: rows(&measured, unit),
-            notes,
+            methods: methods.collect(),
+            rows: rows(&targets, unit),
+            notes: missing.filter_map(note).collect(),
         }
     }
 }
 
-fn rows(measured: &[&SyncResult], unit: DurationUnit) -> Vec<StatisticRow> {
+fn rows(measured: &[&RunTarget], unit: DurationUnit) -> Vec<StatisticRow> {
     let mut rows = Vec::new();
-    for (label, of) in STATISTICS {
-        let cells =
-            measured.iter().map(|r| quantity::or_dash(r.latency.as_ref(), |l| unit.show(of(l)))).collect();
-        let line = matches!(label, "min");
-        rows.push(StatisticRow { label, unit: unit.symbol(), cells, line, strong: label == "p50" });
-    }
-    let mut add = |label, unit, line, of: &dyn Fn(&SyncResult) -> String| {
-        rows.push(StatisticRow {
-            label,
-            unit,
-            line,
-            strong: false,
-            cells: measured.iter().map(|result| of(result)).collect(),
-        });
+    let mut add = |label, unit, line, of: &dyn Fn(&RunTarget) -> String| {
+        let cells = measured.iter().map(|target| of(target)).collect();
+        rows.push(StatisticRow { label, unit, cells, line, strong: label == "p50" });
     };
-    let p50 =
-        |latency: &Option<Latency>| quantity::or_dash(latency.as_ref(), |latency| unit.show(latency.p50));
-    add("p50, write", unit.symbol(), true, &|result| p50(&result.write_latency));
-    add("p50, sync", unit.symbol(), false, &|result| p50(&result.sync_latency));
-    add("durable writes", "/s", true, &|result| {
-        per_second(result).map_or_else(|| NONE.to_owned(), quantity::rate)
-    });
-    add("measured", "", false, &|result| quantity::count(result.operations));
+    let shown = |latency: Option<&Latency>, of: fn(&Latency) -> f64| {
+        quantity::or_dash(latency, |latency| unit.show(of(latency)))
+    };
+    for (label, of) in STATISTICS {
+        add(label, unit.symbol(), label == "min", &|target| shown(target.sides.durable_latency.as_ref(), of));
+    }
+    let apart = |target: &RunTarget, latency: Option<Latency>| {
+        shown(latency.filter(|_| target.sides.sync.is_used()).as_ref(), |latency| latency.p50)
+    };
+    add("p50, write", unit.symbol(), true, &|target| apart(target, target.sides.write.latency));
+    add("p50, sync", unit.symbol(), false, &|target| apart(target, target.sides.sync.latency));
+    add("durable writes", "/s", true, &|target| quantity::rate(target.sides.application.iops));
+    add("measured", "", false, &|target| quantity::count(target.sides.application.operations));
     rows
 }
 
@@ -130,15 +122,15 @@ fn writes(storage: &StorageSide) -> String {
 /// One row of the flush accounts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FlushRow {
-    /// The method.
-    pub(super) method: &'static str,
-    /// Durable writes.
+    /// The method, or the target.
+    pub(super) name: String,
+    /// Syncs, or writes that are durable when they complete.
     pub(super) syncs: String,
     /// Flushes that the devices were handed.
     pub(super) flushes: String,
-    /// Whether there was none although there were durable writes.
+    /// Whether there was none although there were syncs.
     pub(super) zero: bool,
-    /// Flushes per durable write.
+    /// Flushes for each sync.
     pub(super) per: String,
     /// Mean time of a flush.
     pub(super) mean: String,
@@ -148,17 +140,26 @@ pub(super) struct FlushRow {
     pub(super) words: String,
 }
 
-/// The flush accounts of `sync`; methods that could not be measured are left out.
-pub(super) fn flush_rows(sync: &[SyncResult]) -> Vec<FlushRow> {
-    sync.iter().filter(|result| result.operations > 0).map(flush_row).collect()
+/// The flush accounts of the targets that made something durable.
+pub(super) fn flush_rows(document: &RunDocument) -> Vec<FlushRow> {
+    let labelled = document.labels().into_iter().zip(&document.targets);
+    let flushed = labelled.filter(|(_, target)| target.sides.syncs() > 0);
+    flushed.filter(|(_, target)| flushes_or_is_durable(document, target)).map(flush_row).collect()
 }
 
-fn flush_row(result: &SyncResult) -> FlushRow {
-    let storage = result.storage.as_ref();
+/// Whether its job makes writes durable.
+fn flushes_or_is_durable(document: &RunDocument, target: &RunTarget) -> bool {
+    document.job_of(target).is_some_and(|job| job.flush.is_some() || job.durable_write_every.is_some())
+}
+
+fn flush_row((label, target): (String, &RunTarget)) -> FlushRow {
+    let sides = &target.sides;
+    let storage = sides.storage.as_ref();
+    let flushes = storage.and_then(|storage| storage.flushes);
     let mut words = Vec::new();
-    if result.device_flushes.is_none() {
-        let why = result.device_flushes_unknown_because.as_deref().unwrap_or("the devices could not be read");
-        words.push(format!("Not known: {}", headline::sentence(&printable(why))));
+    if flushes.is_none() {
+        let why = headline::sentence(&printable(sides.flushes_unknown_because()));
+        words.push(format!("Not known: {why}"));
     }
     let devices = storage.map_or(&[][..], |storage| &storage.devices);
     if devices.len() > 1 {
@@ -171,12 +172,12 @@ fn flush_row(result: &SyncResult) -> FlushRow {
         words.push(format!("Flushes by device: {}.", each.join(", ")));
     }
     FlushRow {
-        method: wording::method(result.method),
-        syncs: quantity::count(result.operations),
-        flushes: quantity::or_dash(result.device_flushes, quantity::count),
+        name: printable(&label),
+        syncs: quantity::count(sides.syncs()),
+        flushes: quantity::or_dash(flushes, quantity::count),
         // A direct write may be durable by FUA, without any flush.
-        zero: result.device_flushes == Some(0) && result.method != SyncMethod::DirectDsync,
-        per: quantity::or_dash(result.flushes_per_sync, |per| format!("{per:.2}")),
+        zero: flushes == Some(0) && sides.sync.is_used(),
+        per: quantity::or_dash(sides.flushes_per_sync(), |per| format!("{per:.2}")),
         mean: quantity::or_dash(storage.and_then(|storage| storage.flush_mean), quantity::duration),
         writes: quantity::or_dash(storage, writes),
         words: words.join(" "),
@@ -191,12 +192,12 @@ mod tests {
     #[test]
     fn writes_beside_many_flushes_are_a_lower_bound() {
         let mut document = fixture::virtual_machine();
-        assert_eq!(flush_rows(&document.sync)[0].writes, "at least 52,410");
-        let storage = document.sync[0].storage.as_mut().unwrap();
+        assert_eq!(flush_rows(&document)[0].writes, "at least 52,410");
+        let storage = document.targets[0].sides.storage.as_mut().unwrap();
         storage.flushes = Some(5241);
-        assert_eq!(flush_rows(&document.sync)[0].writes, "52,410");
-        let storage = document.sync[0].storage.as_mut().unwrap();
+        assert_eq!(flush_rows(&document)[0].writes, "52,410");
+        let storage = document.targets[0].sides.storage.as_mut().unwrap();
         (storage.flushes, storage.flush_writes) = (Some(52_410), FlushWrites::NotCounted);
-        assert_eq!(flush_rows(&document.sync)[0].writes, "52,410", "nothing was taken out");
+        assert_eq!(flush_rows(&document)[0].writes, "52,410", "nothing was taken out");
     }
 }

@@ -3,20 +3,18 @@
 //! Nothing here looks at the terminal or the environment: whoever prints knows whether there are colours, how wide a
 //! line is and whether the locale is UTF-8.
 
-mod check;
 mod head;
-mod load;
 mod path_tree;
 mod pen;
+mod run;
 mod survey;
 mod table;
 mod tables;
 mod verdicts;
 mod wrap;
 
-pub use check::check;
-pub use load::load;
 pub use pen::Ink;
+pub use run::run;
 pub use survey::{survey, survey_list};
 pub use table::{Cell, Side, Table};
 pub use wrap::hang;

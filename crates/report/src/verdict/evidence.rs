@@ -1,22 +1,23 @@
-//! What the rules that judge checks and loads alike look at: measured windows, and the flow of bytes through them.
+//! What the rules look at: the targets of a run, the measured windows, and the flow of bytes through them.
 
-use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
+use plumb_measure::{Latency, Quality, StorageSide};
 
 use crate::balance::Balance;
-use crate::document::CheckDocument;
-use crate::document::{DirectionResult, RunDocument, RunTarget};
-use crate::wording;
+use crate::document::{DirectionResult, RunDocument, RunJob, RunTarget};
 
-/// All of a document that these rules look at.
+/// All of a run that the rules look at.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
+    /// All of it.
+    pub(super) document: &'a RunDocument,
+    labels: Vec<String>,
     /// What was measured, in the order of the document.
     pub(super) phases: Vec<Phase<'a>>,
     /// What moved bytes while both sides were counted.
     pub(super) flows: Vec<Flow>,
 }
 
-/// One measured window: a phase of a check, a target of a load.
+/// One measured window.
 #[derive(Debug)]
 pub(super) struct Phase<'a> {
     /// What to call it.
@@ -53,83 +54,64 @@ pub(super) struct Flow {
 }
 
 impl<'a> Evidence<'a> {
-    /// Of a check: its methods, then its loads.
-    pub(super) fn of_check(document: &'a CheckDocument) -> Self {
-        let sync = document.sync.iter().filter(|result| result.operations > 0).map(|result| {
-            let name = wording::method(result.method).to_owned();
-            Phase {
-                seconds: result.seconds,
-                quality: &result.quality,
-                storage: result.storage.as_ref(),
-                reads: false,
-                direct_load: false,
-                timed: result.latency.iter().map(|latency| (name.clone(), latency)).collect(),
-                name,
-            }
-        });
-        let io = document.io.iter().filter_map(|io| {
-            let side = io.application.as_ref().filter(|side| side.operations > 0)?;
-            Some(Phase {
-                name: io.name.clone(),
-                seconds: side.seconds,
-                quality: &io.quality,
-                storage: io.storage.as_ref(),
-                reads: !wording::is_write(io),
-                direct_load: !wording::is_cached(io),
-                timed: side.latency.iter().map(|latency| (io.name.clone(), latency)).collect(),
-            })
-        });
-        let flow = |io: &plumb_measure::IoResult| {
-            let (side, storage) = (io.application.as_ref()?, io.storage.as_ref()?);
-            Some(Flow {
-                name: io.name.clone(),
-                cached: wording::is_cached(io),
-                operations: side.operations,
-                iops: side.iops,
-                storage_iops: storage.iops,
-                balance: Balance::of(io)?,
-            })
-        };
-        Self { phases: sync.chain(io).collect(), flows: document.io.iter().filter_map(flow).collect() }
-    }
-
-    /// Of a load: its targets, each with its directions.
-    pub(super) fn of_load(document: &'a RunDocument) -> Self {
-        let mut evidence = Self { phases: Vec::new(), flows: Vec::new() };
-        for (name, target) in document.labels().into_iter().zip(&document.targets) {
-            let cached = document.job_of(target).is_some_and(|job| job.caching.is_cached());
-            evidence.flows.extend(flows(target, &name, cached));
+    /// Of a run.
+    pub(super) fn of(document: &'a RunDocument) -> Self {
+        let labels = document.labels();
+        let (mut phases, mut all_flows) = (Vec::new(), Vec::new());
+        for (name, target) in labels.iter().zip(&document.targets) {
+            let job = document.job_of(target);
+            let cached = job.is_some_and(|job| job.caching.is_cached());
+            let method = job.is_some_and(|job| job.method.is_some());
             let sides = &target.sides;
-            let used = sides.used();
-            let title = |direction: &str| match used.as_slice() {
-                [_] => name.clone(),
-                _ => format!("{name}, {direction}"),
-            };
-            let timed: Vec<(String, &Latency)> = used
-                .iter()
-                .filter_map(|(direction, result)| Some((title(direction), result.latency.as_ref()?)))
-                .collect();
+            // What a durable write costs is one figure, and its bytes are no load.
+            let timed = if method { durable(name, target) } else { directions(name, target) };
+            if !method {
+                all_flows.extend(flows(target, name, cached));
+            }
             if timed.is_empty() {
                 continue;
             }
-            evidence.phases.push(Phase {
+            phases.push(Phase {
+                name: name.clone(),
                 seconds: sides.application.seconds,
                 quality: &sides.quality,
                 storage: sides.storage.as_ref(),
                 reads: sides.read.ios > 0,
-                direct_load: !cached,
+                direct_load: !cached && !method,
                 timed,
-                name,
             });
         }
-        evidence
+        Self { document, labels, phases, flows: all_flows }
     }
+
+    /// The targets, each with what to call it and its job.
+    pub(super) fn targets(&self) -> impl Iterator<Item = (&str, &'a RunTarget, &'a RunJob)> {
+        let labelled = self.labels.iter().zip(&self.document.targets);
+        labelled
+            .filter_map(move |(label, target)| Some((label.as_str(), target, self.document.job_of(target)?)))
+    }
+}
+
+/// The time until a write was durable.
+fn durable<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency)> {
+    target.sides.durable_latency.iter().map(|latency| (name.to_owned(), latency)).collect()
+}
+
+/// The service times of all directions of which something was asked.
+fn directions<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency)> {
+    let used = target.sides.used();
+    let title = |direction: &str| match used.as_slice() {
+        [_] => name.to_owned(),
+        _ => format!("{name}, {direction}"),
+    };
+    used.iter().filter_map(|(direction, result)| Some((title(direction), result.latency.as_ref()?))).collect()
 }
 
 /// The reads and the writes of a target, where what the devices were handed is known.
 fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
     let Some(storage) = &target.sides.storage else { return Vec::new() };
-    let per_second = |count: u64| rate(count, &target.sides.application);
+    let seconds = target.sides.application.seconds;
+    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let flow = |write: bool, direction: &DirectionResult, storage_iops: f64| {
         Some(Flow {
             name: name.to_owned(),
@@ -137,7 +119,7 @@ fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
             operations: direction.ios,
             iops: direction.iops,
             storage_iops,
-            balance: Balance::of_direction(write, direction.bytes, &target.sides)?,
+            balance: Balance::of(write, direction.bytes, &target.sides)?,
         })
     };
     [
@@ -147,8 +129,4 @@ fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-fn rate(count: u64, window: &ApplicationSide) -> f64 {
-    if window.seconds > 0.0 { count as f64 / window.seconds } else { 0.0 }
 }

@@ -1,6 +1,6 @@
 //! Reads of blocks that were never written.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
@@ -10,7 +10,7 @@ use crate::quantity::percent;
 const WRITTEN_FROM: f64 = 0.999;
 
 /// `unwritten-extents`: part of what was read had never been written; such reads come from nothing.
-pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Finding> {
+pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Verdict> {
     let unwritten: Vec<(&str, f64)> = evidence
         .phases
         .iter()
@@ -19,19 +19,19 @@ pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Finding> {
         .filter(|(_, share)| *share < WRITTEN_FROM)
         .collect();
     let (name, share) = *unwritten.first()?;
-    Some(
-        Verdict {
-            id: "unwritten-extents",
-            severity: Severity::Warning,
-            sentence: format!(
-                "Only {} of the range of {name} had been written: reads of the rest are answered from nothing.",
-                percent(share)
-            ),
-            evidence: unwritten.iter().map(|(name, share)| format!("{name}: {} written", percent(*share))).collect(),
-            remedy: "Fill the file or the device with random data first, then measure again.",
-        }
-        .into(),
-    )
+    Some(Verdict {
+        id: "unwritten-extents",
+        severity: Severity::Warning,
+        sentence: format!(
+            "Only {} of the range of {name} had been written: reads of the rest are answered from nothing.",
+            percent(share)
+        ),
+        evidence: unwritten
+            .iter()
+            .map(|(name, share)| format!("{name}: {} written", percent(*share)))
+            .collect(),
+        remedy: "Fill the file or the device with random data first, then measure again.",
+    })
 }
 
 #[cfg(test)]
@@ -42,10 +42,10 @@ mod tests {
     #[test]
     fn unwritten_ranges_are_found_and_unknown_ones_are_not() {
         let mut document = fixture::virtual_machine();
-        assert!(unwritten(&Evidence::of_check(&document)).is_none());
-        document.io[1].quality.written_share = Some(0.4);
-        assert!(unwritten(&Evidence::of_check(&document)).unwrap().sentence.starts_with("Only 40%"));
-        document.io[1].quality.written_share = None;
-        assert!(unwritten(&Evidence::of_check(&document)).is_none());
+        assert!(unwritten(&Evidence::of(&document)).is_none());
+        document.targets[4].sides.quality.written_share = Some(0.4);
+        assert!(unwritten(&Evidence::of(&document)).unwrap().sentence.starts_with("Only 40%"));
+        document.targets[4].sides.quality.written_share = None;
+        assert!(unwritten(&Evidence::of(&document)).is_none());
     }
 }

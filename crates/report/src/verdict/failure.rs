@@ -1,36 +1,76 @@
-//! The check itself ended because something failed.
+//! Operations that failed, and runs that ended because of one.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
 use super::Verdict;
-use crate::document::CheckDocument;
+use super::evidence::Evidence;
 use crate::headline::{capital, sentence};
-use crate::wording;
+use crate::quantity::count;
 
-/// `check-failed`: a device or a flush failed, which ended the check. A load stops at its first failure, so there is
-/// at most one.
-pub(super) fn check_failed(document: &CheckDocument) -> Option<Finding> {
+/// `check-failed` and `load-failed`: a device or a flush failed, which ended the run.
+pub(super) fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let document = evidence.document;
     if !document.failed {
         return None;
     }
-    let sync = document.sync.iter().map(|result| (wording::method(result.method), &result.failed_because));
-    let io = document.io.iter().map(|io| (io.name.as_str(), &io.failed_because));
-    let mut evidence: Vec<String> =
-        sync.chain(io).filter_map(|(name, why)| Some(format!("{name}: {}", why.as_deref()?))).collect();
-    if evidence.is_empty() {
-        evidence.push("the check ended at its first failure".to_owned());
-    }
     let why = document.incomplete_because.as_deref().map(str::trim).filter(|why| !why.is_empty());
-    Some(
-        Verdict {
-            id: "check-failed",
-            severity: Severity::Danger,
-            sentence: capital(&sentence(why.unwrap_or("a device or a flush failed"))),
-            evidence,
-            remedy: "Find the cause in the kernel's log (dmesg). Do not trust data written since the last good flush.",
+    let mut lines = failures(evidence);
+    if lines.is_empty() {
+        lines.push("the run ended at its first failure".to_owned());
+    }
+    Some(Verdict {
+        id: if document.is_check() { "check-failed" } else { "load-failed" },
+        severity: Severity::Danger,
+        sentence: capital(&sentence(why.unwrap_or("a device or a flush failed"))),
+        evidence: lines,
+        remedy: "Find the cause in the kernel's log (dmesg). Do not trust data written since the last good flush.",
+    })
+}
+
+/// `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody knowing what of the
+/// writes before it is durable.
+pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let targets = || evidence.targets().map(|(_, target, _)| &target.sides);
+    let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
+    let failed = sum(&mut targets().map(|sides| sides.application.errors));
+    let flushes = sum(&mut targets().map(|sides| sides.sync.errors));
+    if evidence.document.failed || (failed == 0 && flushes == 0) {
+        return None;
+    }
+    let (severity, sentence) = match flushes {
+        0 => {
+            let text = format!("{} operations failed; the figures are of those that did not.", count(failed));
+            (Severity::Warning, text)
         }
-        .into(),
-    )
+        flushes => (
+            Severity::Danger,
+            format!("{} flushes failed: what was written before them may not be durable.", count(flushes)),
+        ),
+    };
+    Some(Verdict {
+        id: "operations-failed",
+        severity,
+        sentence,
+        evidence: failures(evidence),
+        remedy: "Find the cause in the kernel's log (dmesg). After a failed flush the data must be written again, \
+                 elsewhere: a second flush that succeeds proves nothing about the first.",
+    })
+}
+
+/// One line for each way in which a target, or operations of it, failed.
+fn failures(evidence: &Evidence<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (label, target, _) in evidence.targets() {
+        lines.extend(target.failed_because.iter().map(|why| format!("{label}: {why}")));
+        for (direction, result) in target.sides.used() {
+            let of = |number, error: &str| format!("{label}: {} of {direction}: {error}", count(number));
+            match result.errors_by.as_slice() {
+                [] if result.errors > 0 => lines.push(of(result.errors, "failed")),
+                each => lines.extend(each.iter().map(|error| of(error.count, &error.error))),
+            }
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -41,13 +81,18 @@ mod tests {
     #[test]
     fn a_failure_is_a_danger_and_an_interruption_is_not() {
         let mut document = fixture::document("interrupted");
-        assert!(check_failed(&document).is_none());
+        assert!(run_failed(&Evidence::of(&document)).is_none());
         document.failed = true;
         document.incomplete_because = Some("cannot sync /srv/x: Input/output error (5)".to_owned());
-        let finding = check_failed(&document).unwrap();
-        assert_eq!(finding.severity, Severity::Danger);
+        let finding = run_failed(&Evidence::of(&document)).unwrap();
+        assert_eq!((finding.id, finding.severity), ("check-failed", Severity::Danger));
         assert_eq!(finding.sentence, "Cannot sync /srv/x: Input/output error (5).");
         document.incomplete_because = None;
-        assert!(!check_failed(&document).unwrap().sentence.is_empty());
+        assert!(!run_failed(&Evidence::of(&document)).unwrap().sentence.is_empty());
+    }
+
+    #[test]
+    fn a_phase_that_could_not_be_measured_is_no_failed_operation() {
+        assert!(operations_failed(&Evidence::of(&fixture::document("tmpfs"))).is_none());
     }
 }

@@ -1,182 +1,321 @@
-//! Durable writes against the flushes that the devices were handed: dropped, none seen, missing.
+//! Syncs against the flushes that the devices were handed: dropped, none seen, missing, merged.
+//!
+//! Where the write path was surveyed, its layers say what ought to become of a flush; elsewhere the devices themselves.
 
-use plumb_block::DeviceCounters;
-use plumb_measure::{StorageSide, SyncMethod, SyncResult};
-use plumb_path::{Cache, Finding, Flush, Fua, Layer, LayerKind, Severity, WritePath};
+use plumb_block::{Caching, DeviceCounters};
+use plumb_measure::StorageSide;
+use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity, WritePath};
 
-use super::{Verdict, device_layers, list, lowest_devices, measured};
-use crate::document::CheckDocument;
+use super::evidence::Evidence;
+use super::{Verdict, device_layers, list, lowest_devices};
+use crate::document::{FlushMethod, RunJob, RunTarget};
 use crate::quantity::count;
 use crate::wording;
 
-/// Fewer durable writes than this prove nothing about flushes.
-pub(super) const SYNCS_MIN: u64 = 10;
-/// Fewer flushes than this for each durable write means that some are missing; the rest is the slack of two readings.
-pub(super) const COMPLETE_FROM: f64 = 0.95;
+/// Fewer syncs than this prove nothing about flushes.
+const SYNCS_MIN: u64 = 10;
+/// Fewer flushes than this for each sync means that some are missing; the rest is the slack of two readings.
+const COMPLETE_FROM: f64 = 0.95;
 
-/// `flush-dropped`: durable writes, a volatile cache beneath, and no flush. Also if only some of the devices were
-/// handed none.
-pub(super) fn dropped(document: &CheckDocument) -> Option<Finding> {
-    let path = &document.path;
-    let silent = silent(document);
-    if let Some(cause) = drop_cause(path, &silent) {
-        let syncs = operations(&silent);
-        let mut evidence = counts(&silent);
-        evidence.push(cause);
-        return Some(
-            Verdict {
-                id: "flush-dropped",
-                severity: Severity::Danger,
-                sentence: format!(
-                    "{} durable writes caused no flush at the devices: a power cut can lose what was synced.",
-                    count(syncs)
-                ),
-                evidence,
-                remedy: REMEDY,
-            }
-            .into(),
-        );
-    }
-    let skipped = skipped_devices(document);
-    if skipped.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
-    Some(
-        Verdict {
-            id: "flush-dropped",
-            severity: Severity::Danger,
-            sentence: format!(
-                "{} held written data in a volatile cache and was handed no flush, while other devices were.",
-                list(&names)
-            ),
-            evidence: skipped.into_iter().map(|(_, line)| line).collect(),
-            remedy: REMEDY,
-        }
-        .into(),
-    )
-}
-
-pub(super) const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a write cache shown as write through, a mount \
+const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a write cache shown as write through, a mount \
                       without barriers, a driver that swallows it) and correct it, or turn the volatile cache off. A \
                       power cut with a witness would prove it.";
 
-/// `no-flush-seen`: no flush, and either an explanation or nothing to tell.
-pub(super) fn none_seen(document: &CheckDocument) -> Option<Finding> {
-    let path = &document.path;
-    let without: Vec<&SyncResult> = without_flush(document).collect();
-    if without.is_empty() || drop_cause(path, &silent(document)).is_some() {
-        return None;
-    }
-    let syncs = operations(&without);
-    let blind = counters_are_blind(document);
-    let uncounted = without.iter().all(|result| !counts_flushes(result));
-    let absorbing = device_layers(path).find(|layer| layer.flush == Flush::Absorbed);
-    let silent_layer = path.layers.iter().find(|layer| layer.flush == Flush::Unknown && !is_bottom(layer));
-    let (severity, why) = match (uncounted, absorbing, silent_layer) {
-        _ if blind => (
-            Severity::Info,
-            "their counters did not see the direct loads either, so they count nothing".to_owned(),
-        ),
-        (true, ..) => (Severity::Info, "the devices do not count flushes of their own".to_owned()),
-        (_, Some(layer), _) => (
-            Severity::Info,
-            format!("{} says that it has no volatile cache, so the kernel sends none", layer.name),
-        ),
-        (_, None, Some(layer)) => {
-            (Severity::Warning, format!("{} does not say what it does with a flush", layer.name))
-        }
-        (_, None, None) => (Severity::Info, "no volatile cache is known beneath".to_owned()),
-    };
-    let mut evidence = counts(&without);
-    evidence.extend(
-        absorbing
-            .into_iter()
-            .flat_map(|layer| &layer.evidence)
-            .map(|evidence| format!("{}: {} ({})", evidence.source, evidence.value, evidence.means)),
-    );
-    Some(
-        Verdict {
-            id: "no-flush-seen",
-            severity,
-            sentence: format!("{} durable writes caused no flush at the devices: {why}.", count(syncs)),
-            evidence,
-            remedy: "This is consistent with a write-through or protected device, and with one that says so wrongly. Only \
-                     the drive's own settings, whoever runs the host, or a power cut with a witness can tell.",
-        }
-        .into(),
-    )
+/// What a target asked to be made durable, and what its devices were handed.
+struct Account<'a> {
+    label: &'a str,
+    target: &'a RunTarget,
+    job: &'a RunJob,
+    storage: &'a StorageSide,
+    /// Flushes that ought to have been sent, had each sync its own.
+    asked: u64,
+    /// Flushes that were counted.
+    handed: u64,
+    /// Whether the counters show flushes at all.
+    counters: Counters,
 }
 
-/// `flushes-missing`: some flushes, but fewer than durable writes. Each method has one writer, who waits for each sync
-/// before the next write, so that no two of its syncs can share a flush; what came may be another program's.
-pub(super) fn missing(document: &CheckDocument) -> Option<Finding> {
-    if counters_are_blind(document) {
-        return None;
-    }
-    let short: Vec<&SyncResult> = measured(document)
-        .filter(|result| result.operations >= SYNCS_MIN && expects_flush(&document.path, result.method))
-        .filter(|result| result.device_flushes.is_some_and(|flushes| flushes > 0) && counts_flushes(result))
-        .filter(|result| result.flushes_per_sync.is_some_and(|per| per < COMPLETE_FROM))
-        .collect();
-    let first = short.first()?;
-    Some(
-        Verdict {
-            id: "flushes-missing",
-            severity: Severity::Warning,
-            sentence: format!(
-                "One writer made {} writes durable one after the other, but the devices were handed only {} flushes: some \
-                 syncs sent none.",
-                count(first.operations),
-                count(first.device_flushes.unwrap_or(0))
-            ),
-            evidence: counts(&short),
-            remedy: "Repeat it while nothing else syncs to these devices: if no flush comes then, a layer drops them. If \
-                     some still come, a power cut with a witness would tell what is lost.",
-        }
-        .into(),
-    )
+/// Whether the counters of devices can show flushes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counters {
+    Count,
+    /// They did not see direct requests either, so what stays at zero proves nothing. The heads of NVMe multipath count
+    /// nothing on older kernels.
+    Blind,
+    /// These devices count no flushes of their own.
+    Flushless,
 }
 
-/// Methods that ought to have flushed and did not, where the devices do count flushes.
-fn silent(document: &CheckDocument) -> Vec<&SyncResult> {
-    if counters_are_blind(document) {
-        return Vec::new();
+impl Account<'_> {
+    fn words(&self) -> String {
+        let (asked, handed) = (count(self.asked), count(self.handed));
+        format!("{}: {asked} {}, {handed} device flushes", self.label, syncs_word(self.job))
     }
-    without_flush(document).filter(|result| counts_flushes(result)).collect()
+
+    fn is_short(&self) -> bool {
+        self.handed > 0
+            && (self.handed as f64) < COMPLETE_FROM * self.asked as f64
+            && self.counters == Counters::Count
+    }
 }
 
-/// Whether a direct load moved bytes that the counters of the devices did not see: what stays at zero then proves
-/// nothing. The heads of NVMe multipath count nothing on older kernels.
-fn counters_are_blind(document: &CheckDocument) -> bool {
-    document.io.iter().filter(|io| !wording::is_cached(io)).any(|io| {
-        let moved = io.application.as_ref().is_some_and(|side| side.bytes > 0);
-        let unseen = |storage: &StorageSide| match wording::is_write(io) {
-            true => storage.write_bytes == 0,
-            false => storage.read_bytes == 0,
+/// What a check measures are durable writes; of others it is not known how much of each sync is one.
+fn syncs_word(job: &RunJob) -> &'static str {
+    if job.method.is_some() { "durable writes" } else { "syncs" }
+}
+
+/// The accounts of the targets that asked for enough flushes and whose devices were read.
+fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
+    let account = |(label, target, job): (&'a str, &'a RunTarget, &'a RunJob)| {
+        let storage = target.sides.storage.as_ref()?;
+        let asked = asked(evidence, target, job);
+        let counters = match () {
+            () if is_blind(evidence, storage) => Counters::Blind,
+            () if !can_count_flushes(storage, asked) => Counters::Flushless,
+            () => Counters::Count,
         };
-        moved && io.storage.as_ref().is_some_and(unseen)
+        let handed = storage.flushes?;
+        (asked >= SYNCS_MIN).then_some(Account { label, target, job, storage, asked, handed, counters })
+    };
+    evidence.targets().filter_map(account).collect()
+}
+
+/// How many flushes the job asked for: its own, and those of its durable writes where the devices are known to have no
+/// FUA.
+fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
+    let syncs = match job.flush {
+        None | Some(FlushMethod::Range) => 0,
+        Some(_) => target.sides.sync.ios,
+    };
+    let native = match &evidence.document.path {
+        Some(path) => Some(lowest_devices(path).any(|layer| layer.fua == Fua::Native)),
+        None => target.device.fua_native,
+    };
+    let durable = match (job.durable_write_every, native) {
+        (Some(every), Some(false)) => target.sides.write.ios / u64::from(every.max(1)),
+        _ => 0,
+    };
+    syncs.saturating_add(durable)
+}
+
+/// Whether direct requests to the devices of `storage` moved bytes that its counters did not see.
+fn is_blind(evidence: &Evidence<'_>, storage: &StorageSide) -> bool {
+    let direct = evidence.targets().filter(|(_, _, job)| job.caching == Caching::Direct);
+    direct.map(|(_, target, _)| &target.sides).any(|sides| {
+        sides.storage.as_ref().is_some_and(|seen| {
+            shares_devices(seen, storage)
+                && ((sides.write.bytes > 0 && seen.write_bytes == 0)
+                    || (sides.read.bytes > 0 && seen.read_bytes == 0))
+        })
     })
 }
 
-fn without_flush(document: &CheckDocument) -> impl Iterator<Item = &SyncResult> {
-    measured(document)
-        .filter(|result| result.operations >= SYNCS_MIN && result.device_flushes == Some(0))
-        .filter(|result| expects_flush(&document.path, result.method))
+fn shares_devices(one: &StorageSide, other: &StorageSide) -> bool {
+    std::ptr::eq(one, other)
+        || one.devices.iter().any(|device| other.devices.iter().any(|same| same.name == device.name))
 }
 
-/// Whether the method makes the kernel send a flush, rather than a write with FUA.
-fn expects_flush(path: &WritePath, method: SyncMethod) -> bool {
-    match method {
-        SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => true,
-        SyncMethod::DirectDsync => !lowest_devices(path).any(|layer| layer.fua == Fua::Native),
+/// Devices without a request queue (dm, md, zram and the like) count no flushes of their own, and the heads of NVMe
+/// multipath count a flush as an empty read (`bdev_start_io_acct` in `block/blk-core.c`).
+fn can_count_flushes(storage: &StorageSide, syncs: u64) -> bool {
+    let bio_based = |device: &DeviceCounters| {
+        ["dm-", "md", "zram", "ram", "pmem", "nullb", "bcache"]
+            .iter()
+            .any(|prefix| device.name.starts_with(prefix))
+    };
+    let as_reads = |device: &DeviceCounters| {
+        device.reads as f64 >= COMPLETE_FROM * syncs as f64
+            && device.read_bytes.0 < device.reads.saturating_mul(512)
+    };
+    let devices = &storage.devices;
+    devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
+}
+
+/// Accounts without a flush: those that were dropped with the reason to say so, and the others.
+struct Silent<'a> {
+    dropped: Vec<Account<'a>>,
+    cause: String,
+    other: Vec<Account<'a>>,
+}
+
+fn silent<'a>(evidence: &'a Evidence<'_>) -> Silent<'a> {
+    let without: Vec<Account<'a>> =
+        accounts(evidence).into_iter().filter(|account| account.handed == 0).collect();
+    let (counted, uncounted): (Vec<_>, Vec<_>) =
+        without.into_iter().partition(|account| account.counters == Counters::Count);
+    let (dropped, mut other, cause) = match &evidence.document.path {
+        Some(path) => match drop_cause(path, &counted) {
+            // The path is that of all: one reason stands for all of them.
+            Some(cause) => return Silent { dropped: counted, cause, other: Vec::new() },
+            None => (Vec::new(), counted, String::new()),
+        },
+        None => {
+            let volatile = |account: &Account<'_>| {
+                account.storage.write_bytes > 0 && account.target.device.volatile_cache == Some(true)
+            };
+            let (dropped, other) = counted.into_iter().partition(volatile);
+            (dropped, other, "the device says that its volatile cache is on".to_owned())
+        }
+    };
+    other.extend(uncounted);
+    Silent { dropped, cause, other }
+}
+
+/// `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only some of the devices
+/// were handed none.
+pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let Silent { dropped, cause, .. } = silent(evidence);
+    let verdict = |sentence, evidence| Verdict {
+        id: "flush-dropped",
+        severity: Severity::Danger,
+        sentence,
+        evidence,
+        remedy: REMEDY,
+    };
+    if let Some(subject) = subject(evidence, &dropped) {
+        let mut lines: Vec<String> = dropped.iter().map(Account::words).collect();
+        lines.push(cause);
+        return Some(verdict(format!("{subject}: a power cut can lose what was synced."), lines));
     }
+    let skipped = skipped_devices(evidence);
+    let names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let sentence = format!(
+        "{} held written data in a volatile cache and was handed no flush, while other devices were.",
+        list(&names)
+    );
+    Some(verdict(sentence, skipped.into_iter().map(|(_, line)| line).collect()))
+}
+
+/// `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets, those are named.
+fn subject(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> Option<String> {
+    let first = accounts.first()?;
+    let asked = accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.asked));
+    let of = of_targets(evidence, accounts);
+    Some(format!("{} {} caused no flush at the devices{of}", count(asked), syncs_word(first.job)))
+}
+
+/// ` of /mnt/a and /mnt/b`, where a run has several targets.
+fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
+    if evidence.document.names().len() < 2 {
+        return String::new();
+    }
+    format!(" of {}", list(&accounts.iter().map(|account| account.label).collect::<Vec<_>>()))
+}
+
+/// `no-flush-seen`: no flush, and either an explanation or nothing to tell.
+pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let without = silent(evidence).other;
+    let first = without.first()?;
+    let subject = subject(evidence, &without)?;
+    let path = evidence.document.path.as_ref();
+    let absorbing = path.and_then(|path| device_layers(path).find(|layer| layer.flush == Flush::Absorbed));
+    let info = |why: &str| (Severity::Info, why.to_owned());
+    let all = |counters| without.iter().all(|account| account.counters == counters);
+    let (severity, why) = match path {
+        _ if without.iter().any(|account| account.counters == Counters::Blind) => {
+            info("their counters did not see the direct loads either, so they count nothing")
+        }
+        _ if all(Counters::Flushless) => info("the devices do not count flushes of their own"),
+        Some(path) => explained(path, absorbing),
+        None => match first.target.device.volatile_cache {
+            Some(false) => info("it says that it has no volatile cache, so the kernel sends none"),
+            Some(true) => info("nothing was written to them either"),
+            None => info("whether it has a volatile cache is not known"),
+        },
+    };
+    let mut lines: Vec<String> = without.iter().map(Account::words).collect();
+    let said = absorbing.into_iter().flat_map(|layer| &layer.evidence);
+    lines.extend(said.map(|line| format!("{}: {} ({})", line.source, line.value, line.means)));
+    Some(Verdict {
+        id: "no-flush-seen",
+        severity,
+        sentence: format!("{subject}: {why}."),
+        evidence: lines,
+        remedy: "This is consistent with a write-through or protected device, and with one that says so wrongly. Only \
+                 the drive's own settings, whoever runs the host, or a power cut with a witness can tell.",
+    })
+}
+
+/// What the path says about flushes that were not seen.
+fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) {
+    let quiet = path.layers.iter().find(|layer| layer.flush == Flush::Unknown && !is_bottom(layer));
+    match (absorbing, quiet) {
+        (Some(layer), _) => (
+            Severity::Info,
+            format!("{} says that it has no volatile cache, so the kernel sends none", layer.name),
+        ),
+        (None, Some(layer)) => {
+            (Severity::Warning, format!("{} does not say what it does with a flush", layer.name))
+        }
+        (None, None) => (Severity::Info, "no volatile cache is known beneath".to_owned()),
+    }
+}
+
+/// `flushes-missing`: some flushes, but fewer than one writer's syncs, who waits for each, so that no two of them can
+/// share one; what came may be another program's.
+pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let short = short_of_flushes(evidence, |writers| writers <= 1);
+    let first = short.first()?;
+    Some(Verdict {
+        id: "flushes-missing",
+        severity: Severity::Warning,
+        sentence: format!(
+            "One writer synced {} times, waiting each time, but the devices{} were handed only {} flushes: some syncs \
+             sent none.",
+            count(first.asked),
+            of_targets(evidence, &short[..1]),
+            count(first.handed)
+        ),
+        evidence: short.iter().map(Account::words).collect(),
+        remedy: "Repeat it while nothing else syncs to these devices: if no flush comes then, a layer drops them. If some \
+                 still come, a power cut with a witness would tell what is lost.",
+    })
+}
+
+/// `flushes-merged`: fewer flushes than syncs because several writers' syncs can share one.
+pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let shared = short_of_flushes(evidence, |writers| writers > 1);
+    let first = shared.first()?;
+    Some(Verdict {
+        id: "flushes-merged",
+        severity: Severity::Info,
+        sentence: format!(
+            "{} workers synced {} times and the devices{} were handed {} flushes: syncs at the same time may share one, \
+             which is not a drop.",
+            count(writers(evidence, first)),
+            count(first.asked),
+            of_targets(evidence, &shared[..1]),
+            count(first.handed)
+        ),
+        evidence: shared.iter().map(Account::words).collect(),
+        remedy: "Load it with one worker to see one flush for each sync.",
+    })
+}
+
+fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, by: impl Fn(u64) -> bool) -> Vec<Account<'a>> {
+    let short = accounts(evidence).into_iter().filter(Account::is_short);
+    short.filter(|account| by(writers(evidence, account))).collect()
+}
+
+/// How many workers flush a device of the account in its span.
+fn writers(evidence: &Evidence<'_>, account: &Account<'_>) -> u64 {
+    let shares = |other: &RunTarget| {
+        std::ptr::eq(other, account.target)
+            || other.sides.storage.as_ref().is_some_and(|side| shares_devices(side, account.storage))
+    };
+    let beside = evidence.targets().filter(|(_, other, job)| {
+        other.span == account.target.span && asked(evidence, other, job) > 0 && shares(other)
+    });
+    beside.map(|(_, _, job)| u64::from(job.threads)).fold(0, u64::saturating_add)
 }
 
 /// Why the flushes that `silent` misses must have been dropped; `None` if it misses none, or the path leaves another
 /// explanation. Only a device whose counters were read, and that was written to, can accuse: a loop device over a
 /// drive without a cache has a cache of its own and flushes nothing.
-fn drop_cause(path: &WritePath, silent: &[&SyncResult]) -> Option<String> {
+fn drop_cause(path: &WritePath, silent: &[Account<'_>]) -> Option<String> {
     if silent.is_empty() {
         return None;
     }
@@ -201,16 +340,11 @@ fn drop_cause(path: &WritePath, silent: &[&SyncResult]) -> Option<String> {
 }
 
 /// Whether the device was written to meanwhile; also where its own counters are not there to tell.
-fn is_written(layer: &Layer, results: &[&SyncResult]) -> bool {
-    results.iter().filter_map(|result| result.storage.as_ref()).any(|storage| {
-        let own = storage.devices.iter().find(|device| device.name == layer.name);
+fn is_written(layer: &Layer, accounts: &[Account<'_>]) -> bool {
+    accounts.iter().any(|account| {
+        let own = account.storage.devices.iter().find(|device| device.name == layer.name);
         own.is_none_or(|device| device.writes > 0)
     })
-}
-
-/// Durable writes of all `results`.
-fn operations(results: &[&SyncResult]) -> u64 {
-    results.iter().fold(0, |sum, result| sum.saturating_add(result.operations))
 }
 
 /// The end of the path, where nothing is forwarded any further.
@@ -218,47 +352,25 @@ fn is_bottom(layer: &Layer) -> bool {
     layer.below.is_empty() && wording::is_beyond_sight(layer.kind)
 }
 
-/// Whether the counters of these devices can show flushes. Devices without a request queue (dm, md, zram and the
-/// like) count none of their own, and the heads of NVMe multipath count a flush as an empty read (`bdev_start_io_acct`
-/// in `block/blk-core.c`).
-fn counts_flushes(result: &SyncResult) -> bool {
-    can_count_flushes(result.storage.as_ref(), result.operations)
-}
-
-/// The same for so many durable writes over these devices.
-pub(super) fn can_count_flushes(storage: Option<&StorageSide>, durable_writes: u64) -> bool {
-    let devices = storage.map_or(&[][..], |storage| &storage.devices);
-    let bio_based = |device: &DeviceCounters| {
-        ["dm-", "md", "zram", "ram", "pmem", "nullb", "bcache"]
-            .iter()
-            .any(|prefix| device.name.starts_with(prefix))
-    };
-    let as_reads = |device: &DeviceCounters| {
-        device.reads as f64 >= COMPLETE_FROM * durable_writes as f64
-            && device.read_bytes.0 < device.reads.saturating_mul(512)
-    };
-    devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
-}
-
 /// Devices with a volatile cache that were written to and handed no flush while others were handed many.
-fn skipped_devices(document: &CheckDocument) -> Vec<(String, String)> {
+fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
+    let Some(path) = &evidence.document.path else { return Vec::new() };
     let mut skipped: Vec<(String, String)> = Vec::new();
-    let with_storage = measured(document).filter_map(|result| Some((result, result.storage.as_ref()?)));
-    for (result, storage) in with_storage.filter(|(result, _)| expects_flush(&document.path, result.method)) {
+    for (label, target, job) in evidence.targets() {
         let flushed = |device: &&DeviceCounters| device.flushes.is_some_and(|flushes| flushes >= SYNCS_MIN);
+        let Some(storage) = target.sides.storage.as_ref().filter(|_| asked(evidence, target, job) > 0) else {
+            continue;
+        };
         let Some(other) = storage.devices.iter().find(flushed) else { continue };
         let quiet =
             storage.devices.iter().filter(|device| device.flushes == Some(0) && device.writes >= SYNCS_MIN);
         for device in quiet {
-            let volatile = lowest_devices(&document.path)
-                .any(|layer| layer.name == device.name && layer.cache == Cache::Volatile);
-            if volatile
-                && !is_one_of_several_paths(&document.path, &device.name)
-                && !skipped.iter().any(|(name, _)| *name == device.name)
-            {
+            let volatile =
+                lowest_devices(path).any(|layer| layer.name == device.name && layer.cache == Cache::Volatile);
+            let known = skipped.iter().any(|(name, _)| *name == device.name);
+            if volatile && !known && !is_one_of_several_paths(path, &device.name) {
                 let line = format!(
-                    "{}: {} took {} writes and 0 flushes, {} took {} flushes",
-                    wording::method(result.method),
+                    "{label}: {} took {} writes and 0 flushes, {} took {} flushes",
                     device.name,
                     count(device.writes),
                     other.name,
@@ -278,158 +390,5 @@ fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
         .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
 }
 
-/// One line for each method.
-fn counts(results: &[&SyncResult]) -> Vec<String> {
-    let line = |result: &&SyncResult| {
-        format!(
-            "{}: {} durable writes, {} device flushes",
-            wording::method(result.method),
-            count(result.operations),
-            count(result.device_flushes.unwrap_or(0))
-        )
-    };
-    results.iter().map(line).collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture;
-
-    /// A document whose devices were handed no flush.
-    fn without_flushes(name: &str) -> CheckDocument {
-        let mut document = fixture::document(name);
-        for result in &mut document.sync {
-            result.device_flushes = Some(0);
-            result.flushes_per_sync = Some(0.0);
-            for device in result.storage.iter_mut().flat_map(|storage| &mut storage.devices) {
-                device.flushes = Some(0);
-            }
-        }
-        document
-    }
-
-    #[test]
-    fn no_flush_on_a_path_that_forwards_is_a_drop() {
-        let finding = dropped(&without_flushes("virtual-machine")).unwrap();
-        assert_eq!(finding.severity, Severity::Danger);
-        assert!(finding.sentence.contains("125,310 durable writes"), "{}", finding.sentence);
-        assert!(none_seen(&without_flushes("virtual-machine")).is_none(), "the same is said twice");
-    }
-
-    #[test]
-    fn flushes_that_arrive_are_no_finding() {
-        let document = fixture::virtual_machine();
-        assert!(
-            dropped(&document).is_none() && none_seen(&document).is_none() && missing(&document).is_none()
-        );
-    }
-
-    #[test]
-    fn one_skipped_member_of_an_array_is_found() {
-        let mut document = fixture::document("raid-eight-disks");
-        assert!(dropped(&document).unwrap().sentence.starts_with("sde held"));
-        for layer in document.path.layers.iter_mut().filter(|layer| layer.name == "sde") {
-            layer.cache = Cache::None;
-        }
-        assert!(dropped(&document).is_none());
-    }
-
-    #[test]
-    fn write_through_explains_that_no_flush_is_seen() {
-        let document = fixture::document("hard-drive");
-        assert!(dropped(&document).is_none());
-        let finding = none_seen(&document).unwrap();
-        assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.sentence.contains("sda says"), "{}", finding.sentence);
-    }
-
-    #[test]
-    fn a_layer_that_does_not_say_is_a_warning() {
-        let mut document = without_flushes("virtual-machine");
-        document.path.layers[2].flush = Flush::Unknown;
-        assert!(dropped(&document).is_none());
-        assert_eq!(none_seen(&document).unwrap().severity, Severity::Warning);
-    }
-
-    #[test]
-    fn a_device_that_counts_flushes_as_empty_reads_is_not_accused() {
-        let mut document = without_flushes("virtual-machine");
-        for result in &mut document.sync {
-            let operations = result.operations;
-            result.storage.as_mut().unwrap().devices[0].reads = operations;
-        }
-        assert!(dropped(&document).is_none());
-        assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
-    }
-
-    #[test]
-    fn native_fua_needs_no_flush() {
-        let mut document = without_flushes("virtual-machine");
-        document.sync.retain(|result| result.method == SyncMethod::DirectDsync);
-        assert!(dropped(&document).is_some());
-        let disk = document.path.layers.iter_mut().find(|layer| layer.name == "vda").unwrap();
-        disk.fua = Fua::Native;
-        assert!(dropped(&document).is_none() && none_seen(&document).is_none());
-    }
-
-    #[test]
-    fn counters_that_miss_the_direct_loads_accuse_nobody() {
-        let mut document = without_flushes("virtual-machine");
-        let direct = document.io.iter_mut().find(|io| io.name == "write-direct").unwrap();
-        direct.storage.as_mut().unwrap().write_bytes = 0;
-        assert!(dropped(&document).is_none());
-        let finding = none_seen(&document).unwrap();
-        assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.sentence.contains("did not see the direct loads"), "{}", finding.sentence);
-    }
-
-    #[test]
-    fn a_volatile_device_that_was_not_written_to_accuses_nobody() {
-        let mut document = without_flushes("virtual-machine");
-        let devices = document.sync.iter_mut().filter_map(|result| result.storage.as_mut());
-        devices.for_each(|storage| storage.devices[0].writes = 0);
-        assert!(dropped(&document).is_none());
-    }
-
-    #[test]
-    fn a_loop_device_over_a_drive_without_a_cache_accuses_nobody() {
-        let mut document = without_flushes("virtual-machine");
-        let disk = document.path.layers.iter().position(|layer| layer.name == "vda").unwrap();
-        (document.path.layers[disk].cache, document.path.layers[disk].flush) = (Cache::None, Flush::Absorbed);
-        let above = &mut document.path.layers[disk - 1];
-        (above.kind, above.cache) = (LayerKind::Loop, Cache::Volatile);
-        assert!(dropped(&document).is_none());
-        assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
-    }
-
-    #[test]
-    fn one_path_of_several_need_not_be_flushed() {
-        let mut document = fixture::document("raid-eight-disks");
-        for layer in document.path.layers.iter_mut().filter(|layer| layer.name == "md0") {
-            layer.kind = LayerKind::DmMultipath;
-        }
-        assert!(dropped(&document).is_none());
-    }
-
-    #[test]
-    fn few_syncs_prove_nothing() {
-        let mut document = without_flushes("virtual-machine");
-        document.sync.iter_mut().for_each(|result| result.operations = 9);
-        assert!(dropped(&document).is_none() && none_seen(&document).is_none());
-    }
-
-    #[test]
-    fn one_writers_syncs_share_no_flush() {
-        let mut document = fixture::virtual_machine();
-        document.sync[0].device_flushes = Some(20_000);
-        document.sync[0].flushes_per_sync = Some(0.38);
-        let finding = missing(&document).unwrap();
-        assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding.sentence.contains("52,410 writes durable") && finding.sentence.contains("only 20,000"),
-            "{}",
-            finding.sentence
-        );
-    }
-}
+mod tests;

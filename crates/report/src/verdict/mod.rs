@@ -6,31 +6,24 @@
 //!
 //! | id | severity | fires when | why this severity |
 //! |---|---|---|---|
-//! | `flush-dropped` | danger | 10 or more durable writes, no flush at a device that counts them, a written device beneath with a volatile cache, or an unknown one that every layer claims to flush | synced data can be lost |
+//! | `flush-dropped` | danger | 10 or more syncs, no flush at a device that counts them, a written device beneath with a volatile cache, or an unknown one that every layer claims to flush | synced data can be lost |
 //! | `no-flush-seen` | info | the same, but a layer says why (write through) or the device does not count flushes, or not even the direct loads | many virtual disks are like this |
 //! | `no-flush-seen` | warning | the same, with no volatile cache known and a layer that does not say what it does with a flush | the sync may do nothing |
-//! | `flushes-missing` | warning | fewer than 95 flushes for 100 durable writes of one writer, but some | one writer's syncs share no flush: some sent none |
+//! | `flushes-missing` | warning | fewer than 95 flushes for 100 syncs of one writer, but some | one writer's syncs share no flush: some sent none |
 //! | `memory` | warning | the target is memory by its kind | the figures are not of any storage |
 //! | `page-cache` | info | the devices moved under 10% of what a cached load moved | expected, and often misread |
 //! | `cached-below` | info | the devices moved under 10% of what a direct load moved | a layer below, such as a loop device, answered from memory |
 //! | `unwritten-extents` | warning | under 99.9% of a range that was read had been written | reads of the rest come from nothing |
 //! | `faster-than-the-platter` | warning | a drive that states its rotation makes half of the rewrites durable within a quarter turn | a non-volatile cache, or a lie |
-//! | `check-failed` | danger | the check ended because a device or a flush failed | what was written since the last good flush may be lost |
-//! | `waiting-on-flushes` | info | the sync is 80% of a durable write of 1 ms or more, the processor idle | explains, condemns nothing |
+//! | `check-failed`, `load-failed` | danger | the run ended because a device or a flush failed | what was written since the last good flush may be lost |
+//! | `waiting-on-flushes` | info | flushes of 1 ms or more take half of the workers' time, the processor idle | explains, condemns nothing |
 //! | `generator-bound` | info | a worker of a direct load was over 95% busy | that one figure is a lower bound; durability is not touched |
 //! | `device-shared-with-others` | info | others moved over 5% of the bytes, and 1 MiB | a live system always shares |
 //! | `steal` | info | the hypervisor took over 2% of the processor time | the neighbours' doing |
 //! | `not-steady`, `noisy`, `ramp` | info | slope of 10%; variation of 30%; no settling in the first third | a short run on a live system wavers |
 //! | `too-short` | info | fewer than 30 operations, 100 for p99, 1,000 for p99.9 | says which figures rest on few |
-//!
-//! For loads alone, beside `flush-dropped`, `no-flush-seen`, `flushes-missing`, `faster-than-the-platter` and
-//! `waiting-on-flushes`, whose evidence there is the load's own syncs:
-//!
-//! | id | severity | fires when | why this severity |
-//! |---|---|---|---|
 //! | `data-not-as-written` | danger | a block that was read is lost, torn, misdirected or stale | data is damaged |
-//! | `load-failed` | danger | the load ended because a device or a flush failed | what was written since the last good flush may be lost |
-//! | `operations-failed` | danger, warning | flushes, or other operations, failed and the load went on | as above; figures are of the rest |
+//! | `operations-failed` | danger, warning | flushes, or other operations, failed and the run went on | as above; figures are of the rest |
 //! | `flushes-merged` | info | fewer than 95 flushes for 100 syncs of several workers | syncs at the same time may share a flush |
 //! | `backlog` | warning | 1% of a schedule never started, or 10% started late and 100 ms behind | its latencies measure the length of the run |
 //! | `depth-not-reached` | info | in flight on average under 70% of what was asked | the figures are of another depth |
@@ -41,46 +34,54 @@
 //! | `compressible` | info | what was written compresses or repeats | a path that reduces data had less to write |
 //! | `range-is-not-durable` | info | the flush was sync_file_range | explains, condemns nothing |
 
+mod content;
+mod depth;
 mod evidence;
 mod extents;
 mod failure;
 mod flushes;
-mod load;
 mod memory;
 mod neighbours;
 mod page_cache;
 mod platter;
+mod rounds;
 mod samples;
+mod schedule;
 mod steadiness;
+#[cfg(test)]
+mod tests;
+mod verification;
 mod waiting;
 
-use plumb_measure::SyncResult;
 use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
 
 use self::evidence::Evidence;
-use crate::document::CheckDocument;
 use crate::document::RunDocument;
+use crate::headline::Headline;
 use crate::wording;
 
-/// A rule for checks alone: what it finds in a document, if anything.
-type CheckRule = fn(&CheckDocument) -> Option<Finding>;
+/// A rule: what it finds in a run, if anything.
+type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
 
-/// A rule for checks and loads alike.
-type Rule = fn(&Evidence<'_>) -> Option<Finding>;
-
-/// The rules for checks alone, in the order in which equals are reported.
-const CHECK_RULES: [CheckRule; 7] = [
-    failure::check_failed,
+/// The rules, in the order in which equals are reported.
+const RULES: [Rule; 27] = [
+    failure::run_failed,
+    verification::not_as_written,
+    failure::operations_failed,
     flushes::dropped,
     flushes::none_seen,
     flushes::missing,
+    flushes::merged,
     memory::memory,
     platter::faster_than_the_platter,
+    schedule::backlog,
+    depth::not_reached,
+    depth::latency_target_missed,
+    rounds::no_steady_state,
+    rounds::not_settled,
     waiting::waiting_on_flushes,
-];
-
-/// The rules for both, which are reported after the others.
-const RULES: [Rule; 10] = [
+    content::reducible,
+    content::not_durable,
     extents::unwritten,
     page_cache::page_cache,
     page_cache::cached_below,
@@ -93,16 +94,15 @@ const RULES: [Rule; 10] = [
     samples::too_short,
 ];
 
-/// All that is wrong or worth knowing about `document`: the findings of its survey and the verdicts of the rules,
-/// worst first, each once. The document's own `verdicts` are not read, so judging again changes
-/// nothing.
-pub fn judge(document: &CheckDocument) -> Vec<Finding> {
-    let mut all = document.path.findings.clone();
-    let evidence = Evidence::of_check(document);
-    let own = CHECK_RULES.iter().filter_map(|rule| rule(document));
-    for verdict in own.chain(RULES.iter().filter_map(|rule| rule(&evidence))) {
-        let known = all.iter_mut().find(|finding| same(finding, &verdict, &document.path));
-        match known {
+/// All that is wrong or worth knowing about a run: the findings of its survey and the verdicts of the rules, worst first,
+/// each once. The document's own `verdicts` are not read, so judging again changes nothing.
+pub fn judge(document: &RunDocument) -> Vec<Finding> {
+    let surveyed = document.path.as_ref();
+    let mut all = surveyed.map(|path| path.findings.clone()).unwrap_or_default();
+    let evidence = Evidence::of(document);
+    for verdict in RULES.iter().filter_map(|rule| rule(&evidence)).map(Finding::from) {
+        let is_same = |finding: &&mut Finding| surveyed.is_some_and(|path| same(finding, &verdict, path));
+        match all.iter_mut().find(is_same) {
             Some(finding) => add_evidence(finding, verdict),
             None => all.push(verdict),
         }
@@ -111,14 +111,14 @@ pub fn judge(document: &CheckDocument) -> Vec<Finding> {
     all
 }
 
-/// All that is wrong or worth knowing about a load, worst first, each once. The document's own `verdicts` are not
-/// read.
-pub fn judge_load(document: &RunDocument) -> Vec<Finding> {
-    let evidence = Evidence::of_load(document);
-    let own = load::RULES.iter().filter_map(|rule| rule(document));
-    let mut all: Vec<Finding> = own.chain(RULES.iter().filter_map(|rule| rule(&evidence))).collect();
-    all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    all
+/// Judges `document` and writes down what comes of it: verdicts, level and headline. `beside` are findings that no rule
+/// makes, such as limits of the user's own; they stand last.
+pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
+    document.verdicts = judge(document);
+    document.verdicts.extend(beside);
+    let worst = document.verdicts.iter().map(|finding| finding.severity).max();
+    document.level = worst.map_or("none", wording::severity).to_owned();
+    document.headline = Headline::of(document).verdict;
 }
 
 /// Whether both say the same: by their id, or because the survey knows which layer drops the flushes that a
@@ -173,61 +173,11 @@ fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| path.is_lowest_device(layer))
 }
 
-/// The methods that made at least one write durable.
-fn measured(document: &CheckDocument) -> impl Iterator<Item = &SyncResult> {
-    document.sync.iter().filter(|result| result.operations > 0)
-}
-
 /// Names in a sentence: `a`, `a and b`, `a, b and c`.
 fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture;
-
-    #[test]
-    fn a_healthy_machine_has_notes_only() {
-        for name in ["virtual-machine", "no-storage", "interrupted"] {
-            let findings = judge(&fixture::document(name));
-            assert!(
-                findings.iter().all(|finding| finding.severity == Severity::Info),
-                "{name}: {findings:#?}"
-            );
-        }
-    }
-
-    #[test]
-    fn every_sample_is_judged_once_and_completely() {
-        for mut document in fixture::all() {
-            let findings = judge(&document);
-            let mut ids: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
-            ids.sort_unstable();
-            let before = ids.len();
-            ids.dedup();
-            assert_eq!(ids.len(), before, "{}: a verdict twice: {ids:?}", document.target);
-            for finding in &findings {
-                assert!(!finding.remedy.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
-                assert!(!finding.sentence.to_lowercase().contains("safe"), "{finding:?}");
-            }
-            document.verdicts = findings.clone();
-            assert_eq!(judge(&document), findings);
-        }
-    }
-
-    #[test]
-    fn what_the_survey_found_is_kept_and_gains_evidence() {
-        let document = fixture::document("raid-eight-disks");
-        let surveyed = document.path.findings.iter().find(|finding| finding.id == "flush-dropped").unwrap();
-        let judged = judge(&document);
-        let judged = judged.iter().find(|finding| finding.id == "flush-dropped").unwrap();
-        assert_eq!(judged.sentence, surveyed.sentence);
-        assert!(judged.evidence.len() > surveyed.evidence.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Loads through the page cache that never reached the devices.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::{Evidence, Flow};
@@ -31,45 +31,39 @@ fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
 }
 
 /// `page-cache`: the application saw a rate that the devices did not: this is memory.
-pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Finding> {
+pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, true);
     let first = loads.first()?;
-    Some(
-        Verdict {
-            id: "page-cache",
-            severity: Severity::Info,
-            sentence: format!(
-                "{} through the page cache while the devices served {}: this is the speed of memory.",
-                first.subject(),
-                rate(first.storage_iops)
-            ),
-            evidence: loads.iter().map(|flow| flow.words()).collect(),
-            remedy: "Take the figures of direct requests for what the storage does. Cached figures hold for data that fits into memory, \
+    Some(Verdict {
+        id: "page-cache",
+        severity: Severity::Info,
+        sentence: format!(
+            "{} through the page cache while the devices served {}: this is the speed of memory.",
+            first.subject(),
+            rate(first.storage_iops)
+        ),
+        evidence: loads.iter().map(|flow| flow.words()).collect(),
+        remedy: "Take the figures of direct requests for what the storage does. Cached figures hold for data that fits into memory, \
                      and say nothing about durable writes.",
-        }
-        .into(),
-    )
+    })
 }
 
 /// `cached-below`: even direct requests never reached the devices: a layer below the file system has a cache of its own.
-pub(super) fn cached_below(evidence: &Evidence<'_>) -> Option<Finding> {
+pub(super) fn cached_below(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, false);
     let first = loads.first()?;
-    Some(
-        Verdict {
-            id: "cached-below",
-            severity: Severity::Info,
-            sentence: format!(
-                "{} past the page cache, yet the devices served {}: a layer below answers from memory.",
-                first.subject(),
-                rate(first.storage_iops)
-            ),
-            evidence: loads.iter().map(|flow| flow.words()).collect(),
-            remedy: "Direct requests are the speed of memory here, too. A loop device does this unless it was made with \
+    Some(Verdict {
+        id: "cached-below",
+        severity: Severity::Info,
+        sentence: format!(
+            "{} past the page cache, yet the devices served {}: a layer below answers from memory.",
+            first.subject(),
+            rate(first.storage_iops)
+        ),
+        evidence: loads.iter().map(|flow| flow.words()).collect(),
+        remedy: "Direct requests are the speed of memory here, too. A loop device does this unless it was made with \
                      losetup --direct-io=on; so does a cache in front of a slow disk.",
-        }
-        .into(),
-    )
+    })
 }
 
 #[cfg(test)]
@@ -79,7 +73,7 @@ mod tests {
 
     #[test]
     fn cached_reads_that_no_device_saw_are_memory() {
-        let finding = page_cache(&Evidence::of_check(&fixture::virtual_machine())).unwrap();
+        let finding = page_cache(&Evidence::of(&fixture::virtual_machine())).unwrap();
         assert_eq!(finding.severity, Severity::Info);
         assert!(finding.sentence.contains("431,367 IOPS") && finding.sentence.contains("served 0"));
         assert_eq!(finding.evidence.len(), 2);
@@ -88,24 +82,22 @@ mod tests {
     #[test]
     fn direct_loads_that_no_device_saw_are_memory_below() {
         let mut document = fixture::virtual_machine();
-        assert!(cached_below(&Evidence::of_check(&document)).is_none());
-        for io in &mut document.io {
-            if let Some(storage) = &mut io.storage {
-                (storage.iops, storage.read_bytes, storage.write_bytes) = (0.0, 0, 0);
-            }
+        assert!(cached_below(&Evidence::of(&document)).is_none());
+        for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
+            (storage.reads, storage.read_bytes, storage.write_bytes) = (0, 0, 0);
         }
-        let finding = cached_below(&Evidence::of_check(&document)).unwrap();
+        let finding = cached_below(&Evidence::of(&document)).unwrap();
         assert!(finding.sentence.contains("past the page cache"), "{}", finding.sentence);
     }
 
     #[test]
     fn cached_loads_that_reach_the_devices_are_not() {
         let mut document = fixture::virtual_machine();
-        for io in &mut document.io {
-            let bytes = io.application.as_ref().unwrap().bytes;
-            let storage = io.storage.as_mut().unwrap();
+        for sides in document.targets.iter_mut().map(|target| &mut target.sides) {
+            let bytes = sides.application.bytes;
+            let storage = sides.storage.as_mut().unwrap();
             (storage.read_bytes, storage.write_bytes) = (bytes, bytes);
         }
-        assert!(page_cache(&Evidence::of_check(&document)).is_none());
+        assert!(page_cache(&Evidence::of(&document)).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Whether there were enough operations for the figures that are shown.
 
 use plumb_measure::Latency;
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
@@ -15,32 +15,29 @@ const P99_FROM: u64 = 100;
 const P999_FROM: u64 = 1000;
 
 /// `too-short`: some percentiles rest on few operations.
-pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<Finding> {
+pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<Verdict> {
     let timed = evidence.phases.iter().flat_map(|phase| &phase.timed);
     let few: Vec<(&str, &Latency)> = timed
         .filter(|(_, latency)| latency.count < P999_FROM)
         .map(|(name, latency)| (name.as_str(), *latency))
         .collect();
     let (name, least) = few.iter().min_by_key(|(_, latency)| latency.count)?;
-    Some(
-        Verdict {
-            id: "too-short",
-            severity: Severity::Info,
-            sentence: format!(
-                "{name} completed {} operations in its time: {}.",
-                count(least.count),
-                rests_on_few(least.count)
-            ),
-            evidence: few
-                .iter()
-                .map(|(name, latency)| {
-                    format!("{name}: {} operations, {}", count(latency.count), rests_on_few(latency.count))
-                })
-                .collect(),
-            remedy: "Run longer to learn more about the tail.",
-        }
-        .into(),
-    )
+    Some(Verdict {
+        id: "too-short",
+        severity: Severity::Info,
+        sentence: format!(
+            "{name} completed {} operations in its time: {}.",
+            count(least.count),
+            rests_on_few(least.count)
+        ),
+        evidence: few
+            .iter()
+            .map(|(name, latency)| {
+                format!("{name}: {} operations, {}", count(latency.count), rests_on_few(latency.count))
+            })
+            .collect(),
+        remedy: "Run longer to learn more about the tail.",
+    })
 }
 
 const fn rests_on_few(operations: u64) -> &'static str {
@@ -59,10 +56,10 @@ mod tests {
     #[test]
     fn few_operations_are_named_with_what_they_cannot_show() {
         let mut document = fixture::virtual_machine();
-        assert!(too_short(&Evidence::of_check(&document)).is_none());
+        assert!(too_short(&Evidence::of(&document)).is_none());
         for (operations, words) in [(999, "for p99.9"), (99, "for p99 and"), (29, "for any")] {
-            document.sync[0].latency.as_mut().unwrap().count = operations;
-            let finding = too_short(&Evidence::of_check(&document)).unwrap();
+            document.targets[0].sides.durable_latency.as_mut().unwrap().count = operations;
+            let finding = too_short(&Evidence::of(&document)).unwrap();
             assert!(finding.sentence.contains(words), "{}", finding.sentence);
         }
     }

@@ -1,44 +1,44 @@
 //! Sample documents for tests, with distributions and time series made to fit their figures.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Latency, SeriesPoint};
 use plumb_report::document::Part;
-use plumb_report::{CheckDocument, CheckRecording, RunDocument, RunRecording, verdict, wording};
+use plumb_report::{RunDocument, RunRecording, verdict};
 
 /// The names of all samples.
 pub(crate) const NAMES: [&str; 7] =
     ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"];
 
 /// A sample as it was measured: without verdicts.
-pub(crate) fn document(name: &str) -> CheckDocument {
+pub(crate) fn document(name: &str) -> RunDocument {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    RunDocument::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A sample with its verdicts, distributions and time series.
-pub(crate) fn recording(name: &str) -> CheckRecording {
+pub(crate) fn recording(name: &str) -> RunRecording {
     let mut document = document(name);
-    document.verdicts = verdict::judge(&document);
-    let mut histograms = BTreeMap::new();
-    let mut series = Vec::new();
-    for sync in &document.sync {
-        let Some(latency) = &sync.latency else { continue };
-        let name = wording::method(sync.method).to_owned();
-        histograms.insert(name.clone(), histogram(latency));
-        series.push((name, points(sync.operations, sync.seconds)));
-    }
-    for io in &document.io {
-        let Some(side) = &io.application else { continue };
-        if let Some(latency) = &side.latency {
-            histograms.insert(io.name.clone(), histogram(latency));
+    verdict::conclude(&mut document, Vec::new());
+    let mut recording = RunRecording::without_distributions(document);
+    for (kept, target) in recording.targets.iter_mut().zip(&recording.document.targets) {
+        let sides = &target.sides;
+        let parts = [
+            (Part::Read, &sides.read.latency),
+            (Part::Write, &sides.write.latency),
+            (Part::Trim, &sides.trim.latency),
+            (Part::Sync, &sides.sync.latency),
+            (Part::Durable, &sides.durable_latency),
+        ];
+        for (part, latency) in parts {
+            kept.histograms.extend(latency.as_ref().map(|latency| (part, histogram(latency))));
         }
-        series.push((io.name.clone(), points(side.operations, side.seconds)));
+        let side = &sides.application;
+        kept.series = points(side.operations, side.seconds);
     }
-    CheckRecording { document, histograms, series }
+    recording
 }
 
 /// A distribution with about these percentiles: straight lines between them on a logarithmic scale.
@@ -87,34 +87,7 @@ fn points(operations: u64, seconds: f64) -> Vec<SeriesPoint> {
 /// The names of all samples of loads.
 pub(crate) const LOADS: [&str; 5] = ["cache-or-disk", "side-by-side", "all-wrong", "many-writers", "denied"];
 
-/// A sample of a load as it was measured: without verdicts.
-pub(crate) fn load_document(name: &str) -> RunDocument {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples/load");
-    let path = directory.join(format!("{name}.json"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// A sample of a load with its verdicts, distributions and time series.
 pub(crate) fn load_recording(name: &str) -> RunRecording {
-    let mut document = load_document(name);
-    document.verdicts = verdict::judge_load(&document);
-    let mut recording = RunRecording::without_distributions(document);
-    for (index, target) in recording.document.targets.clone().iter().enumerate() {
-        let sides = &target.sides;
-        let parts = [
-            (Part::Read, &sides.read.latency),
-            (Part::Write, &sides.write.latency),
-            (Part::Trim, &sides.trim.latency),
-            (Part::Sync, &sides.sync.latency),
-            (Part::Durable, &sides.durable_latency),
-        ];
-        for (part, latency) in parts.into_iter().filter_map(|(part, latency)| Some((part, latency.as_ref()?)))
-        {
-            recording.targets[index].histograms.insert(part, histogram(latency));
-        }
-        let side = &sides.application;
-        recording.targets[index].series = points(side.operations, side.seconds);
-    }
-    recording
+    recording(&format!("load/{name}"))
 }

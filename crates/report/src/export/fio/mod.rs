@@ -1,30 +1,47 @@
 //! fio's json+ output, for the tools that read it.
 //!
-//! Each method and each load of a check is a job, and each target of a load. What fio calls clat is the time of the write or read alone; the time of the
-//! fdatasync is under `sync`, as fio has it. Bins hold the longest duration of each, in nanoseconds.
+//! Each target is a job. What fio calls clat is the time of the write or read alone; the time of the fdatasync is under
+//! `sync`, as fio has it. Bins hold the longest duration of each, in nanoseconds. What is not known and is a number to
+//! every reader (context switches, page faults) is 0. The dialect of fio prints its own results in the same shape
+//! ([`FioJob`]).
 
-mod check;
-mod load;
+mod job;
+pub mod latency;
 
-use std::collections::BTreeMap;
-
-use plumb_measure::{Histogram, Latency};
+use plumb_measure::{Histogram, Latency, SeriesPoint};
 use serde_json::{Map, Value, json};
 
-pub use check::check;
-pub use load::load;
+pub use job::{DEPTHS, FioDirection, FioJob, Samples, batches, depths};
+
+use crate::document::{DirectionResult, FlushMethod, Part, RunRecording, RunTarget};
+use crate::figures::bucket_seconds;
 
 /// The percentiles that fio prints unless asked otherwise.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+/// The number of an I/O error, for failures that have no number of their own.
+const EIO: i32 = 5;
 
-/// The whole of fio's output around `jobs`.
-fn root(version: &str, started_at: &str, jobs: &[Value]) -> Result<String, serde_json::Error> {
+/// The recording in fio's shape, as text. Targets that could not be measured are left out.
+///
+/// # Errors
+/// If a figure cannot be written as JSON.
+pub fn fio(recording: &RunRecording) -> Result<String, serde_json::Error> {
+    let document = &recording.document;
+    let jobs: Vec<Value> = document
+        .labels()
+        .iter()
+        .zip(&document.targets)
+        .enumerate()
+        .filter(|(_, (_, target))| target.failed_because.is_none())
+        .map(|(index, (label, _))| target_job(recording, index, label))
+        .collect();
+    let environment = &document.environment;
     let root = json!({
-        "fio version": format!("plumb-{version}"),
+        "fio version": format!("plumb-{}", environment.plumb),
         "timestamp": 0,
         "timestamp_ms": 0,
-        "time": started_at,
+        "time": environment.started_at,
         "jobs": jobs,
         "disk_util": [],
     });
@@ -33,139 +50,142 @@ fn root(version: &str, started_at: &str, jobs: &[Value]) -> Result<String, serde
     Ok(text)
 }
 
-/// A job without its directions.
-fn job(name: &str, options: Map<String, Value>, seconds: f64, depth: u32) -> Map<String, Value> {
-    let mut levels = Map::new();
-    for level in [1, 2, 4, 8, 16, 32, 64] {
-        let name = if level == 64 { ">=64".to_owned() } else { level.to_string() };
-        let here = if level == 64 { depth >= 64 } else { (level..level * 2).contains(&depth) };
-        levels.insert(name, json!(if here { 100.0 } else { 0.0 }));
-    }
-    let mut job = Map::new();
-    job.insert("jobname".into(), json!(name));
-    job.insert("groupid".into(), json!(0));
-    job.insert("error".into(), json!(0));
-    job.insert("eta".into(), json!(0));
-    job.insert("elapsed".into(), json!(seconds.ceil()));
-    job.insert("job options".into(), Value::Object(options));
-    job.insert("job_runtime".into(), json!((seconds * 1e3).round()));
-    job.insert("iodepth_level".into(), Value::Object(levels));
-    job
+fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
+    let target = &recording.document.targets[index];
+    let sides = &target.sides;
+    let seconds = sides.application.seconds;
+    let depth = sides.depth.and_then(|depth| u32::try_from(depth).ok()).unwrap_or(1);
+    // Where write and sync are one call, that call is the write.
+    let one_call = !sides.sync.is_used();
+    let write = recording.histogram(index, Part::Write);
+    let write = write.or_else(|| recording.histogram(index, Part::Durable).filter(|_| one_call));
+    let points = recording.series_of(index);
+    let of = |result: &DirectionResult, histogram| direction(result, seconds, histogram, points);
+    let percent = |used: f64| if seconds > 0.0 { used / seconds * 100.0 } else { 0.0 };
+    let cpu = sides.cpu.unwrap_or_default();
+    let failed = sides.used().iter().any(|(_, result)| result.errors > 0);
+    let job = FioJob {
+        name: label,
+        group: 0,
+        error: if failed { EIO } else { 0 },
+        seconds,
+        runtime_ms: (seconds * 1e3).round() as u64,
+        options: options(recording, target, label, depth),
+        user_percent: percent(cpu.user),
+        system_percent: percent(cpu.system),
+        depth,
+        directions: [
+            of(&sides.read, recording.histogram(index, Part::Read)),
+            of(&sides.write, write),
+            of(&sides.trim, recording.histogram(index, Part::Trim)),
+        ],
+        syncs: sides.sync.ios,
+        sync_latency: times(recording.histogram(index, Part::Sync), sides.sync.latency.as_ref(), true),
+        operations: recording.histogram(index, Part::Read).or(write),
+    };
+    job.to_json()
 }
 
-/// What one direction moved.
-#[derive(Debug, Clone, Copy)]
-struct Moved {
-    ios: u64,
-    bytes: u64,
+/// One direction. Samples are of all directions together, so they are given only for one that was alone.
+fn direction(
+    result: &DirectionResult,
     seconds: f64,
-}
-
-/// One of fio's directions; `None` for one that was not used.
-fn direction(moved: Option<Moved>, times: &Times) -> Value {
-    let moved = moved.unwrap_or(Moved { ios: 0, bytes: 0, seconds: 0.0 });
-    let per_second = |amount: u64| if moved.seconds > 0.0 { amount as f64 / moved.seconds } else { 0.0 };
-    let bandwidth = per_second(moved.bytes);
-    json!({
-        "io_bytes": moved.bytes,
-        "io_kbytes": moved.bytes >> 10,
-        "bw_bytes": bandwidth.round() as u64,
-        "bw": (bandwidth / 1024.0).round() as u64,
-        "iops": per_second(moved.ios),
-        "runtime": (moved.seconds * 1e3).round() as u64,
-        "total_ios": moved.ios,
-        "short_ios": 0,
-        "drop_ios": 0,
-        "slat_ns": Times::none().value,
-        "clat_ns": times.value,
-        "lat_ns": times.without_bins(),
-        "bw_min": 0, "bw_max": 0, "bw_agg": 0.0, "bw_mean": bandwidth / 1024.0, "bw_dev": 0.0, "bw_samples": 0,
-        "iops_min": 0, "iops_max": 0, "iops_mean": per_second(moved.ios), "iops_stddev": 0.0, "iops_samples": 0,
-    })
-}
-
-/// One of fio's latency objects.
-#[derive(Debug)]
-struct Times {
-    value: Value,
-}
-
-impl Times {
-    fn none() -> Self {
-        Self { value: json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 }) }
-    }
-
-    /// From a distribution with its bins, or from the figures of the document alone.
-    fn of(histogram: Option<&Histogram>, latency: Option<&Latency>) -> Self {
-        match (histogram.filter(|histogram| histogram.count() > 0), latency) {
-            (Some(histogram), _) => Self::of_histogram(histogram),
-            (None, Some(latency)) => Self::of_latency(latency),
-            (None, None) => Self::none(),
-        }
-    }
-
-    fn of_histogram(histogram: &Histogram) -> Self {
-        let bins: BTreeMap<u64, u64> = histogram.bins().fold(BTreeMap::new(), |mut bins, (value, count)| {
-            let bin = bins.entry(value.0).or_default();
-            *bin = count.saturating_add(*bin);
-            bins
-        });
-        let mut percentiles = Map::new();
-        for percentile in PERCENTILES {
-            let rank = (percentile / 100.0 * histogram.count() as f64).ceil().max(1.0) as u64;
-            percentiles.insert(format!("{percentile:.6}"), json!(at_rank(&bins, rank)));
-        }
-        let bins: Map<String, Value> =
-            bins.into_iter().map(|(value, count)| (value.to_string(), json!(count))).collect();
-        Self {
-            value: json!({
-                "min": histogram.min().map_or(0, |min| min.0),
-                "max": histogram.max().map_or(0, |max| max.0),
-                "mean": histogram.mean().unwrap_or(0.0) * 1e9,
-                "stddev": histogram.std().unwrap_or(0.0) * 1e9,
-                "N": histogram.count(),
-                "percentile": percentiles,
-                "bins": bins,
-            }),
-        }
-    }
-
-    fn of_latency(latency: &Latency) -> Self {
-        let ns = |seconds: f64| (seconds * 1e9).round() as u64;
-        Self {
-            value: json!({
-                "min": ns(latency.min),
-                "max": ns(latency.max),
-                "mean": latency.mean * 1e9,
-                "stddev": latency.std * 1e9,
-                "N": latency.count,
-                "percentile": {
-                    "50.000000": ns(latency.p50),
-                    "99.000000": ns(latency.p99),
-                    "99.900000": ns(latency.p999),
-                },
-            }),
-        }
-    }
-
-    fn without_bins(&self) -> Value {
-        let mut value = self.value.clone();
-        if let Value::Object(fields) = &mut value {
-            fields.remove("bins");
-            fields.remove("percentile");
-        }
-        value
+    histogram: Option<&Histogram>,
+    points: &[SeriesPoint],
+) -> FioDirection {
+    let operations: u64 = points.iter().map(|point| point.operations).fold(0, u64::saturating_add);
+    let alone = if operations <= result.ios { points } else { &[] };
+    let width = bucket_seconds(alone);
+    let per_second = |of: fn(&SeriesPoint) -> u64| -> Vec<f64> {
+        alone.iter().map(|point| of(point) as f64 / width).collect()
+    };
+    let bandwidths: Vec<f64> = per_second(|point| point.bytes).iter().map(|bytes| bytes / 1024.0).collect();
+    let intended = result.latency_from_intended_start.as_ref();
+    FioDirection {
+        operations: result.ios,
+        bytes: result.bytes,
+        runtime_ms: if result.is_used() { (seconds * 1e3).round() as u64 } else { 0 },
+        iops: result.iops,
+        bytes_per_second: result.bytes_per_second,
+        clat: times(histogram, result.latency.as_ref(), true),
+        lat: match intended {
+            Some(latency) => times(None, Some(latency), false),
+            None => times(histogram, result.latency.as_ref(), false),
+        },
+        bandwidth: Samples::of(&bandwidths),
+        share: 100.0,
+        rate: Samples::of(&per_second(|point| point.operations)),
     }
 }
 
-/// The value at `rank`, from 1.
-fn at_rank(bins: &BTreeMap<u64, u64>, rank: u64) -> u64 {
-    let mut seen = 0_u64;
-    for (value, count) in bins {
-        seen = seen.saturating_add(*count);
-        if seen >= rank {
-            return *value;
+/// From a distribution, or from the figures of the document alone.
+fn times(histogram: Option<&Histogram>, latency: Option<&Latency>, all: bool) -> Value {
+    match (histogram, latency) {
+        (None, Some(latency)) => {
+            let mut value = latency::of_figures(latency);
+            if !all && let Value::Object(fields) = &mut value {
+                fields.remove("percentile");
+            }
+            value
         }
+        (histogram, _) => latency::object(histogram, all.then_some(&PERCENTILES), true),
     }
-    bins.last_key_value().map_or(0, |(value, _)| *value)
+}
+
+fn options(recording: &RunRecording, target: &RunTarget, label: &str, depth: u32) -> Map<String, Value> {
+    let document = &recording.document;
+    let job = document.job_of(target);
+    let sides = &target.sides;
+    let used = |direction: &DirectionResult| direction.is_used();
+    let in_order = job.is_some_and(|job| job.method.is_some());
+    let rw = match (used(&sides.read), used(&sides.write), used(&sides.trim)) {
+        (true, true, _) => "randrw",
+        (false, true, _) if in_order => "write",
+        (false, true, _) => "randwrite",
+        (false, false, true) => "randtrim",
+        _ => "randread",
+    };
+    let block = job.and_then(|job| job.block_bytes).map(|block| block as f64);
+    let block = block.or(sides.application.io_bytes_mean).unwrap_or(0.0).round() as u64;
+    let place = if document.is_check() { "directory" } else { "filename" };
+    let mut options: Map<String, Value> = Map::new();
+    let mut set = |key: &str, value: String| options.insert(key.to_owned(), Value::String(value));
+    set("name", label.to_owned());
+    set(place, target.opened.clone());
+    set("rw", rw.to_owned());
+    set("bs", block.to_string());
+    set("iodepth", depth.to_string());
+    set("numjobs", job.map_or(1, |job| job.threads).to_string());
+    set("size", target.range_bytes.to_string());
+    set("direct", u8::from(job.is_some_and(|job| !job.caching.is_cached())).to_string());
+    set("ioengine", target.engine.clone());
+    if let Some(job) = job.filter(|job| job.method.is_some()) {
+        match job.flush {
+            Some(FlushMethod::Fdatasync) => set("fdatasync", "1".to_owned()),
+            _ => set("sync", "dsync".to_owned()),
+        };
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_shape_is_that_of_fio() {
+        let recording = RunRecording::without_distributions(fixture::virtual_machine());
+        let value: Value = serde_json::from_str(&fio(&recording).unwrap()).unwrap();
+        let jobs = value["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), 7);
+        let overwrite = &jobs[0];
+        assert_eq!(overwrite["job options"]["fdatasync"], "1");
+        assert_eq!(overwrite["write"]["clat_ns"]["percentile"]["50.000000"], 2400);
+        assert_eq!(overwrite["sync"]["lat_ns"]["percentile"]["50.000000"], 49_800);
+        let read = jobs.iter().find(|job| job["jobname"] == "read-direct").unwrap();
+        assert_eq!(read["read"]["total_ios"], 205_600);
+        assert_eq!(read["iodepth_level"]["32"], 100.0);
+        assert_eq!(read["write"]["clat_ns"]["N"], 0);
+    }
 }

@@ -1,13 +1,13 @@
-//! The charts of a load: distributions by target and direction; rate, throughput and latency over time.
+//! The charts of the page: their data, and the same in words for those who do not see them. Distributions by target and
+//! direction; rate, throughput and latency over time.
 
 use plumb_measure::SeriesPoint;
 
 use super::chart_data::{self, Line, Phase};
-use super::chart_view::{SeriesView, whole};
 use super::sync_table;
 use crate::document::{Part, RunDocument, RunRecording};
 use crate::printable::printable;
-use crate::quantity;
+use crate::{quantity, sentences, wording};
 
 /// More lines than this nobody can tell apart.
 const LINES_MAX: usize = 12;
@@ -17,15 +17,31 @@ const TARGETS_MAX: usize = 8;
 /// What is drawn of each target.
 const PARTS: [Part; 5] = [Part::Read, Part::Write, Part::Trim, Part::Sync, Part::Durable];
 
-/// The distributions, by target and direction.
+pub(super) struct CdfView {
+    pub(super) present: bool,
+    pub(super) aria: String,
+}
+
+pub(super) struct SeriesView {
+    pub(super) anchor: String,
+    pub(super) name: String,
+    pub(super) range: String,
+    pub(super) aria: String,
+}
+
+/// The distributions of the methods of a durable write, where there are such; else of all targets, by direction.
 pub(super) fn cdf_lines(recording: &RunRecording) -> Vec<Line> {
     parts(recording)
         .take(LINES_MAX)
         .enumerate()
-        .map(|(line, (index, part))| {
-            let histogram = recording.histogram(index, part);
-            let (x, y) = histogram.map(chart_data::nines).unwrap_or_default();
-            Line { name: name(&recording.document, index, part), colour: sync_table::colour(line), x, y }
+        .filter_map(|(line, (index, part))| {
+            let (x, y) = chart_data::nines(recording.histogram(index, part)?);
+            Some(Line {
+                name: name(&recording.document, index, part),
+                colour: sync_table::colour(line),
+                x,
+                y,
+            })
         })
         .collect()
 }
@@ -48,14 +64,30 @@ pub(super) fn cdf_words(recording: &RunRecording) -> String {
     format!("Distribution of the time of an operation. {}.", each.join("; "))
 }
 
+/// What is drawn. Without its distribution a method keeps its place, for its colour is that of the table.
 fn parts(recording: &RunRecording) -> impl Iterator<Item = (usize, Part)> + '_ {
-    (0..recording.document.targets.len())
+    let document = &recording.document;
+    let methods = sync_table::measured(document).next().is_some();
+    let drawn = move |index: usize, part: Part| match methods {
+        true => {
+            let target = &document.targets[index];
+            part == Part::Durable
+                && sentences::is_method(document, target)
+                && target.sides.durable_latency.is_some()
+        }
+        false => recording.histogram(index, part).is_some(),
+    };
+    (0..document.targets.len())
         .flat_map(|index| PARTS.map(|part| (index, part)))
-        .filter(|(index, part)| recording.histogram(*index, *part).is_some())
+        .filter(move |(index, part)| drawn(*index, *part))
 }
 
 fn name(document: &RunDocument, index: usize, part: Part) -> String {
-    format!("{} {}", printable(&document.label_of(index)), part.name())
+    let job = document.targets.get(index).and_then(|target| document.job_of(target));
+    match job.and_then(|job| job.method) {
+        Some(method) => wording::method_short(method).to_owned(),
+        None => format!("{} {}", printable(&document.label_of(index)), part.name()),
+    }
 }
 
 /// What stands above the time series.
@@ -70,7 +102,7 @@ pub(super) fn series_words(document: &RunDocument) -> String {
     }
 }
 
-/// Three charts for each target: rate, throughput, latency.
+/// Charts for each target: rate and latency, and throughput where operations are of several sizes.
 pub(super) fn series(recording: &RunRecording) -> (Vec<SeriesView>, Vec<Phase>) {
     let document = &recording.document;
     let mut charts = Vec::new();
@@ -79,11 +111,11 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<SeriesView>, Vec<Phase>) 
         let points = whole(recording.series_of(index), Some(target.sides.application.seconds));
         if !points.is_empty() {
             let label = printable(&labels[index]);
-            charts.extend([
-                rate(index, &label, points),
-                throughput(index, &label, points),
-                latency(index, &label, points),
-            ]);
+            charts.push(rate(index, &label, points));
+            if document.job_of(target).is_none_or(|job| job.block_bytes.is_none()) {
+                charts.push(throughput(index, &label, points));
+            }
+            charts.push(latency(index, &label, points));
         }
     }
     charts.into_iter().unzip()
@@ -124,4 +156,35 @@ fn range(values: &[f64], show: fn(f64) -> String) -> String {
 fn view(phase: &Phase, label: &str, range: String) -> SeriesView {
     let aria = format!("{label} over time: {range}.");
     SeriesView { anchor: phase.anchor.clone(), name: label.to_owned(), range, aria }
+}
+
+/// The points without a last one that the end of the window cut: its rate would look like a fall.
+fn whole(points: &[SeriesPoint], seconds: Option<f64>) -> &[SeriesPoint] {
+    let (Some(seconds), [first, .., last]) = (seconds, points) else { return points };
+    let width = (last.at.as_secs_f64() - first.at.as_secs_f64()) / (points.len() - 1) as f64;
+    let is_cut = last.at.as_secs_f64() - first.at.as_secs_f64() + width > seconds + width / 100.0;
+    if is_cut { &points[..points.len() - 1] } else { points }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_bucket_that_the_end_cut_is_not_drawn() {
+        let point = |n: u64| SeriesPoint {
+            at: Nanos::millis(100) * n,
+            operations: 1,
+            bytes: 1,
+            latency_sum: Nanos(1),
+            latency_max: Nanos(1),
+        };
+        let points: Vec<_> = (0..11).map(point).collect();
+        assert_eq!(whole(&points, Some(1.02)).len(), 10);
+        assert_eq!(whole(&points, Some(1.1)).len(), 11);
+        assert_eq!(whole(&points, None).len(), 11);
+        assert_eq!(whole(&points[..1], Some(0.01)).len(), 1);
+    }
 }

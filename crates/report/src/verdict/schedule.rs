@@ -1,10 +1,9 @@
 //! Loads on a schedule that the storage could not keep.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
-use super::super::Verdict;
-use super::targets;
-use crate::document::RunDocument;
+use super::Verdict;
+use super::evidence::Evidence;
 use crate::quantity::{count, duration, percent};
 
 /// The share of operations that never started from which the load is above what the storage can do.
@@ -16,9 +15,9 @@ const BACKLOG_FROM: f64 = 0.1;
 
 /// `backlog`: operations started late or not at all, so latencies since the intended start grow with the length of the
 /// run.
-pub(in super::super) fn backlog(document: &RunDocument) -> Option<Finding> {
+pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut behind = Vec::new();
-    for (label, target, _) in targets(document) {
+    for (label, target, _) in evidence.targets() {
         let Some(schedule) = target.sides.schedule else { continue };
         let operations = target.sides.application.operations;
         let meant = operations.saturating_add(schedule.unstarted).max(1) as f64;
@@ -34,21 +33,18 @@ pub(in super::super) fn backlog(document: &RunDocument) -> Option<Finding> {
         }
     }
     let (label, unstarted, late, backlog, _) = behind.first()?;
-    Some(
-        Verdict {
-            id: "backlog",
-            severity: Severity::Warning,
-            sentence: format!(
-                "{label} could not keep the schedule: {} of the operations started late, {} not at all, and it fell {} \
+    Some(Verdict {
+        id: "backlog",
+        severity: Severity::Warning,
+        sentence: format!(
+            "{label} could not keep the schedule: {} of the operations started late, {} not at all, and it fell {} \
                  behind. Latencies since the intended start grow for as long as this goes on.",
-                percent(late.min(1.0)),
-                percent(*unstarted),
-                duration(*backlog)
-            ),
-            evidence: behind.iter().map(|(.., line)| line.clone()).collect(),
-            remedy: "The rate is above what the storage can do. Lower it until nothing starts late, and take the latencies \
+            percent(late.min(1.0)),
+            percent(*unstarted),
+            duration(*backlog)
+        ),
+        evidence: behind.iter().map(|(.., line)| line.clone()).collect(),
+        remedy: "The rate is above what the storage can do. Lower it until nothing starts late, and take the latencies \
                      there; here they measure the length of the run.",
-        }
-        .into(),
-    )
+    })
 }

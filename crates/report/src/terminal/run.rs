@@ -1,15 +1,16 @@
-//! The report of a load for a terminal.
+//! The report of a run for a terminal.
 
 use std::collections::HashSet;
 
 use super::Style;
 use super::head::head;
+use super::path_tree::path_tree;
 use super::pen::Ink;
-use super::tables::{Group, side_table};
+use super::tables::{Group, durable_writes, side_table};
 use super::verdicts::verdicts;
 use super::wrap::{columns, hang};
 use crate::document::RunDocument;
-use crate::figures::load_rows;
+use crate::figures::{masthead, side_rows};
 use crate::headline::Headline;
 use crate::printable::printable;
 use crate::sentences;
@@ -17,41 +18,33 @@ use crate::sentences;
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose their
 /// middle, so that the table stays a table.
 const NAME_MAX: usize = 36;
-/// The columns of the table.
-const COLUMNS: [&str; 8] = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "p99.9", "max", "flushes"];
-/// What is left out on narrow terminals, the least telling first.
-const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
-
-/// The report of `document`, ending in a newline.
-pub fn load(document: &RunDocument, style: Style) -> String {
+/// The report of `document`, ending in a newline. A section that has nothing to say is left out.
+pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
-    let title = format!("plumb load {}", names(document));
-    let mut out = head(
-        &title,
-        &crate::figures::masthead(
-            document.environment.host.as_deref(),
-            document.environment.kernel.as_deref(),
-            &document.environment.started_at,
-        ),
-        &Headline::of_load(document),
-        style,
-    );
+    let what = if document.is_check() { "check" } else { "load" };
+    let title = format!("plumb {what} {}", names(document));
+    let mut out = head(&title, &masthead(&document.environment), &Headline::of(document), style);
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n{}\n{body}", style.ink(Ink::Bold, title)));
         }
     };
-    let hung = |lines: Vec<String>| -> String {
-        lines.iter().map(|line| hang("  - ", &printable(line), width)).collect()
+    let hung = |lead: &str, lines: &[String]| -> String {
+        lines.iter().map(|line| hang(lead, &printable(line), width)).collect()
     };
-    let mut table = side_table(&groups(document, width), &COLUMNS, &DISPENSABLE, style);
-    let unknown = sentences::unknown_storage(document);
-    table.extend(unknown.iter().map(|line| hang("  ", &printable(line), width)));
+    if let Some(path) = &document.path {
+        section("The way of a write", path_tree(path, style));
+    }
+    section("The cost of a durable write", durable_writes(document, style));
+    let mut table = side_table(&groups(document, width), style);
+    table.push_str(&hung("  ", &sentences::unmeasured(document)));
+    table.push_str(&hung("  ", &sentences::unknown_storage(document)));
     section("Application beside storage", table);
-    section("Where the bytes were", hung(sentences::balances(document)));
-    section("How it ran", hung(sentences::lines(document)));
+    section("Where the bytes were", hung("  - ", &sentences::balances(document)));
+    section("How it ran", hung("  - ", &sentences::lines(document)));
     section("Verdicts", verdicts(&document.verdicts, style));
-    section("Notes", hung(document.notes.clone()));
+    section("Notes", hung("  - ", &document.notes));
+    section("Run as root, plumb would also read", hung("  - ", &document.environment.root_would_add));
     if let Some(directory) = &document.run_directory {
         out.push_str(&format!("\n{}\n", style.ink(Ink::Bold, "Report")));
         // Not wrapped: it is to be copied.
@@ -60,27 +53,30 @@ pub fn load(document: &RunDocument, style: Style) -> String {
     style.finish(out)
 }
 
-/// The targets' names, if they are few.
+/// What was named, if it is little.
 fn names(document: &RunDocument) -> String {
-    let mut seen = HashSet::new();
-    let distinct = document.targets.iter().filter(|target| seen.insert(target.name.as_str()));
-    let names: Vec<String> = distinct.map(|target| printable(&target.name)).collect();
+    let names: Vec<String> = document.names().into_iter().map(printable).collect();
     match names.as_slice() {
         [] => "without a target".to_owned(),
-        few if few.len() <= 3 => few.join(", "),
+        short if short.len() <= 3 => short.join(", "),
         [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     }
 }
 
 /// One group for each target, and one for the targets of each span together.
 fn groups(document: &RunDocument, width: usize) -> Vec<Group> {
-    let labels: Vec<String> = document.labels().iter().map(|label| printable(label)).collect();
+    let labelled = document.labels().into_iter().zip(&document.targets);
+    let shown = labelled.filter(|(_, target)| target.failed_because.is_none());
+    let (labels, targets): (Vec<String>, Vec<_>) = shown
+        .filter(|(_, target)| !sentences::is_method(document, target))
+        .map(|(label, target)| (printable(&label), target))
+        .unzip();
     let mut groups: Vec<Group> = short(&labels, NAME_MAX.min(width / 3))
         .into_iter()
-        .zip(&document.targets)
-        .map(|(name, target)| (name, load_rows(&target.sides)))
+        .zip(targets)
+        .map(|(name, target)| (name, side_rows(&target.sides)))
         .collect();
-    groups.extend(document.sums().into_iter().map(|(name, sides)| (name, load_rows(sides))));
+    groups.extend(document.sums().into_iter().map(|(name, sides)| (name, side_rows(sides))));
     groups
 }
 

@@ -1,10 +1,9 @@
 //! Requests in flight: asked for, reached, and looked for.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
-use super::super::Verdict;
-use super::targets;
-use crate::document::RunDocument;
+use super::Verdict;
+use super::evidence::Evidence;
 use crate::quantity::{count, duration, three_digits};
 
 /// In flight on average below this share of what was asked means that it was not reached.
@@ -14,9 +13,9 @@ const ROUNDS_MIN: u64 = 10;
 
 /// `depth-not-reached`: fewer requests were in flight than asked; with an engine that makes one call at a time there
 /// cannot be more than one for each thread.
-pub(in super::super) fn not_reached(document: &RunDocument) -> Option<Finding> {
+pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut shallow = Vec::new();
-    for (label, target, job) in targets(document) {
+    for (label, target, job) in evidence.targets() {
         let sides = &target.sides;
         let (Some(asked), Some(mean)) = (sides.depth, sides.application.in_flight_mean) else { continue };
         let enough = sides.application.operations >= asked.saturating_mul(ROUNDS_MIN);
@@ -39,37 +38,34 @@ pub(in super::super) fn not_reached(document: &RunDocument) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(
-        Verdict {
-            id: "depth-not-reached",
-            severity: if capped { Severity::Warning } else { Severity::Info },
-            sentence: format!(
-                "{} requests were asked to be in flight on {label}, and {} were on average{why}.",
-                count(*asked),
-                three_digits(*mean)
-            ),
-            evidence: shallow
-                .iter()
-                .map(|(label, target, asked, mean, _)| {
-                    format!(
-                        "{label}: asked {}, mean {}, at most {}, by {}",
-                        count(*asked),
-                        three_digits(*mean),
-                        count(target.sides.in_flight_max),
-                        target.engine
-                    )
-                })
-                .collect(),
-            remedy: "Compare these figures with others of the depth that was reached, not of the one that was asked. More \
+    Some(Verdict {
+        id: "depth-not-reached",
+        severity: if capped { Severity::Warning } else { Severity::Info },
+        sentence: format!(
+            "{} requests were asked to be in flight on {label}, and {} were on average{why}.",
+            count(*asked),
+            three_digits(*mean)
+        ),
+        evidence: shallow
+            .iter()
+            .map(|(label, target, asked, mean, _)| {
+                format!(
+                    "{label}: asked {}, mean {}, at most {}, by {}",
+                    count(*asked),
+                    three_digits(*mean),
+                    count(target.sides.in_flight_max),
+                    target.engine
+                )
+            })
+            .collect(),
+        remedy: "Compare these figures with others of the depth that was reached, not of the one that was asked. More \
                      threads, or io_uring, would reach it.",
-        }
-        .into(),
-    )
+    })
 }
 
 /// `latency-target-missed`: not even one request at a time kept the latency.
-pub(in super::super) fn latency_target_missed(document: &RunDocument) -> Option<Finding> {
-    let missed = document.spans.iter().filter_map(|span| span.latency_target.as_ref());
+pub(super) fn latency_target_missed(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let missed = evidence.document.spans.iter().filter_map(|span| span.latency_target.as_ref());
     let missed = missed.filter(|target| target.depth.is_none()).collect::<Vec<_>>();
     let target = missed.first()?;
     let mut evidence: Vec<String> = target
@@ -83,18 +79,15 @@ pub(in super::super) fn latency_target_missed(document: &RunDocument) -> Option<
     if evidence.is_empty() {
         evidence.push("no depth was tried".to_owned());
     }
-    Some(
-        Verdict {
-            id: "latency-target-missed",
-            severity: Severity::Warning,
-            sentence: format!(
-                "No depth kept {} of 100 operations within {}.",
-                three_digits(target.percentile),
-                duration(target.latency)
-            ),
-            evidence,
-            remedy: "Ask for a latency that one request at a time keeps, or for smaller operations.",
-        }
-        .into(),
-    )
+    Some(Verdict {
+        id: "latency-target-missed",
+        severity: Severity::Warning,
+        sentence: format!(
+            "No depth kept {} of 100 operations within {}.",
+            three_digits(target.percentile),
+            duration(target.latency)
+        ),
+        evidence,
+        remedy: "Ask for a latency that one request at a time keeps, or for smaller operations.",
+    })
 }

@@ -1,38 +1,35 @@
 //! Blocks that do not hold what was written.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
-use super::super::{Verdict, list};
-use crate::document::{RunDocument, Verified, WrongBlock, WrongKind};
+use super::evidence::Evidence;
+use super::{Verdict, list};
+use crate::document::{Verified, WrongBlock, WrongKind};
 use crate::quantity::count;
 
 /// More examples than this are left to the document.
 const EXAMPLES: usize = 6;
 
 /// `data-not-as-written`: what was read is not what was acknowledged.
-pub(in super::super) fn not_as_written(document: &RunDocument) -> Option<Finding> {
-    let found = document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
-    let mut evidence =
-        vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
-    for (label, target) in document.labels().into_iter().zip(&document.targets) {
+pub(super) fn not_as_written(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let found = evidence.document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
+    let mut lines = vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
+    for (label, target, _) in evidence.targets() {
         let examples = target.sides.verified.iter().flat_map(|verified| &verified.examples);
-        evidence.extend(examples.map(|example| format!("{label}: {}", words(example))));
+        lines.extend(examples.map(|example| format!("{label}: {}", words(example))));
     }
-    if evidence.len() == 1 {
-        evidence.extend(found.examples.iter().map(words));
+    if lines.len() == 1 {
+        lines.extend(found.examples.iter().map(words));
     }
-    evidence.truncate(EXAMPLES + 1);
-    Some(
-        Verdict {
-            id: "data-not-as-written",
-            severity: Severity::Danger,
-            sentence: format!("Blocks that were acknowledged do not hold what was written: {}.", kinds(found)),
-            evidence,
-            remedy: "Do not use this storage for data. Look for the cause in the kernel's log (dmesg) and in the drive's own \
+    lines.truncate(EXAMPLES + 1);
+    Some(Verdict {
+        id: "data-not-as-written",
+        severity: Severity::Danger,
+        sentence: format!("Blocks that were acknowledged do not hold what was written: {}.", kinds(found)),
+        evidence: lines,
+        remedy: "Do not use this storage for data. Look for the cause in the kernel's log (dmesg) and in the drive's own \
                      log; run the same load with the same seed again to see whether it comes back.",
-        }
-        .into(),
-    )
+    })
 }
 
 /// `3 lost, 1 torn and 2 stale`.

@@ -1,47 +1,43 @@
 //! What was written, and whether it was ever made durable.
 
-use plumb_path::{Finding, Severity};
+use plumb_path::Severity;
 
-use super::super::Verdict;
-use super::targets;
-use crate::document::{FlushMethod, RunDocument};
+use super::Verdict;
+use super::evidence::Evidence;
+use crate::document::FlushMethod;
 use crate::quantity::count;
 
 /// `compressible`: what was written compresses or repeats.
-pub(in super::super) fn reducible(document: &RunDocument) -> Option<Finding> {
-    let lines: Vec<String> = targets(document)
+pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let lines: Vec<String> = evidence
+        .targets()
         .filter(|(_, target, job)| job.reducible && target.sides.write.ios > 0)
         .map(|(label, _, job)| format!("{label}: {}", job.content))
         .collect();
-    (!lines.is_empty()).then(|| {
-        Verdict {
+    (!lines.is_empty()).then(|| Verdict {
             id: "compressible",
             severity: Severity::Info,
             sentence: "What was written compresses or repeats: a path that reduces data had less to write.".to_owned(),
             evidence: lines,
             remedy: "Write noise that differs in every block to see what the storage does with data that does not reduce.",
-        }
-        .into()
-    })
+})
 }
 
 /// `range-is-not-durable`: the flush that was asked for is sync_file_range, which makes nothing durable.
-pub(in super::super) fn not_durable(document: &RunDocument) -> Option<Finding> {
-    let lines: Vec<String> = targets(document)
+pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let lines: Vec<String> = evidence
+        .targets()
         .filter(|(_, target, job)| job.flush == Some(FlushMethod::Range) && target.sides.sync.ios > 0)
         .map(|(label, target, _)| {
             format!("{label}: {} calls of sync_file_range", count(target.sides.sync.ios))
         })
         .collect();
-    (!lines.is_empty()).then(|| {
-        Verdict {
+    (!lines.is_empty()).then(|| Verdict {
             id: "range-is-not-durable",
             severity: Severity::Info,
             sentence: "sync_file_range hands dirty pages to the device and empties no cache: nothing became durable by it."
                 .to_owned(),
             evidence: lines,
             remedy: "Take fdatasync for the cost of a durable write.",
-        }
-        .into()
-    })
+})
 }

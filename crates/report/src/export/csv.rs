@@ -1,0 +1,170 @@
+//! One row for each figure, as RFC 4180 has it but with plain line ends: long rather than wide, so that every figure
+//! carries its unit and new ones change no column.
+//!
+//! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together), `target`, in a
+//! check `sync` and `io`, `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds,
+//! sizes bytes, rates per second. What is not known has no row.
+
+use plumb_measure::{Latency, SeriesPoint};
+
+use crate::document::{RunDocument, RunRecording, RunTarget, Sides};
+use crate::figures::bucket_seconds;
+use crate::wording;
+
+/// The rows of a recording, with a head.
+pub fn csv(recording: &RunRecording) -> String {
+    let mut csv = Csv { text: "section,name,at_seconds,metric,value,unit\n".to_owned() };
+    let document = &recording.document;
+    if !document.is_check() {
+        csv.number("load", "", "duration", Some(document.duration), "seconds");
+        csv.sides("load", "", &document.total);
+    }
+    let labels = document.labels();
+    for (label, target) in labels.iter().zip(&document.targets) {
+        csv.target(document, label, target);
+    }
+    for (index, label) in labels.iter().enumerate() {
+        csv.series(label, recording.series_of(index));
+    }
+    for finding in &document.verdicts {
+        csv.row(&["verdict", &finding.id, "", wording::severity(finding.severity), &finding.sentence, ""]);
+    }
+    csv.text
+}
+
+/// Rows of six fields; the third, the time, is empty for figures of a whole window.
+#[derive(Debug)]
+struct Csv {
+    text: String,
+}
+
+impl Csv {
+    fn target(&mut self, document: &RunDocument, label: &str, target: &RunTarget) {
+        let job = document.job_of(target);
+        let section = match (document.is_check(), job.is_some_and(|job| job.method.is_some())) {
+            (true, true) => "sync",
+            (true, false) => "io",
+            (false, _) => "target",
+        };
+        let block = job.and_then(|job| job.block_bytes);
+        self.count(section, label, "block", block, "bytes");
+        self.count(section, label, "depth", target.sides.depth, "requests");
+        self.sides(section, label, &target.sides);
+    }
+
+    fn sides(&mut self, section: &str, name: &str, sides: &Sides) {
+        let side = &sides.application;
+        let rate = "operations/second";
+        self.count(section, name, "application_operations", Some(side.operations), "operations");
+        self.count(section, name, "application_errors", Some(side.errors), "operations");
+        self.number(section, name, "application_window", Some(side.seconds), "seconds");
+        self.number(section, name, "application_iops", Some(side.iops), rate);
+        self.number(section, name, "application_throughput", Some(side.bytes_per_second), "bytes/second");
+        self.number(section, name, "application_io_mean", side.io_bytes_mean, "bytes");
+        self.number(section, name, "in_flight_mean", side.in_flight_mean, "requests");
+        self.latency(section, name, "application_latency", side.latency.as_ref());
+        for (direction, result) in sides.used() {
+            let mut number = |metric: &str, value: f64, unit| {
+                self.number(section, name, &format!("{direction}_{metric}"), Some(value), unit);
+            };
+            number("operations", result.ios as f64, "operations");
+            number("errors", result.errors as f64, "operations");
+            number("moved", result.bytes as f64, "bytes");
+            number("iops", result.iops, rate);
+            number("throughput", result.bytes_per_second, "bytes/second");
+            self.latency(section, name, &format!("{direction}_latency"), result.latency.as_ref());
+            let intended = result.latency_from_intended_start.as_ref();
+            self.latency(section, name, &format!("{direction}_latency_from_intended_start"), intended);
+        }
+        self.latency(section, name, "durable_latency", sides.durable_latency.as_ref());
+        if let Some(storage) = &sides.storage {
+            self.number(section, name, "storage_iops", Some(storage.iops), rate);
+            self.number(section, name, "storage_throughput", Some(storage.bytes_per_second), "bytes/second");
+            self.number(section, name, "storage_io_mean", storage.io_bytes_mean, "bytes");
+            self.count(section, name, "storage_flushes", storage.flushes, "flushes");
+            self.count(section, name, "storage_read", Some(storage.read_bytes), "bytes");
+            self.count(section, name, "storage_written", Some(storage.write_bytes), "bytes");
+        }
+        if sides.sync.is_used() {
+            self.number(section, name, "flushes_per_sync", sides.flushes_per_sync(), "flushes/operation");
+        }
+        self.count(section, name, "dirty_after", sides.dirty_bytes_after, "bytes");
+        if let Some(cpu) = sides.cpu {
+            self.number(section, name, "cpu_user", Some(cpu.user), "seconds");
+            self.number(section, name, "cpu_system", Some(cpu.system), "seconds");
+        }
+    }
+
+    fn series(&mut self, name: &str, points: &[SeriesPoint]) {
+        let width = bucket_seconds(points);
+        for point in points {
+            let at = point.at.as_secs_f64();
+            self.at(name, at, "iops", point.operations as f64 / width, "operations/second");
+            self.at(name, at, "throughput", point.bytes as f64 / width, "bytes/second");
+            if point.operations > 0 {
+                let mean = point.latency_sum.as_secs_f64() / point.operations as f64;
+                self.at(name, at, "latency_mean", mean, "seconds");
+                self.at(name, at, "latency_max", point.latency_max.as_secs_f64(), "seconds");
+            }
+        }
+    }
+
+    fn at(&mut self, name: &str, at: f64, metric: &str, value: f64, unit: &str) {
+        if value.is_finite() {
+            self.row(&["series", name, &at.to_string(), metric, &value.to_string(), unit]);
+        }
+    }
+    fn latency(&mut self, section: &str, name: &str, metric: &str, latency: Option<&Latency>) {
+        let Some(latency) = latency else { return };
+        for (statistic, of) in crate::figures::STATISTICS {
+            let statistic = statistic.replace("99.9", "999");
+            self.number(section, name, &format!("{metric}_{statistic}"), Some(of(latency)), "seconds");
+        }
+    }
+
+    fn count(&mut self, section: &str, name: &str, metric: &str, value: Option<u64>, unit: &str) {
+        self.number(section, name, metric, value.map(|value| value as f64), unit);
+    }
+
+    fn number(&mut self, section: &str, name: &str, metric: &str, value: Option<f64>, unit: &str) {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.row(&[section, name, "", metric, &value.to_string(), unit]);
+        }
+    }
+
+    fn row(&mut self, fields: &[&str]) {
+        let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+        self.text.push_str(&fields.join(","));
+        self.text.push('\n');
+    }
+}
+
+/// A field, quoted where it must be; what a spreadsheet would take for a formula is kept as text.
+fn quoted(field: &str) -> String {
+    let formula = field.starts_with(['=', '@', '+', '-']) && field.parse::<f64>().is_err();
+    let field = if formula { format!("'{field}") } else { field.to_owned() };
+    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn every_row_of_a_check_has_six_fields() {
+        for document in fixture::all() {
+            let text = csv(&RunRecording::without_distributions(document));
+            for line in text.lines().filter(|line| !line.contains('"')) {
+                assert_eq!(line.split(',').count(), 6, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_are_quoted_and_formulas_defused() {
+        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(quoted("=1+1"), "'=1+1");
+        assert_eq!(quoted("-0.5"), "-0.5");
+    }
+}

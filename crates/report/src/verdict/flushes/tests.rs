@@ -1,0 +1,155 @@
+//! The rules about flushes, each both ways, on checks; those of loads stand with the other rules.
+
+use plumb_measure::SyncMethod;
+
+use super::*;
+use crate::document::RunDocument;
+use crate::fixture;
+
+fn dropped(document: &RunDocument) -> Option<Verdict> {
+    super::dropped(&Evidence::of(document))
+}
+
+fn none_seen(document: &RunDocument) -> Option<Verdict> {
+    super::none_seen(&Evidence::of(document))
+}
+
+fn missing(document: &RunDocument) -> Option<Verdict> {
+    super::missing(&Evidence::of(document))
+}
+
+/// A document whose devices were handed no flush.
+fn without_flushes(name: &str) -> RunDocument {
+    let mut document = fixture::document(name);
+    for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
+        storage.flushes = Some(0);
+        storage.devices.iter_mut().for_each(|device| device.flushes = Some(0));
+    }
+    document
+}
+
+#[test]
+fn no_flush_on_a_path_that_forwards_is_a_drop() {
+    let finding = dropped(&without_flushes("virtual-machine")).unwrap();
+    assert_eq!(finding.severity, Severity::Danger);
+    assert!(finding.sentence.contains("125,310 durable writes"), "{}", finding.sentence);
+    assert!(none_seen(&without_flushes("virtual-machine")).is_none(), "the same is said twice");
+}
+
+#[test]
+fn flushes_that_arrive_are_no_finding() {
+    let document = fixture::virtual_machine();
+    assert!(dropped(&document).is_none() && none_seen(&document).is_none() && missing(&document).is_none());
+}
+
+#[test]
+fn one_skipped_member_of_an_array_is_found() {
+    let mut document = fixture::document("raid-eight-disks");
+    assert!(dropped(&document).unwrap().sentence.starts_with("sde held"));
+    for layer in document.path.as_mut().unwrap().layers.iter_mut().filter(|layer| layer.name == "sde") {
+        layer.cache = Cache::None;
+    }
+    assert!(dropped(&document).is_none());
+}
+
+#[test]
+fn write_through_explains_that_no_flush_is_seen() {
+    let document = fixture::document("hard-drive");
+    assert!(dropped(&document).is_none());
+    let finding = none_seen(&document).unwrap();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(finding.sentence.contains("sda says"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_layer_that_does_not_say_is_a_warning() {
+    let mut document = without_flushes("virtual-machine");
+    document.path.as_mut().unwrap().layers[2].flush = Flush::Unknown;
+    assert!(dropped(&document).is_none());
+    assert_eq!(none_seen(&document).unwrap().severity, Severity::Warning);
+}
+
+#[test]
+fn a_device_that_counts_flushes_as_empty_reads_is_not_accused() {
+    let mut document = without_flushes("virtual-machine");
+    for sides in document.targets.iter_mut().map(|target| &mut target.sides) {
+        let operations = sides.application.operations;
+        sides.storage.as_mut().unwrap().devices[0].reads = operations;
+    }
+    assert!(dropped(&document).is_none());
+    assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
+}
+
+#[test]
+fn native_fua_needs_no_flush() {
+    let mut document = without_flushes("virtual-machine");
+    document
+        .targets
+        .retain(|target| document.spans[target.span].jobs[0].method == Some(SyncMethod::DirectDsync));
+    assert!(dropped(&document).is_some());
+    let disk = document.path.as_mut().unwrap().layers.iter_mut().find(|layer| layer.name == "vda").unwrap();
+    disk.fua = Fua::Native;
+    assert!(dropped(&document).is_none() && none_seen(&document).is_none());
+}
+
+#[test]
+fn counters_that_miss_the_direct_loads_accuse_nobody() {
+    let mut document = without_flushes("virtual-machine");
+    let direct = fixture::phase(&mut document, "write-direct");
+    direct.storage.as_mut().unwrap().write_bytes = 0;
+    assert!(dropped(&document).is_none());
+    let finding = none_seen(&document).unwrap();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(finding.sentence.contains("did not see the direct loads"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_volatile_device_that_was_not_written_to_accuses_nobody() {
+    let mut document = without_flushes("virtual-machine");
+    let devices = document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut());
+    devices.for_each(|storage| storage.devices[0].writes = 0);
+    assert!(dropped(&document).is_none());
+}
+
+#[test]
+fn a_loop_device_over_a_drive_without_a_cache_accuses_nobody() {
+    let mut document = without_flushes("virtual-machine");
+    let disk = document.path.as_mut().unwrap().layers.iter().position(|layer| layer.name == "vda").unwrap();
+    let layers = &mut document.path.as_mut().unwrap().layers;
+    (layers[disk].cache, layers[disk].flush) = (Cache::None, Flush::Absorbed);
+    let above = &mut layers[disk - 1];
+    (above.kind, above.cache) = (LayerKind::Loop, Cache::Volatile);
+    assert!(dropped(&document).is_none());
+    assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
+}
+
+#[test]
+fn one_path_of_several_need_not_be_flushed() {
+    let mut document = fixture::document("raid-eight-disks");
+    for layer in document.path.as_mut().unwrap().layers.iter_mut().filter(|layer| layer.name == "md0") {
+        layer.kind = LayerKind::DmMultipath;
+    }
+    assert!(dropped(&document).is_none());
+}
+
+#[test]
+fn few_syncs_prove_nothing() {
+    let mut document = without_flushes("virtual-machine");
+    for target in &mut document.targets {
+        (target.sides.sync.ios, target.sides.write.ios) = (9, 9);
+    }
+    assert!(dropped(&document).is_none() && none_seen(&document).is_none());
+}
+
+#[test]
+fn one_writers_syncs_share_no_flush() {
+    let mut document = fixture::virtual_machine();
+    document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(20_000);
+    let finding = missing(&document).unwrap();
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        finding.sentence.contains("synced 52,410 times") && finding.sentence.contains("only 20,000"),
+        "{}",
+        finding.sentence
+    );
+}
