@@ -6,17 +6,14 @@
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
+use plumb_report::export::fio::{FioJob, latency};
 use serde_json::{Map, Value, json};
 
 use super::entry::{self, Entry};
 use super::steadystate::{self, SteadyRound};
-use super::{direction, latency, time};
+use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
-
-/// The names of depths, and from which depth each counts.
-pub(super) const DEPTHS: [(&str, u32); 7] =
-    [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
 
 /// The result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those of each span, none
 /// for spans that were run once.
@@ -46,7 +43,7 @@ pub fn json(
         "disk_util": devices(results),
     });
     if !invocation.global_options.is_empty() {
-        root["global options"] = options(&invocation.global_options);
+        root["global options"] = Value::Object(options(&invocation.global_options));
     }
     root
 }
@@ -77,47 +74,37 @@ fn job(
     let (reported, outcome) = (entry.reported, &entry.outcome);
     let before: u64 =
         results.iter().take(reported.span).map(|result| (result.warmup + result.window).0).sum();
-    let mut value = json!({
-        "jobname": reported.name,
-        "groupid": reported.group,
-        "job_start": machine.started_unix * 1000 + before / 1_000_000,
-        "error": first_error(outcome),
-        "eta": 0,
-        "elapsed": entry.seconds().ceil() as u64,
-        "job options": options(&reported.options),
-        "job_runtime": outcome.length.0 / 1_000_000 * entry.clones as u64,
-        "usr_cpu": percent_of(entry.cpu.user, entry),
-        "sys_cpu": percent_of(entry.cpu.system, entry),
-        "ctx": 0,
-        "majf": 0,
-        "minf": 0,
-        "iodepth_level": depths(entry.depth),
-        "iodepth_submit": batches(entry.depth),
-        "iodepth_complete": batches(entry.depth),
-        "latency_depth": entry.depth,
-        "latency_target": reported.latency_target.map_or(0, |target| target.latency.0 / 1000),
-        "latency_percentile": reported.latency_target.map_or(100.0, |target| target.percentile),
-        "latency_window": reported.latency_window.0 / 1000,
-    });
+    let group = |of: Of| -> f64 {
+        let same = entries.iter().filter(|other| other.reported.group == reported.group);
+        same.map(|other| direction::mean_rates(of(&other.outcome), other.outcome.length).0).sum()
+    };
+    let flushes = &outcome.flush.latency;
+    let operations = outcome.operations();
+    let job = FioJob {
+        name: &reported.name,
+        group: reported.group,
+        error: first_error(outcome),
+        seconds: entry.seconds(),
+        runtime_ms: outcome.length.0 / 1_000_000 * entry.clones as u64,
+        options: options(&reported.options),
+        user_percent: percent_of(entry.cpu.user, entry),
+        system_percent: percent_of(entry.cpu.system, entry),
+        depth: entry.depth,
+        directions: DIRECTIONS
+            .map(|(_, of)| direction::figures(of(outcome), outcome.length, reported, group(of), plus)),
+        syncs: flushes.count(),
+        sync_latency: latency::object(Some(flushes), Some(reported.percentiles.as_slice()), plus),
+        operations: Some(&operations.latency),
+    };
+    let mut value = job.to_json();
+    value["job_start"] = json!(machine.started_unix * 1000 + before / 1_000_000);
+    if let Some(target) = reported.latency_target {
+        value["latency_target"] = json!(target.latency.0 / 1000);
+        value["latency_percentile"] = json!(target.percentile);
+    }
+    value["latency_window"] = json!(reported.latency_window.0 / 1000);
     if let Some(description) = &reported.description {
         value["desc"] = json!(description);
-    }
-    for (name, of) in DIRECTIONS {
-        let group: f64 = entries
-            .iter()
-            .filter(|other| other.reported.group == reported.group)
-            .map(|other| direction::mean_rates(of(&other.outcome), other.outcome.length).0)
-            .sum();
-        value[name] = direction::object(of(outcome), outcome.length, reported, group, plus);
-    }
-    let flushes = &outcome.flush.latency;
-    let list = Some(reported.percentiles.as_slice());
-    value["sync"] =
-        json!({ "total_ios": flushes.count(), "lat_ns": latency::object(Some(flushes), list, plus) });
-    let bins = latency::bins(&outcome.operations().latency);
-    for (buckets, name) in latency::BUCKETS.iter().zip(["latency_ns", "latency_us", "latency_ms"]) {
-        let shares = buckets.shares(&bins).into_iter();
-        value[name] = Value::Object(shares.map(|(name, share)| (name, json!(share))).collect());
     }
     if let Some(verified) = &outcome.verified {
         value["verified"] = json!({
@@ -129,8 +116,7 @@ fn job(
         });
     }
     if reported.continue_on_error {
-        let all = outcome.operations();
-        value["total_err"] = json!(all.failures());
+        value["total_err"] = json!(operations.failures());
         value["first_error"] = json!(first_error(outcome));
     }
     value
@@ -146,8 +132,8 @@ pub(super) const DIRECTIONS: [(&str, Of); 3] = [
     ("trim", |outcome| &outcome.trim),
 ];
 
-fn options(typed: &[(String, String)]) -> Value {
-    Value::Object(typed.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
+fn options(typed: &[(String, String)]) -> Map<String, Value> {
+    typed.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
 }
 
 /// The number of the first kind of failure: 5 (EIO) for one without a number, 84 (EILSEQ) as with fio if only
@@ -168,20 +154,6 @@ pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
 pub(super) fn percent_of(time: Nanos, entry: &Entry<'_>) -> f64 {
     let all = entry.window.as_secs_f64() * entry.clones as f64;
     if all > 0.0 { time.as_secs_f64() * 100.0 / all } else { 0.0 }
-}
-
-/// All operations are at the depth that was asked for: how many there were less is not kept.
-pub(super) fn depths(depth: u32) -> Map<String, Value> {
-    let next = |level: u32| if level >= 64 { u32::MAX } else { level * 2 };
-    let at = |level: u32| if (level..next(level)).contains(&depth) { 100.0 } else { 0.0 };
-    DEPTHS.iter().map(|(name, level)| ((*name).to_owned(), json!(at(*level)))).collect()
-}
-
-/// How many were submitted or completed at once is known of a depth that fits the first bucket alone.
-pub(super) fn batches(depth: u32) -> Map<String, Value> {
-    let names = ["0", "4", "8", "16", "32", "64", ">=64"];
-    let at = |name: &str| if name == "4" && depth <= 4 { 100.0 } else { 0.0 };
-    names.iter().map(|name| ((*name).to_owned(), json!(at(name)))).collect()
 }
 
 fn devices(results: &[SpanResult]) -> Vec<Value> {

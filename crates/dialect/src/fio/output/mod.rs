@@ -5,7 +5,6 @@ mod direction;
 mod entry;
 mod figure;
 mod json;
-mod latency;
 mod logs;
 mod normal;
 mod steadystate;

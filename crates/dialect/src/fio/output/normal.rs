@@ -5,12 +5,13 @@ use std::fmt::{self, Write};
 use plumb_block::Bytes;
 use plumb_load::{Direction, SpanResult};
 use plumb_measure::Histogram;
+use plumb_report::export::fio::{DEPTHS, batches, depths, latency};
 use plumb_workload::{BlockSplit, Job};
 
 use super::entry::{self, Entry};
 use super::figure::{bytes, short};
-use super::json::{DEPTHS, DIRECTIONS, batches, depths, first_error, percent_of};
-use super::{direction, latency, time};
+use super::json::{DIRECTIONS, first_error, percent_of};
+use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
 

@@ -4,10 +4,11 @@
 //! the operations per second beside the bandwidth.
 
 use plumb_load::SpanResult;
+use plumb_report::export::fio::DEPTHS;
+use plumb_report::export::fio::latency::{BUCKETS, Buckets};
 use serde_json::Value;
 
-use super::json::{DEPTHS, json};
-use super::latency::{BUCKETS, Buckets};
+use super::json::json;
 use crate::Machine;
 use crate::fio::Invocation;
 

@@ -15,7 +15,7 @@ pub struct FioJob<'a> {
     /// Its name.
     pub name: &'a str,
     /// The number of its group.
-    pub group: usize,
+    pub group: u32,
     /// The number of the first kind of failure; 0 for none.
     pub error: i32,
     /// How long it was measured, in seconds.
