@@ -129,7 +129,7 @@ impl StorageSide {
 }
 
 /// Adds what a device did in another window.
-fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
+pub fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
     mine.reads += theirs.reads;
     mine.read_merges += theirs.read_merges;
     mine.read_bytes += theirs.read_bytes;

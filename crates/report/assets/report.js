@@ -97,9 +97,9 @@
     pending = requestAnimationFrame(draw);
   });
 
-  // A room of the diagram opens its evidence; printing opens all of it.
+  // A box of the diagram opens its evidence; printing opens all of it.
   document.querySelectorAll(".path a").forEach(function (link) {
-    link.addEventListener("click", function () { var room = document.getElementById(link.getAttribute("href").slice(1)); if (room) { room.open = true; } });
+    link.addEventListener("click", function () { var box = document.getElementById(link.getAttribute("href").slice(1)); if (box) { box.open = true; } });
   });
   // Paper is light.
   var opened = [], theme = null;

@@ -3,7 +3,7 @@
 use plumb_path::{Finding, Severity, WritePath};
 
 use crate::document::RunDocument;
-use crate::floors::{self, Synced};
+use crate::levels::{self, Synced};
 use crate::quantity::{count, duration, mebibytes, rate};
 use crate::wording;
 
@@ -87,7 +87,7 @@ fn reach(document: &RunDocument) -> String {
     let Some(path) = &document.path else {
         return "What an fsync is worth here cannot be seen from this machine.".to_owned();
     };
-    match floors::synced(path) {
+    match levels::synced(path) {
         Synced::Durable(index) => format!(
             "Once fsync has returned, data here is durable in {}, as far as kernel and drive say.",
             path.layers[index].name
@@ -99,7 +99,7 @@ fn reach(document: &RunDocument) -> String {
                 || "beyond it".to_owned(),
                 |layer| format!("in the {}", wording::kind(layer.kind)),
             );
-            match floors::reached(path).as_slice() {
+            match levels::reached(path).as_slice() {
                 [] => "What an fsync is worth here cannot be seen from this machine.".to_owned(),
                 [one] => format!("An fsync here reaches {one}; what is below, {below}, is unknown."),
                 [first, rest @ ..] => format!(

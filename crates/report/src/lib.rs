@@ -15,10 +15,10 @@ pub mod export;
 mod figures;
 #[cfg(test)]
 mod fixture;
-pub mod floors;
 pub mod format;
 pub mod headline;
 pub mod html;
+pub mod levels;
 pub mod printable;
 pub mod quantity;
 mod sentences;

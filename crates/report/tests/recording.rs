@@ -91,6 +91,8 @@ fn a_check_of_the_version_before_goes_by_its_phases() {
     assert!(read.histogram(1, Part::Sync).is_some() && read.histogram(0, Part::Durable).is_none());
     assert_eq!(read.series_of(1).len(), 30);
     assert_eq!(read.document.label_of(1), "append-fdatasync");
+    assert_eq!(read.document.level, "none", "no verdicts were written");
+    assert!(read.document.headline.starts_with("An fsync here reaches vda"));
 }
 
 #[test]

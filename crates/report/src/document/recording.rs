@@ -135,7 +135,12 @@ impl RunRecording {
                 return Err(OpenError::UnknownKind { directory, found: kind.schema });
             }
         };
-        Ok(document.map(|document| Self::of(document, &recording)))
+        Ok(document.map(|mut document| {
+            if document.headline.is_empty() {
+                crate::verdict::summarise(&mut document);
+            }
+            Self::of(document, &recording)
+        }))
     }
 
     /// The document with what `recording` kept of its targets.

@@ -22,11 +22,9 @@ pub(super) struct Frame {
     pub(super) headline: HeadlineView,
     /// Why the run is not complete; empty if it is.
     pub(super) incomplete: String,
-    pub(super) has_figures: bool,
     pub(super) figures: Vec<Figure>,
     pub(super) verdict_count: String,
     pub(super) verdicts: Vec<VerdictView>,
-    pub(super) no_verdicts: bool,
     /// The command line.
     pub(super) command: String,
     pub(super) seed: u64,
@@ -81,11 +79,9 @@ impl Frame {
                 verdict: printable(&headline.verdict),
                 meaning: printable(&headline.meaning),
             },
-            has_figures: !parts.figures.is_empty(),
             figures: parts.figures,
             verdict_count: verdict_count(parts.verdicts),
             verdicts: parts.verdicts.iter().map(verdict_view).collect(),
-            no_verdicts: parts.verdicts.is_empty(),
             command: parts.command,
             seed: parts.seed,
             facts: parts.facts,

@@ -19,7 +19,6 @@ pub(super) struct LayerView {
     pub(super) kind: &'static str,
     pub(super) identity: String,
     pub(super) states: Vec<StateView>,
-    pub(super) has_evidence: bool,
     pub(super) evidence: Vec<EvidenceView>,
     pub(super) gist: String,
 }
@@ -59,7 +58,6 @@ pub(super) fn path_view(path: &WritePath) -> PathView {
                 })
                 .collect(),
             gist: layer.evidence.iter().map(|line| printable(&line.means)).collect::<Vec<_>>().join(" · "),
-            has_evidence: !layer.evidence.is_empty(),
             evidence: layer
                 .evidence
                 .iter()

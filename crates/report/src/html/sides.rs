@@ -25,11 +25,7 @@ pub(super) struct Load {
 /// A balance as a bar and in words.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BalanceView {
-    /// Whether it is known.
-    pub(super) has_parts: bool,
-    /// Whether there are several parts, so that a key is needed.
-    pub(super) has_key: bool,
-    /// The parts of it.
+    /// The parts of it; none if it is not known.
     pub(super) parts: Vec<Part>,
     /// It in words, or why there is none.
     pub(super) sentence: String,
@@ -94,7 +90,7 @@ impl BalanceView {
             text,
         };
         let parts: Vec<Part> = balance.parts().into_iter().map(part).collect();
-        Self { has_parts: !parts.is_empty(), has_key: parts.len() > 1, parts, sentence: balance.sentence() }
+        Self { parts, sentence: balance.sentence() }
     }
 
     fn unknown(why: Option<&str>) -> Self {
@@ -103,6 +99,6 @@ impl BalanceView {
     }
 
     fn words(sentence: &str) -> Self {
-        Self { has_parts: false, has_key: false, parts: Vec::new(), sentence: sentence.to_owned() }
+        Self { parts: Vec::new(), sentence: sentence.to_owned() }
     }
 }

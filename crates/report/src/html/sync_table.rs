@@ -11,8 +11,6 @@ use crate::{headline, wording};
 /// The table: statistics down, methods across.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct SyncTable {
-    /// Whether any method was measured.
-    pub(super) has_rows: bool,
     /// The unit of the durations in words.
     pub(super) unit_name: &'static str,
     /// One column for each method.
@@ -80,10 +78,9 @@ impl SyncTable {
         });
         let targets: Vec<&RunTarget> = measured.iter().map(|(_, target, _)| *target).collect();
         Self {
-            has_rows: !measured.is_empty(),
             unit_name: unit.name(),
             methods: methods.collect(),
-            rows: rows(&targets, unit),
+            rows: if targets.is_empty() { Vec::new() } else { rows(&targets, unit) },
             notes: missing.filter_map(note).collect(),
         }
     }

@@ -13,7 +13,6 @@ pub(super) struct VerdictView {
     pub(super) label: &'static str,
     pub(super) id: String,
     pub(super) sentence: String,
-    pub(super) has_evidence: bool,
     pub(super) evidence: Vec<String>,
     pub(super) remedy: String,
 }
@@ -44,7 +43,6 @@ pub(super) fn verdict_view(finding: &Finding) -> VerdictView {
         label: wording::severity(finding.severity),
         id: printable(&finding.id),
         sentence: printable(&sentence(&finding.sentence)),
-        has_evidence: !finding.evidence.is_empty(),
         evidence: finding.evidence.iter().map(|line| printable(line)).collect(),
         remedy: printable(&sentence(&finding.remedy)),
     }

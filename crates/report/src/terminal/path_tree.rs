@@ -10,36 +10,36 @@ use super::Style;
 use super::pen::{self, Ink};
 use super::table::{Cell, Side, Table};
 use super::wrap::hang;
-use crate::floors::{self, Arrival, Floors, Room, Synced};
+use crate::levels::{self, Arrival, Levels, Node, Synced};
 use crate::printable::printable;
 use crate::wording;
 
-/// From this width on, there is room for kinds and marks.
-const ROOMY_FROM: usize = 84;
+/// From this width on, there is space for kinds and marks.
+const WIDE_FROM: usize = 84;
 /// Longer names and kinds are cut.
 const NAME_MAX: usize = 26;
 
 /// The tree of `path`.
 pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
-    let roomy = style.columns() >= ROOMY_FROM;
+    let wide = style.columns() >= WIDE_FROM;
     let mut head = vec![("layer", Side::Left)];
-    if roomy {
+    if wide {
         head.push(("kind", Side::Left));
     }
     head.extend([("cache", Side::Left), ("flush", Side::Left), ("FUA", Side::Left)]);
     let mut tree =
-        Tree { path, floors: Floors::of(path), roomy, table: Table::new(&head), seen: HashSet::new() };
+        Tree { path, levels: Levels::of(path), wide, table: Table::new(&head), seen: HashSet::new() };
     for index in 0..path.layers.len() {
         tree.layer(index, Lead { own: "", below: "" });
     }
     let mut out = tree.table.show(style);
-    if !roomy {
+    if !wide {
         for (index, text) in marks(path) {
             let name = printable(&path.layers[index].name);
             out.push_str(&hang("  ", &format!("{text} {name}"), style.columns()));
         }
     }
-    let unsettled = match floors::synced(path) {
+    let unsettled = match levels::synced(path) {
         Synced::Durable(_) => return out,
         Synced::Lost => (Ink::Red, "When fsync has returned, nothing is known to be durable."),
         Synced::Unknown => {
@@ -59,8 +59,8 @@ struct Lead<'a> {
 
 struct Tree<'a> {
     path: &'a WritePath,
-    floors: Floors,
-    roomy: bool,
+    levels: Levels,
+    wide: bool,
     table: Table,
     seen: HashSet<usize>,
 }
@@ -68,16 +68,16 @@ struct Tree<'a> {
 impl Tree<'_> {
     /// Adds layer `index` with all below it, unless it was added before.
     fn layer(&mut self, index: usize, lead: Lead<'_>) {
-        let Some((floor, place)) = self.floors.place(index) else { return };
-        let room = self.floors.floors[floor][place].clone();
-        if !self.seen.insert(room.members[0]) {
+        let Some((level, place)) = self.levels.position(index) else { return };
+        let node = self.levels.levels[level][place].clone();
+        if !self.seen.insert(node.members[0]) {
             return;
         }
-        self.line(&room, lead.own);
+        self.line(&node, lead.own);
         let mut below: Vec<usize> = Vec::new();
-        for child in room.members.iter().flat_map(|member| &self.floors.below[*member]) {
-            let Some((floor, place)) = self.floors.place(*child) else { continue };
-            let first = self.floors.floors[floor][place].members[0];
+        for child in node.members.iter().flat_map(|member| &self.levels.below[*member]) {
+            let Some((level, place)) = self.levels.position(*child) else { continue };
+            let first = self.levels.levels[level][place].members[0];
             if !below.contains(&first) && !self.seen.contains(&first) {
                 below.push(first);
             }
@@ -94,10 +94,10 @@ impl Tree<'_> {
         }
     }
 
-    fn line(&mut self, room: &Room, lead: &str) {
-        let first = room.members[0];
+    fn line(&mut self, node: &Node, lead: &str) {
+        let first = node.members[0];
         let layer = &self.path.layers[first];
-        let sign = match room.arrival {
+        let sign = match node.arrival {
             _ if first == 0 => " ",
             Arrival::Yes => "↓",
             Arrival::Unsure => "?",
@@ -105,19 +105,19 @@ impl Tree<'_> {
         };
         let name = printable(&layer.name);
         let name =
-            if room.members.len() > 1 { format!("{} × {name} …", room.members.len()) } else { name };
+            if node.members.len() > 1 { format!("{} × {name} …", node.members.len()) } else { name };
         let mut cells = vec![Cell::plain(format!("{lead}{sign} {}", cut(&name)))];
-        if self.roomy {
+        if self.wide {
             let kind = wording::kind(layer.kind);
             cells.push(Cell::inked(Ink::Dim, if kind == layer.name { "" } else { kind }));
         }
         cells.push(Cell::inked(pen::cache(layer.cache), wording::cache(layer.cache)));
         cells.push(Cell::inked(pen::flush(layer.flush), wording::flush(layer.flush)));
         cells.push(Cell::inked(pen::fua(layer), wording::fua(layer)));
-        if self.roomy {
+        if self.wide {
             let here: Vec<&str> = marks(self.path)
                 .into_iter()
-                .filter(|(at, _)| room.members.contains(at))
+                .filter(|(at, _)| node.members.contains(at))
                 .map(|mark| mark.1)
                 .collect();
             let text = match here.as_slice() {
@@ -137,8 +137,8 @@ const FSYNC: &str = "When fsync has returned, data is durable in";
 
 /// The layers where a write is when its call has returned, and where it is durable after fsync.
 fn marks(path: &WritePath) -> Vec<(usize, &'static str)> {
-    let durable = path.durable_at.fsync.as_deref().and_then(|name| floors::named(path, name));
-    let acknowledged = floors::acknowledged_at(path).map(|index| (index, WRITE));
+    let durable = path.durable_at.fsync.as_deref().and_then(|name| levels::named(path, name));
+    let acknowledged = levels::acknowledged_at(path).map(|index| (index, WRITE));
     acknowledged.into_iter().chain(durable.map(|index| (index, FSYNC))).collect()
 }
 

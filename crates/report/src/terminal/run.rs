@@ -33,7 +33,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
         lines.iter().map(|line| hang(lead, &printable(line), width)).collect()
     };
     if let Some(path) = &document.path {
-        section("The way of a write", path_tree(path, style));
+        section("The write path", path_tree(path, style));
     }
     section("The cost of a durable write", durable_writes(document, style));
     let mut table = side_table(&groups(document, width), style);

@@ -8,8 +8,8 @@ use super::pen::{self, Ink};
 use super::table::{Cell, Side, Table};
 use super::verdicts::verdicts;
 use super::wrap::hang;
-use crate::floors;
 use crate::headline::sentence;
+use crate::levels;
 use crate::printable::printable;
 use crate::wording;
 
@@ -113,7 +113,7 @@ fn one(path: &WritePath, style: Style) -> String {
         out.push_str(&format!("\n{}\n{identities}", style.ink(Ink::Bold, "Identity")));
     }
     let known =
-        floors::acknowledged_at(path).is_some() || path.layers.iter().any(|layer| !layer.evidence.is_empty());
+        levels::acknowledged_at(path).is_some() || path.layers.iter().any(|layer| !layer.evidence.is_empty());
     if known {
         out.push_str(&format!("\n{}\n", style.ink(Ink::Bold, "Evidence")));
         for layer in path.layers.iter().filter(|layer| !layer.evidence.is_empty()) {

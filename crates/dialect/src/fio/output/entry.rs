@@ -78,7 +78,7 @@ pub(super) fn devices(results: &[SpanResult]) -> BTreeMap<String, (DeviceCounter
         for (name, device) in of_span {
             match devices.get_mut(name) {
                 Some((sum, window)) => {
-                    add(sum, device);
+                    plumb_measure::storage::add(sum, device);
                     *window += result.window;
                 }
                 None => {
@@ -88,15 +88,4 @@ pub(super) fn devices(results: &[SpanResult]) -> BTreeMap<String, (DeviceCounter
         }
     }
     devices
-}
-
-fn add(sum: &mut DeviceCounters, more: &DeviceCounters) {
-    sum.reads += more.reads;
-    sum.writes += more.writes;
-    sum.read_merges += more.read_merges;
-    sum.write_merges += more.write_merges;
-    sum.read_time += more.read_time;
-    sum.write_time += more.write_time;
-    sum.flush_time += more.flush_time;
-    sum.busy_time += more.busy_time;
 }

@@ -3,16 +3,16 @@
 use plumb_path::{Layer, WritePath};
 
 use super::text::{LETTER, cut, escape};
-use crate::floors::{self, Floors, Synced};
+use crate::levels::{self, Levels, Synced};
 use crate::printable::printable;
 use crate::wording;
 
 const FONT: f64 = 12.0;
 
-/// A line across the drawing, above `floor`.
+/// A line across the drawing, above `level`.
 pub(super) struct Mark {
-    /// The floor below the line; the number of floors for the end.
-    pub(super) floor: usize,
+    /// The level below the line; the number of levels for the end.
+    pub(super) level: usize,
     class: &'static str,
     text: String,
 }
@@ -34,28 +34,28 @@ impl Mark {
 }
 
 /// The lines of `path`, the one of `write` first.
-pub(super) fn marks(path: &WritePath, floors: &Floors) -> Vec<Mark> {
+pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
     let mut marks = Vec::new();
-    if let Some((index, (floor, _))) =
-        floors::acknowledged_at(path).and_then(|index| Some((index, floors.place(index)?)))
+    if let Some((index, (level, _))) =
+        levels::acknowledged_at(path).and_then(|index| Some((index, levels.position(index)?)))
     {
         let text = format!("write returns: data is in {}", called(&path.layers[index]));
-        marks.push(Mark { floor, class: "ack", text });
+        marks.push(Mark { level, class: "ack", text });
     }
-    let below_all = floors.floors.len();
-    let mark = match floors::synced(path) {
+    let below_all = levels.levels.len();
+    let mark = match levels::synced(path) {
         Synced::Durable(index) => Mark {
-            floor: floors.place(index).map_or(below_all, |(floor, _)| floor),
+            level: levels.position(index).map_or(below_all, |(level, _)| level),
             class: "durable",
             text: format!("fsync returns: data is durable in {}", printable(&path.layers[index].name)),
         },
         Synced::Lost => Mark {
-            floor: below_all,
+            level: below_all,
             class: "never",
             text: "fsync returns: nothing is known to be durable".to_owned(),
         },
         Synced::Unknown => Mark {
-            floor: first_unseen(path, floors).unwrap_or(below_all),
+            level: first_unseen(path, levels).unwrap_or(below_all),
             class: "open",
             text: "fsync returns: what lies below cannot be seen".to_owned(),
         },
@@ -64,10 +64,10 @@ pub(super) fn marks(path: &WritePath, floors: &Floors) -> Vec<Mark> {
     marks
 }
 
-/// The floor from which on nothing can be seen into.
-fn first_unseen(path: &WritePath, floors: &Floors) -> Option<usize> {
-    floors.floors.iter().position(|rooms| {
-        rooms.iter().any(|room| wording::is_beyond_sight(path.layers[room.members[0]].kind))
+/// The level from which on nothing can be seen into.
+fn first_unseen(path: &WritePath, levels: &Levels) -> Option<usize> {
+    levels.levels.iter().position(|nodes| {
+        nodes.iter().any(|node| wording::is_beyond_sight(path.layers[node.members[0]].kind))
     })
 }
 

@@ -1,19 +1,19 @@
-//! The write path as a drawing: layers as rooms from the application down to the drive, branches side by side.
+//! The write path as a drawing: layers as nodes from the application down to the drive, branches side by side.
 //!
-//! A pipe between rooms is the way of a flush: whole where it arrives, grey where a layer does not say, dotted where
-//! it ended above. A line across marks the room in which data is when `write` has returned, and the room in which it
+//! A pipe between nodes is the path of a flush: whole where it arrives, grey where a layer does not say, dotted where
+//! it ended above. A line across marks the node in which data is when `write` has returned, and the node in which it
 //! is durable when `fsync` has. Two widths are drawn, for a desk and for a phone; the page shows one.
 
 mod mark;
-mod room;
+mod node;
 mod text;
 
 use plumb_path::{Flush, WritePath};
 
 use self::mark::marks;
-use self::room::{Place, Shape};
+use self::node::{Rect, Shape};
 use self::text::escape;
-use crate::floors::{Arrival, Floors};
+use crate::levels::{Arrival, Levels};
 use crate::printable::printable;
 
 /// The width that is drawn, in user units.
@@ -44,18 +44,18 @@ impl Width {
 const GAP: f64 = 24.0;
 const MARK: f64 = 27.0;
 const BETWEEN: f64 = 12.0;
-const ROOM_MIN: f64 = 112.0;
+const NODE_MIN: f64 = 112.0;
 
 /// The drawing of `path`; `anchor` names the page's element with the evidence of a layer.
 pub(in crate::html) fn draw(path: &WritePath, width: Width, anchor: impl Fn(usize) -> String) -> String {
-    let floors = Floors::of(path);
-    let marks = marks(path, &floors);
-    let mut places: Vec<Option<Place>> = vec![None; path.layers.len()];
-    let (mut rooms, mut lines, mut y) = (String::new(), String::new(), 2.0);
-    let per_row = ((width.units() + BETWEEN) / (ROOM_MIN + BETWEEN)).floor().max(1.0) as usize;
-    for (floor, on_floor) in floors.floors.iter().enumerate() {
-        let here = marks.iter().filter(|mark| mark.floor == floor);
-        y += if floor > 0 { GAP } else { 0.0 };
+    let levels = Levels::of(path);
+    let marks = marks(path, &levels);
+    let mut rects: Vec<Option<Rect>> = vec![None; path.layers.len()];
+    let (mut nodes, mut lines, mut y) = (String::new(), String::new(), 2.0);
+    let per_row = ((width.units() + BETWEEN) / (NODE_MIN + BETWEEN)).floor().max(1.0) as usize;
+    for (level, on_floor) in levels.levels.iter().enumerate() {
+        let here = marks.iter().filter(|mark| mark.level == level);
+        y += if level > 0 { GAP } else { 0.0 };
         for mark in here {
             lines.push_str(&mark.draw(width.units(), y + 12.0));
             y += MARK;
@@ -63,27 +63,27 @@ pub(in crate::html) fn draw(path: &WritePath, width: Width, anchor: impl Fn(usiz
         for row in on_floor.chunks(per_row) {
             let each = (width.units() - 2.0 - BETWEEN * (row.len() - 1) as f64) / row.len() as f64;
             let shape = Shape::for_width(each);
-            for (column, room) in row.iter().enumerate() {
-                let place = Place {
+            for (column, node) in row.iter().enumerate() {
+                let rect = Rect {
                     x: 1.0 + column as f64 * (each + BETWEEN),
                     y,
                     width: each,
                     height: shape.height(),
                 };
-                room.members.iter().for_each(|member| places[*member] = Some(place));
-                room::draw(&mut rooms, path, room, place, shape, &anchor);
+                node.members.iter().for_each(|member| rects[*member] = Some(rect));
+                node::draw(&mut nodes, path, node, rect, shape, &anchor);
             }
             y += shape.height() + BETWEEN;
         }
         y -= BETWEEN;
     }
-    for mark in marks.iter().filter(|mark| mark.floor >= floors.floors.len()) {
+    for mark in marks.iter().filter(|mark| mark.level >= levels.levels.len()) {
         lines.push_str(&mark.draw(width.units(), y + GAP));
         y += GAP + 8.0;
     }
-    let pipes = draw_pipes(path, &floors, &places);
+    let pipes = draw_pipes(path, &levels, &rects);
     format!(
-        r#"<svg class="path {}" viewBox="0 0 {} {:.0}" role="group" aria-label="{}">{pipes}{lines}{rooms}</svg>"#,
+        r#"<svg class="path {}" viewBox="0 0 {} {:.0}" role="group" aria-label="{}">{pipes}{lines}{nodes}</svg>"#,
         width.class(),
         width.units(),
         y + 4.0,
@@ -91,19 +91,19 @@ pub(in crate::html) fn draw(path: &WritePath, width: Width, anchor: impl Fn(usiz
     )
 }
 
-fn draw_pipes(path: &WritePath, floors: &Floors, places: &[Option<Place>]) -> String {
+fn draw_pipes(path: &WritePath, levels: &Levels, rects: &[Option<Rect>]) -> String {
     let mut drawn = Vec::new();
     let mut out = String::new();
     for (index, layer) in path.layers.iter().enumerate() {
         let arrival = match layer.flush {
             Flush::Absorbed | Flush::Dropped => Arrival::No,
             Flush::Unknown => Arrival::Unsure,
-            Flush::Forwarded => floors
-                .place(index)
-                .map_or(Arrival::Unsure, |(floor, room)| floors.floors[floor][room].arrival),
+            Flush::Forwarded => levels
+                .position(index)
+                .map_or(Arrival::Unsure, |(level, node)| levels.levels[level][node].arrival),
         };
-        for child in &floors.below[index] {
-            let (Some(from), Some(to)) = (places[index], places[*child]) else { continue };
+        for child in &levels.below[index] {
+            let (Some(from), Some(to)) = (rects[index], rects[*child]) else { continue };
             let (x1, y1) = (from.x + from.width / 2.0, from.y + from.height);
             let (x2, y2) = (to.x + to.width / 2.0, to.y);
             let key = format!("{x1:.0},{y1:.0},{x2:.0},{y2:.0}");

@@ -1,10 +1,10 @@
-//! One room of the drawing: a layer, or several equal ones, with its states.
+//! One node of the drawing: a layer, or several equal ones, with its states.
 
 use plumb_path::{Cache, Flush, WritePath};
 
 use super::text::{BOLD, cut, escape};
-use crate::floors::Room;
 use crate::html::glyph::{self, Sign};
+use crate::levels::Node;
 use crate::printable::printable;
 use crate::wording;
 
@@ -13,9 +13,9 @@ const STATE_FONT: f64 = 11.8;
 /// What a state takes at least, its sign included.
 const STATE: f64 = 116.0;
 
-/// Where a room is.
+/// Where a node is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Rect {
     /// Its left edge.
     pub(super) x: f64,
     /// Its upper edge.
@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub(super) height: f64,
 }
 
-/// How a room's words are set, by the width that they have.
+/// How a node's words are set, by the width that they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Name and states in one line.
@@ -57,19 +57,19 @@ impl Shape {
     }
 }
 
-/// Adds `room` at `place`; `anchor` names the element with the evidence of a layer.
+/// Adds `node` at `rect`; `anchor` names the element with the evidence of a layer.
 pub(super) fn draw(
     out: &mut String,
     path: &WritePath,
-    room: &Room,
-    place: Place,
+    node: &Node,
+    rect: Rect,
     shape: Shape,
     anchor: impl Fn(usize) -> String,
 ) {
-    let first = room.members[0];
+    let first = node.members[0];
     let layer = &path.layers[first];
-    let Place { x, y, width, height } = place;
-    let mut class = format!("room {}", wording::cache(layer.cache));
+    let Rect { x, y, width, height } = rect;
+    let mut class = format!("node {}", wording::cache(layer.cache));
     if layer.flush == Flush::Dropped {
         class.push_str(" drops");
     }
@@ -77,8 +77,8 @@ pub(super) fn draw(
         class.push_str(" open");
     }
     out.push_str(&format!(r##"<a href="#{}"><g class="{class}">"##, anchor(first)));
-    out.push_str(&format!("<title>{}</title>", escape(&hover(path, room))));
-    if room.members.len() > 1 {
+    out.push_str(&format!("<title>{}</title>", escape(&hover(path, node))));
+    if node.members.len() > 1 {
         out.push_str(&format!(
             r#"<rect x="{:.1}" y="{:.1}" width="{:.1}" height="{height:.1}" rx="2"/>"#,
             x + 5.0,
@@ -86,17 +86,17 @@ pub(super) fn draw(
             width - 5.0
         ));
     }
-    let body = if room.members.len() > 1 { width - 5.0 } else { width };
+    let body = if node.members.len() > 1 { width - 5.0 } else { width };
     out.push_str(&format!(
         r#"<rect class="body" x="{x:.1}" y="{y:.1}" width="{body:.1}" height="{height:.1}" rx="2"/>"#
     ));
-    let name = match room.members.len() {
+    let name = match node.members.len() {
         1 => printable(&layer.name),
         n => format!("{n} × {}", printable(&layer.name)),
     };
-    let kind = match room.members.len() {
+    let kind = match node.members.len() {
         1 => wording::kind(layer.kind).to_owned(),
-        _ => room
+        _ => node
             .members
             .iter()
             .map(|member| printable(&path.layers[*member].name))
@@ -105,13 +105,13 @@ pub(super) fn draw(
     };
     let kind = if kind == name { String::new() } else { kind };
     let signs = [glyph::cache(layer.cache), glyph::flush(layer.flush), glyph::fua(layer)];
-    words(out, shape, place, &name, &kind, signs);
+    words(out, shape, rect, &name, &kind, signs);
     out.push_str("</g></a>");
 }
 
-/// The words within a room.
-fn words(out: &mut String, shape: Shape, place: Place, name: &str, kind: &str, signs: [Sign; 3]) {
-    let Place { x, y, width, .. } = place;
+/// The words within a node.
+fn words(out: &mut String, shape: Shape, rect: Rect, name: &str, kind: &str, signs: [Sign; 3]) {
+    let Rect { x, y, width, .. } = rect;
     let (left, inner) = (x + 12.0, width - 24.0);
     let mut put = |x: f64, y: f64, class: &str, size: f64, text: &str| {
         out.push_str(&format!(
@@ -155,11 +155,11 @@ fn words(out: &mut String, shape: Shape, place: Place, name: &str, kind: &str, s
     }
 }
 
-/// What is shown when the pointer rests on a room.
-fn hover(path: &WritePath, room: &Room) -> String {
-    let layer = &path.layers[room.members[0]];
+/// What is shown when the pointer rests on a node.
+fn hover(path: &WritePath, node: &Node) -> String {
+    let layer = &path.layers[node.members[0]];
     let names: Vec<String> =
-        room.members.iter().map(|member| printable(&path.layers[*member].name)).collect();
+        node.members.iter().map(|member| printable(&path.layers[*member].name)).collect();
     let mut text = format!(
         "{}: {}\ncache {}, flush {}, FUA {}",
         names.join(", "),

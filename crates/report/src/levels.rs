@@ -1,4 +1,4 @@
-//! A write path as floors: layers of one depth side by side, with what of a flush reaches each.
+//! A write path as levels: layers of one depth side by side, with what of a flush reaches each.
 //!
 //! Both drawings, on the terminal and in the page, are made from this. Paths from outside may be odd (a layer that
 //! names one below which is not there, a cycle, a name twice); every layer appears exactly once all the same.
@@ -25,54 +25,54 @@ pub enum Arrival {
 
 /// One layer, or several equal ones side by side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
+pub struct Node {
     /// Indices into the path's layers; never empty.
     pub members: Vec<usize>,
     /// What of a flush reaches it.
     pub arrival: Arrival,
 }
 
-/// The path as floors, the application's first.
+/// The path as levels, the application's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Floors {
-    /// Rooms side by side, floor below floor.
-    pub floors: Vec<Vec<Room>>,
+pub struct Levels {
+    /// Nodes side by side, level below level.
+    pub levels: Vec<Vec<Node>>,
     /// For each layer, the indices of the layers directly below it that exist.
     pub below: Vec<Vec<usize>>,
 }
 
-impl Floors {
-    /// The floors of `path`.
+impl Levels {
+    /// The levels of `path`.
     pub fn of(path: &WritePath) -> Self {
         let below = links(&path.layers);
         let depth = depths(&below);
         let arrival = arrivals(&path.layers, &below);
-        let mut floors: Vec<Vec<Room>> =
+        let mut levels: Vec<Vec<Node>> =
             vec![Vec::new(); depth.iter().max().map_or(0, |deepest| deepest + 1)];
-        let crowded: Vec<bool> = (0..floors.len())
-            .map(|floor| depth.iter().filter(|depth| **depth == floor).count() > FOLD_ABOVE)
+        let is_many: Vec<bool> = (0..levels.len())
+            .map(|level| depth.iter().filter(|depth| **depth == level).count() > FOLD_ABOVE)
             .collect();
         for (index, layer) in path.layers.iter().enumerate() {
-            let floor = depth[index];
-            let equal = |room: &&mut Room| {
-                let first = room.members[0];
-                crowded[floor]
-                    && room.arrival == arrival[index]
+            let level = depth[index];
+            let equal = |node: &&mut Node| {
+                let first = node.members[0];
+                is_many[level]
+                    && node.arrival == arrival[index]
                     && looks_equal(&path.layers[first], layer)
                     && below[first] == below[index]
             };
-            match floors[floor].iter_mut().find(equal) {
-                Some(room) => room.members.push(index),
-                None => floors[floor].push(Room { members: vec![index], arrival: arrival[index] }),
+            match levels[level].iter_mut().find(equal) {
+                Some(node) => node.members.push(index),
+                None => levels[level].push(Node { members: vec![index], arrival: arrival[index] }),
             }
         }
-        Self { floors, below }
+        Self { levels, below }
     }
 
-    /// The floor and the room of layer `index`.
-    pub fn place(&self, index: usize) -> Option<(usize, usize)> {
-        self.floors.iter().enumerate().find_map(|(floor, rooms)| {
-            rooms.iter().position(|room| room.members.contains(&index)).map(|room| (floor, room))
+    /// The level and the node of layer `index`.
+    pub fn position(&self, index: usize) -> Option<(usize, usize)> {
+        self.levels.iter().enumerate().find_map(|(level, nodes)| {
+            nodes.iter().position(|node| node.members.contains(&index)).map(|node| (level, node))
         })
     }
 }
@@ -106,19 +106,19 @@ pub fn synced(path: &WritePath) -> Synced {
 
 /// The names of the lowest layers that can be seen and that a flush reaches; all of them.
 pub fn reached(path: &WritePath) -> Vec<&str> {
-    let floors = Floors::of(path);
-    let seen = |room: &&Room| {
-        let layer = &path.layers[room.members[0]];
-        room.arrival == Arrival::Yes
+    let levels = Levels::of(path);
+    let seen = |node: &&Node| {
+        let layer = &path.layers[node.members[0]];
+        node.arrival == Arrival::Yes
             && !wording::is_above_devices(layer.kind)
             && !wording::is_beyond_sight(layer.kind)
     };
-    let lowest = floors.floors.iter().rev().find(|rooms| rooms.iter().any(|room| seen(&room)));
+    let lowest = levels.levels.iter().rev().find(|nodes| nodes.iter().any(|node| seen(&node)));
     lowest
         .into_iter()
         .flatten()
         .filter(seen)
-        .flat_map(|room| &room.members)
+        .flat_map(|node| &node.members)
         .map(|member| path.layers[*member].name.as_str())
         .collect()
 }
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn every_layer_has_one_room() {
         for document in fixture::all() {
-            let floors = Floors::of(document.path.as_ref().unwrap());
+            let levels = Levels::of(document.path.as_ref().unwrap());
             let mut seen: Vec<usize> =
-                floors.floors.iter().flatten().flat_map(|room| room.members.clone()).collect();
+                levels.levels.iter().flatten().flat_map(|node| node.members.clone()).collect();
             seen.sort_unstable();
             assert_eq!(
                 seen,
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn equal_disks_share_a_room_and_the_odd_one_stands_out() {
         let path = fixture::document("raid-eight-disks").path.unwrap();
-        let floors = Floors::of(&path);
-        let disks = floors.floors.last().unwrap();
-        assert_eq!(disks.iter().map(|room| room.members.len()).collect::<Vec<_>>(), [7, 1]);
+        let levels = Levels::of(&path);
+        let disks = levels.levels.last().unwrap();
+        assert_eq!(disks.iter().map(|node| node.members.len()).collect::<Vec<_>>(), [7, 1]);
         assert_eq!(disks[1].arrival, Arrival::Yes);
     }
 
@@ -218,17 +218,17 @@ mod tests {
     fn a_cycle_and_a_missing_layer_do_no_harm() {
         let mut path = fixture::document("hard-drive").path.unwrap();
         path.layers[4].below = vec!["application".into(), "sda".into(), "nowhere".into()];
-        assert_eq!(Floors::of(&path).floors.len(), 5);
+        assert_eq!(Levels::of(&path).levels.len(), 5);
         path.layers.clear();
-        assert!(Floors::of(&path).floors.is_empty());
+        assert!(Levels::of(&path).levels.is_empty());
     }
 
     #[test]
     fn a_flush_does_not_pass_a_layer_that_drops_it() {
         let mut path = fixture::document("virtual-machine").path.unwrap();
         path.layers[2].flush = Flush::Dropped;
-        let floors = Floors::of(&path);
-        let arrivals: Vec<Arrival> = floors.floors.iter().map(|rooms| rooms[0].arrival).collect();
+        let levels = Levels::of(&path);
+        let arrivals: Vec<Arrival> = levels.levels.iter().map(|nodes| nodes[0].arrival).collect();
         use Arrival::{No, Yes};
         assert_eq!(arrivals, [Yes, Yes, Yes, No, No, No]);
     }
