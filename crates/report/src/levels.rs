@@ -190,7 +190,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn every_layer_has_one_room() {
+    fn every_layer_has_one_node() {
         for document in fixture::all() {
             let levels = Levels::of(document.path.as_ref().unwrap());
             let mut seen: Vec<usize> =
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_disks_share_a_room_and_the_odd_one_stands_out() {
+    fn equal_disks_share_a_node_and_the_odd_one_stands_out() {
         let path = fixture::document("raid-eight-disks").path.unwrap();
         let levels = Levels::of(&path);
         let disks = levels.levels.last().unwrap();
