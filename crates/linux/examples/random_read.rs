@@ -19,7 +19,7 @@ use plumb_block::{
     Bytes, Clock as _, Completion, Device as _, Lba, LbaRange, Nanos, Op, Payload, Pool, PoolShape, Queue,
     QueueOptions, RealClock, Request, Tag, Wait,
 };
-use plumb_linux::{FileDevice, FileOptions, Filling, TestFile, thread};
+use plumb_linux::{FileDevice, FileOptions, Filling, TestFile, layout, thread};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -75,7 +75,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn test_file(directory: &Path, size: Bytes) -> Result<TestFile, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
-    Ok(TestFile::create(directory, size, Filling { seed: 1, stop: &stop, progress: &mut |_| {} })?)
+    let file = TestFile::create(directory, size)?;
+    let filling = Filling { seed: 1, stop: &stop, progress: &mut |_| {} };
+    layout::write(&file.path(), Bytes(0), size, Bytes(512), filling)?;
+    Ok(file)
 }
 
 fn read(

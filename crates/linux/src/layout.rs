@@ -1,4 +1,4 @@
-//! A named file laid out for measuring: every block of a range written with its own pattern, durable.
+//! A file laid out for measuring: every block of a range written with its own pattern, durable.
 //!
 //! Blocks that were only reserved are read without the device, and bytes that compress or repeat may be stored elsewhere
 //! or not at all; so each logical block gets the stamp and the noise of [`Pattern`], generation 0, and whoever
@@ -20,7 +20,6 @@ use plumb_block::{
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 
 use crate::file::{FileDevice, FileOptions};
-use crate::test_file::Filling;
 
 /// How much one request writes.
 const PIECE: Bytes = Bytes::mib(1);
@@ -34,6 +33,16 @@ const SYNC_EVERY: Bytes = Bytes::mib(256);
 const STAMPED_MIN: Bytes = Bytes(32);
 /// What is stamped instead where logical blocks are less.
 const SECTOR: Bytes = Bytes(512);
+
+/// How a file is filled.
+pub struct Filling<'a> {
+    /// The seed of the random bytes.
+    pub seed: u64,
+    /// Set by somebody else to stop: it then ends with EINTR.
+    pub stop: &'a AtomicBool,
+    /// Told how many bytes of the file are written, now and then, and at the end.
+    pub progress: &'a mut dyn FnMut(Bytes),
+}
 
 /// Writes the blocks of `path` from byte `from` to byte `to`, and makes them durable (fdatasync). A file that is not
 /// there is made, one that is shorter than `to` grows, the rest of a longer one stays as it is. `from`, `to` are
@@ -197,7 +206,7 @@ impl Blocks {
 fn failed(errno: Errno, operation: &'static str, place: &str, size: Bytes) -> Error {
     let error = Error::new(ErrorKind::Os(errno), operation, place);
     if errno.is_full() {
-        return error.because(format!("{size} do not fit there; what was laid out so far is left in place"));
+        return error.because(format!("{size} do not fit there"));
     }
     error
 }
@@ -226,7 +235,7 @@ impl Layout<'_> {
         while self.next < self.to || self.in_flight > 0 {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Os(Errno::EINTR), "lay out", self.place)
-                    .because("stopped as asked; what was laid out so far is left in place"));
+                    .because("stopped as asked"));
             }
             if self.unsynced >= SYNC_EVERY {
                 self.flush()?;

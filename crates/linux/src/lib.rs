@@ -1,8 +1,8 @@
 //! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on `block` alone.
 //!
 //! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three engines:
-//!   `uring`, `psync` and `mapped`. [`test_file`] and [`append_file`] make files of plumb's own,
-//!   [`layout`] fills one that has a name.
+//!   `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills
+//!   them.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
@@ -14,7 +14,6 @@
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
 
 pub mod apart;
-pub mod append_file;
 pub mod block_ioctl;
 pub mod command;
 pub mod counters;
@@ -39,8 +38,8 @@ pub mod tree;
 pub mod ublk;
 mod uring;
 
-pub use append_file::AppendFile;
 pub use counters::BlockCounters;
 pub use file::{Access, Engine, FileDevice, FileOptions};
+pub use layout::Filling;
 pub use store::DirectoryStore;
-pub use test_file::{Filling, TestFile};
+pub use test_file::TestFile;

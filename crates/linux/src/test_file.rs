@@ -10,43 +10,22 @@
 //! need_do_checkpoint). So everywhere but on those three the file gets a name, `.plumb-PID-RANDOM.tmp`, made with
 //! O_EXCL and removed on drop.
 //!
-//! It is preallocated, so that a full disk is found out before anything is written, and then written with random
-//! bytes: blocks that were only reserved are read without the device, and bytes that compress or repeat may be
-//! stored elsewhere or not at all.
-//!
 //! Limitations: after SIGKILL a file with a name stays.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Bytes, Clock, Errno, Error, ErrorKind, Result};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use plumb_block::{Bytes, Clock, Error, Result};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::file::{FileDevice, FileOptions};
 
-/// How much is written with one call.
-const PIECE: usize = 1 << 20;
-/// How much may be unsynced while filling, so that stopping is quick and the progress is true.
-const SYNC_EVERY: u64 = 256 << 20;
 /// How many random names are tried.
 const NAME_ATTEMPTS: u32 = 16;
 /// File systems on which a file without a name syncs like any other: ext2/3/4, xfs, tmpfs (uapi/linux/magic.h).
 const UNNAMED_SYNCS_ALIKE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
-
-/// How a test file is filled.
-pub struct Filling<'a> {
-    /// The seed of the random bytes.
-    pub seed: u64,
-    /// Set by somebody else to stop: creation then fails with EINTR and leaves nothing behind.
-    pub stop: &'a AtomicBool,
-    /// Told how many bytes of the file are written, now and then, and at the end.
-    pub progress: &'a mut dyn FnMut(Bytes),
-}
 
 /// A file that only this process knows. Removed on drop.
 pub struct TestFile {
@@ -62,27 +41,20 @@ struct Name {
 }
 
 impl TestFile {
-    /// Makes a file of `size` bytes in `directory`, allocated, written with random bytes, and durable.
+    /// Makes a file of `size` bytes in `directory`, of which nothing is written: [`layout::write`](crate::layout::write)
+    /// does that, so that no read comes from nothing. A file that is appended to begins with none.
     ///
     /// # Errors
-    /// As open(2) and write(2); ENOSPC before anything is written where the file system can reserve; EINTR when
-    /// stopped. Nothing is left behind.
-    pub fn create(directory: &Path, size: Bytes, filling: Filling<'_>) -> Result<Self> {
-        let mut file = Self::create_empty(directory)?;
+    /// As open(2) and ftruncate(2). Nothing is left behind.
+    pub fn create(directory: &Path, size: Bytes) -> Result<Self> {
+        let mut file = match unnamed(directory) {
+            Some(file) => Self { file, directory: directory.to_owned(), name: None, size },
+            None => Self::create_named(directory)?,
+        };
         file.size = size;
-        file.fill(filling)?;
+        rustix::fs::ftruncate(&file.file, size.0)
+            .map_err(|errno| Error::io(&errno.into(), "size", file.place()))?;
         Ok(file)
-    }
-
-    /// Makes an empty file in `directory`, for appends.
-    ///
-    /// # Errors
-    /// As open(2).
-    pub fn create_empty(directory: &Path) -> Result<Self> {
-        match unnamed(directory) {
-            Some(file) => Ok(Self { file, directory: directory.to_owned(), name: None, size: Bytes(0) }),
-            None => Self::create_named(directory),
-        }
     }
 
     fn create_named(directory: &Path) -> Result<Self> {
@@ -108,80 +80,12 @@ impl TestFile {
         Err(failed(rustix::io::Errno::EXIST))
     }
 
-    fn fill(&mut self, filling: Filling<'_>) -> Result<()> {
-        let Filling { seed, stop, progress } = filling;
-        let size = self.size;
-        if size == Bytes(0) {
-            return Ok(());
-        }
-        // Asked first, because ext4 reserves until the disk is full before it says so.
-        if self.available().is_some_and(|available| available < size) {
-            return Err(self.failed(rustix::io::Errno::NOSPC, "reserve"));
-        }
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size.0) {
-            // Not every file system can reserve; writing then finds out.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
-            Err(errno) => return Err(self.failed(errno, "reserve")),
-        }
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut piece = vec![0; PIECE];
-        let mut done = 0;
-        let mut synced = 0;
-        while done < size.0 {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Os(Errno(libc::EINTR)), "fill", self.place())
-                    .because("stopped as asked; the file was removed"));
-            }
-            random.fill_bytes(&mut piece);
-            let length = (size.0 - done).min(PIECE as u64);
-            self.write(&piece[..length as usize], done)?;
-            done += length;
-            if done - synced >= SYNC_EVERY {
-                rustix::fs::fdatasync(&self.file).map_err(|errno| self.failed(errno, "sync"))?;
-                synced = done;
-            }
-            progress(Bytes(done));
-        }
-        rustix::fs::fsync(&self.file).map_err(|errno| self.failed(errno, "sync"))
-    }
-
-    /// The room that the file system has for this user, if it says.
-    fn available(&self) -> Option<Bytes> {
-        let system = rustix::fs::fstatvfs(&self.file).ok()?;
-        // A file system without a size (ramfs) does not say.
-        let bytes = system.f_bavail.checked_mul(system.f_frsize).map(Bytes)?;
-        (system.f_blocks > 0).then_some(bytes)
-    }
-
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match rustix::io::pwrite(&self.file, &bytes[done..], offset + done as u64) {
-                Ok(0) => return Err(self.failed(rustix::io::Errno::NOSPC, "write")),
-                Ok(written) => done += written,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(self.failed(errno, "write")),
-            }
-        }
-        Ok(())
-    }
-
-    fn failed(&self, errno: rustix::io::Errno, operation: &'static str) -> Error {
-        let error = Error::io(&errno.into(), operation, self.place());
-        match errno {
-            rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => {
-                error.because(format!("{} do not fit there; the file was removed", self.size))
-            }
-            _ => error,
-        }
-    }
-
     /// For people: `a test file in /srv`.
     pub fn place(&self) -> String {
         format!("a test file in {}", self.directory.display())
     }
 
-    /// The size that it was filled to.
+    /// The size with which it was made.
     pub fn size(&self) -> Bytes {
         self.size
     }
@@ -243,26 +147,27 @@ fn unnamed_path(file: BorrowedFd<'_>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::{Device as _, ExtentState, Lba, LbaRange, RealClock};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use plumb_block::{Device as _, Errno, ExtentState, Lba, LbaRange, RealClock};
 
     use super::*;
+    use crate::layout::{self, Filling};
 
     fn names(directory: &Path) -> usize {
         std::fs::read_dir(directory).unwrap().count()
     }
 
-    fn create(directory: &Path, size: Bytes) -> Result<TestFile> {
-        let stop = AtomicBool::new(false);
-        TestFile::create(directory, size, Filling { seed: 1, stop: &stop, progress: &mut |_| {} })
+    fn fill(file: &TestFile, stop: &AtomicBool, progress: &mut dyn FnMut(Bytes)) -> Result<()> {
+        layout::write(&file.path(), Bytes(0), file.size(), Bytes(512), Filling { seed: 1, stop, progress })
     }
 
     #[test]
     fn a_file_is_written_not_only_reserved_and_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let mut told = Bytes(0);
-        let stop = AtomicBool::new(false);
-        let filling = Filling { seed: 1, stop: &stop, progress: &mut |done| told = done };
-        let file = TestFile::create(directory.path(), Bytes(3 * 1024 * 1024 + 4096), filling).unwrap();
+        let file = TestFile::create(directory.path(), Bytes(3 * 1024 * 1024 + 4096)).unwrap();
+        fill(&file, &AtomicBool::new(false), &mut |done| told = done).unwrap();
         assert_eq!(told, file.size());
         assert_eq!(names(directory.path()), usize::from(file.is_named()));
         let device = file.open(FileOptions::read_buffered(), Arc::new(RealClock::start())).unwrap();
@@ -296,13 +201,14 @@ mod tests {
             pieces += 1;
             stop.store(pieces >= 2, Ordering::Relaxed);
         };
-        let filling = Filling { seed: 1, stop: &stop, progress: &mut progress };
-        let Err(stopped) = TestFile::create(directory.path(), Bytes::gib(1), filling) else {
-            panic!("it was not stopped")
-        };
+        let file = TestFile::create(directory.path(), Bytes::gib(1)).unwrap();
+        let Err(stopped) = fill(&file, &stop, &mut progress) else { panic!("it was not stopped") };
         assert_eq!(stopped.errno(), Some(Errno(libc::EINTR)));
+        drop(file);
         // More than any disk has, less than the largest file.
-        let Err(full) = create(directory.path(), Bytes::gib(15_000)) else { panic!("15 TB fit") };
+        let full = TestFile::create(directory.path(), Bytes::gib(15_000))
+            .and_then(|file| fill(&file, &AtomicBool::new(false), &mut |_| {}));
+        let Err(full) = full else { panic!("15 TB fit") };
         assert!(full.errno().is_some_and(|errno| errno.is_full() || errno == Errno(libc::EFBIG)), "{full}");
         assert_eq!(names(directory.path()), 0);
     }

@@ -43,6 +43,7 @@ mod shared;
 pub mod signature;
 mod simulated;
 mod split;
+mod test_file;
 mod time;
 
 pub use error::{Error, Kind, Result};

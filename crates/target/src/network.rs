@@ -17,7 +17,7 @@ use crate::facts::{BlockFacts, Contents, Found};
 use crate::guard::{Allowed, judge};
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
-use crate::opened::{Opened, Route, TargetKind};
+use crate::opened::{Opened, Origin, Route, TargetKind};
 use crate::permission::Permission;
 use crate::signature::{Source, find};
 
@@ -124,7 +124,7 @@ fn describe(want: &Wanted, device: Arc<NbdDevice>, permission: &Permission) -> R
         notes,
         needs_layout: None,
         counters: None,
-        node: None,
+        origin: Origin::Elsewhere,
         making: None,
         device,
     })

@@ -30,10 +30,10 @@ use crate::machine::Machine;
 use crate::make::Making;
 use crate::name::Name;
 use crate::network;
-use crate::opened::{Node, Opened, Route, TargetKind, device};
+use crate::opened::{Node, Opened, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
-use crate::simulated;
+use crate::{simulated, test_file};
 
 /// One target that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,9 +75,12 @@ pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Resu
     let (simulated, rest): (Vec<_>, Vec<_>) = places().partition(|(_, want)| simulated::is_meant(&want.name));
     let (remote, known): (Vec<_>, Vec<_>) =
         rest.into_iter().partition(|(_, want)| network::is_meant(&want.name));
+    let (in_directories, known): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|(_, want)| test_file::directory_of(want).is_some());
     let clock = time.clock();
     let mut opened = simulated::open_all(&simulated, time)?;
     opened.extend(network::open_all(&remote, permission, &clock)?);
+    opened.extend(test_file::open_all(&in_directories, &clock)?);
     let (places, of_kernel): (Vec<usize>, Vec<Wanted>) = known.into_iter().unzip();
     opened.extend(places.into_iter().zip(open_nodes(&of_kernel, &opened, permission, &clock)?));
     opened.sort_by_key(|(place, _)| *place);
@@ -233,8 +236,10 @@ impl Opening<'_> {
             (Ok(opened), Some(making)) => {
                 let block = opened.device.info().logical_block;
                 let holes = making.before().0.next_multiple_of(block.0)..making.size().round_down(block).0;
-                let needs_layout = Some(holes).filter(|holes| !holes.is_empty());
-                Ok(Opened { made: making.is_new(), needs_layout, making: Some(making), ..opened })
+                let appends = plan.options.append.is_some();
+                let needs_layout = Some(holes).filter(|holes| !holes.is_empty() && !appends);
+                let made = making.is_new();
+                Ok(Opened { made, needs_layout, making: Some(making).filter(|_| !appends), ..opened })
             }
             (Err(error), making) => Err(error.after_clearing_up(making.map_or(Ok(()), Making::undo))),
         }
@@ -242,7 +247,7 @@ impl Opening<'_> {
 
     fn device_of(&self, plan: &Plan, making: Option<&Making>) -> Result<Opened> {
         let Located { path, shown, .. } = &plan.located;
-        let nodes = || self.opened.iter().filter_map(|opened| Some((opened, opened.node.as_ref()?)));
+        let nodes = || self.opened.iter().filter_map(|opened| Some((opened, opened.origin.node()?)));
         let same_path = || nodes().find(|(_, node)| node.path == *path).map(|(_, node)| node.key);
         let made = making.map(Making::key).transpose()?;
         let Some(key) = made.or(plan.key()).or_else(same_path) else {
@@ -270,7 +275,7 @@ impl Opening<'_> {
             notes: plan.notes.clone(),
             needs_layout: None,
             counters: None,
-            node: Some(Node { path: path.clone(), options: plan.options, key, claim }),
+            origin: Origin::Node(Node { path: path.clone(), options: plan.options, key, claim }),
             making: None,
             device,
         })

@@ -14,6 +14,7 @@ use crate::locate::Located;
 use crate::look::{Key, open_same};
 use crate::make::Making;
 use crate::shared::{Claim, Shared};
+use crate::test_file::Made;
 
 /// What an open target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +101,34 @@ pub struct Opened {
     /// What reaches the target, counted there: of targets that the kernel does not know.
     pub counters: Option<Arc<dyn StorageCounters>>,
     /// What the kernel knows it by.
-    pub(crate) node: Option<Node>,
+    pub(crate) origin: Origin,
     pub(crate) making: Option<Making>,
+}
+
+/// What a target was opened from.
+pub(crate) enum Origin {
+    /// A path.
+    Node(Node),
+    /// A directory, in which a file was made.
+    TestFile(Made),
+    /// Something that the kernel does not know.
+    Elsewhere,
+}
+
+impl Origin {
+    pub(crate) fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::TestFile(_) | Self::Elsewhere => None,
+        }
+    }
+
+    pub(crate) fn test_file(&self) -> Option<&Made> {
+        match self {
+            Self::TestFile(made) => Some(made),
+            Self::Node(_) | Self::Elsewhere => None,
+        }
+    }
 }
 
 /// A file or a block device, as it was opened.
@@ -114,9 +141,19 @@ pub(crate) struct Node {
 }
 
 impl Opened {
-    /// Its path, absolute and without links; `None` for what the kernel does not know.
+    /// The path by which this process can look at it: absolute and without links, of a test file below /proc. `None`
+    /// for what the kernel does not know.
     pub fn path(&self) -> Option<&Path> {
-        self.node.as_ref().map(|node| &*node.path)
+        match &self.origin {
+            Origin::Node(node) => Some(&node.path),
+            Origin::TestFile(made) => Some(&made.path),
+            Origin::Elsewhere => None,
+        }
+    }
+
+    /// The path from which a survey of what is beneath it begins: of a test file that of its directory.
+    pub fn surveyed_from(&self) -> Option<&Path> {
+        self.origin.test_file().map_or_else(|| self.path(), |made| Some(&made.directory))
     }
 
     /// Lays out what [`needs_layout`](Self::needs_layout), in blocks of the device's logical block, and makes it
@@ -125,9 +162,13 @@ impl Opened {
     /// # Errors
     /// As [`layout::write`](plumb_linux::layout::write), EINTR when stopped; what was made is then undone.
     pub fn lay_out(&mut self, filling: Filling<'_>) -> Result<()> {
-        let (Some(range), Some(making)) = (self.needs_layout.clone(), &self.making) else { return Ok(()) };
-        // By its descriptor, so that it is this very file, whatever its name leads to by now.
-        let path = PathBuf::from(format!("/proc/self/fd/{}", making.as_fd().as_raw_fd()));
+        let Some(range) = self.needs_layout.clone() else { return Ok(()) };
+        let path = match (&self.making, &self.origin) {
+            // By its descriptor, so that it is this very file, whatever its name leads to by now.
+            (Some(making), _) => PathBuf::from(format!("/proc/self/fd/{}", making.as_fd().as_raw_fd())),
+            (None, Origin::TestFile(made)) => made.path.clone(),
+            (None, _) => return Ok(()),
+        };
         let block = self.device.info().logical_block;
         match layout::write(&path, Bytes(range.start), Bytes(range.end), block, filling) {
             Ok(()) => {
@@ -165,7 +206,7 @@ impl Opened {
     /// As unlink(2).
     pub fn remove_if_new(&self) -> Result<bool> {
         let failed = |errno| Error::os(&self.shown, "remove", errno);
-        let Some(node) = &self.node else { return Ok(false) };
+        let Some(node) = self.origin.node() else { return Ok(false) };
         let same = match rustix::fs::lstat(&node.path) {
             Ok(there) => Key::of(&there) == node.key,
             Err(rustix::io::Errno::NOENT) => false,
@@ -189,7 +230,15 @@ impl Opened {
     /// # Errors
     /// As open(2), and where the file system does not support the options.
     pub fn open_again(&self, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
-        let Some(node) = &self.node else { return Ok(Arc::clone(&self.device)) };
+        let node = match &self.origin {
+            Origin::Node(node) => node,
+            Origin::TestFile(made) => {
+                let device =
+                    made.file.open(options, clock).map_err(|error| Error::device(&self.shown, &error))?;
+                return Ok(Arc::new(device));
+            }
+            Origin::Elsewhere => return Ok(Arc::clone(&self.device)),
+        };
         let options = FileOptions { access: node.options.access, ..options };
         let located =
             Located { shown: self.shown.clone(), path: node.path.clone(), missing: None, by_number: false };
@@ -206,7 +255,7 @@ impl std::fmt::Debug for Opened {
             .field("made", &self.made)
             .field("size", &self.size)
             .field("path", &self.path())
-            .field("options", &self.node.as_ref().map(|node| node.options))
+            .field("options", &self.origin.node().map(|node| node.options))
             .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use plumb_sim::model::{Typed, Wce};
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
-use crate::opened::{Opened, Route, TargetKind};
+use crate::opened::{Opened, Origin, Route, TargetKind};
 use crate::split::Split;
 
 /// How a simulated drive is typed; for messages.
@@ -105,7 +105,7 @@ fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
         notes: Vec::new(),
         needs_layout: None,
         counters: Some(counters),
-        node: None,
+        origin: Origin::Elsewhere,
         making: None,
     })
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::conformance::{CannotStage, Rig};
 use plumb_block::{Bytes, Clock, Device, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Result};
-use plumb_linux::{FileDevice, FileOptions, Filling, TestFile};
+use plumb_linux::{FileDevice, FileOptions, Filling, TestFile, layout};
 
 /// How many requests the queues of the rigs hold.
 pub(crate) const DEPTH: u32 = 8;
@@ -91,7 +91,9 @@ impl Rig for FileRig {
 pub(crate) fn test_file(directory: &Path) -> TestFile {
     let stop = AtomicBool::new(false);
     let filling = Filling { seed: 5, stop: &stop, progress: &mut |_| {} };
-    TestFile::create(directory, Bytes::mib(4), filling).expect("a test file")
+    let file = TestFile::create(directory, Bytes::mib(4)).expect("a test file");
+    layout::write(&file.path(), Bytes(0), file.size(), Bytes(512), filling).expect("a filled test file");
+    file
 }
 
 /// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
