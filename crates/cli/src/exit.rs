@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
+use plumb_report::RunDocument;
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,15 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+/// Whether a run found something: a check if something is unsafe or not as it should be; a load as
+/// [`is_found_by_a_load`].
+pub(crate) fn is_found(document: &RunDocument) -> bool {
+    match document.is_check() {
+        true => document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning),
+        false => is_found_by_a_load(&document.verdicts),
     }
 }
 

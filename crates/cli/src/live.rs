@@ -98,7 +98,9 @@ impl Live {
 impl Watcher for Live {
     fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.phase = match phase {
-            Phase::LayingOut { .. } | Phase::Preconditioning => LivePhase::Preparing,
+            Phase::LayingOut { .. } | Phase::Preconditioning | Phase::LoadingPageCache => {
+                LivePhase::Preparing
+            }
             Phase::WarmingUp => LivePhase::WarmUp,
             Phase::Measuring => LivePhase::Measuring,
             Phase::CoolingDown => LivePhase::CoolDown,

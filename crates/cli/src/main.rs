@@ -8,7 +8,6 @@ mod load_progress;
 mod named;
 mod output_file;
 mod own;
-mod progress;
 mod stop;
 mod surroundings;
 mod terminal;

@@ -14,6 +14,7 @@ use crate::storage;
 pub type Reading = Result<StorageSnapshot, String>;
 
 /// The counters of the devices beneath a target.
+#[derive(Clone)]
 pub struct StorageWatch {
     counters: Result<Arc<dyn StorageCounters>, String>,
     flush_writes: FlushWrites,

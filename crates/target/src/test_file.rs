@@ -147,7 +147,7 @@ mod tests {
             assert!(queue.submit(Request::write(Tag(0), LbaRange::new(Lba(lba), 8), pattern)).is_ok());
             let mut completions = Vec::new();
             queue.poll(Wait::ONE, &mut completions).unwrap();
-            assert!(completions[0].outcome.is_done());
+            assert!(completions[0].outcome.is_done(), "{completions:?}");
             assert_eq!(std::fs::metadata(opened[2].path().unwrap()).unwrap().len(), length);
         }
         drop((queue, opened));

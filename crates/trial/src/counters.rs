@@ -15,8 +15,8 @@ const CALIBRATION_FLUSHES: u64 = 16;
 
 /// What is beneath one target.
 pub(crate) struct Beneath {
-    /// The write path; `None` if it cannot be surveyed.
-    pub(crate) path: Option<WritePath>,
+    /// The names of the devices whose counters are read; none if they are not known.
+    pub(crate) devices: Vec<String>,
     /// The counters of its devices.
     pub(crate) watch: StorageWatch,
 }
@@ -25,34 +25,31 @@ impl Beneath {
     /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what a survey finds.
     pub(crate) fn of(target: &Opened, clock: &Arc<dyn Clock>) -> Self {
         if let Some(counters) = &target.counters {
-            return Self { path: None, watch: StorageWatch::of(Arc::clone(counters)) };
+            return Self { devices: Vec::new(), watch: StorageWatch::of(Arc::clone(counters)) };
         }
-        let Some(path) = target.path() else {
-            let why = format!("what is behind {} is not on this machine", target.shown);
-            return Self { path: None, watch: StorageWatch::unknown(why) };
-        };
-        Self::survey(&path.to_string_lossy(), clock)
+        match target.surveyed_from() {
+            Some(path) => Self::survey(&path.to_string_lossy(), clock),
+            None => Self::unknown(format!("what is behind {} is not on this machine", target.shown)),
+        }
     }
 
     /// Surveys what is beneath `target`.
     pub(crate) fn survey(target: &str, clock: &Arc<dyn Clock>) -> Self {
         match survey_path(&LiveTree::new(), &LiveProbe::new(), target) {
-            Ok(path) => {
-                let watch = StorageWatch::over(path.block_devices(), |devices| {
-                    Arc::new(BlockCounters::new(devices, Arc::clone(clock)))
-                });
-                Self { path: Some(path), watch }
-            }
-            Err(error) => {
-                let watch = StorageWatch::unknown(format!("the write path is not known: {error}"));
-                Self { path: None, watch }
-            }
+            Ok(path) => Self::along(&path, clock),
+            Err(error) => Self::unknown(format!("the write path is not known: {error}")),
         }
     }
 
-    /// The names of the devices whose counters are read; none if they are not known.
-    pub(crate) fn devices(&self) -> Vec<String> {
-        self.path.as_ref().map(WritePath::block_devices).unwrap_or_default()
+    /// The devices of a path.
+    pub(crate) fn along(path: &WritePath, clock: &Arc<dyn Clock>) -> Self {
+        let devices = path.block_devices();
+        let open = |devices| Arc::new(BlockCounters::new(devices, Arc::clone(clock))) as _;
+        Self { watch: StorageWatch::over(devices.clone(), open), devices }
+    }
+
+    fn unknown(why: String) -> Self {
+        Self { devices: Vec::new(), watch: StorageWatch::unknown(why) }
     }
 
     /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable.

@@ -1,16 +1,21 @@
 //! From what was measured to the document that reports are made from.
 
-use plumb_block::{Lba, LbaRange, Nanos, VolatileCache, written_share};
+use plumb_block::{Bytes, Caching, Lba, LbaRange, Nanos, VolatileCache, in_one_line, written_share};
+use plumb_linux::pagecache;
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, WrongKind};
+use plumb_measure::process::surroundings;
 use plumb_measure::{Quality, StorageSide};
 use plumb_report::document::{
-    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, RunTarget, ScheduleResult, Sides,
-    Verified, WrongBlock,
+    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, RunSpan, RunTarget,
+    ScheduleResult, Sides, Verified, WrongBlock,
 };
 use plumb_target::{Opened, TargetKind};
-use plumb_workload::Job;
+use plumb_workload::{Durability, Job, Scenario, Span};
 
-use crate::targets::Use;
+use crate::rounds::SpanRun;
+use crate::span::Ended;
+use crate::spans;
+use crate::targets::{Targets, Use};
 use crate::words;
 
 /// What is known of a target beside what the load measured.
@@ -32,7 +37,7 @@ pub(crate) struct Facts {
 
 /// The share of a target that was written before, where that matters: a simulated drive reads what was never written
 /// like anything else.
-pub(crate) fn share_written(target: &Opened) -> Option<f64> {
+fn share_written(target: &Opened) -> Option<f64> {
     if target.kind == TargetKind::Simulated {
         return None;
     }
@@ -40,12 +45,126 @@ pub(crate) fn share_written(target: &Opened) -> Option<f64> {
     written_share(&target.device.extents(LbaRange::new(Lba(0), blocks)).ok()?)
 }
 
+/// What is read before a span.
+pub(crate) struct Readings {
+    written: Vec<Option<f64>>,
+    processors: Option<plumb_measure::process::ProcessorTimes>,
+}
+
+impl Readings {
+    /// Read now, before the span with this number.
+    pub(crate) fn before(targets: &Targets, number: usize) -> Self {
+        let written = targets.of_span(number).map(|(_, one)| share_written(&one.opened));
+        Self { written: written.collect(), processors: surroundings::processor_times() }
+    }
+
+    /// What is known of each target of the span, now that it is over.
+    pub(crate) fn facts_after(self, targets: &Targets, number: usize, scenario: &Scenario) -> Vec<Facts> {
+        let now = surroundings::processor_times();
+        let steal = self.processors.zip(now).and_then(|(before, now)| now.steal_since(&before));
+        let uses = targets.of_span(number).zip(self.written);
+        uses.map(|((_, one), written_share)| {
+            let job = &scenario.spans[one.span].jobs[one.job];
+            let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
+            let dirty_after =
+                (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
+            let leaves = match one.opened.kind {
+                TargetKind::Simulated => 1,
+                _ => targets.beneath(one).devices.len(),
+            };
+            Facts {
+                written_share,
+                dirty_after,
+                steal,
+                has_one_leaf: leaves == 1,
+                depth_found: None,
+                cpu: None,
+            }
+        })
+        .collect()
+    }
+}
+
+/// Bytes of a file that are dirty in the page cache now.
+fn dirty_bytes(one: &Use) -> Option<u64> {
+    if one.opened.kind != TargetKind::RegularFile {
+        return None;
+    }
+    let file = std::fs::File::open(one.opened.path()?).ok()?;
+    let residency = pagecache::residency(&file, Bytes(0), one.opened.size, &one.opened.shown).ok()?;
+    residency.dirty.map(|bytes| bytes.0)
+}
+
+/// All targets of a span; of a check, whose phases have either all of their figures or a reason.
+pub(crate) fn targets(
+    run: &SpanRun,
+    facts: &[Facts],
+    uses: &[&Use],
+    asked: &Span,
+    is_check: bool,
+) -> Vec<RunTarget> {
+    let result = &run.ran.result;
+    let cpu = cpu_by_target(result);
+    let failed_because = match &run.ran.ended {
+        Ended::Failed(fault) if is_check => Some(in_one_line(fault)),
+        _ => None,
+    };
+    let described = uses.iter().zip(facts).enumerate().map(|(index, (one, facts))| {
+        let facts = Facts { depth_found: run.depth_found, cpu: cpu[index], ..*facts };
+        let job = &asked.jobs[one.job];
+        let outcome = result.of_target(index);
+        let outcome = if is_check { durable_by_write(outcome, job) } else { outcome };
+        let target = target(result, index, one, job, &outcome, facts);
+        RunTarget { failed_because: failed_because.clone(), ..target }
+    });
+    described.collect()
+}
+
+/// Where each write is durable when it completes, its latency is that of a durable write.
+pub(crate) fn durable_by_write(mut outcome: LoadOutcome, job: &Job) -> LoadOutcome {
+    if job.workload.durability == Durability::EACH_WRITE {
+        outcome.durable = outcome.write.latency.clone();
+    }
+    outcome
+}
+
+/// A span that has no figures, for this reason.
+pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
+    let jobs = asked.jobs.iter().map(spans::job_asked).collect();
+    let targets = asked.jobs.iter().enumerate().flat_map(|(number, job)| {
+        job.targets.iter().map(move |target| RunTarget {
+            name: target.name.clone(),
+            opened: target.name.clone(),
+            span: 0,
+            job: number,
+            size: job.size.unwrap_or_default().0,
+            range_bytes: job.size.unwrap_or_default().0,
+            engine: String::new(),
+            engine_because: None,
+            failed_because: Some(why.to_owned()),
+            device: DeviceFacts::default(),
+            sides: Sides {
+                depth: words::depth_on_each(job, job.workload.depth),
+                storage_unknown_because: Some("it could not be measured".to_owned()),
+                ..Sides::default()
+            },
+        })
+    });
+    (RunSpan { jobs, ..RunSpan::default() }, targets.collect())
+}
+
 /// One target of a span: `index` is its place in the result.
-pub(crate) fn target(result: &SpanResult, index: usize, one: &Use, job: &Job, facts: Facts) -> RunTarget {
-    let outcome = result.of_target(index);
+fn target(
+    result: &SpanResult,
+    index: usize,
+    one: &Use,
+    job: &Job,
+    outcome: &LoadOutcome,
+    facts: Facts,
+) -> RunTarget {
     let info = one.opened.device.info();
     let workload = one.within(&one.workload_of(job));
-    let mut sides = sides(&outcome, result.targets[index].storage.clone(), facts.cpu);
+    let mut sides = sides(outcome, result.targets[index].storage.clone(), facts.cpu);
     sides.depth = words::depth_on_each(job, facts.depth_found.unwrap_or(job.workload.depth));
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
@@ -112,7 +231,7 @@ pub(crate) fn sides(
 
 /// For each target the processor time of the threads that worked on it and on no other; `None` where a thread worked on
 /// others as well, or its time is not known.
-pub(crate) fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
+fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     let mut all = vec![Some(CpuUse::default()); result.targets.len()];
     for thread in &result.threads {
         for part in &thread.parts {
@@ -148,7 +267,7 @@ pub(crate) fn cpu_seconds(cpu: CpuUse) -> CpuSeconds {
 /// between.
 fn foreign_bytes(sides: &Sides, job: &Job, facts: Facts) -> Option<u64> {
     let storage = sides.storage.as_ref().filter(|_| facts.has_one_leaf)?;
-    let is_direct = job.opening.caching == plumb_workload::Caching::Direct;
+    let is_direct = job.opening.caching == Caching::Direct;
     // A file system may write as much metadata as data (mounted with `sync`): that is not foreign.
     let factor = if job.workload.changes() { 2 } else { 1 };
     let own = factor * (sides.read.bytes + sides.write.bytes);

@@ -2,6 +2,8 @@
 
 use plumb_block::Bytes;
 
+use crate::check::{CheckError, SizeError};
+
 /// Why a trial was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
@@ -50,6 +52,17 @@ pub enum TrialError {
         /// Why not.
         source: plumb_load::FlushError,
     },
+    /// A target could not be read into the page cache.
+    #[error("cannot read {target} into the page cache")]
+    PageCache {
+        /// Which target.
+        target: String,
+        /// Why not.
+        source: plumb_load::Fault,
+    },
+    /// A check could not begin.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// A processor that a thread is to run on does not exist or is not allowed.
     #[error("processor {processor} of affinity: expected one of {allowed:?}")]
     Processor {
@@ -96,7 +109,12 @@ impl TrialError {
             Self::Interrupted => FailureKind::NotMeasured,
             Self::Application(error) => crate::profile::kind_of(error),
             Self::Recording(plumb_measure::Error::Occupied { .. }) => FailureKind::Usage,
-            Self::Flush { .. } | Self::Recording(_) => FailureKind::Failed,
+            Self::Check(CheckError::RawDevice { .. }) => FailureKind::Refused,
+            Self::Check(CheckError::Size { source: SizeError::NoSpace { .. }, .. }) => {
+                FailureKind::NotMeasured
+            }
+            Self::Check(_) => FailureKind::Usage,
+            Self::Flush { .. } | Self::PageCache { .. } | Self::Recording(_) => FailureKind::Failed,
         }
     }
 }

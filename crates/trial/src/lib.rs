@@ -4,16 +4,19 @@
 //! are laid out; then span after span runs between two readings of the storage's counters; what was written is read
 //! back if that was asked for; and what was measured is recorded, also when it ended early.
 
+mod check;
 mod counters;
 mod cpu;
 mod document;
 mod error;
 mod judge;
 mod opening;
+mod page_cache;
 mod profile;
 mod record;
 mod replayed;
 mod rounds;
+mod session;
 mod sharing;
 mod span;
 mod spans;
@@ -24,9 +27,11 @@ mod verify;
 mod watcher;
 mod words;
 
+pub use check::{CheckError, CheckRequest, SizeError, check};
 pub use error::{FailureKind, TrialError};
 pub use profile::{ProfileRun, run_profile};
 pub use rounds::{Round, SpanRun};
-pub use span::{Ended, Ran};
-pub use trial::{Request, Trial, TrialEnded, run};
+pub use span::{Ended, Ran, Stage};
+pub use targets::Targets;
+pub use trial::{Context, Request, Trial, TrialEnded, run};
 pub use watcher::{Phase, TargetNow, Watcher};

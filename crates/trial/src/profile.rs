@@ -2,17 +2,17 @@
 //! counters, and is recorded like any load.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use plumb_application::{self as application, Limits, Measured, Moment, Place, Profile};
-use plumb_block::{Bytes, Caching, Clock, FileStore};
+use plumb_block::{Bytes, Caching, FileStore};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
 use plumb_measure::RunDirectory;
 use plumb_report::document::{
     CallLatency, DeviceFacts, RunDocument, RunJob, RunSpan, RunTarget, Transactions,
 };
+use plumb_report::{RunRecording, verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Beneath;
@@ -20,8 +20,8 @@ use crate::cpu;
 use crate::document::{cpu_seconds, sides};
 use crate::error::TrialError;
 use crate::judge;
-use crate::record::{self, Recorded};
-use crate::trial::{Request, Trial, TrialEnded};
+use crate::record::{self, Recorder};
+use crate::trial::{Context, Request, Trial, TrialEnded};
 use crate::watcher::{Phase, TargetNow, Watcher};
 
 /// Which profile, where, and how long.
@@ -42,11 +42,10 @@ pub struct ProfileRun {
 pub fn run_profile(
     request: &Request,
     run: &ProfileRun,
-    clock: &Arc<dyn Clock>,
+    context: &Context<'_>,
     watcher: &mut dyn Watcher,
-    stop: &AtomicBool,
-    time_of_day: &dyn Fn() -> String,
 ) -> Result<Trial, TrialError> {
+    let Context { clock, stop, time_of_day } = *context;
     let (profile, variant) = application::find(&run.profile).map_err(TrialError::Application)?;
     let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
     let beneath = Beneath::survey(&directory.to_string_lossy(), clock);
@@ -56,7 +55,8 @@ pub fn run_profile(
     let free = space::space_at(&directory).ok().map(|space| space.free);
     let place = Place::Directory { path: directory.clone(), free, open: &open };
     RunDirectory::check(&request.out)?;
-    let directory_of_run = record::begin(request, run.limits.seed)?;
+    let mut recorder = Recorder::default();
+    recorder.open(request, run.limits.seed)?;
     let mut looking = Looking { watcher, beneath: &beneath, name: profile.name, before: None, cpu: None };
     let measured = application::run(profile, variant, &place, &run.limits, &**clock, stop, &mut |moment| {
         looking.tell(moment);
@@ -74,17 +74,23 @@ pub fn run_profile(
         Ok(measured) if stop.load(Ordering::Relaxed) => (measured, TrialEnded::Interrupted),
         Ok(measured) => (measured, TrialEnded::Complete),
         Err(error) => {
-            directory_of_run.abandon()?;
+            recorder.abandon()?;
             return Err(TrialError::Application(error));
         }
     };
-    let document = describe(request, run, profile, &directory, &measured, (storage, cpu), &ended);
-    let outcomes = [measured.outcome.clone()];
-    let Recorded { recording, run_directory, lost } =
-        record::keep(directory_of_run, document, &outcomes, time_of_day);
-    let ended = match (lost, ended) {
-        (Some(why), TrialEnded::Complete) => TrialEnded::NotRecorded(why),
+    let mut document = describe(request, run, profile, &directory, &measured, (storage, cpu), &ended);
+    recorder.add(&mut document, 0, std::slice::from_ref(&measured.outcome));
+    let kept = recorder.finish(&mut document, time_of_day);
+    let ended = match (recorder.why_lost(), ended) {
+        (Some((why, _)), TrialEnded::Complete) => TrialEnded::NotRecorded(why.clone()),
         (_, ended) => ended,
+    };
+    let (recording, run_directory) = match kept {
+        Some((recording, path)) => (recording, Some(path)),
+        None => {
+            document.run_directory = None;
+            (RunRecording::without_distributions(document), None)
+        }
     };
     Ok(Trial { spans: Vec::new(), recording, ended, run_directory })
 }
@@ -186,11 +192,10 @@ fn describe(
         processors: Vec::new(),
         total: total.clone(),
     };
-    RunDocument {
-        seed: run.limits.seed,
+    let mut document = RunDocument {
         duration: seconds,
         complete: *ended == TrialEnded::Complete,
-        incomplete_because: (*ended == TrialEnded::Interrupted).then(|| "interrupted".to_owned()),
+        incomplete_because: ended.reason(),
         targets: vec![target],
         total,
         spans: vec![span],
@@ -206,9 +211,10 @@ fn describe(
             calls: calls.collect(),
         }),
         notes,
-        verdicts: judge::findings(&application::judge(profile, measured)),
-        ..record::empty_document(request)
-    }
+        ..record::empty_document(request, run.limits.seed)
+    };
+    judge::conclude(&mut document, judge::findings(&application::judge(profile, measured)));
+    document
 }
 
 /// A failure of an application, by what kind it is.

@@ -7,63 +7,113 @@ use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::process::surroundings;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
 use plumb_report::document::{Environment, Part, RunDocument, histogram_tag, series_name};
-use plumb_report::{Format, OpenError, RunRecording, Style, render, verdict};
+use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
+use crate::error::TrialError;
 use crate::trial::Request;
 
-/// What was kept.
-pub(crate) struct Recorded {
-    pub(crate) recording: RunRecording,
-    pub(crate) run_directory: Option<PathBuf>,
-    /// Why it could not be kept, if it could not.
-    pub(crate) lost: Option<String>,
+/// The run directory, while it can be written.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    directory: Option<RunDirectory>,
+    /// Why it cannot be written any more, and whether that is for want of space.
+    lost: Option<(String, bool)>,
 }
 
-/// Begins the recording, so that also a run that is killed leaves its manifest, which says that it has not ended.
-///
-/// # Errors
-/// If there is no place for it.
-pub(crate) fn begin(request: &Request, seed: u64) -> plumb_measure::Result<RunDirectory> {
-    let mut manifest = Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
-    manifest.kernel = surroundings::kernel();
-    manifest.host = surroundings::host();
-    RunDirectory::create_out(&request.out, &manifest)
-}
+impl Recorder {
+    /// Begins the recording, so that also a run that is killed leaves its manifest, which says that it has not ended.
+    ///
+    /// # Errors
+    /// If there is no place for it.
+    pub(crate) fn open(&mut self, request: &Request, seed: u64) -> plumb_measure::Result<()> {
+        let mut manifest =
+            Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
+        manifest.kernel = surroundings::kernel();
+        manifest.host = surroundings::host();
+        self.directory = Some(RunDirectory::create_out(&request.out, &manifest)?);
+        Ok(())
+    }
 
-/// Judges the document, whose verdicts so far stay, and writes it with the distributions and the time series of every target. A recording that
-/// cannot be written does not take the result with it.
-pub(crate) fn keep(
-    directory: RunDirectory,
-    mut document: RunDocument,
-    outcomes: &[LoadOutcome],
-    time_of_day: &dyn Fn() -> String,
-) -> Recorded {
-    let limits = std::mem::take(&mut document.verdicts);
-    verdict::conclude(&mut document, limits);
-    match write(directory, &mut document, outcomes, time_of_day) {
-        Ok((recording, path)) => Recorded { recording, run_directory: Some(path), lost: None },
-        Err(error) => {
-            document.run_directory = None;
-            let recording = RunRecording::without_distributions(document);
-            Recorded { recording, run_directory: None, lost: Some(in_one_line(&error)) }
+    /// Whether there is a recording.
+    pub(crate) fn is_open(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// Why there is none any more, and whether that is for want of space.
+    pub(crate) fn why_lost(&self) -> Option<&(String, bool)> {
+        self.lost.as_ref()
+    }
+
+    /// Removes it again.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    pub(crate) fn abandon(self) -> Result<(), TrialError> {
+        self.directory.map_or(Ok(()), |directory| Ok(directory.abandon()?))
+    }
+
+    /// Writes a document, which is judged.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn save(&mut self, document: &mut RunDocument) -> plumb_measure::Result<()> {
+        let Some(directory) = &mut self.directory else { return Ok(()) };
+        directory.update_manifest(|manifest| complete(manifest, document))?;
+        let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
+        document.run_directory = Some(shown.display().to_string());
+        directory.write_result(&document.as_json())
+    }
+
+    /// Adds the distributions and the time series of targets, the first of which is the `first` of the document, and
+    /// writes the document. A recording that cannot be written any more is given up; what was recorded stays as it is.
+    pub(crate) fn add(&mut self, document: &mut RunDocument, first: usize, outcomes: &[LoadOutcome]) {
+        let mut write = || {
+            if let Some(directory) = &self.directory {
+                for (target, outcome) in (first..).zip(outcomes) {
+                    directory.append_histograms(&histograms(target, outcome))?;
+                    directory.append_series(&series_name(target), &outcome.operations().series)?;
+                }
+            }
+            self.save(document)
+        };
+        if let Err(error) = write() {
+            self.lose(&error);
         }
     }
+
+    /// Writes the last document, and the page that is made from the recording, as anybody can make it again. `None`
+    /// without a recording.
+    pub(crate) fn finish(
+        &mut self,
+        document: &mut RunDocument,
+        time_of_day: &dyn Fn() -> String,
+    ) -> Option<(RunRecording, PathBuf)> {
+        self.add(document, 0, &[]);
+        let directory = self.directory.take()?;
+        match close(directory, document, time_of_day) {
+            Ok(kept) => Some(kept),
+            Err(OpenError::Unreadable(error)) => {
+                self.lose(&error);
+                None
+            }
+            Err(error) => {
+                self.lost = Some((in_one_line(&error), false));
+                None
+            }
+        }
+    }
+
+    fn lose(&mut self, error: &plumb_measure::Error) {
+        self.directory = None;
+        self.lost = Some((in_one_line(error), matches!(error, plumb_measure::Error::Full { .. })));
+    }
 }
 
-fn write(
-    mut directory: RunDirectory,
-    document: &mut RunDocument,
-    outcomes: &[LoadOutcome],
+fn close(
+    directory: RunDirectory,
+    document: &RunDocument,
     time_of_day: &dyn Fn() -> String,
 ) -> Result<(RunRecording, PathBuf), OpenError> {
-    directory.update_manifest(|manifest| complete(manifest, document))?;
-    let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
-    document.run_directory = Some(shown.display().to_string());
-    directory.write_result(document)?;
-    for (target, outcome) in outcomes.iter().enumerate() {
-        directory.append_histograms(&histograms(target, outcome))?;
-        directory.append_series(&series_name(target), &outcome.operations().series)?;
-    }
     let recording = RunRecording::open(directory.path())?
         .unwrap_or_else(|| RunRecording::without_distributions(document.clone()));
     if let Ok(page) = render(&recording, Format::Html, Style::PLAIN) {
@@ -102,22 +152,23 @@ fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
 
 /// What the manifest says once it is known.
 fn complete(manifest: &mut Manifest, document: &RunDocument) {
-    let mut names: Vec<&str> = document.targets.iter().map(|target| target.name.as_str()).collect();
-    names.dedup();
-    manifest.target = Some(names.join(" "));
-    for target in &document.targets {
-        let devices = target.sides.storage.iter().flat_map(|side| &side.devices);
-        for device in devices {
-            if !manifest.devices.iter().any(|known| known.name == device.name) {
-                manifest.devices.push(DeviceIdentity { name: device.name.clone(), identity: None });
-            }
+    manifest.target = Some(document.names().join(" "));
+    let path = document.path.as_ref();
+    let identity = |name: &str| path?.layers.iter().find(|layer| layer.name == name)?.identity.clone();
+    let counted = document.targets.iter().flat_map(|target| &target.sides.storage);
+    let beneath = path.map(|path| path.block_devices()).unwrap_or_default().into_iter();
+    let devices = counted.flat_map(|side| side.devices.iter().map(|device| device.name.clone()));
+    for name in beneath.chain(devices) {
+        if !manifest.devices.iter().any(|known| known.name == name) {
+            manifest.devices.push(DeviceIdentity { identity: identity(&name), name });
         }
     }
 }
 
 /// The document of a run of which nothing is known yet.
-pub(crate) fn empty_document(request: &Request) -> RunDocument {
+pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
     RunDocument {
+        seed,
         notes: request.notes.clone(),
         workload: request.words.clone(),
         environment: environment(request),

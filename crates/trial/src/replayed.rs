@@ -7,7 +7,7 @@ use crate::rounds::SpanRun;
 use crate::targets::Targets;
 
 /// A line for each job that replayed a trace.
-pub(crate) fn notes(replays: &Replays, targets: &Targets, runs: &[SpanRun]) -> Vec<String> {
+pub(crate) fn notes(replays: &Replays, targets: &Targets, runs: &[&SpanRun]) -> Vec<String> {
     let of = |(place, replay): (&(usize, usize), _)| note(*place, replay, targets, runs.get(place.0)?);
     replays.iter().filter_map(of).collect()
 }

@@ -69,8 +69,8 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If it could not be started.
-    pub(crate) fn run_span(&mut self, number: usize, scenario: &Scenario) -> Result<SpanRun, TrialError> {
-        let span = &scenario.spans[number];
+    pub fn run_span(&mut self, number: usize, scenario: &Scenario) -> Result<SpanRun, TrialError> {
+        let span = &self.set_page_cache(number, &scenario.spans[number])?;
         if span.precondition {
             let ran = self.precondition(number, span)?;
             if !matches!(ran.ended, Ended::Complete) {

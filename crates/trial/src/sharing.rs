@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::counters::Beneath;
 use crate::targets::{Targets, Use};
 
 /// So many names are listed, the rest is counted.
@@ -11,7 +10,7 @@ const LISTED: usize = 3;
 /// The spans and places in [`Targets::beneath`] whose counters are of several targets, and what to say of that: once
 /// for each device, and once for devices that the same targets share.
 pub(crate) fn of(targets: &Targets) -> (HashSet<(usize, usize)>, Vec<String>) {
-    let devices: Vec<Vec<String>> = targets.beneath.iter().map(Beneath::devices).collect();
+    let devices: Vec<Vec<String>> = targets.beneath.iter().map(|beneath| beneath.devices.clone()).collect();
     let mut on: BTreeMap<(usize, &str), Vec<&Use>> = BTreeMap::new();
     for one in &targets.uses {
         for device in &devices[one.beneath] {

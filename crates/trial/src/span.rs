@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, Clock, Nanos, StorageSnapshot};
+use plumb_block::{Bytes, Nanos, StorageSnapshot};
 use plumb_load::{
     Fault, Ledger, Observer, Part, Progress, RunOptions, SpanResult, TargetResult, TeamOutcome, ThreadResult,
     Totals, run_teams,
@@ -15,6 +15,7 @@ use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::{Targets, Use};
+use crate::trial::Context;
 use crate::verify::verify;
 use crate::watcher::{Phase, TargetNow, Watcher};
 
@@ -42,12 +43,17 @@ pub struct Ran {
     pub read_back: Option<bool>,
 }
 
-/// What it takes to run a span.
-pub(crate) struct Stage<'a> {
-    pub(crate) targets: &'a Targets,
-    pub(crate) clock: &'a Arc<dyn Clock>,
-    pub(crate) stop: &'a AtomicBool,
-    pub(crate) watcher: &'a mut dyn Watcher,
+/// What it takes to run a span: [`run_span`](Self::run_span).
+pub struct Stage<'a> {
+    /// Open targets; those of the span among them.
+    pub targets: &'a Targets,
+    /// The clock, and the flag to stop.
+    pub context: &'a Context<'a>,
+    /// Who looks on.
+    pub watcher: &'a mut dyn Watcher,
+    /// Called when the workers of a span, or of a round of it, are ready to start; they start when it returns. Here
+    /// several hosts wait for one another.
+    pub ready: &'a mut dyn FnMut(),
 }
 
 impl Stage<'_> {
@@ -66,14 +72,15 @@ impl Stage<'_> {
         let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max().flatten();
         let options = RunOptions {
             time: self.targets.time.clone(),
-            stop: self.stop,
+            stop: self.context.stop,
             warmup: span.warmup,
             duration,
             cooldown: span.cooldown,
         };
         let mut sides = Sides::new(self.targets, number, &posts, &options, self.watcher);
+        (self.ready)();
         let (teams, ended) = match run_teams(teams, &options, &mut sides) {
-            Ok(teams) if self.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
+            Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
         };
@@ -124,7 +131,7 @@ impl Stage<'_> {
             let one = &self.targets.uses[kept.one];
             let mut last = Bytes(0);
             let watcher = &mut *self.watcher;
-            let found = verify(one, kept.ledger, self.clock, self.stop, &mut |read| {
+            let found = verify(one, kept.ledger, self.context.clock, self.context.stop, &mut |read| {
                 last = read;
                 watcher.bytes(done + read);
             })?;

@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};
 use plumb_measure::{StorageSide, storage};
 use plumb_report::document::{
-    self, DepthTried, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, RunTarget, Sides,
+    DepthTried, FlushMethod, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, RunTarget, Sides,
     SteadyState,
 };
 use plumb_target::TargetKind;
@@ -70,7 +70,7 @@ pub(crate) fn total(
 }
 
 /// All spans one after the other. Rates are over the sum of their windows.
-pub(crate) fn whole(runs: &[SpanRun], spans: &[RunSpan], targets: &[RunTarget]) -> Sides {
+pub(crate) fn whole(runs: &[&SpanRun], spans: &[RunSpan], targets: &[RunTarget]) -> Sides {
     if let [span] = spans {
         return span.total.clone();
     }
@@ -127,31 +127,44 @@ fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
     Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
 }
 
-fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> RunJob {
+/// What was asked of a job, before it is known what its targets are.
+pub(crate) fn job_asked(job: &Job) -> RunJob {
     let workload = &job.workload;
-    let recorded = uses.iter().find(|one| one.job == number).and_then(|one| one.recorded.as_ref());
-    let is_disk =
-        uses.iter().filter(|one| one.job == number).all(|one| one.opened.kind == TargetKind::BlockDevice);
     let durability = workload.durability;
     let flushes = durability.flush_every.is_some() || durability.flush_at_end;
     RunJob {
         name: job.name.clone(),
-        description: recorded
-            .map_or_else(|| words::description(workload), |one| words::replay(one, workload)),
+        description: words::description(workload),
+        block_bytes: workload.blocks.only().map(|block| block.0),
         threads: job.threads,
         caching: job.opening.caching,
         scheduled: workload.rate != Rate::Unlimited,
         flush: flushes.then_some(match (job.opening.caching, job.opening.flush) {
-            (Caching::Mapped, _) => document::FlushMethod::Msync,
-            (_, FlushCall::Range) => document::FlushMethod::Range,
-            _ if is_disk => document::FlushMethod::Device,
-            (_, FlushCall::Fdatasync) => document::FlushMethod::Fdatasync,
-            (_, FlushCall::Fsync) => document::FlushMethod::Fsync,
+            (Caching::Mapped, _) => FlushMethod::Msync,
+            (_, FlushCall::Range) => FlushMethod::Range,
+            (_, FlushCall::Fdatasync) => FlushMethod::Fdatasync,
+            (_, FlushCall::Fsync) => FlushMethod::Fsync,
         }),
         durable_write_every: durability.fua_every.map(std::num::NonZeroU32::get),
         content: words::content(&workload.content),
         reducible: workload.writes() && words::is_reducible(&workload.content),
-        cpu: Some(cpu_seconds(result.cpu_of_job(number))),
         ..RunJob::default()
+    }
+}
+
+fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> RunJob {
+    let of_job = || uses.iter().filter(|one| one.job == number);
+    let is_disk = of_job().all(|one| one.opened.kind == TargetKind::BlockDevice);
+    let recorded = of_job().find_map(|one| one.recorded.as_ref());
+    let asked = job_asked(job);
+    let flush = match asked.flush {
+        Some(FlushMethod::Fdatasync | FlushMethod::Fsync) if is_disk => Some(FlushMethod::Device),
+        other => other,
+    };
+    RunJob {
+        description: recorded.map_or(asked.description, |one| words::replay(one, &job.workload)),
+        flush,
+        cpu: Some(cpu_seconds(result.cpu_of_job(number))),
+        ..asked
     }
 }

@@ -1,18 +1,20 @@
 //! The targets of a scenario: all judged and opened before anything is written, and those that were made filled.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Clock};
+use plumb_block::{Bytes, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
-use plumb_target::{Intent, Name, Opened, Permission, TargetKind, Time, Wanted, open_all};
+use plumb_load::LATENCY_EXCESS_MAX;
+use plumb_target::{Intent, Kind, Name, Opened, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Workload, common_unit};
 
 use crate::counters::Beneath;
 use crate::error::TrialError;
 use crate::opening;
 use crate::sharing;
+use crate::trial::{Context, Request};
 use crate::watcher::{Phase, Watcher};
 
 /// A target of a job, open.
@@ -29,6 +31,8 @@ pub(crate) struct Use {
     pub(crate) beneath: usize,
     /// What a trace does to it, if the job replays one.
     pub(crate) recorded: Option<Recorded>,
+    /// How much of the range is in the page cache, if it was loaded: the rest is left out.
+    pub(crate) loaded: OnceLock<Bytes>,
 }
 
 impl Use {
@@ -43,12 +47,14 @@ impl Use {
     /// # Errors
     /// If the range begins or ends past the target.
     pub(crate) fn within(&self, asked: &Workload) -> Result<Workload, Invalid> {
-        within(&self.opened, asked)
+        let whole = within(&self.opened, asked)?;
+        let length = self.loaded.get().map_or(whole.range.length, |loaded| whole.range.length.min(*loaded));
+        Ok(Workload { range: ByteRange { length, ..whole.range }, ..whole })
     }
 }
 
-/// All targets of a scenario.
-pub(crate) struct Targets {
+/// All targets of a scenario, open.
+pub struct Targets {
     pub(crate) uses: Vec<Use>,
     pub(crate) beneath: Vec<Beneath>,
     /// Spans and places in `beneath` whose counters are of several targets.
@@ -57,6 +63,8 @@ pub(crate) struct Targets {
     pub(crate) notes: Vec<String>,
     /// Whose clock all of them go by.
     pub(crate) time: Time,
+    /// Spans that cannot be run here, and why.
+    pub(crate) left_out: HashMap<usize, String>,
 }
 
 impl Targets {
@@ -64,19 +72,63 @@ impl Targets {
     ///
     /// # Errors
     /// The first refusal or failure; files that were made are removed again.
-    pub(crate) fn open(
-        scenario: &Scenario,
-        replays: &Replays,
-        permission: &Permission,
-        time: &Time,
+    pub fn open(
+        request: &Request,
+        context: &Context<'_>,
         watcher: &mut dyn Watcher,
-        stop: &AtomicBool,
     ) -> Result<Self, TrialError> {
+        Self::open_some(request, context, watcher, &HashMap::new())
+    }
+
+    /// The same, but spans with options that a file system does not support are left out rather than refused.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_supported(
+        request: &Request,
+        context: &Context<'_>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Self, TrialError> {
+        match Self::open(request, context, watcher) {
+            Err(TrialError::Target(error)) if error.kind() == Kind::Unsupported => {}
+            opened => return opened,
+        }
+        let time = time_of(&request.scenario, context.clock)?;
+        let mut left_out = HashMap::new();
+        for (number, span) in request.scenario.spans.iter().enumerate() {
+            let wanted = span
+                .jobs
+                .iter()
+                .flat_map(|job| {
+                    job.targets.iter().map(move |one| wanted(job, &one.name, span.precondition, None))
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+            match open_all(&wanted, &request.permission, &time) {
+                Err(error) if error.kind() == Kind::Unsupported => {
+                    left_out.insert(number, in_one_line(&error));
+                }
+                Err(error) => return Err(error.into()),
+                // Nothing was written.
+                Ok(mut opened) => opened.iter_mut().try_for_each(|made| made.remove_if_made())?,
+            }
+        }
+        Self::open_some(request, context, watcher, &left_out)
+    }
+
+    fn open_some(
+        request: &Request,
+        context: &Context<'_>,
+        watcher: &mut dyn Watcher,
+        left_out: &HashMap<usize, String>,
+    ) -> Result<Self, TrialError> {
+        let Request { scenario, replays, permission, .. } = request;
         scenario.validate()?;
+        let time = &time_of(scenario, context.clock)?;
         let places: Vec<(usize, usize, &Job, &str)> = scenario
             .spans
             .iter()
             .enumerate()
+            .filter(|(number, _)| !left_out.contains_key(number))
             .flat_map(|(number, span)| {
                 span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what))
             })
@@ -91,8 +143,8 @@ impl Targets {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let mut opened = open_all(&wanted, permission, time)?;
-        let ready =
-            fits(&opened, &places, &recorded).and_then(|()| fill(&mut opened, &places, watcher, stop));
+        let ready = fits(&opened, &places, &recorded)
+            .and_then(|()| fill(&mut opened, &places, watcher, context.stop));
         if let Err(error) = ready {
             for made in &mut opened {
                 made.remove_if_made()?;
@@ -105,18 +157,19 @@ impl Targets {
             shared: HashSet::new(),
             notes: Vec::new(),
             time: time.clone(),
+            left_out: left_out.clone(),
         };
         let mut known = Known::default();
         let placed = opened.into_iter().zip(places).zip(recorded);
         for ((opened, (span, job, what, name)), recorded) in placed {
             targets.remember_notes(&opened, what);
             let beneath = known.place_of(&opened, time, &mut targets.beneath);
-            targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath, recorded });
+            let loaded = OnceLock::new();
+            targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath, recorded, loaded });
         }
         let (shared, said) = sharing::of(&targets);
         targets.shared = shared;
         targets.notes.extend(said);
-        targets.calibrate(scenario)?;
         Ok(targets)
     }
 
@@ -158,8 +211,16 @@ impl Targets {
         }
     }
 
+    /// By how much latencies may be too long.
+    pub(crate) fn latency_excess(&self) -> Nanos {
+        if self.uses.iter().any(|one| one.opened.route.batches()) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
+    }
+
     /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes.
-    fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
+    ///
+    /// # Errors
+    /// If a flush fails.
+    pub fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
         let mut done = HashSet::new();
         for one in &self.uses {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
@@ -185,12 +246,13 @@ struct Known {
 impl Known {
     /// The place of what is beneath `opened` in `all`, to which it is added if it is new.
     fn place_of(&mut self, opened: &Opened, time: &Time, all: &mut Vec<Beneath>) -> usize {
-        let name = opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
+        let name =
+            opened.surveyed_from().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
         if let Some(place) = self.by_name.get(&name) {
             return *place;
         }
         let beneath = Beneath::of(opened, &time.clock());
-        let devices = beneath.devices();
+        let devices = beneath.devices.clone();
         let place = self.by_devices.get(&devices).copied().filter(|_| !devices.is_empty());
         let place = place.unwrap_or_else(|| {
             all.push(beneath);

@@ -2,6 +2,7 @@
 
 use plumb_block::{Bytes, Nanos, StorageSnapshot};
 use plumb_load::{Progress, Totals};
+use plumb_workload::Scenario;
 
 /// What a trial is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum Phase {
     },
     /// Writing targets from end to end before they are measured.
     Preconditioning,
+    /// Reading files into the page cache before they are measured.
+    LoadingPageCache,
     /// Running, before it is measured.
     WarmingUp,
     /// Measuring.
@@ -40,6 +43,9 @@ pub struct TargetNow {
 
 /// Watches.
 pub trait Watcher {
+    /// What will be run is known.
+    fn begins(&mut self, _scenario: &Scenario) {}
+
     /// A phase begins, of the span with this number; `expected` is how long it takes, if that is known.
     fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>);
 

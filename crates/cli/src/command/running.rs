@@ -9,7 +9,7 @@ use plumb_dialect::{Machine, Meaning, native};
 use plumb_measure::Out;
 use plumb_report::{Format, render};
 use plumb_target::{Name, Permission};
-use plumb_trial::{FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
+use plumb_trial::{Context, FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
 use plumb_workload::{Replays, Scenario};
 
 use crate::arguments::OwnArguments;
@@ -63,9 +63,7 @@ impl Running {
             return Ok(Exit::Done);
         }
         let request = traces::read(self.request(meaning, words))?;
-        let trial = self.trial(request.scenario.spans.len(), &|clock, watcher, stop| {
-            plumb_trial::run(&request, clock, watcher, stop, &time_of_day)
-        })?;
+        let trial = self.trial(&|context, watcher| plumb_trial::run(&request, context, watcher))?;
         self.show(&trial, print)
     }
 
@@ -83,9 +81,8 @@ impl Running {
         }
         let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
         let request = self.request(meaning, String::new());
-        let trial = self.trial(1, &|clock, watcher, stop| {
-            plumb_trial::run_profile(&request, run, clock, watcher, stop, &time_of_day)
-        })?;
+        let trial =
+            self.trial(&|context, watcher| plumb_trial::run_profile(&request, run, context, watcher))?;
         self.show(&trial, print)
     }
 
@@ -122,17 +119,12 @@ impl Running {
         }
     }
 
-    fn trial(&self, spans: usize, run: &Run<'_>) -> anyhow::Result<Trial> {
-        let stop = stop::on_signals()?;
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let mut watcher = self.watcher(spans, &stop);
-        let trial = run(&clock, &mut *watcher, &stop);
-        watcher.end();
-        Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
+    fn trial(&self, run: &Run<'_>) -> anyhow::Result<Trial> {
+        with_watcher(&|stop| self.watcher(stop), run)
     }
 
     /// The live view if it is wanted and there is a terminal for it, otherwise a progress line.
-    fn watcher(&self, spans: usize, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
+    fn watcher(&self, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
         if self.own.tui && std::io::stderr().is_terminal() {
             match Live::open(&format!("plumb {}", self.command), stop) {
                 Ok(live) => return Box::new(live),
@@ -141,7 +133,7 @@ impl Running {
         } else if self.own.tui {
             terminal::say("plumb: no live view: stderr is not a terminal");
         }
-        Box::new(Bar::on_stderr(spans))
+        Box::new(Bar::on_stderr())
     }
 }
 
@@ -161,8 +153,24 @@ fn size_words(command: &str) -> &'static str {
     }
 }
 
-/// What a command does with a clock, a watcher and a flag to stop.
-type Run<'a> = dyn Fn(&Arc<dyn Clock>, &mut dyn Watcher, &AtomicBool) -> Result<Trial, TrialError> + 'a;
+/// What a command does with what a run goes by, and a watcher.
+type Run<'a> = dyn Fn(&Context<'_>, &mut dyn Watcher) -> Result<Trial, TrialError> + 'a;
+
+/// Runs until the end or a signal, shown by what `watcher` makes.
+///
+/// # Errors
+/// [`Refusal`] if nothing could be measured.
+pub(crate) fn with_watcher(
+    watcher: &dyn Fn(&Arc<AtomicBool>) -> Box<dyn Watcher>,
+    run: &Run<'_>,
+) -> anyhow::Result<Trial> {
+    let stop = stop::on_signals()?;
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let mut watcher = watcher(&stop);
+    let trial = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *watcher);
+    watcher.end();
+    Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
+}
 
 /// A command line that cannot be taken.
 pub(crate) fn usage(error: plumb_dialect::Error) -> Refusal {
@@ -170,12 +178,12 @@ pub(crate) fn usage(error: plumb_dialect::Error) -> Refusal {
 }
 
 /// What is said after the results: where the page is, and why the run is not whole.
-fn say_end(trial: &Trial) {
+pub(crate) fn say_end(trial: &Trial) {
     match &trial.ended {
         TrialEnded::Complete => {}
         TrialEnded::Interrupted => terminal::say("plumb: interrupted; what was measured until then is kept"),
         TrialEnded::Empty => terminal::say("plumb: no operation completed while it was measured"),
-        TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
+        TrialEnded::NotMeasured(reason) | TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
             terminal::say(&format!("plumb: {reason}"));
         }
     }
@@ -184,13 +192,13 @@ fn say_end(trial: &Trial) {
     }
 }
 
-fn exit_of(trial: &Trial) -> Exit {
+pub(crate) fn exit_of(trial: &Trial) -> Exit {
     let ended = match &trial.ended {
         TrialEnded::Complete => Exit::Done,
-        TrialEnded::Interrupted | TrialEnded::Empty => Exit::NotMeasured,
+        TrialEnded::Interrupted | TrialEnded::Empty | TrialEnded::NotMeasured(_) => Exit::NotMeasured,
         TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
     };
-    let found = exit::is_found_by_a_load(&trial.recording.document.verdicts);
+    let found = exit::is_found(&trial.recording.document);
     if found { ended.and(Exit::Finding) } else { ended }
 }
 

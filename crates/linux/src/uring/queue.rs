@@ -57,6 +57,7 @@ impl UringQueue {
             Call::Discard { offset, length } => {
                 block_ioctl::discard(self.target.file(), Bytes(offset), Bytes(length))
             }
+            Call::Truncate => rustix::fs::ftruncate(self.target.file(), 0).map_err(io::Error::from),
             _ => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         };
         let answer = answer.map(|()| 0).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno));

@@ -1,0 +1,160 @@
+//! The main job: a survey, and a scenario that is run like any other, judged and saved after every phase.
+//!
+//! It writes to nothing but test files of its own, or a simulated drive, and the run directory.
+
+mod error;
+mod plan;
+mod size;
+mod subject;
+
+use std::path::PathBuf;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_linux::{FileOptions, Filling};
+use plumb_measure::{Out, RunDirectory};
+use plumb_target::{Intent, Name, Permission, open};
+use plumb_workload::{Replays, Scenario};
+
+pub use error::{CheckError, SizeError};
+pub(crate) use plan::{PREPARE, method_of};
+
+use self::plan::On;
+use self::subject::Subject;
+use crate::counters::Beneath;
+use crate::error::TrialError;
+use crate::session::{Session, Surveyed, ended_by};
+use crate::targets::Targets;
+use crate::trial::{Context, Request, Trial, TrialEnded};
+use crate::watcher::{Phase, Watcher};
+
+/// How much is written first, to learn how fast a place is.
+const PROBE: Bytes = Bytes::mib(16);
+
+/// What is asked of a check. Time and randomness come in here.
+#[derive(Debug, Clone)]
+pub struct CheckRequest {
+    /// A directory, a file in it, or the name of a simulated drive.
+    pub target: PathBuf,
+    /// How long to measure.
+    pub length: Nanos,
+    /// The size of the test file, or of the part of the drive, if it is asked for.
+    pub size: Option<Bytes>,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Where to put the recording.
+    pub out: Out,
+    /// The command line, for the recording.
+    pub argv: Vec<String>,
+    /// The time of day, RFC 3339 in UTC, for the recording.
+    pub started_at: String,
+    /// Says a scenario in plumb's own words, for the recording.
+    pub words: fn(&Scenario) -> String,
+}
+
+/// Checks what `request` names. Whatever goes wrong once it has begun is in [`Trial::ended`] and in the document.
+///
+/// # Errors
+/// If it cannot begin.
+pub fn check(
+    request: &CheckRequest,
+    context: &Context<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Trial, TrialError> {
+    RunDirectory::check(&request.out)?;
+    let subject = Subject::of(&request.target, request.size)?;
+    if let Some(remark) = &subject.remark {
+        watcher.note(remark);
+    }
+    let beneath = Beneath::along(&subject.path, context.clock);
+    let surveyed = Surveyed::begin(request.target.display().to_string(), subject.path.clone(), &beneath);
+    let size = match &subject.size {
+        Ok(size) => affordable(&subject, *size, request, context, watcher),
+        Err(reason) => Err(TrialEnded::NotMeasured(reason.clone())),
+    };
+    let scenario = match &size {
+        Ok(size) => plan::scenario(&subject.target, subject.on, *size, request.length, request.seed),
+        Err(_) => Scenario { spans: Vec::new() },
+    };
+    let run = Request {
+        words: (request.words)(&scenario),
+        scenario,
+        profile: None,
+        replays: Replays::new(),
+        permission: Permission::default(),
+        remove_after: Vec::new(),
+        notes: Vec::new(),
+        command: "check".to_owned(),
+        argv: request.argv.clone(),
+        started_at: request.started_at.clone(),
+        out: request.out.clone(),
+    };
+    let mut session = Session::begin(&run, request.seed, Some(surveyed));
+    // A place that was asked for must take the recording before anything is done.
+    if matches!(request.out, Out::At(_)) {
+        session.record(None)?;
+    }
+    watcher.begins(&run.scenario);
+    let (ended, targets) = match size {
+        Ok(size) => measure(&mut session, &run, size, context, watcher),
+        Err(ended) => (ended, None),
+    };
+    session.finish(targets.as_ref(), ended, context.time_of_day)
+}
+
+/// All phases in their order, until one of them ends the check.
+fn measure(
+    session: &mut Session<'_>,
+    run: &Request,
+    size: Bytes,
+    context: &Context<'_>,
+    watcher: &mut dyn Watcher,
+) -> (TrialEnded, Option<Targets>) {
+    let mut targets = match Targets::open_supported(run, context, watcher) {
+        Ok(targets) => targets,
+        Err(error) => return (ended_by(&error), None),
+    };
+    targets.notes().iter().for_each(|note| watcher.note(note));
+    let clock = targets.time.clock();
+    let context = &Context { clock: &clock, ..*context };
+    session.prepared(&targets, size);
+    let ready = session.record(Some(&targets)).and_then(|()| {
+        session.book("recording");
+        targets.calibrate(&run.scenario)
+    });
+    let ended = match ready {
+        Ok(()) => {
+            session.calibrated(&targets);
+            session.run_spans(&targets, context, watcher)
+        }
+        Err(error) => Err(error),
+    };
+    let ended = ended.unwrap_or_else(|error| ended_by(&error));
+    (ended, Some(targets))
+}
+
+/// The size, or a smaller one where writing that much would take longer than its share of the time.
+fn affordable(
+    subject: &Subject,
+    size: Bytes,
+    request: &CheckRequest,
+    context: &Context<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Bytes, TrialEnded> {
+    if subject.on == On::Drive || size <= PROBE {
+        return Ok(size);
+    }
+    let begun = context.clock.now();
+    let mut write = || -> Result<(), TrialError> {
+        let intent = Intent { writes: true, size: Some(PROBE) };
+        let name = Name::parse(&subject.target)?;
+        let options = FileOptions::write_buffered();
+        let mut probe = open(&name, intent, &Permission::default(), options, context.clock)?;
+        watcher.phase(0, &Phase::LayingOut { path: probe.shown.clone(), size }, None);
+        let mut progress = |done| watcher.bytes(done);
+        Ok(probe.lay_out(Filling { seed: request.seed, stop: context.stop, progress: &mut progress })?)
+    };
+    write().map_err(|error| ended_by(&error))?;
+    let took = context.clock.now().since(begun);
+    let most = size::affordable(PROBE, took, plan::time_to_prepare(request.length));
+    Ok(size.min(most.max(PROBE)))
+}

@@ -1,0 +1,209 @@
+//! The scenario of a check: what it does, in which order, and how long each part may take.
+
+use std::num::NonZeroU32;
+
+use plumb_block::{Bytes, Caching, EngineChoice, Nanos, Opening};
+use plumb_measure::SyncMethod;
+use plumb_workload::{
+    Access, BlockSizes, ByteRange, Content, Durability, Job, PageCache, Scenario, Span, Stop, Workload,
+};
+
+/// The block of the durable writes.
+const SYNC_BLOCK: Bytes = Bytes::kib(4);
+/// The block of the loads: the page of PostgreSQL and SQL Server, and the block of field report B.
+pub(super) const IO_BLOCK: Bytes = Bytes::kib(8);
+/// How many direct requests are kept in flight. Cached ones are served in the call, so their depth is 1.
+const IO_DEPTH: u32 = 32;
+/// The block with which a drive is written over.
+const DRIVE_FILL: Bytes = Bytes::mib(1);
+/// The file that is appended to grows to this part of the test file at most, then starts again.
+pub(super) const APPEND_SHARE: u64 = 4;
+/// A simulated drive may answer millions of requests in a second of its time: after so many all is known that a phase can
+/// tell, and nobody waits longer than a disk of that speed would take.
+const DRIVE_OPERATIONS_MAX: u64 = 1_000_000;
+
+/// The parts of the time, in hundredths: to make ready, to learn how flushes are counted, and for each phase.
+const PREPARE_SHARE: u64 = 12;
+const CALIBRATE_SHARE: u64 = 1;
+const SYNC_SHARE: u64 = 13;
+const IO_SHARE: u64 = 12;
+
+/// The name of the part that makes ready.
+pub(crate) const PREPARE: &str = "prepare";
+
+/// What a check runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum On {
+    /// A test file in a directory.
+    TestFile,
+    /// A simulated drive, which has no page cache, and counts its flushes apart.
+    Drive,
+}
+
+/// One load of the table of application against storage.
+#[derive(Debug, Clone, Copy)]
+struct Io {
+    name: &'static str,
+    write: bool,
+    caching: Caching,
+}
+
+/// In the order in which they run: the cached write comes last, because what it leaves dirty would disturb whatever
+/// followed.
+const IO: [Io; 4] = [
+    Io { name: "read-direct", write: false, caching: Caching::Direct },
+    Io { name: "write-direct", write: true, caching: Caching::Direct },
+    Io { name: "read-cached", write: false, caching: Caching::Cached },
+    Io { name: "write-cached", write: true, caching: Caching::Cached },
+];
+
+/// The way to make a write durable whose cost the job of this name measures.
+pub(crate) fn method_of(job: &str) -> Option<SyncMethod> {
+    METHODS.into_iter().find(|(name, _)| *name == job).map(|(_, method)| method)
+}
+
+/// Durable writes come first, on a device that nothing has warmed up yet.
+const METHODS: [(&str, SyncMethod); 3] = [
+    ("overwrite-fdatasync", SyncMethod::OverwriteFdatasync),
+    ("append-fdatasync", SyncMethod::AppendFdatasync),
+    ("direct-dsync", SyncMethod::DirectDsync),
+];
+
+/// How long the making ready may take of a check of `total`.
+pub(super) fn time_to_prepare(total: Nanos) -> Nanos {
+    Nanos(total.0 / 100 * PREPARE_SHARE)
+}
+
+/// A check of `target`, a directory or a drive, of which `size` is used, in about `total`.
+pub(super) fn scenario(target: &str, on: On, size: Bytes, total: Nanos, seed: u64) -> Scenario {
+    let plan = Plan { target, on, size, total, seed };
+    let syncs = METHODS.into_iter().map(|(name, method)| plan.durable_writes(name, method));
+    let loads = IO.into_iter().filter(|io| on == On::TestFile || io.caching == Caching::Direct);
+    let phases = syncs.chain(loads.map(|io| plan.io(io)));
+    let prepare = (on == On::Drive).then(|| plan.write_over());
+    Scenario { spans: prepare.into_iter().chain(phases).map(|job| Span::of(vec![job])).collect() }
+}
+
+struct Plan<'a> {
+    target: &'a str,
+    on: On,
+    size: Bytes,
+    total: Nanos,
+    seed: u64,
+}
+
+impl Plan<'_> {
+    /// What a share comes to.
+    fn time(&self, share: u64) -> Nanos {
+        let (ready, loads) = match self.on {
+            On::TestFile => (PREPARE_SHARE + CALIBRATE_SHARE, 4),
+            On::Drive => (PREPARE_SHARE, 2),
+        };
+        Nanos(self.total.0 / (ready + 3 * SYNC_SHARE + loads * IO_SHARE) * share)
+    }
+
+    fn job(&self, name: &str, workload: Workload, opening: Opening) -> Job {
+        let in_file = self.on == On::TestFile;
+        let operations = (!in_file).then_some(DRIVE_OPERATIONS_MAX);
+        let range = match self.on {
+            On::TestFile => ByteRange::ALL,
+            On::Drive => ByteRange { offset: Bytes(0), length: self.size },
+        };
+        let stop = Stop { operations: workload.stop.operations.or(operations), ..workload.stop };
+        Job {
+            name: name.to_owned(),
+            size: in_file.then_some(self.size),
+            opening,
+            page_cache: if in_file { PageCache::Evicted } else { PageCache::AsIs },
+            ..Job::on(self.target, Workload { range, stop, seed: self.seed, ..workload })
+        }
+    }
+
+    /// Writes a drive once, in order, so that no read comes from nothing, and flushes it, so that no load finds its cache
+    /// full.
+    fn write_over(&self) -> Job {
+        let block = DRIVE_FILL.min(self.size);
+        let workload = Workload {
+            access: Access::SEQUENTIAL,
+            write_percent: 100,
+            stop: Stop::operations(self.size.0.div_ceil(block.0)),
+            durability: Durability { flush_at_end: true, ..Durability::default() },
+            ..Workload::over(ByteRange::ALL, block)
+        };
+        self.job(PREPARE, workload, Opening::DIRECT)
+    }
+
+    /// One at a time by pwrite and fdatasync, because that is what databases do: the way through io_uring would add a
+    /// hand-over to a kernel thread that they do not pay.
+    fn durable_writes(&self, name: &str, method: SyncMethod) -> Job {
+        let is_dsync = method == SyncMethod::DirectDsync;
+        let appends = method == SyncMethod::AppendFdatasync;
+        let plain = Workload::over(ByteRange::ALL, SYNC_BLOCK);
+        let workload = Workload {
+            blocks: BlockSizes::one(SYNC_BLOCK),
+            access: if appends { Access::SEQUENTIAL } else { plain.access.clone() },
+            write_percent: 100,
+            stop: Stop::after(self.time(SYNC_SHARE)),
+            durability: match is_dsync {
+                true => Durability::EACH_WRITE,
+                false => Durability::flush_every(NonZeroU32::MIN),
+            },
+            ..plain
+        };
+        let caching = if is_dsync { Opening::DIRECT } else { Opening::CACHED };
+        let job = self.job(name, workload, Opening { engine: EngineChoice::Synchronous, ..caching });
+        match (appends, self.on) {
+            (true, On::TestFile) => Job {
+                append: true,
+                page_cache: PageCache::AsIs,
+                size: Some(Bytes(self.size.0 / APPEND_SHARE).round_down(SYNC_BLOCK)),
+                ..job
+            },
+            _ => job,
+        }
+    }
+
+    /// Direct requests go through io_uring where that is allowed; cached ones are calls, as applications make them.
+    fn io(&self, io: Io) -> Job {
+        let is_direct = io.caching == Caching::Direct;
+        let workload = Workload {
+            write_percent: if io.write { 100 } else { 0 },
+            depth: if is_direct { IO_DEPTH } else { 1 },
+            stop: Stop::after(self.time(IO_SHARE)),
+            // To memory, making fresh noise for each write would cost more than the write: one block of it does.
+            content: if is_direct { Content::Pattern } else { Content::Repeated },
+            ..Workload::over(ByteRange::ALL, IO_BLOCK)
+        };
+        let opening = match is_direct {
+            true => Opening::DIRECT,
+            false => Opening { engine: EngineChoice::Synchronous, ..Opening::CACHED },
+        };
+        let job = self.job(io.name, workload, opening);
+        match (io.write, is_direct) {
+            // What is cached is then measured, and nothing else.
+            (false, false) => Job { page_cache: PageCache::Loaded, ..job },
+            _ => job,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phases_are_valid_and_fill_the_time_and_no_more() {
+        let total = Nanos::secs(30);
+        for (on, ready, phases) in [(On::TestFile, 13, 7), (On::Drive, 12, 6)] {
+            let scenario = scenario("x", on, Bytes::mib(256), total, 7);
+            scenario.validate().unwrap();
+            assert_eq!(scenario.spans.len(), phases);
+            let durations = scenario.spans.iter().filter_map(|span| span.jobs[0].workload.stop.duration);
+            let all = if on == On::TestFile { 100 } else { 75 };
+            let sum: Nanos = durations.sum();
+            assert!(
+                sum <= Nanos(total.0 / all * (all - ready)) && sum > Nanos(total.0 / all * (all - ready - 1))
+            );
+        }
+    }
+}

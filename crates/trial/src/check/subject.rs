@@ -1,0 +1,127 @@
+//! What is checked: a directory in which a test file can be made, or a simulated drive. What is neither is refused with
+//! a reason before anything is touched.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Clock, RealClock, in_one_line};
+use plumb_linux::FileOptions;
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::space::space_at;
+use plumb_linux::tree::LiveTree;
+use plumb_path::{DeviceKind, WritePath, survey_device, survey_path};
+use plumb_target::{Intent, Name, Permission, Scheme, open};
+
+use super::error::{CheckError, SizeError};
+use super::plan::On;
+use super::size::{FREE_UNSIZED, drive_size, file_size};
+use crate::error::TrialError;
+
+/// What is checked, and how much of it.
+pub(super) struct Subject {
+    /// As a scenario names it.
+    pub(super) target: String,
+    pub(super) on: On,
+    /// What the user should know of it.
+    pub(super) remark: Option<String>,
+    pub(super) path: WritePath,
+    /// The size of the test file, or of the part of the drive; or why nothing can be measured there.
+    pub(super) size: Result<Bytes, String>,
+}
+
+impl Subject {
+    /// What `target` names.
+    ///
+    /// # Errors
+    /// [`CheckError`]; as [`open`] for a simulated drive.
+    pub(super) fn of(target: &Path, asked: Option<Bytes>) -> Result<Self, TrialError> {
+        match Name::parse(target) {
+            Ok(name @ Name::Scheme { scheme: Scheme::Sim, .. }) => Self::drive(&name, asked),
+            _ => Ok(Self::directory(target, asked)?),
+        }
+    }
+
+    fn drive(name: &Name, asked: Option<Bytes>) -> Result<Self, TrialError> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let options = FileOptions::read_direct();
+        let drive = open(name, Intent::READ, &Permission::default(), options, &clock)?;
+        let info = drive.device.info();
+        let size = drive_size(asked, info.size)
+            .map_err(|source| CheckError::Size { target: drive.shown.clone(), source })?;
+        let path = survey_device(&drive.shown, &info, DeviceKind::Simulated).paths.swap_remove(0);
+        Ok(Self { target: drive.shown, on: On::Drive, remark: None, path, size: Ok(size) })
+    }
+
+    fn directory(target: &Path, asked: Option<Bytes>) -> Result<Self, CheckError> {
+        let (directory, remark) = directory_of(target)?;
+        let size = size_in(&directory, asked)?;
+        let shown = directory.to_string_lossy().into_owned();
+        let path = survey_path(&LiveTree::new(), &LiveProbe::new(), &shown)?;
+        // A directory may be called what would mean something else where targets are named.
+        let is_path = Name::parse(&shown).is_ok_and(|name| name == Name::Path(directory.clone()));
+        let target = if is_path { shown } else { format!("./{shown}") };
+        Ok(Self { target, on: On::TestFile, remark, path, size })
+    }
+}
+
+/// The directory that `target` names: itself, or that of a regular file; and a remark for the user, if it is not what was
+/// given.
+fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), CheckError> {
+    let path = || target.to_owned();
+    let found = fs::metadata(target).map_err(|source| CheckError::NotThere { path: path(), source })?;
+    let kind = found.file_type();
+    if kind.is_dir() {
+        return Ok((path(), None));
+    }
+    if kind.is_block_device() {
+        return Err(CheckError::RawDevice { path: path() });
+    }
+    if !kind.is_file() {
+        return Err(CheckError::NotADirectory { path: path() });
+    }
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let remark = format!(
+        "{} is a file: checking its directory {} with a file of plumb's own",
+        target.display(),
+        parent.display()
+    );
+    Ok((parent.to_owned(), Some(remark)))
+}
+
+fn size_in(directory: &Path, asked: Option<Bytes>) -> Result<Result<Bytes, String>, CheckError> {
+    let target = directory.display().to_string();
+    let space = match space_at(directory) {
+        Ok(space) => space,
+        Err(error) => return Ok(Err(in_one_line(&error))),
+    };
+    if space.read_only {
+        return Ok(Err(format!(
+            "cannot measure in {target}: its file system is mounted read-only; check a directory that can be written"
+        )));
+    }
+    let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
+    match file_size(asked, free) {
+        Ok(size) => Ok(Ok(size)),
+        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(in_one_line(&CheckError::Size { target, source }))),
+        Err(source) => Err(CheckError::Size { target, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_stands_for_its_directory_and_devices_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("database.db");
+        fs::write(&file, b"x").unwrap();
+        let (found, remark) = directory_of(&file).unwrap();
+        assert_eq!(found, directory.path());
+        assert!(remark.unwrap().contains("database.db"));
+        assert!(matches!(directory_of(&directory.path().join("gone")), Err(CheckError::NotThere { .. })));
+        assert!(matches!(directory_of(Path::new("/dev/null")), Err(CheckError::NotADirectory { .. })));
+    }
+}

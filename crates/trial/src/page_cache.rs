@@ -1,0 +1,102 @@
+//! What of target files is in the page cache when a span begins.
+
+use std::fs::File;
+
+use plumb_block::{Bytes, Error, Nanos};
+use plumb_linux::pagecache;
+use plumb_load::{RunOptions, Observer, Progress, Team, Worker, WorkerOptions, run_teams};
+use plumb_target::TargetKind;
+use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Warmup, Workload};
+
+use crate::error::TrialError;
+use crate::span::Stage;
+use crate::targets::Use;
+use crate::watcher::Phase;
+
+/// The block with which a file is read into the page cache.
+const LOAD_BLOCK: Bytes = Bytes::mib(1);
+/// Of the duration so much stays, however long loading took: one in this.
+const DURATION_SHARE: u64 = 4;
+
+impl Stage<'_> {
+    /// Brings the page cache to what the jobs of a span ask for; the span with what is left of its time.
+    ///
+    /// # Errors
+    /// If a file cannot be looked at or read.
+    pub(crate) fn set_page_cache(&mut self, number: usize, span: &Span) -> Result<Span, TrialError> {
+        let mut left = span.clone();
+        let targets = self.targets;
+        for (_, one) in targets.of_span(number).filter(|(_, one)| one.opened.kind == TargetKind::RegularFile)
+        {
+            let job = &span.jobs[one.job];
+            if job.page_cache != PageCache::AsIs {
+                evict(one)?;
+            }
+            if job.page_cache == PageCache::Loaded {
+                let took = self.load(number, one, &job.workload)?;
+                let duration = &mut left.jobs[one.job].workload.stop.duration;
+                *duration = duration.map(|all| Nanos(all.since(took).0.max(all.0 / DURATION_SHARE)));
+            }
+        }
+        Ok(left)
+    }
+
+    /// Reads the range of a target in order, for at most half of the duration; how long that took.
+    fn load(&mut self, number: usize, one: &Use, asked: &Workload) -> Result<Nanos, TrialError> {
+        let unfit = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
+        let range = one
+            .within(asked)
+            .map_err(|source| TrialError::Range { target: one.opened.shown.clone(), source })?;
+        let ByteRange { offset, length } = range.range;
+        let block = LOAD_BLOCK.min(length);
+        let workload = Workload {
+            access: Access::SEQUENTIAL,
+            stop: Stop {
+                duration: asked.stop.duration.map(|all| Nanos(all.0 / 2)),
+                operations: Some((length.0 / block.0).max(1)),
+                bytes: None,
+            },
+            ..Workload::over(ByteRange { offset, length }, block)
+        };
+        self.watcher.phase(number, &Phase::LoadingPageCache, workload.stop.duration);
+        let begun = self.context.clock.now();
+        let worker = Worker::new(&*one.opened.device, &workload, WorkerOptions::default()).map_err(unfit)?;
+        let options = RunOptions {
+            time: self.targets.time.clone(),
+            stop: self.context.stop,
+            warmup: Warmup::For(Nanos::ZERO),
+            duration: workload.stop.duration,
+            cooldown: Nanos::ZERO,
+        };
+        let teams = run_teams(vec![Team::of(worker)], &options, &mut Unwatched).map_err(|failure| {
+            TrialError::PageCache { target: one.opened.shown.clone(), source: failure.fault }
+        })?;
+        let read = teams.iter().flat_map(|team| &team.workers).map(|worker| worker.outcome.read.bytes).max();
+        // What stays is whole blocks of the load.
+        let step = asked.block_max();
+        let loaded = read.unwrap_or_default().max(block).min(length).round_down(step).max(step);
+        one.loaded.get_or_init(|| loaded);
+        Ok(self.context.clock.now().since(begun))
+    }
+}
+
+/// Takes the clean pages of a target out of memory.
+fn evict(one: &Use) -> Result<(), TrialError> {
+    let failed =
+        |source: Error| TrialError::Unfit { target: one.opened.shown.clone(), source: source.into() };
+    let Some(path) = one.opened.path() else { return Ok(()) };
+    let file =
+        File::open(path).map_err(|error| failed(Error::io(&error, "open", one.opened.shown.as_str())))?;
+    pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown).map_err(failed)
+}
+
+/// Nobody looks on.
+struct Unwatched;
+
+impl Observer for Unwatched {
+    fn look(&mut self, _progress: &Progress) {}
+
+    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
+
+    fn window_ends(&mut self) {}
+}

@@ -1,0 +1,465 @@
+//! A run in progress: what was measured so far, judged and saved after every span, so that whatever ends the run leaves
+//! a recording that can be read.
+
+use std::sync::atomic::Ordering;
+
+use plumb_block::{Bytes, Errno, Outcome, StorageSnapshot, in_one_line};
+use plumb_load::{Fault, LoadOutcome};
+use plumb_measure::{Out, StorageWatch};
+use plumb_path::{Finding, WritePath};
+use plumb_report::document::{Account, CheckDocument, RunDocument};
+use plumb_report::verdict;
+use plumb_target::{Kind, TargetKind};
+use plumb_workload::{Job, Scenario};
+
+use crate::check::{PREPARE, method_of};
+use crate::counters::Beneath;
+use crate::document::{self, Facts, Readings};
+use crate::error::TrialError;
+use crate::judge;
+use crate::record::{self, Recorder};
+use crate::replayed;
+use crate::rounds::SpanRun;
+use crate::span::{Ended, Stage};
+use crate::spans;
+use crate::targets::{Targets, Use};
+use crate::trial::{Context, Request, Trial, TrialEnded};
+use crate::verify;
+use crate::watcher::Watcher;
+
+/// What a check knows before anything is measured.
+pub(crate) struct Surveyed {
+    /// As typed.
+    target: String,
+    path: WritePath,
+    accounts: Accounts,
+    file_bytes: u64,
+}
+
+/// What the devices beneath were handed, phase by phase. The bookings follow one another without a gap, so their sum is
+/// what an outside observer of the counters sees.
+struct Accounts {
+    watch: StorageWatch,
+    /// The reading with which the last account ended.
+    last: Option<StorageSnapshot>,
+    booked: Vec<Account>,
+}
+
+/// A span that had its turn.
+struct Phase {
+    /// Its place in the scenario.
+    number: usize,
+    /// What it measured, or why nothing.
+    outcome: Result<(SpanRun, Vec<Facts>), String>,
+}
+
+/// A run in progress.
+pub(crate) struct Session<'a> {
+    request: &'a Request,
+    seed: u64,
+    surveyed: Option<Surveyed>,
+    phases: Vec<Phase>,
+    recorder: Recorder,
+}
+
+impl Surveyed {
+    /// Counting begins.
+    pub(crate) fn begin(target: String, path: WritePath, beneath: &Beneath) -> Self {
+        let mut accounts = Accounts { watch: beneath.watch.clone(), last: None, booked: Vec::new() };
+        accounts.book("begin");
+        Self { target, path, accounts, file_bytes: 0 }
+    }
+}
+
+impl Accounts {
+    fn book(&mut self, phase: &str) {
+        let Ok(now) = self.watch.read() else { return };
+        if let Some(last) = self.last.replace(now.clone())
+            && let Ok(side) = self.watch.between(Ok(last.clone()), Ok(now.clone()))
+        {
+            self.booked.push(Account {
+                phase: phase.to_owned(),
+                seconds: now.at.since(last.at).as_secs_f64(),
+                flushes: side.flushes,
+                reads: side.reads,
+                writes: side.writes,
+                read_bytes: side.read_bytes,
+                write_bytes: side.write_bytes,
+            });
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    /// A session that has measured nothing yet; of a check, with what was surveyed.
+    pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<Surveyed>) -> Self {
+        Self { request, seed, surveyed, phases: Vec::new(), recorder: Recorder::default() }
+    }
+
+    fn is_check(&self) -> bool {
+        self.surveyed.is_some()
+    }
+
+    /// Books what the devices were handed since the last booking under `phase`.
+    pub(crate) fn book(&mut self, phase: &str) {
+        if let Some(surveyed) = &mut self.surveyed {
+            surveyed.accounts.book(phase);
+        }
+    }
+
+    /// The targets of a check are ready, `size` of them.
+    pub(crate) fn prepared(&mut self, targets: &Targets, size: Bytes) {
+        let Some(surveyed) = &mut self.surveyed else { return };
+        surveyed.file_bytes = size.0;
+        if surveyed.accounts.last.is_none()
+            && let Some(beneath) = targets.beneath.first()
+        {
+            surveyed.accounts.watch = beneath.watch.clone();
+        }
+        surveyed.accounts.book(PREPARE);
+    }
+
+    /// It is known how flushes are counted.
+    pub(crate) fn calibrated(&mut self, targets: &Targets) {
+        let is_file = |one: &Use| one.opened.kind == TargetKind::RegularFile;
+        let Some(surveyed) = &mut self.surveyed else { return };
+        if let Some(beneath) = targets.beneath.first().filter(|_| targets.uses.iter().any(is_file)) {
+            surveyed.accounts.watch = beneath.watch.clone();
+            surveyed.accounts.book("calibrate");
+        }
+    }
+
+    /// Makes the run directory, if there is none yet; that of a check holds from then on what is known.
+    ///
+    /// # Errors
+    /// If there is no place for it.
+    pub(crate) fn record(&mut self, targets: Option<&Targets>) -> Result<(), TrialError> {
+        if self.recorder.is_open() {
+            return Ok(());
+        }
+        self.recorder.open(self.request, self.seed)?;
+        if self.is_check() {
+            let mut document = self.describe(targets, &TrialEnded::Interrupted);
+            self.recorder.save(&mut document)?;
+        }
+        Ok(())
+    }
+
+    /// Runs all spans in their order, until one of them ends the run.
+    ///
+    /// # Errors
+    /// If nothing could be measured at all; of a check that is its end, and no error.
+    pub(crate) fn run_spans(
+        &mut self,
+        targets: &Targets,
+        context: &Context<'_>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<TrialEnded, TrialError> {
+        let scenario = &self.request.scenario;
+        let mut lacking = None;
+        for number in 0..scenario.spans.len() {
+            let ended = match targets.left_out.get(&number) {
+                Some(reason) => {
+                    let reason = format!("{}: {reason}", name_of(scenario, number));
+                    watcher.note(&reason);
+                    self.phases.push(Phase { number, outcome: Err(reason.clone()) });
+                    lacking.get_or_insert(reason);
+                    TrialEnded::Complete
+                }
+                None => self.run_span(number, targets, context, watcher)?,
+            };
+            self.book(name_of(scenario, number));
+            self.save(targets, &ended);
+            match self.recorder.why_lost().map(|why| self.ended_unrecorded(why)) {
+                Some(unrecorded) if ended == TrialEnded::Complete => return Ok(unrecorded),
+                _ if ended != TrialEnded::Complete => return Ok(ended),
+                _ if context.stop.load(Ordering::Relaxed) => return Ok(TrialEnded::Interrupted),
+                _ => {}
+            }
+        }
+        Ok(lacking.map_or(TrialEnded::Complete, TrialEnded::NotMeasured))
+    }
+
+    fn run_span(
+        &mut self,
+        number: usize,
+        targets: &Targets,
+        context: &Context<'_>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<TrialEnded, TrialError> {
+        let scenario = &self.request.scenario;
+        let before = Readings::before(targets, number);
+        let ran = Stage { targets, context, watcher, ready: &mut || {} }.run_span(number, scenario);
+        let run = match ran {
+            Ok(run) => run,
+            Err(error) if self.is_check() => {
+                self.phases.push(Phase { number, outcome: Err(in_one_line(&error)) });
+                return Ok(ended_by(&error));
+            }
+            Err(error) if self.phases.is_empty() => return Err(error),
+            // What the spans before have measured is not lost.
+            Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
+        };
+        let facts = before.facts_after(targets, number, scenario);
+        let ended = match &run.ran.ended {
+            Ended::Complete if !self.is_check() && is_empty(&run) => TrialEnded::Empty,
+            Ended::Complete => TrialEnded::Complete,
+            Ended::Interrupted => TrialEnded::Interrupted,
+            Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
+            Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
+        };
+        self.phases.push(Phase { number, outcome: Ok((run, facts)) });
+        Ok(ended)
+    }
+
+    /// Judges and saves what is known, with the distributions of the last span.
+    fn save(&mut self, targets: &Targets, ended: &TrialEnded) {
+        let mut document = self.describe(Some(targets), ended);
+        let outcomes = self.phases.last().map(|phase| self.outcomes(phase)).unwrap_or_default();
+        let first = document.targets.len().saturating_sub(outcomes.len());
+        self.recorder.add(&mut document, first, &outcomes);
+    }
+
+    /// What each target of a phase measured; nothing of what a document leaves out.
+    fn outcomes(&self, phase: &Phase) -> Vec<LoadOutcome> {
+        let Ok((run, _)) = &phase.outcome else { return Vec::new() };
+        if self.leaves_out(phase) {
+            return Vec::new();
+        }
+        let result = &run.ran.result;
+        (0..result.targets.len())
+            .map(|index| {
+                let outcome = result.of_target(index);
+                let job = self.job(phase.number, result.targets[index].job);
+                if self.is_check() { document::durable_by_write(outcome, job) } else { outcome }
+            })
+            .collect()
+    }
+
+    /// What only makes a drive ready for a check is no part of its result.
+    fn leaves_out(&self, phase: &Phase) -> bool {
+        self.is_check() && name_of(&self.request.scenario, phase.number) == PREPARE
+    }
+
+    fn job(&self, span: usize, job: usize) -> &Job {
+        &self.request.scenario.spans[span].jobs[job]
+    }
+
+    /// How a run ends that cannot be recorded any more. What was recorded before stays as it is.
+    fn ended_unrecorded(&self, why: &(String, bool)) -> TrialEnded {
+        match why {
+            (why, true) if self.is_check() => TrialEnded::NotMeasured(why.clone()),
+            (why, _) => TrialEnded::NotRecorded(why.clone()),
+        }
+    }
+
+    /// Judges what was learnt and writes the last of the recording. A recording that cannot be completed does not take
+    /// the result with it.
+    ///
+    /// # Errors
+    /// If a place that was asked for does not take it.
+    pub(crate) fn finish(
+        mut self,
+        targets: Option<&Targets>,
+        mut ended: TrialEnded,
+        time_of_day: &dyn Fn() -> String,
+    ) -> Result<Trial, TrialError> {
+        if matches!(self.request.out, Out::At(_)) && self.recorder.why_lost().is_none() {
+            self.record(targets)?;
+        }
+        self.book("report");
+        let mut document = self.describe(targets, &ended);
+        let kept = self.recorder.finish(&mut document, time_of_day);
+        if let Some(why) = self.recorder.why_lost() {
+            let unrecorded = self.ended_unrecorded(why);
+            if ended == TrialEnded::Complete {
+                ended = unrecorded;
+                document = self.describe(targets, &ended);
+                self.judge(&mut document);
+            }
+            document.run_directory = None;
+        }
+        let (recording, run_directory) = match kept {
+            Some((recording, path)) => (recording, Some(path)),
+            None => (plumb_report::RunRecording::without_distributions(document), None),
+        };
+        let spans = self.phases.into_iter().filter_map(|phase| Some(phase.outcome.ok()?.0)).collect();
+        Ok(Trial { spans, recording, ended, run_directory })
+    }
+
+    /// Gives up a run of which nothing is to be kept.
+    pub(crate) fn abandon(self) -> Result<(), TrialError> {
+        self.recorder.abandon()
+    }
+
+    /// The document of what is known, judged.
+    fn describe(&self, targets: Option<&Targets>, ended: &TrialEnded) -> RunDocument {
+        let mut document = record::empty_document(self.request, self.seed);
+        document.complete = *ended == TrialEnded::Complete;
+        document.incomplete_because = ended.reason();
+        document.failed = matches!(ended, TrialEnded::Failed(_));
+        if let Some(surveyed) = &self.surveyed {
+            CheckDocument::SCHEMA.clone_into(&mut document.schema);
+            document.target.clone_from(&surveyed.target);
+            document.path = Some(surveyed.path.clone());
+            document.accounting.clone_from(&surveyed.accounts.booked);
+            document.environment.file_bytes = Some(surveyed.file_bytes);
+            document.environment.root_would_add = root_would_add(&surveyed.path);
+        }
+        if let Some(targets) = targets {
+            self.describe_spans(&mut document, targets);
+        }
+        self.judge(&mut document);
+        document
+    }
+
+    fn describe_spans(&self, document: &mut RunDocument, targets: &Targets) {
+        let mut runs = Vec::new();
+        for phase in self.phases.iter().filter(|phase| !self.leaves_out(phase)) {
+            let asked = &self.request.scenario.spans[phase.number];
+            let uses: Vec<&Use> = targets.of_span(phase.number).map(|(_, one)| one).collect();
+            let number = document.spans.len();
+            let (span, described) = match &phase.outcome {
+                Ok((run, facts)) => {
+                    let described = document::targets(run, facts, &uses, asked, self.is_check());
+                    (spans::span(run, asked, &uses, &described), described)
+                }
+                Err(why) => document::unmeasured(asked, why),
+            };
+            let mut span = span;
+            if self.is_check() {
+                span.jobs.iter_mut().for_each(|job| job.method = method_of(&job.name));
+            }
+            runs.extend(phase.outcome.as_ref().ok().map(|(run, _)| run));
+            document.spans.push(span);
+            document.targets.extend(
+                described
+                    .into_iter()
+                    .map(|target| plumb_report::document::RunTarget { span: number, ..target }),
+            );
+        }
+        document.total = spans::whole(&runs, &document.spans, &document.targets);
+        document.duration = document.spans.iter().map(|span| span.duration).sum();
+        document.notes.extend(targets.notes().iter().cloned());
+        document.notes.extend(self.said_of(targets));
+        document.latency_resolution_seconds = Some(targets.latency_excess().as_secs_f64());
+        document.latencies_late = runs.iter().map(|run| run.ran.result.total().latencies_late).sum();
+        if self.is_check() {
+            let direct = targets.uses.iter().find(|one| {
+                let job = self.job(one.span, one.job);
+                !job.opening.caching.is_cached() && method_of(&job.name).is_none()
+            });
+            let route = direct.map(|one| &one.opened.route);
+            document.environment.engine = route.map(|route| route.name().to_owned());
+            document.environment.engine_because = route.and_then(|route| route.because()).map(str::to_owned);
+        }
+    }
+
+    /// What is to be said of how traces were replayed, and what reading back found.
+    pub(crate) fn said_of(&self, targets: &Targets) -> Vec<String> {
+        let runs: Vec<&SpanRun> =
+            self.phases.iter().filter_map(|phase| Some(&phase.outcome.as_ref().ok()?.0)).collect();
+        let mut said = replayed::notes(&self.request.replays, targets, &runs);
+        said.extend(runs.iter().filter_map(|run| verify::note(run.ran.result.total().verified.as_ref()?)));
+        said
+    }
+
+    fn judge(&self, document: &mut RunDocument) {
+        judge::conclude(document, self.limits());
+    }
+
+    /// The limits of the profile that the scenario is of, if it is of one.
+    fn limits(&self) -> Vec<Finding> {
+        let profile = self.request.profile.as_deref().and_then(|typed| plumb_application::find(typed).ok());
+        let Some((profile, _)) = profile else { return Vec::new() };
+        let runs = self.phases.iter().filter_map(|phase| phase.outcome.as_ref().ok());
+        runs.flat_map(|(run, _)| judge::findings(&plumb_application::judge_span(profile, &run.ran.result)))
+            .collect()
+    }
+}
+
+/// What a span is called: its first job.
+fn name_of(scenario: &Scenario, span: usize) -> &str {
+    scenario.spans[span].jobs.first().map_or("", |job| &job.name)
+}
+
+/// What only root could have been told, from the finding that says so.
+fn root_would_add(path: &WritePath) -> Vec<String> {
+    let finding = path.findings.iter().filter(|finding| finding.id == "needs-root");
+    finding.flat_map(|finding| finding.evidence.iter().cloned()).collect()
+}
+
+/// Whether nothing at all completed in the window.
+fn is_empty(run: &SpanRun) -> bool {
+    let total = run.ran.result.total();
+    total.operations().operations() + total.flush.operations() == 0
+}
+
+/// How a check ends that something stopped: a full or read-only file system is nobody's failure.
+pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
+    let errno = match error {
+        TrialError::Interrupted => return TrialEnded::Interrupted,
+        TrialError::Target(error) => match error.kind() {
+            Kind::Os(errno) => errno,
+            Kind::Unsupported | Kind::Refused => return TrialEnded::NotMeasured(in_one_line(error)),
+            _ => None,
+        },
+        TrialError::Flush {
+            source: plumb_load::FlushError::Device(plumb_load::Error::Device(error)),
+            ..
+        }
+        | TrialError::Unfit { source: plumb_load::Error::Device(error), .. } => error.errno(),
+        TrialError::PageCache { source, .. } => return ended_by_fault(source),
+        TrialError::Recording(plumb_measure::Error::Full { .. }) => {
+            return TrialEnded::NotMeasured(in_one_line(error));
+        }
+        _ => None,
+    };
+    ended_by_errno(errno, in_one_line(error))
+}
+
+fn ended_by_fault(fault: &Fault) -> TrialEnded {
+    match fault {
+        Fault::Request { outcome: Outcome::Failed(errno), .. } => {
+            ended_by_errno(Some(*errno), in_one_line(fault))
+        }
+        // A failed flush is a failure whatever its number says: what was written before it cannot be trusted.
+        _ => TrialEnded::Failed(in_one_line(fault)),
+    }
+}
+
+fn ended_by_errno(errno: Option<Errno>, reason: String) -> TrialEnded {
+    match errno {
+        Some(Errno::EINTR) => TrialEnded::Interrupted,
+        Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => TrialEnded::NotMeasured(reason),
+        Some(errno) if errno.is_full() => TrialEnded::NotMeasured(reason),
+        _ => TrialEnded::Failed(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_failure_but_an_io_error_is() {
+        let ended = |errno| {
+            let source = Error::new(ErrorKind::Os(errno), "write", "a file").into();
+            ended_by(&TrialError::Unfit { target: "a file".to_owned(), source })
+        };
+        assert!(matches!(ended(Errno::ENOSPC), TrialEnded::NotMeasured(_)));
+        assert!(matches!(ended(Errno::EROFS), TrialEnded::NotMeasured(_)));
+        assert!(matches!(ended(Errno::EIO), TrialEnded::Failed(_)));
+        assert_eq!(ended(Errno::EINTR), TrialEnded::Interrupted);
+        // A failed sync is a failure also where its number speaks of space: it cannot be repeated and trusted.
+        let latched =
+            Error::new(ErrorKind::FlushLatched, "sync", "a file").because("No space left on device");
+        let target = "a file".to_owned();
+        assert!(matches!(
+            ended_by(&TrialError::Flush { target, source: plumb_load::FlushError::Device(latched.into()) }),
+            TrialEnded::Failed(_)
+        ));
+    }
+}
