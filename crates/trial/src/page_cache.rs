@@ -4,7 +4,7 @@ use std::fs::File;
 
 use plumb_block::{Bytes, Error, Nanos};
 use plumb_linux::pagecache;
-use plumb_load::{RunOptions, Observer, Progress, Team, Worker, WorkerOptions, run_teams};
+use plumb_load::{Observer, Progress, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_target::TargetKind;
 use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Warmup, Workload};
 

@@ -1,7 +1,6 @@
 //! One span: its teams run between two readings of the storage's counters.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Nanos, StorageSnapshot};
