@@ -51,7 +51,7 @@ pub(crate) fn is_found(document: &RunDocument) -> bool {
 
 /// Whether a load found something. It measures what it was told to: that this is unusual is no finding. That data is at
 /// risk is one, that the storage failed although the load went on, and that an application would not bear it.
-pub(crate) fn is_found_by_a_load(verdicts: &[Finding]) -> bool {
+fn is_found_by_a_load(verdicts: &[Finding]) -> bool {
     let always = ["limit-missed", "operations-failed"];
     verdicts
         .iter()

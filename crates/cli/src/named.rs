@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plumb_block::{Clock, RealClock};
 use plumb_linux::FileOptions;
 use plumb_path::{DeviceKind, Survey, survey_device};
-use plumb_target::{Intent, Kind, Name, Opened, Permission, TargetKind, Time, Wanted, open_all, time_of};
+use plumb_target::{Intent, Kind, Name, Opened, Permission, TargetKind, Wanted, open_all, time_of};
 
 use crate::exit::{Exit, Refusal};
 
@@ -14,8 +14,6 @@ use crate::exit::{Exit, Refusal};
 pub(crate) struct Named {
     pub(crate) kind: DeviceKind,
     pub(crate) opened: Opened,
-    /// The clock that it goes by.
-    pub(crate) time: Time,
 }
 
 impl Named {
@@ -48,6 +46,6 @@ pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
             TargetKind::Simulated => DeviceKind::Simulated,
             _ => DeviceKind::Nbd,
         };
-        Named { kind, opened, time }
+        Named { kind, opened }
     }))
 }

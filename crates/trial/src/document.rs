@@ -12,6 +12,7 @@ use plumb_report::document::{
 use plumb_target::{Opened, TargetKind};
 use plumb_workload::{Durability, Job, Scenario, Span};
 
+use crate::check::method_of;
 use crate::rounds::SpanRun;
 use crate::span::Ended;
 use crate::spans;
@@ -114,7 +115,12 @@ pub(crate) fn targets(
         let job = &asked.jobs[one.job];
         let outcome = result.of_target(index);
         let outcome = if is_check { durable_by_write(outcome, job) } else { outcome };
-        let target = target(result, index, one, job, &outcome, facts);
+        let mut target = target(result, index, one, job, &outcome, facts);
+        if is_check && method_of(&job.name).is_some() {
+            // These are said of loads.
+            target.sides.quality =
+                Quality { written_share: None, foreign_bytes: None, ..target.sides.quality };
+        }
         RunTarget { failed_because: failed_because.clone(), ..target }
     });
     described.collect()

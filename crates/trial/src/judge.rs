@@ -26,11 +26,3 @@ fn finding(judged: &Judged) -> Finding {
         remedy: remedy.to_owned(),
     }
 }
-
-pub(crate) fn conclude(document: &mut plumb_report::RunDocument, beside: Vec<Finding>) {
-    document.verdicts = match document.is_check() {
-        true => plumb_report::verdict::judge(&plumb_report::CheckDocument::from(&*document)),
-        false => plumb_report::verdict::judge_load(document),
-    };
-    document.verdicts.extend(beside);
-}

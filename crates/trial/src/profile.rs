@@ -213,7 +213,7 @@ fn describe(
         notes,
         ..record::empty_document(request, run.limits.seed)
     };
-    judge::conclude(&mut document, judge::findings(&application::judge(profile, measured)));
+    verdict::conclude(&mut document, judge::findings(&application::judge(profile, measured)));
     document
 }
 

@@ -365,7 +365,7 @@ impl<'a> Session<'a> {
     }
 
     fn judge(&self, document: &mut RunDocument) {
-        judge::conclude(document, self.limits());
+        verdict::conclude(document, self.limits());
     }
 
     /// The limits of the profile that the scenario is of, if it is of one.

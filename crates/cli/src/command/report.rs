@@ -1,6 +1,5 @@
 //! `plumb report`: any format of a recorded run, from the recording alone.
 
-use plumb_path::Severity;
 use plumb_report::{Format, RunRecording, render};
 
 use crate::arguments::ReportArguments;
@@ -24,10 +23,6 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Some(path) => output_file::write(path, text.as_bytes())?,
         None => terminal::print(&text)?,
     }
-    let verdicts = &recording.document.verdicts;
-    let found = match recording.document.is_check() {
-        true => verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning),
-        false => exit::is_found_by_a_load(verdicts),
-    };
+    let found = exit::is_found(&recording.document);
     Ok(if found { Exit::Finding } else { Exit::Done })
 }

@@ -50,6 +50,9 @@ pub struct CheckDocument {
     /// As [`RunDocument::accounting`].
     #[serde(default)]
     pub accounting: Vec<Account>,
+    /// What was run, in plumb's own language (TOML): it can be run again. Empty in documents of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workload: String,
     /// What is wrong or worth knowing: the findings of the survey and the verdicts of the measurement.
     pub verdicts: Vec<Finding>,
     /// Where all this was measured.
@@ -156,6 +159,7 @@ impl From<CheckDocument> for RunDocument {
             headline: check.headline,
             path: Some(check.path),
             accounting: check.accounting,
+            workload: check.workload,
             verdicts: check.verdicts,
             run_directory: check.run_directory,
             ..run
@@ -192,6 +196,10 @@ impl From<&RunDocument> for CheckDocument {
     fn from(run: &RunDocument) -> Self {
         let phases = || run.targets.iter().filter_map(|target| Some((target, run.job_of(target)?)));
         let environment = run.environment.clone();
+        let loads = phases().filter(|(_, job)| job.method.is_none());
+        let mut io: Vec<IoResult> = loads.map(|(target, job)| io_result(target, job)).collect();
+        // Phases run in another order than that in which they are compared.
+        io.sort_by(|one, other| one.name.cmp(&other.name));
         Self {
             schema: Self::SCHEMA.to_owned(),
             target: run.names().join(", "),
@@ -202,11 +210,9 @@ impl From<&RunDocument> for CheckDocument {
             headline: run.headline.clone(),
             path: run.path.clone().unwrap_or_default(),
             sync: phases().filter_map(|(target, job)| Some(sync_result(job.method?, target))).collect(),
-            io: phases()
-                .filter(|(_, job)| job.method.is_none())
-                .map(|(target, job)| io_result(target, job))
-                .collect(),
+            io,
             accounting: run.accounting.clone(),
+            workload: run.workload.clone(),
             verdicts: run.verdicts.clone(),
             environment: CheckEnvironment {
                 plumb: environment.plumb,
