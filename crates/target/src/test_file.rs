@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock};
+use plumb_block::{Bytes, Clock, ErrorKind};
 use plumb_linux::{Access, FileOptions, TestFile};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::name::Name;
 use crate::open::Wanted;
 use crate::opened::{Opened, Origin, Route, TargetKind};
@@ -65,7 +65,10 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], clock: &Arc<dyn Clock>) -> Re
         let (device, route) = match same {
             Some(one) => (Arc::clone(&one.device), one.route.clone()),
             None => {
-                let device = made.device(Arc::clone(clock)).map_err(|error| Error::device(&shown, &error))?;
+                let device = made.device(Arc::clone(clock)).map_err(|error| match error.kind {
+                    ErrorKind::Unsupported => Error::new(Kind::Unsupported, &shown, error.to_string(), ""),
+                    _ => Error::device(&shown, &error),
+                })?;
                 let route = Route::Kernel(device.engine().clone());
                 (Arc::new(device) as _, route)
             }

@@ -9,7 +9,7 @@ use plumb_report::document::{
     self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, RunSpan, RunTarget,
     ScheduleResult, Sides, Verified, WrongBlock,
 };
-use plumb_target::{Opened, TargetKind};
+use plumb_target::{Opened, TargetKind, Time};
 use plumb_workload::{Durability, Job, Scenario, Span};
 
 use crate::check::method_of;
@@ -56,13 +56,18 @@ impl Readings {
     /// Read now, before the span with this number.
     pub(crate) fn before(targets: &Targets, number: usize) -> Self {
         let written = targets.of_span(number).map(|(_, one)| share_written(&one.opened));
-        Self { written: written.collect(), processors: surroundings::processor_times() }
+        // In virtual time nothing waits for a processor.
+        let is_real = matches!(targets.time, Time::Real(_));
+        let processors = is_real.then(surroundings::processor_times).flatten();
+        Self { written: written.collect(), processors }
     }
 
     /// What is known of each target of the span, now that it is over.
     pub(crate) fn facts_after(self, targets: &Targets, number: usize, scenario: &Scenario) -> Vec<Facts> {
-        let now = surroundings::processor_times();
-        let steal = self.processors.zip(now).and_then(|(before, now)| now.steal_since(&before));
+        let steal = self
+            .processors
+            .zip(surroundings::processor_times())
+            .and_then(|(before, now)| now.steal_since(&before));
         let uses = targets.of_span(number).zip(self.written);
         uses.map(|((_, one), written_share)| {
             let job = &scenario.spans[one.span].jobs[one.job];

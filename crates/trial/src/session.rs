@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
         }
         self.recorder.open(self.request, self.seed)?;
         if self.is_check() {
-            let mut document = self.describe(targets, &TrialEnded::Interrupted);
+            let mut document = self.describe(targets, None);
             self.recorder.save(&mut document)?;
         }
         Ok(())
@@ -169,7 +169,7 @@ impl<'a> Session<'a> {
                 None => self.run_span(number, targets, context, watcher)?,
             };
             self.book(name_of(scenario, number));
-            self.save(targets, &ended);
+            self.save(targets);
             match self.recorder.why_lost().map(|why| self.ended_unrecorded(why)) {
                 Some(unrecorded) if ended == TrialEnded::Complete => return Ok(unrecorded),
                 _ if ended != TrialEnded::Complete => return Ok(ended),
@@ -213,8 +213,8 @@ impl<'a> Session<'a> {
     }
 
     /// Judges and saves what is known, with the distributions of the last span.
-    fn save(&mut self, targets: &Targets, ended: &TrialEnded) {
-        let mut document = self.describe(Some(targets), ended);
+    fn save(&mut self, targets: &Targets) {
+        let mut document = self.describe(Some(targets), None);
         let outcomes = self.phases.last().map(|phase| self.outcomes(phase)).unwrap_or_default();
         let first = document.targets.len().saturating_sub(outcomes.len());
         self.recorder.add(&mut document, first, &outcomes);
@@ -268,13 +268,13 @@ impl<'a> Session<'a> {
             self.record(targets)?;
         }
         self.book("report");
-        let mut document = self.describe(targets, &ended);
+        let mut document = self.describe(targets, Some(&ended));
         let kept = self.recorder.finish(&mut document, time_of_day);
         if let Some(why) = self.recorder.why_lost() {
             let unrecorded = self.ended_unrecorded(why);
             if ended == TrialEnded::Complete {
                 ended = unrecorded;
-                document = self.describe(targets, &ended);
+                document = self.describe(targets, Some(&ended));
                 self.judge(&mut document);
             }
             document.run_directory = None;
@@ -292,12 +292,12 @@ impl<'a> Session<'a> {
         self.recorder.abandon()
     }
 
-    /// The document of what is known, judged.
-    fn describe(&self, targets: Option<&Targets>, ended: &TrialEnded) -> RunDocument {
+    /// The document of what is known, judged; without an end of a run that goes on.
+    fn describe(&self, targets: Option<&Targets>, ended: Option<&TrialEnded>) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
-        document.complete = *ended == TrialEnded::Complete;
-        document.incomplete_because = ended.reason();
-        document.failed = matches!(ended, TrialEnded::Failed(_));
+        document.complete = ended == Some(&TrialEnded::Complete);
+        document.incomplete_because = ended.and_then(TrialEnded::reason);
+        document.failed = matches!(ended, Some(TrialEnded::Failed(_)));
         if let Some(surveyed) = &self.surveyed {
             CheckDocument::SCHEMA.clone_into(&mut document.schema);
             document.target.clone_from(&surveyed.target);
