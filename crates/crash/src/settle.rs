@@ -88,7 +88,7 @@ impl<T: Clone> Window<T> {
         let last = commands(&decisive).iter().map(|one| one.span.completed).max();
         let is_newer = |one: &&Command<T>| last.is_none_or(|last| last < one.span.submitted);
         let is_known = |one: &&Command<T>| one.landing != crate::Landing::Unknown;
-        let is_decided = decisive.len() == 1 || commands(&decisive).iter().all(|one| is_known(one));
+        let is_decided = decisive.len() == 1 || commands(&decisive).iter().all(is_known);
         if decisive.is_empty() || !is_decided || !commands(&others).iter().all(is_newer) {
             if ids.is_empty() {
                 self.versions.remove_at(run.lba);

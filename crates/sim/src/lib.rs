@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Request ──► drive::Drive ──► timing::Timing      when: link, cache, mechanics     (knows no bytes)
-//!                    │       └─► contents::Contents  what: visible, at risk, durable  (knows no time)
+//!                    │       └─► contents::Contents  what: visible, at risk, durable  (by plumb_crash; knows no time)
 //!                    │       └─► fault, behaviour    lies and errors
 //!                    ▼
 //!               Completion      device::Handle: queues, in virtual or in real time

@@ -299,7 +299,7 @@ impl Trial {
         if report.promised_lost_blocks > 0 && self.is_honest() {
             return Err(format!("an honest drive counts a broken promise: {report:?}"));
         }
-        if self.contents.at_risk() != Bytes(0) || self.contents.window.len() != 0 {
+        if self.contents.at_risk() != Bytes(0) || !self.contents.window.is_empty() {
             return Err("something is at risk after a cut".to_owned());
         }
         let state = self.state()?;
