@@ -13,8 +13,9 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
     for name in tracked(root, &[".rs"])? {
         if let Some((crate_tests, module)) = module_of(&name) {
-            let main = fs::read_to_string(root.join(format!("{crate_tests}/main.rs"))).unwrap_or_default();
-            if !names(&main, module) {
+            // Without one each file is a program of its own, which cargo finds.
+            let main = fs::read_to_string(root.join(format!("{crate_tests}/main.rs")));
+            if main.is_ok_and(|main| !names(&main, module)) {
                 found.push(Offence::new(
                     &name,
                     format!("{crate_tests}/main.rs does not name it, so it is not run"),
