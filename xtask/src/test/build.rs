@@ -80,20 +80,20 @@ struct Complaint {
 pub(super) fn build(root: &Path) -> Result<Built> {
     let mut command = Command::new("cargo");
     command
-        .args(["test", "--no-run", "--workspace", "--all-targets", "--all-features", "--keep-going"])
+        .args(["build", "--workspace", "--all-targets", "--all-features", "--keep-going"])
         .arg("--message-format=json")
         .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
         // What `cargo clippy` hands to it in the same way.
         .env("CLIPPY_ARGS", "")
         .current_dir(root);
-    let mut child = command.stdout(Stdio::piped()).spawn().context("starting cargo test")?;
-    let output = child.stdout.take().context("cargo test has no output")?;
+    let mut child = command.stdout(Stdio::piped()).spawn().context("starting cargo build")?;
+    let output = child.stdout.take().context("cargo build has no output")?;
     let mut built = Built::default();
     for line in BufReader::new(output).lines() {
-        let line = line.context("reading from cargo test")?;
-        built.hear(serde_json::from_str(&line).with_context(|| format!("cargo test said {line}"))?);
+        let line = line.context("reading from cargo build")?;
+        built.hear(serde_json::from_str(&line).with_context(|| format!("cargo build said {line}"))?);
     }
-    built.succeeded = child.wait().context("waiting for cargo test")?.success();
+    built.succeeded = child.wait().context("waiting for cargo build")?.success();
     Ok(built)
 }
 
