@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Shorthand for results of attaching and exporting.
-pub type Result<T> = std::result::Result<T, ExportError>;
+pub(crate) type Result<T> = std::result::Result<T, ExportError>;
 
 /// Why a device could not be made a block device of this machine (`/dev/loopN`, `/dev/ublkbN`), taken over, or taken away.
 #[derive(Debug, thiserror::Error)]
