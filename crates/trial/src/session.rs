@@ -296,7 +296,10 @@ impl<'a> Session<'a> {
     fn describe(&self, targets: Option<&Targets>, ended: Option<&TrialEnded>) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
         document.complete = ended == Some(&TrialEnded::Complete);
-        document.incomplete_because = ended.and_then(TrialEnded::reason);
+        document.incomplete_because = match ended {
+            Some(TrialEnded::Interrupted) if self.is_check() => Some("interrupted by a signal".to_owned()),
+            ended => ended.and_then(TrialEnded::reason),
+        };
         document.failed = matches!(ended, Some(TrialEnded::Failed(_)));
         if let Some(surveyed) = &self.surveyed {
             CheckDocument::SCHEMA.clone_into(&mut document.schema);
