@@ -44,7 +44,11 @@ pub enum Allowed {
 pub fn judge(target: &str, found: &Found, intent: Intent, permission: &Permission) -> Result<Allowed> {
     match found {
         Found::Missing(missing) => judge_missing(target, missing, intent, permission),
-        Found::Directory => Err(Error::usage(target, "it is a directory", "name a file in it, or give a size for a test file there")),
+        Found::Directory => Err(Error::usage(
+            target,
+            "it is a directory",
+            "name a file in it, or give a size for a test file there",
+        )),
         Found::Other(what) => {
             Err(Error::usage(target, format!("it is a {what}"), "name a file or a block device"))
         }
