@@ -32,11 +32,12 @@ pub(super) fn apply(switches: &[&str], profile: &mut Profile, machine: &Machine)
                 profile_only |= value.starts_with('p');
                 take_format(value, &mut format)
             }
-            _ => match value {
-                "" => Ok(profile.verbose = true),
-                "s" => Ok(profile.verbose_stats = true),
-                _ => Err(format!("'{value}': expected nothing or s")),
-            },
+            _ => {
+                profile.verbose |= value.is_empty();
+                profile.verbose_stats |= value == "s";
+                let is_known = value.is_empty() || value == "s";
+                is_known.then_some(()).ok_or_else(|| format!("'{value}': expected nothing or s"))
+            }
         };
         taken.map_err(|problem| Error::new(*typed, problem))?;
     }

@@ -82,7 +82,7 @@ impl InvalidField {
     pub(super) fn error(self, said: &Said) -> WordError {
         let known = FIELDS.iter().find(|(field, _)| self.field.starts_with(field));
         let words = known.map_or(&["targets"][..], |(_, words)| words);
-        let word = words.iter().find(|word| said.contains(*word)).unwrap_or(&words[0]);
+        let word = words.iter().find(|word| said.contains(word)).unwrap_or(&words[0]);
         WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 }
