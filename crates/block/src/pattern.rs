@@ -16,6 +16,8 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::Lba;
 
 /// The first eight bytes of every block: ASCII `plumbpat`.
@@ -35,7 +37,7 @@ pub struct Pattern {
 }
 
 /// What a block says it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
     /// The seed of the run that wrote it.
     pub seed: u64,

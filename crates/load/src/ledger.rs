@@ -19,6 +19,7 @@
 //! in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
 
 use plumb_block::{Bytes, Completion, Lba, LbaRange, Outcome, Payload, Stamp};
+use plumb_measure::{Verified, WrongBlock, WrongKind};
 
 use crate::content::Maker;
 use crate::in_flight::{InFlight, Kind};
@@ -27,92 +28,6 @@ use crate::in_flight::{InFlight, Kind};
 const UNTOUCHED: u32 = 0;
 /// Any version will do: a write or a trim of it failed, or it was trimmed.
 const ANY: u32 = u32::MAX;
-/// How many wrong blocks are kept one by one.
-const EXAMPLES_MAX: usize = 16;
-
-/// What verification found. Counts are logical blocks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verified {
-    /// Blocks that were read and compared.
-    pub blocks: u64,
-    /// Acknowledged writes that are not there.
-    pub lost: u64,
-    /// Blocks that are not whole.
-    pub torn: u64,
-    /// Blocks that were written for another address.
-    pub misdirected: u64,
-    /// Older versions.
-    pub stale: u64,
-    /// Blocks that were acknowledged and not durable when power or connection were lost, and that hold what was written.
-    pub at_risk: u64,
-    /// Such blocks that hold something older, as they may; not among [`blocks`](Self::blocks).
-    pub older: u64,
-    /// Blocks that could not be read because nobody answered any more; nothing is said of them.
-    pub unreached: u64,
-    /// The first that are wrong.
-    pub examples: Vec<Wrong>,
-}
-
-/// A block that is not as it must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong {
-    /// Where.
-    pub lba: Lba,
-    /// How.
-    pub kind: WrongKind,
-    /// The version that was acknowledged; `None` if this run had not written the block.
-    pub expected: Option<u64>,
-    /// What the block says it is, if it says anything.
-    pub found: Option<Stamp>,
-}
-
-/// How a block is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WrongKind {
-    /// An acknowledged write is not there.
-    Lost,
-    /// It is not whole.
-    Torn,
-    /// It was written for another address.
-    Misdirected,
-    /// It is an older version.
-    Stale,
-}
-
-impl Verified {
-    /// How many blocks are wrong.
-    pub fn wrong(&self) -> u64 {
-        self.lost + self.torn + self.misdirected + self.stale
-    }
-
-    /// Adds what another worker found.
-    pub fn merge(&mut self, other: &Self) {
-        self.blocks += other.blocks;
-        self.lost += other.lost;
-        self.torn += other.torn;
-        self.misdirected += other.misdirected;
-        self.stale += other.stale;
-        self.at_risk += other.at_risk;
-        self.older += other.older;
-        self.unreached += other.unreached;
-        let room = EXAMPLES_MAX - self.examples.len().min(EXAMPLES_MAX);
-        self.examples.extend(other.examples.iter().take(room));
-    }
-
-    fn count(&mut self, wrong: Wrong) {
-        let counter = match wrong.kind {
-            WrongKind::Lost => &mut self.lost,
-            WrongKind::Torn => &mut self.torn,
-            WrongKind::Misdirected => &mut self.misdirected,
-            WrongKind::Stale => &mut self.stale,
-        };
-        *counter += 1;
-        if self.examples.len() < EXAMPLES_MAX {
-            self.examples.push(wrong);
-        }
-    }
-}
-
 /// What each block of a worker's range must hold.
 #[derive(Debug)]
 pub struct Ledger {
@@ -254,7 +169,7 @@ impl Ledger {
             self.verified.blocks += 1;
             let lba = range.lba + index;
             let expected = self.version_of(lba).map(u64::from);
-            self.verified.count(Wrong { lba, kind: WrongKind::Lost, expected, found: None });
+            self.verified.count(WrongBlock { lba, kind: WrongKind::Lost, expected, found: None });
         }
     }
 
@@ -301,7 +216,7 @@ impl Ledger {
         (first as usize, end as usize)
     }
 
-    fn judge(&mut self, lba: Lba, block: &[u8]) -> Option<Wrong> {
+    fn judge(&mut self, lba: Lba, block: &[u8]) -> Option<WrongBlock> {
         let found = Stamp::read(block);
         let Some(version) = self.version_of(lba) else {
             return self.judge_unknown(lba, found);
@@ -318,7 +233,7 @@ impl Ledger {
             Some(_) => WrongKind::Stale,
             None => WrongKind::Lost,
         };
-        Some(Wrong { lba, kind, expected: Some(expected), found })
+        Some(WrongBlock { lba, kind, expected: Some(expected), found })
     }
 
     /// Whether power was lost while what was acknowledged of this block was not durable.
@@ -352,9 +267,9 @@ impl Ledger {
 
     /// A block whose version is not known can only be held against the address that it says of itself. Whether it is whole
     /// says nothing: an earlier run of the same seed in blocks of another length may have cut it.
-    fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<Wrong> {
+    fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<WrongBlock> {
         let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
-        Some(Wrong { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })
+        Some(WrongBlock { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })
     }
 }
 

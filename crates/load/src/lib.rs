@@ -41,7 +41,7 @@ pub use content::stamp_seed;
 pub use fault::{Error, Fault, LoadFailure, Refused};
 pub use flush::{FlushError, flush};
 pub use in_flight::Kind;
-pub use ledger::{Ledger, Verified, Wrong, WrongKind};
+pub use ledger::Ledger;
 pub use observer::Observer;
 pub use outcome::{Direction, Ending, Failure, LoadOutcome};
 pub use progress::{LiveLatency, Progress, Totals};

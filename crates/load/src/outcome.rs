@@ -1,13 +1,13 @@
 //! What a load measured, and its translation into the result data of `measure`.
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
-use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness};
+use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness, Verified};
+use serde::{Deserialize, Serialize};
 
 use crate::in_flight::Kind;
-use crate::ledger::Verified;
 
 /// All that a load measured: the workers together.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoadOutcome {
     /// Reads.
     pub read: Direction,
@@ -44,7 +44,7 @@ pub struct LoadOutcome {
 }
 
 /// Operations of one direction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Direction {
     /// Service times of those that completed.
     pub latency: Histogram,
@@ -59,7 +59,7 @@ pub struct Direction {
 }
 
 /// How an operation failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Failure {
     /// With an error number.
     Errno(Errno),
@@ -70,7 +70,7 @@ pub enum Failure {
 }
 
 /// How a load ended that did not fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Ending {
     /// The workload ran to its end.
     Complete,

@@ -1,14 +1,16 @@
 //! All that a span measured: threads, targets, processors.
 //!
-//! Reports and the outputs of every dialect are made from this and the scenario alone.
+//! Reports and the outputs of every dialect are made from this and the scenario alone. It can be sent: a histogram travels
+//! as HDR V2.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_measure::{StorageSide, storage};
+use serde::{Deserialize, Serialize};
 
 use crate::outcome::LoadOutcome;
 
 /// What one span measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SpanResult {
     /// How long the jobs ran before they were measured.
     pub warmup: Nanos,
@@ -23,7 +25,7 @@ pub struct SpanResult {
 }
 
 /// One thread.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadResult {
     /// Of which job: its place in the span.
     pub job: usize,
@@ -34,7 +36,7 @@ pub struct ThreadResult {
 }
 
 /// What one thread did to one target.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Part {
     /// Which target: its place in [`SpanResult::targets`].
     pub target: usize,
@@ -43,7 +45,7 @@ pub struct Part {
 }
 
 /// One target of one job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TargetResult {
     /// Of which job: its place in the span.
     pub job: usize,
@@ -60,7 +62,7 @@ pub struct TargetResult {
 }
 
 /// Processor time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUse {
     /// In the program.
     pub user: Nanos,
@@ -69,7 +71,7 @@ pub struct CpuUse {
 }
 
 /// What one processor did during the window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorUse {
     /// Its number.
     pub number: u32,

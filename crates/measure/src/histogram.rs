@@ -6,8 +6,14 @@
 //!
 //! Invariant: `count` is the number of values in `distribution`, and all values lie between `min` and `max`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use plumb_block::Nanos;
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize};
 
 use crate::result::Latency;
 
@@ -208,6 +214,39 @@ impl Clone for Histogram {
     }
 }
 
+/// A histogram as it is sent to another host.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    /// HDR V2, compressed, in base64.
+    distribution: String,
+    sum: u128,
+    sum_of_squares: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.distribution, &mut bytes).map_err(S::Error::custom)?;
+        let Self { sum, sum_of_squares, min, max, .. } = *self;
+        Sent { distribution: STANDARD.encode(bytes), sum, sum_of_squares, min, max }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Sent { distribution, sum, sum_of_squares, min, max } = Sent::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(distribution).map_err(D::Error::custom)?;
+        let sent: Hdr<u64> =
+            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(D::Error::custom)?;
+        // One of the own bounds: only those merge.
+        let mut histogram = Self { sum, sum_of_squares, min, max, ..Self::with_digits(sent.sigfig()) };
+        histogram.distribution.add(&sent).map_err(D::Error::custom)?;
+        Ok(histogram)
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Self {
         Self::new()
@@ -224,6 +263,21 @@ fn rank(count: u64, per_mille: u32) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_sent_arrives_exactly_and_merges() {
+        let mut histogram = Histogram::new();
+        [3, 70_000, 9_000_000_000, 400_000_000_000].into_iter().for_each(|ns| histogram.record(Nanos(ns)));
+        for sent in [histogram, Histogram::new()] {
+            let text = serde_json::to_string(&sent).unwrap();
+            let arrived: Histogram = serde_json::from_str(&text).unwrap();
+            assert_eq!(arrived.summary(), sent.summary());
+            assert_eq!((arrived.sum_ns(), arrived.max()), (sent.sum_ns(), sent.max()));
+            let mut both = sent.clone();
+            both.merge(&arrived);
+            assert_eq!(both.count(), 2 * sent.count());
+        }
+    }
 
     /// The slow, exact way: all values, sorted.
     struct Oracle(Vec<u64>);

@@ -11,6 +11,7 @@ pub mod run;
 pub mod series;
 pub mod steadiness;
 pub mod storage;
+pub mod verified;
 pub mod watch;
 
 pub use error::{Error, Result};
@@ -23,4 +24,5 @@ pub use run::{DeviceIdentity, Manifest, Out, Place, Recording, RunDirectory, Run
 pub use series::{Series, SeriesEvent};
 pub use steadiness::{Ramp, Steadiness};
 pub use storage::{NoDelta, calibrate, storage_side};
+pub use verified::{Verified, WrongBlock, WrongKind};
 pub use watch::{Reading, StorageWatch};

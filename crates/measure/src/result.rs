@@ -187,7 +187,7 @@ pub struct Quality {
 }
 
 /// One bucket of a time series.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
     /// The start of the bucket since the start of its window.
     pub at: Nanos,

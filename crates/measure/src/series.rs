@@ -9,10 +9,12 @@
 
 use plumb_block::Nanos;
 
+use serde::{Deserialize, Serialize};
+
 use crate::result::{SERIES_BUCKET, SeriesPoint};
 
 /// Operations over time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     start: Nanos,
     width: Nanos,

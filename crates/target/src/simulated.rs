@@ -86,7 +86,7 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
 fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
     let shown = want.name.to_string();
     // Above a real disk the kernel does it.
-    let device: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(handle.device(), time.clock()));
+    let device: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(handle.device(), time.clone()));
     let size = device.info().size;
     if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {
         let found = format!("the drive has {size}, less than the {wanted} that are asked for");

@@ -15,24 +15,24 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Pattern,
-    Payload, Pool, PoolShape, Queue, QueueFull, QueueOptions, Request, Result, Tag, Wait,
+    Bytes, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Pattern, Payload,
+    Pool, PoolShape, Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
 /// A device whose requests are split.
 pub(crate) struct Split {
     device: Arc<dyn Device>,
-    clock: Arc<dyn Clock>,
+    time: Time,
     /// How long a piece may be: a multiple of the logical block.
     limit: Bytes,
 }
 
 impl Split {
-    /// `device`, whose queues go by `clock`, with requests split at its largest transfer.
-    pub(crate) fn at_largest_transfer(device: Arc<dyn Device>, clock: Arc<dyn Clock>) -> Self {
+    /// `device`, whose queues go by `time`, with requests split at its largest transfer.
+    pub(crate) fn at_largest_transfer(device: Arc<dyn Device>, time: Time) -> Self {
         let info = device.info();
         let limit = info.transfer_max.round_down(info.logical_block).max(info.logical_block);
-        Self { device, clock, limit }
+        Self { device, time, limit }
     }
 }
 
@@ -56,7 +56,7 @@ impl Device for Split {
         Ok(Box::new(SplitQueue {
             queue,
             pool,
-            clock: Arc::clone(&self.clock),
+            time: self.time.clone(),
             block: info.logical_block,
             blocks: info.blocks(),
             limit: self.limit,
@@ -64,7 +64,6 @@ impl Device for Split {
             free: (0..depth as usize).rev().collect(),
             waiting: VecDeque::new(),
             held: None,
-            in_flight: 0,
             answers: Vec::new(),
         }))
     }
@@ -89,7 +88,7 @@ struct SplitQueue {
     queue: Box<dyn Queue>,
     /// What reads of pieces come into.
     pool: Pool,
-    clock: Arc<dyn Clock>,
+    time: Time,
     block: Bytes,
     blocks: u64,
     limit: Bytes,
@@ -99,8 +98,6 @@ struct SplitQueue {
     waiting: VecDeque<Piece>,
     /// What the device had no room for; it goes first.
     held: Option<Request>,
-    /// Pieces that the device has.
-    in_flight: usize,
     /// Kept for its memory.
     answers: Vec<Completion>,
 }
@@ -195,10 +192,7 @@ impl SplitQueue {
     /// Gives the device a request; what it has no room for is held. Whether it had.
     fn give(&mut self, request: Request) -> bool {
         match self.queue.submit(request) {
-            Ok(()) => {
-                self.in_flight += 1;
-                true
-            }
+            Ok(()) => true,
             Err(full) => {
                 self.held = Some(full.0);
                 false
@@ -206,18 +200,16 @@ impl SplitQueue {
         }
     }
 
-    /// Takes what the device has answered, and completes the requests of which that was the last piece.
-    fn take_answers(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+    /// Takes what the device has answered, and completes the requests of which that was the last piece. How many pieces that
+    /// were.
+    fn take_answers(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
         let mut answers = std::mem::take(&mut self.answers);
-        let polled = self.queue.poll(wait, &mut answers);
-        let before = completions.len();
+        let polled = self.queue.poll(Wait::NONE, &mut answers);
         for answer in answers.drain(..) {
-            self.in_flight -= 1;
             completions.extend(self.answered(answer));
         }
         self.answers = answers;
-        polled?;
-        Ok(completions.len() - before)
+        polled
     }
 
     /// Enters the answer to a piece; the completion of its request, if that was the last.
@@ -250,7 +242,7 @@ impl SplitQueue {
     }
 
     /// How many requests are in flight.
-    fn begun(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.table.len() - self.free.len()
     }
 }
@@ -293,24 +285,16 @@ impl Queue for SplitQueue {
     }
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
-        self.hand_down();
-        let mut count = self.take_answers(Wait::NONE, completions)?;
-        let wanted = (wait.completions as usize).min(count + self.begun());
-        let patient_until = wait.patience.map(|patience| self.clock.now().saturating_add(patience));
+        if wait.completions > 0 {
+            let (in_flight, time) = (self.in_flight(), self.time.clone());
+            return waiting_poll(self, in_flight, wait, completions, &mut &time);
+        }
+        let before = completions.len();
         loop {
             self.hand_down();
-            if count >= wanted {
-                return Ok(count);
-            }
-            let patience = patient_until.filter(|_| count > 0);
-            let deadline = [wait.deadline, patience].into_iter().flatten().min();
-            let before = self.in_flight;
-            let one = Wait { completions: 1, patience: None, deadline };
-            count += self.take_answers(one, completions)?;
-            let is_late = deadline.is_some_and(|deadline| deadline <= self.clock.now());
-            // A device that answers nothing, although it was waited for, has nothing to answer.
-            if is_late || self.in_flight == before {
-                return Ok(count);
+            // What was answered has made room for more, which the device sees at its next poll.
+            if self.take_answers(completions)? == 0 {
+                return Ok(completions.len() - before);
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use plumb_block::{Bytes, Caching, Lba, LbaRange, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
-use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, WrongKind};
+use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult};
 use plumb_measure::process::surroundings;
-use plumb_measure::{Quality, StorageSide};
+use plumb_measure::{Quality, StorageSide, Verified};
 use plumb_report::document::{
-    self, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, FoundStamp, RunSpan, RunTarget,
-    ScheduleResult, Sides, Verified, WrongBlock,
+    CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult, Sides,
 };
 use plumb_target::{Opened, TargetKind, Time};
 use plumb_workload::{Durability, Job, Scenario, Span};
@@ -297,30 +296,9 @@ fn errors(direction: &Direction) -> Vec<ErrorCount> {
     direction.errors.iter().map(count).collect()
 }
 
-fn verified(found: &plumb_load::Verified) -> Verified {
-    let example = |wrong: &plumb_load::Wrong| WrongBlock {
-        lba: wrong.lba.0,
-        kind: match wrong.kind {
-            WrongKind::Lost => document::WrongKind::Lost,
-            WrongKind::Torn => document::WrongKind::Torn,
-            WrongKind::Misdirected => document::WrongKind::Misdirected,
-            WrongKind::Stale => document::WrongKind::Stale,
-        },
-        expected: wrong.expected,
-        found: wrong.found.map(|stamp| FoundStamp {
-            seed: stamp.seed,
-            lba: stamp.lba.0,
-            generation: stamp.generation,
-        }),
-    };
-    Verified {
-        blocks: found.blocks,
-        lost: found.lost,
-        torn: found.torn,
-        misdirected: found.misdirected,
-        stale: found.stale,
-        examples: found.examples.iter().map(example).collect(),
-    }
+/// As it is recorded; what a cut left undecided is told in a note.
+fn verified(found: &Verified) -> Verified {
+    Verified { at_risk: 0, older: 0, unreached: 0, ..found.clone() }
 }
 
 /// The quality of several targets together: what the worst of them has.

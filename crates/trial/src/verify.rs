@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Clock, Device, Error};
 use plumb_linux::{FileOptions, pagecache};
-use plumb_load::{Ledger, Verified, flush, read_back};
+use plumb_load::{Ledger, flush, read_back};
+use plumb_measure::Verified;
 use plumb_target::TargetKind;
 
 use crate::error::TrialError;

@@ -1,6 +1,6 @@
 //! The two sides of a run on one target, or on all of them.
 
-use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
+use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide, Verified};
 use serde::{Deserialize, Serialize};
 
 /// What was asked of a target and what became of it: the application's side by direction, and the storage's.
@@ -84,61 +84,6 @@ pub struct ScheduleResult {
     pub unstarted: u64,
 }
 
-/// What was found in blocks that were read and compared with what was written.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
-    /// Logical blocks compared.
-    pub blocks: u64,
-    /// Acknowledged writes that are not there.
-    pub lost: u64,
-    /// Blocks that are not whole.
-    pub torn: u64,
-    /// Blocks that were written for another address.
-    pub misdirected: u64,
-    /// Older versions.
-    pub stale: u64,
-    /// The first of them.
-    pub examples: Vec<WrongBlock>,
-}
-
-/// A block that is not as it must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrongBlock {
-    /// Which logical block of the target.
-    pub lba: u64,
-    /// How it is wrong.
-    pub kind: WrongKind,
-    /// The version that was acknowledged; null if this run had not written the block.
-    pub expected: Option<u64>,
-    /// What the block says it is; null if it says nothing.
-    pub found: Option<FoundStamp>,
-}
-
-/// How a block is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WrongKind {
-    /// An acknowledged write is not there.
-    Lost,
-    /// It is not whole.
-    Torn,
-    /// It was written for another address.
-    Misdirected,
-    /// It is an older version.
-    Stale,
-}
-
-/// What a stamped block says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundStamp {
-    /// The seed of the run that wrote it.
-    pub seed: u64,
-    /// The logical block that it was written for.
-    pub lba: u64,
-    /// Which version of that block.
-    pub generation: u64,
-}
-
 /// Processor time in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSeconds {
@@ -216,24 +161,5 @@ impl DirectionResult {
     /// Whether anything of this direction completed or failed.
     pub fn is_used(&self) -> bool {
         self.ios > 0 || self.errors > 0
-    }
-}
-
-impl Verified {
-    /// How many blocks are wrong.
-    pub fn wrong(&self) -> u64 {
-        [self.lost, self.torn, self.misdirected, self.stale].into_iter().fold(0, u64::saturating_add)
-    }
-}
-
-impl WrongKind {
-    /// As it stands in the document.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Lost => "lost",
-            Self::Torn => "torn",
-            Self::Misdirected => "misdirected",
-            Self::Stale => "stale",
-        }
     }
 }

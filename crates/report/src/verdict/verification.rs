@@ -1,10 +1,10 @@
 //! Blocks that do not hold what was written.
 
+use plumb_measure::{Verified, WrongBlock, WrongKind};
 use plumb_path::Severity;
 
 use super::evidence::Evidence;
 use super::{Verdict, list};
-use crate::document::{Verified, WrongBlock, WrongKind};
 use crate::quantity::count;
 
 /// More examples than this are left to the document.
@@ -55,9 +55,9 @@ fn words(example: &WrongBlock) -> String {
     let found = match (example.kind, example.found) {
         (_, None) => "it carries no stamp or cannot be read".to_owned(),
         (WrongKind::Misdirected, Some(stamp)) => {
-            format!("it holds version {} of block {}", stamp.generation, stamp.lba)
+            format!("it holds version {} of block {}", stamp.generation, stamp.lba.0)
         }
         (_, Some(stamp)) => format!("it says that it is version {}", stamp.generation),
     };
-    format!("block {} is {}: {expected}, {found}", example.lba, example.kind.word())
+    format!("block {} is {}: {expected}, {found}", example.lba.0, example.kind.word())
 }

@@ -123,7 +123,7 @@ fn percentiles_are_those_asked_for() {
 fn wrong_blocks_are_an_error() {
     let invocation = section("rw=write|verify=crc32c").unwrap();
     let mut results = results(&invocation);
-    let verified = plumb_load::Verified { blocks: 100, torn: 2, stale: 1, ..Default::default() };
+    let verified = plumb_measure::Verified { blocks: 100, torn: 2, stale: 1, ..Default::default() };
     results[0].threads[0].parts[0].outcome.verified = Some(verified);
     let value = json(&invocation, &results, &[], &machine(), false);
     let job = &value["jobs"][0];

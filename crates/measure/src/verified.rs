@@ -1,0 +1,112 @@
+//! What was found in blocks that were read and compared with what was written.
+
+use plumb_block::{Lba, Stamp};
+use serde::{Deserialize, Serialize};
+
+/// How many wrong blocks are kept one by one.
+const EXAMPLES_MAX: usize = 16;
+
+/// What verification found. Counts are logical blocks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Blocks that were read and compared.
+    pub blocks: u64,
+    /// Acknowledged writes that are not there.
+    pub lost: u64,
+    /// Blocks that are not whole.
+    pub torn: u64,
+    /// Blocks that were written for another address.
+    pub misdirected: u64,
+    /// Older versions.
+    pub stale: u64,
+    /// Blocks that were acknowledged and not durable when power or connection were lost, and that hold what was written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub at_risk: u64,
+    /// Such blocks that hold something older, as they may; not among [`blocks`](Self::blocks).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub older: u64,
+    /// Blocks that could not be read because nobody answered any more; nothing is said of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreached: u64,
+    /// The first that are wrong.
+    pub examples: Vec<WrongBlock>,
+}
+
+/// A block that is not as it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrongBlock {
+    /// Which logical block of the target.
+    pub lba: Lba,
+    /// How it is wrong.
+    pub kind: WrongKind,
+    /// The version that was acknowledged; `None` if this run had not written the block.
+    pub expected: Option<u64>,
+    /// What the block says it is, if it says anything.
+    pub found: Option<Stamp>,
+}
+
+/// How a block is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WrongKind {
+    /// An acknowledged write is not there.
+    Lost,
+    /// It is not whole.
+    Torn,
+    /// It was written for another address.
+    Misdirected,
+    /// It is an older version.
+    Stale,
+}
+
+impl Verified {
+    /// How many blocks are wrong.
+    pub fn wrong(&self) -> u64 {
+        [self.lost, self.torn, self.misdirected, self.stale].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Counts a wrong block.
+    pub fn count(&mut self, wrong: WrongBlock) {
+        let counter = match wrong.kind {
+            WrongKind::Lost => &mut self.lost,
+            WrongKind::Torn => &mut self.torn,
+            WrongKind::Misdirected => &mut self.misdirected,
+            WrongKind::Stale => &mut self.stale,
+        };
+        *counter += 1;
+        if self.examples.len() < EXAMPLES_MAX {
+            self.examples.push(wrong);
+        }
+    }
+
+    /// Adds what another worker found.
+    pub fn merge(&mut self, other: &Self) {
+        self.blocks += other.blocks;
+        self.lost += other.lost;
+        self.torn += other.torn;
+        self.misdirected += other.misdirected;
+        self.stale += other.stale;
+        self.at_risk += other.at_risk;
+        self.older += other.older;
+        self.unreached += other.unreached;
+        let room = EXAMPLES_MAX - self.examples.len().min(EXAMPLES_MAX);
+        self.examples.extend(other.examples.iter().take(room));
+    }
+}
+
+impl WrongKind {
+    /// As it stands in the document.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Torn => "torn",
+            Self::Misdirected => "misdirected",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// `skip_serializing_if` passes a reference.
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
