@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod damaged_recordings;
+mod device_mapper;
 mod file_systems;
 mod fixtures_of;
 mod layers;

@@ -15,7 +15,8 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
         if let Some((crate_tests, module)) = module_of(&name) {
             // Without one each file is a program of its own, which cargo finds.
             let main = fs::read_to_string(root.join(format!("{crate_tests}/main.rs")));
-            if main.is_ok_and(|main| !names(&main, module)) {
+            let is_named = |main: String| names(&main, module) || is_in_library(root, crate_tests, module);
+            if main.is_ok_and(|main| !is_named(main)) {
                 found.push(Offence::new(
                     &name,
                     format!("{crate_tests}/main.rs does not name it, so it is not run"),
@@ -38,6 +39,13 @@ fn module_of(name: &str) -> Option<(&str, &str)> {
     let module = file.strip_suffix("/mod.rs").or_else(|| file.strip_suffix(".rs"))?;
     (directory.matches('/').count() == 2 && module != "main" && !module.contains('/'))
         .then_some((directory, module))
+}
+
+/// Whether the crate itself includes a module of its tests, for the tests of others too.
+fn is_in_library(root: &Path, crate_tests: &str, module: &str) -> bool {
+    let library = crate_tests.strip_suffix("tests").map(|of| root.join(of).join("src/lib.rs"));
+    let text = library.and_then(|library| fs::read_to_string(library).ok()).unwrap_or_default();
+    text.contains(&format!("#[path = \"../tests/{module}/mod.rs\"]"))
 }
 
 /// Whether the root of a program declares a module.

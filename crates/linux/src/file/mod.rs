@@ -26,6 +26,7 @@ pub(crate) mod scratch;
 mod target;
 mod uncached;
 pub(crate) mod work;
+pub(crate) mod zeroes;
 
 pub use engine::Engine;
 pub use open::{Access, FileOptions};

@@ -14,18 +14,6 @@ use rustix::io::ReadWriteFlags;
 use super::uncached::DONTCACHE;
 use super::{Grid, TargetKind};
 
-/// What zeroes are written from where a device or file system has no faster way.
-#[repr(align(4096))]
-struct Zeroes([u8; ZEROES_BYTES]);
-const ZEROES_BYTES: usize = 64 << 10;
-static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
-
-/// Zeroes, aligned for direct I/O; at most as many as one [`Call::WriteZeroes`] writes.
-pub(crate) fn zeroes(length: u64) -> &'static [u8] {
-    let length = usize::try_from(length).unwrap_or(ZEROES_BYTES).min(ZEROES_BYTES);
-    &ZEROES.0[..length]
-}
-
 /// One system call. Offsets and lengths are bytes of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -33,7 +21,7 @@ pub(crate) enum Call {
     Read { offset: u64, length: u64, done: u64, flags: ReadWriteFlags },
     /// Write `length` bytes at `offset` from the buffer from `done` on, with `flags` of pwritev2(2).
     Write { offset: u64, length: u64, done: u64, flags: ReadWriteFlags },
-    /// Write `length` bytes of [`zeroes`] at `offset`, with `flags` of pwritev2(2).
+    /// Write `length` bytes of [`zeroes`](super::zeroes::zeroes) at `offset`, with `flags` of pwritev2(2).
     WriteZeroes { offset: u64, length: u64, flags: ReadWriteFlags },
     /// fallocate(2) in `mode`.
     Fallocate { mode: i32, offset: u64, length: u64 },

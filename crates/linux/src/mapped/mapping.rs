@@ -12,7 +12,8 @@ use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use super::copy;
 use crate::file::Target;
-use crate::file::work::{Call, zeroes};
+use crate::file::work::Call;
+use crate::file::zeroes::zeroes;
 use crate::psync::{self, Memory};
 
 /// The mapping of one queue.

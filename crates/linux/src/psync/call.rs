@@ -7,7 +7,8 @@ use plumb_block::{Bytes, Errno, FlushCall};
 use rustix::fs::FallocateFlags;
 
 use crate::block_ioctl;
-use crate::file::work::{Call, zeroes};
+use crate::file::work::Call;
+use crate::file::zeroes::zeroes;
 use crate::sync_file_range;
 
 /// The memory of a request.

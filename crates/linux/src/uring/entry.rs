@@ -5,7 +5,8 @@
 use io_uring::{opcode, types};
 
 use super::ring::{OwnFd, Ring};
-use crate::file::work::{Call, zeroes};
+use crate::file::work::Call;
+use crate::file::zeroes::zeroes;
 use crate::sync_file_range::WRITTEN_BACK;
 use plumb_block::FlushCall;
 

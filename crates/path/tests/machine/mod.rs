@@ -128,6 +128,16 @@ impl Machine {
     }
 }
 
+/// A device of the virtual kind `marker` over one SCSI disk with its cache on.
+pub(crate) fn stacked(name: &str, marker: &str, view: &str) -> Machine {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    let block = machine.virtual_device(name, view);
+    machine.tree.put_text(&format!("{block}/{marker}/uuid"), "\n");
+    machine.slave(&block, "sda");
+    machine
+}
+
 pub(crate) fn has(path: &WritePath, id: &str) -> Option<Severity> {
     path.findings.iter().find(|finding| finding.id == id).map(|finding| finding.severity)
 }
