@@ -12,6 +12,7 @@ use plumb_block::{Bytes, Caching, DurableWrite, Errno, FlushCall, Lba, Op, Outco
 use rustix::io::ReadWriteFlags;
 
 use super::uncached::DONTCACHE;
+use super::zeroes::ZEROES_BYTES;
 use super::{Grid, TargetKind};
 
 /// One system call. Offsets and lengths are bytes of the target.

@@ -3,7 +3,8 @@
 /// What zeroes are written from where a device or file system has no faster way.
 #[repr(align(4096))]
 struct Zeroes([u8; ZEROES_BYTES]);
-const ZEROES_BYTES: usize = 64 << 10;
+/// How many bytes one call writes.
+pub(crate) const ZEROES_BYTES: usize = 64 << 10;
 static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 
 /// Zeroes, aligned for direct I/O; at most as many as one [`Call::WriteZeroes`](super::work::Call::WriteZeroes) writes.
