@@ -14,92 +14,94 @@ fn error(from: &str, to: &str) -> ContentError {
     *Model::from_text("mine.toml", &text).unwrap_err()
 }
 
+/// What is written, instead of what, into which field: what is then said of the value, and expected.
+type Mistake = (&'static str, &'static str, &'static str, Option<&'static str>, &'static str);
+
+const MISTAKES: [Mistake; 15] = [
+    ("channels = { value = 8", "channels = { value = 99", "flash.channels", Some("99"), "expected 1 to 64"),
+    ("queue = { value = 32", "queue = { value = -1", "flash.queue", Some("-1"), "expected u32"),
+    (
+        "program = { value = \"840us\"",
+        "program = { value = 840",
+        "flash.program",
+        Some("840"),
+        "a time such as",
+    ),
+    (
+        "page = { value = \"16 KiB\"",
+        "page = { value = \"17 KiB\"",
+        "flash.page",
+        Some("\"17 KiB\""),
+        "a power of two",
+    ),
+    (
+        "page = { value = \"16 KiB\"",
+        "page = { value = \"big\"",
+        "flash.page",
+        Some("\"big\""),
+        "expected a size",
+    ),
+    (
+        "gather = { value = \"6 MiB\"",
+        "gather = { value = \"17 MiB\"",
+        "flash.gather",
+        Some("\"17 MiB\""),
+        "no more than the buffer holds",
+    ),
+    (
+        "gather = { value = \"6 MiB\"",
+        "gather = { value = \"six\"",
+        "flash.gather",
+        Some("\"six\""),
+        "expected a size",
+    ),
+    (
+        "link = { value = \"560 MB/s\"",
+        "link = { value = \"560\"",
+        "flash.link",
+        Some("\"560\""),
+        "expected a rate",
+    ),
+    (
+        "read_spread = { value = 0.3",
+        "read_spread = { value = nan",
+        "flash.read_spread",
+        Some("nan"),
+        "0 to 0.9",
+    ),
+    ("kind = \"ssd\"", "kind = \"floppy\"", "kind", Some("\"floppy\""), "unknown variant"),
+    ("kind = \"ssd\"", "kind = \"hdd\"", "flash", None, "[mechanics], [cache]"),
+    ("channels = {", "chanels = {", "flash.chanels", Some("8"), "`channels` was probably meant"),
+    (
+        "wce = { value = \"on\"",
+        "wce = { value = \"maybe\"",
+        "behaviour.wce",
+        Some("\"maybe\""),
+        "unknown variant",
+    ),
+    (
+        "ignores_flush = { value = \"never\"",
+        "ignores_flush = { value = \"last-0\"",
+        "behaviour.ignores_flush",
+        None,
+        "last-N",
+    ),
+    (
+        "size = { value = \"3 GiB\"",
+        "sice = { value = \"3 GiB\"",
+        "flash.slc.sice",
+        None,
+        "`size` was probably meant",
+    ),
+];
+
+fn line_of(text: &str) -> usize {
+    1 + SSD.lines().position(|line| line.starts_with(text)).unwrap()
+}
+
 #[test]
 fn an_error_names_the_place_the_value_and_what_was_expected() {
-    let line_of = |text: &str| 1 + SSD.lines().position(|line| line.starts_with(text)).unwrap();
-    for (from, to, field, value, expected) in [
-        (
-            "channels = { value = 8",
-            "channels = { value = 99",
-            "flash.channels",
-            Some("99"),
-            "expected 1 to 64",
-        ),
-        ("queue = { value = 32", "queue = { value = -1", "flash.queue", Some("-1"), "expected u32"),
-        (
-            "program = { value = \"840us\"",
-            "program = { value = 840",
-            "flash.program",
-            Some("840"),
-            "a time such as",
-        ),
-        (
-            "page = { value = \"16 KiB\"",
-            "page = { value = \"17 KiB\"",
-            "flash.page",
-            Some("\"17 KiB\""),
-            "a power of two",
-        ),
-        (
-            "page = { value = \"16 KiB\"",
-            "page = { value = \"big\"",
-            "flash.page",
-            Some("\"big\""),
-            "expected a size",
-        ),
-        (
-            "gather = { value = \"6 MiB\"",
-            "gather = { value = \"17 MiB\"",
-            "flash.gather",
-            Some("\"17 MiB\""),
-            "no more than the buffer holds",
-        ),
-        (
-            "gather = { value = \"6 MiB\"",
-            "gather = { value = \"six\"",
-            "flash.gather",
-            Some("\"six\""),
-            "expected a size",
-        ),
-        (
-            "link = { value = \"560 MB/s\"",
-            "link = { value = \"560\"",
-            "flash.link",
-            Some("\"560\""),
-            "expected a rate",
-        ),
-        (
-            "read_spread = { value = 0.3",
-            "read_spread = { value = nan",
-            "flash.read_spread",
-            Some("nan"),
-            "0 to 0.9",
-        ),
-        ("kind = \"ssd\"", "kind = \"floppy\"", "kind", Some("\"floppy\""), "unknown variant"),
-        ("kind = \"ssd\"", "kind = \"hdd\"", "flash", None, "[mechanics], [cache]"),
-        ("channels = {", "chanels = {", "flash.chanels", Some("8"), "`channels` was probably meant"),
-        (
-            "wce = { value = \"on\"",
-            "wce = { value = \"maybe\"",
-            "behaviour.wce",
-            Some("\"maybe\""),
-            "unknown variant",
-        ),
-        (
-            "ignores_flush = { value = \"never\"",
-            "ignores_flush = { value = \"last-0\"",
-            "behaviour.ignores_flush",
-            None,
-            "last-N",
-        ),
-        (
-            "size = { value = \"3 GiB\"",
-            "sice = { value = \"3 GiB\"",
-            "flash.slc.sice",
-            None,
-            "`size` was probably meant",
-        ),
-    ] {
+    for (from, to, field, value, expected) in MISTAKES {
         let error = error(from, to);
         assert_eq!((error.file.as_str(), error.field.as_str()), ("mine.toml", field), "{error}");
         let start = to.split(" = ").next().unwrap().trim_end_matches(" {");

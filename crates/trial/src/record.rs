@@ -156,7 +156,7 @@ fn complete(manifest: &mut Manifest, document: &RunDocument) {
     let path = document.path.as_ref();
     let identity = |name: &str| path?.layers.iter().find(|layer| layer.name == name)?.identity.clone();
     let counted = document.targets.iter().flat_map(|target| &target.sides.storage);
-    let beneath = path.map(|path| path.block_devices()).unwrap_or_default().into_iter();
+    let beneath = path.map(plumb_path::WritePath::block_devices).unwrap_or_default().into_iter();
     let devices = counted.flat_map(|side| side.devices.iter().map(|device| device.name.clone()));
     for name in beneath.chain(devices) {
         if !manifest.devices.iter().any(|known| known.name == name) {

@@ -109,7 +109,7 @@ impl Targets {
                 }
                 Err(error) => return Err(error.into()),
                 // Nothing was written.
-                Ok(mut opened) => opened.iter_mut().try_for_each(|made| made.remove_if_made())?,
+                Ok(mut opened) => opened.iter_mut().try_for_each(Opened::remove_if_made)?,
             }
         }
         Self::open_some(request, context, watcher, &left_out)

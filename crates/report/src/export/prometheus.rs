@@ -78,17 +78,7 @@ fn head(out: &mut Metrics, document: &RunDocument) {
 }
 
 fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measured<'_>]) {
-    let figures: [(&str, &str, fn(&Sides) -> Option<u64>); 2] = [
-        ("plumb_durable_write_operations", "Durable writes in the window of the method.", |sides| {
-            Some(sides.application.operations)
-        }),
-        (
-            "plumb_durable_write_device_flushes",
-            "Flushes at the devices in the window of the method.",
-            |sides| sides.storage.as_ref()?.flushes,
-        ),
-    ];
-    for (name, help, of) in figures {
+    let mut family = |name: &str, help: &str, of: &dyn Fn(&Sides) -> Option<u64>| {
         let known = methods.iter().filter_map(|method| Some((method, of(&method.target.sides)?)));
         for (number, (method, value)) in known.enumerate() {
             if number == 0 {
@@ -96,7 +86,12 @@ fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measur
             }
             out.sample(name, &method.labels(&[]), value as f64);
         }
-    }
+    };
+    let operations = |sides: &Sides| Some(sides.application.operations);
+    family("plumb_durable_write_operations", "Durable writes in the window of the method.", &operations);
+    let flushes = |sides: &Sides| sides.storage.as_ref()?.flushes;
+    let help = "Flushes at the devices in the window of the method.";
+    family("plumb_durable_write_device_flushes", help, &flushes);
     let name = "plumb_durable_write_duration_seconds";
     let kept =
         methods.iter().filter_map(|method| Some((method, recording.histogram(method.index, Part::Durable)?)));
