@@ -181,7 +181,8 @@ fn through_the_page_cache_the_disk_moves_less() {
                 row read -w0 m/f; row write -w100 -Zr m/f; umount m";
     let Some(place) = rows_on_a_disk_of_our_own(rows) else { return };
     let (application, read, _) = bytes(&place, "read", "read");
-    assert_eq!(read, 0, "{application} bytes were read, from memory");
+    // Other programs look at a new disk, too.
+    assert!(read < application / 100, "{application} bytes were read, from memory, and {read} from the disk");
     let (application, _, written) = bytes(&place, "write", "write");
     assert!(written < application, "{application} bytes were written, {written} to the disk");
 }

@@ -47,9 +47,11 @@ impl SharedDepth {
 
     /// Gives the room that is free to the workers that are not over yet.
     pub(crate) fn grant(&mut self, workers: &mut [Worker], over: &[bool]) {
-        let mut allowed: Vec<usize> = workers.iter().map(Worker::in_flight).collect();
+        let taken = |worker: &Worker| worker.in_flight() + worker.room_kept();
+        let mut allowed: Vec<usize> = workers.iter().map(taken).collect();
         let mut free = self.depth.saturating_sub(allowed.iter().sum());
-        while let (true, Some(next)) = (free > 0, self.next(over)) {
+        while free > 0 {
+            let Some(next) = self.next(over) else { break };
             allowed[next] += 1;
             free -= 1;
         }

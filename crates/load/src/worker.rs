@@ -52,8 +52,8 @@ pub struct Worker {
     /// When the next operation is meant to start, if only time keeps it from starting.
     next_start: Option<Nanos>,
     completions: Vec<Completion>,
-    /// Something could be submitted, but what is submitted goes to the device first.
-    more_is_ready: bool,
+    /// How many more may be in flight than were handed over at once: they are, as soon as the device has had its turn.
+    room_kept: usize,
     /// What begins with the first step. In a box, because each step takes it out and puts it back.
     running: Option<Box<Running>>,
     interrupted: bool,
@@ -108,7 +108,7 @@ impl Worker {
             held: None,
             overlapping: None,
             next_start: None,
-            more_is_ready: false,
+            room_kept: 0,
             completions: Vec::with_capacity(workload.depth as usize),
             running: None,
             interrupted: false,
@@ -233,6 +233,11 @@ impl Worker {
         self.table.len()
     }
 
+    /// Of the room that it was allowed, what it hands over next: it hands over few requests at a time.
+    pub(crate) fn room_kept(&self) -> usize {
+        self.room_kept
+    }
+
     /// How long a request may go without an answer.
     pub(crate) fn answer_within(&self) -> Nanos {
         self.options.answer_within
@@ -257,7 +262,7 @@ impl Worker {
             submitted = self.hand_over(request)?;
         }
         self.next_start = None;
-        self.more_is_ready = false;
+        self.room_kept = 0;
         if let Some((operation, intended)) = self.overlapping.take() {
             if self.must_wait(operation) {
                 self.overlapping = Some((operation, intended));
@@ -269,7 +274,7 @@ impl Worker {
         let burst = self.table.len() + running.batch.burst(self.table.capacity());
         while self.held.is_none() && !self.flush_in_flight && self.table.len() < self.allowance {
             if self.table.len() >= burst {
-                self.more_is_ready = true;
+                self.room_kept = self.allowance - self.table.len();
                 break;
             }
             match self.stream.take(elapsed, running.end, self.writes_in_flight > 0) {
@@ -351,7 +356,7 @@ impl Worker {
     /// Polls, and records what completed. Says whether anything did.
     fn reap(&mut self, running: &mut Running, now: Nanos) -> Result<bool, Fault> {
         let latest = now.saturating_add(POLL_MAX);
-        let wait = if self.more_is_ready || !self.waits {
+        let wait = if self.room_kept > 0 || !self.waits {
             Wait::NONE
         } else {
             Wait {
