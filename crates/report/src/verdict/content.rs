@@ -4,14 +4,15 @@ use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
-use crate::document::FlushMethod;
+use crate::document::{FlushMethod, Sides};
 use crate::quantity::count;
 
-/// `compressible`: what was written compresses or repeats.
+/// `compressible`: what was written compresses or repeats, and the storage took it. What mostly stayed in the page cache says
+/// nothing of the storage anyway.
 pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
         .targets()
-        .filter(|(_, target, job)| job.reducible && target.sides.write.ios > 0)
+        .filter(|(_, target, job)| job.reducible && target.sides.write.ios > 0 && was_stored(&target.sides))
         .map(|(label, _, job)| format!("{label}: {}", job.content))
         .collect();
     (!lines.is_empty()).then(|| Verdict {
@@ -21,6 +22,11 @@ pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
             evidence: lines,
             remedy: "Write noise that differs in every block to see what the storage does with data that does not reduce.",
 })
+}
+
+/// Whether the storage was handed at least half of what was written, or that is not known.
+fn was_stored(sides: &Sides) -> bool {
+    sides.storage.as_ref().is_none_or(|storage| storage.write_bytes >= sides.write.bytes / 2)
 }
 
 /// `range-is-not-durable`: the flush that was asked for is sync_file_range, which makes nothing durable.
