@@ -299,7 +299,8 @@ fn sync_sides(result: &SyncResult) -> Sides {
 
 fn sync_result(method: SyncMethod, target: &RunTarget) -> SyncResult {
     let sides = &target.sides;
-    let operations = sides.application.operations;
+    // A write whose flush came after the end was not seen to become durable.
+    let operations = sides.durable_latency.as_ref().map_or(0, |latency| latency.count);
     let device_flushes = sides.storage.as_ref().and_then(|storage| storage.flushes);
     let two_calls = method != SyncMethod::DirectDsync;
     SyncResult {
