@@ -12,23 +12,9 @@ mod switches;
 use std::io;
 
 use plumb_dialect::diskspd::{self, Command, Invocation};
-use plumb_dialect::{Error, Machine, Meaning};
+use plumb_dialect::{Error, Meaning};
 
-/// A machine of four processors.
-fn machine() -> Machine {
-    Machine {
-        host: "box".to_owned(),
-        processors: vec![0, 1, 2, 3],
-        page_bytes: 4096,
-        memory_bytes: 8 << 30,
-        kernel: "Linux 6.12".to_owned(),
-        uptime_ms: 123_456,
-        started_at: "2026-01-31T12:00:05Z".to_owned(),
-        started_unix: 1_769_860_805,
-        version: "0.1.0".to_owned(),
-        argv: vec!["plumb".to_owned(), "diskspd".to_owned(), "t".to_owned()],
-    }
-}
+use crate::machine;
 
 /// Splits at spaces.
 fn arguments(typed: &str) -> Vec<String> {

@@ -12,18 +12,7 @@ use plumb_workload::{Access, Affinity, Caching, EngineChoice, Job, Sequential, W
 use proptest::prelude::*;
 
 fn machine() -> Machine {
-    Machine {
-        host: "box".to_owned(),
-        processors: vec![0, 1, 2, 3],
-        page_bytes: 4096,
-        memory_bytes: 8 << 30,
-        kernel: "Linux 6.12".to_owned(),
-        uptime_ms: 1,
-        started_at: "2026-01-31T12:00:05Z".to_owned(),
-        started_unix: 1_769_860_805,
-        version: "0.1.0".to_owned(),
-        argv: Vec::new(),
-    }
+    Machine { uptime_ms: 1, argv: Vec::new(), ..crate::machine() }
 }
 
 fn read(path: &str) -> io::Result<String> {

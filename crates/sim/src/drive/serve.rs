@@ -99,7 +99,7 @@ impl Drive {
     /// The timing is done with a command: it becomes visible and is answered, or suffers its fault.
     pub(super) fn finish(&mut self, id: CommandId, at: Nanos) {
         if !self.finish_plainly(id, at) {
-            self.finish_with_care(id, at);
+            self.finish_other(id, at);
         }
     }
 
@@ -128,7 +128,7 @@ impl Drive {
     }
 
     /// The faults, the cuts, the flushes, and what failed.
-    fn finish_with_care(&mut self, id: CommandId, at: Nanos) {
+    fn finish_other(&mut self, id: CommandId, at: Nanos) {
         let Some(mut pending) = self.in_flight.take(id) else { return };
         match pending.fate {
             Fate::Timeout => return self.in_flight.hold(id, pending),
