@@ -5,13 +5,17 @@
 //! ```text
 //! byte 0        8          16         24         32                          end of block
 //!      ┌────────┬──────────┬──────────┬──────────┬───────────────────────────┐
-//!      │ magic  │ seed     │ LBA      │generation│ xoshiro256++ of all three │
+//!      │ hash   │ seed     │ LBA      │generation│ xoshiro256++ of all three │
 //!      └────────┴──────────┴──────────┴──────────┴───────────────────────────┘
 //! ```
 //!
-//! All fields are little-endian. The stamp lets a reader say what a wrong block is: another block (misdirected), an
-//! older version (stale, lost), or neither (torn, damaged). The noise does not compress and does not deduplicate, so
-//! a path that reduces data gains nothing.
+//! All fields are little-endian. The hash is of the other three, and each of these is masked by a number that follows
+//! from the hash: so the stamp is as random as the noise, and no part of a block does compress or deduplicate. A path
+//! that reduces data gains nothing.
+//!
+//! The stamp lets a reader say what a wrong block is: another block (misdirected), an older version (stale, lost), or
+//! neither (torn, damaged). The hash tells it from other data, which passes for a stamp once in 2^64 blocks. Earlier
+//! versions of plumb wrote the ASCII `plumbpat` in place of the hash and the fields unmasked; such blocks are still read.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -20,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Lba;
 
-/// The first eight bytes of every block: ASCII `plumbpat`.
+/// The first eight bytes of a block by an earlier version: ASCII `plumbpat`.
 const MAGIC: u64 = u64::from_le_bytes(*b"plumbpat");
 /// The length of the stamp.
 const STAMP_BYTES: usize = 32;
@@ -64,7 +68,9 @@ impl Pattern {
 impl Stamp {
     /// Writes one block.
     fn fill(self, block: &mut [u8]) {
-        let fields = [MAGIC, self.seed, self.lba.0, self.generation];
+        let hash = self.hash();
+        let masked = masked([self.seed, self.lba.0, self.generation], hash);
+        let fields = [hash, masked[0], masked[1], masked[2]];
         let (head, noise) = block.split_at_mut(STAMP_BYTES);
         for (place, field) in head.chunks_exact_mut(8).zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
@@ -87,15 +93,22 @@ impl Stamp {
             ^ self.generation.wrapping_mul(0xd1b5_4a32_d192_ed03).rotate_left(41)
     }
 
+    fn hash(self) -> u64 {
+        spread(self.mixed())
+    }
+
     /// What `block` says it is, if it carries a stamp at all. Says nothing of the rest of the block.
     pub fn read(block: &[u8]) -> Option<Self> {
-        let mut fields =
-            block.get(..STAMP_BYTES)?.chunks_exact(8).map(|bytes| bytes.try_into().map(u64::from_le_bytes));
-        let mut next = || fields.next()?.ok();
-        if next()? != MAGIC {
-            return None;
+        let mut words = [0; STAMP_BYTES / 8];
+        for (word, bytes) in words.iter_mut().zip(block.get(..STAMP_BYTES)?.chunks_exact(8)) {
+            *word = bytes.try_into().map(u64::from_le_bytes).ok()?;
         }
-        Some(Self { seed: next()?, lba: Lba(next()?), generation: next()? })
+        let [hash, fields @ ..] = words;
+        let of = |[seed, lba, generation]: [u64; 3]| Self { seed, lba: Lba(lba), generation };
+        if hash == MAGIC {
+            return Some(of(fields));
+        }
+        Some(of(masked(fields, hash))).filter(|stamp| stamp.hash() == hash)
     }
 
     /// Whether `block` is, to the last byte, the block that its stamp claims.
@@ -105,8 +118,24 @@ impl Stamp {
             return false;
         }
         self.fill(&mut expected);
-        expected == block
+        Self::read(block) == Some(self) && expected[STAMP_BYTES..] == block[STAMP_BYTES..]
     }
+}
+
+/// Each field masked by a number that follows from the hash; masked again, they are themselves.
+fn masked(fields: [u64; 3], hash: u64) -> [u64; 3] {
+    let mut mask = hash;
+    fields.map(|field| {
+        mask = mask.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        field ^ spread(mask)
+    })
+}
+
+/// Every bit of the number in every bit of the result: the end of SplitMix64.
+const fn spread(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 #[cfg(test)]
@@ -136,5 +165,40 @@ mod tests {
         assert!(!stamp.is_whole(&block), "a torn block passed for whole");
         assert_eq!(Stamp::read(&[0; 512]), None);
         assert_eq!(Stamp::read(&[1; 8]), None);
+        assert_eq!(Stamp::read(&[0xff; 512]), None);
+    }
+
+    #[test]
+    fn blocks_of_earlier_versions_are_read() {
+        let stamp = Stamp { seed: 1, lba: Lba(9), generation: 2 };
+        let mut block = vec![0; 512];
+        stamp.fill(&mut block);
+        for (place, field) in block.chunks_exact_mut(8).zip([MAGIC, 1, 9, 2]) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        assert_eq!(Stamp::read(&block), Some(stamp));
+        assert!(stamp.is_whole(&block));
+        block[8] = 3;
+        assert!(!stamp.is_whole(&block), "the seed is another");
+    }
+
+    #[test]
+    fn no_part_of_a_block_is_like_that_of_another() {
+        let mut seen = std::collections::HashSet::new();
+        let mut ones = [0_u32; 8 * STAMP_BYTES];
+        let mut block = vec![0; 512];
+        for lba in 0..1000 {
+            Pattern { seed: 0, lba: Lba(lba), generation: 1 }.fill(512, &mut block);
+            for (bit, count) in ones.iter_mut().enumerate() {
+                *count += u32::from(block[bit / 8] >> (bit % 8) & 1);
+            }
+            for word in block.chunks_exact(4) {
+                seen.insert(word.to_vec());
+            }
+        }
+        // Of 128,000 random words of 32 bits about two come twice.
+        assert!(seen.len() > 128_000 - 20, "{} different words", seen.len());
+        let worst = ones.iter().map(|count| count.abs_diff(500)).max().unwrap();
+        assert!(worst < 90, "a bit of the stamp is the same in {} of 1000 blocks", 500 + worst);
     }
 }

@@ -15,6 +15,8 @@ const COPIES: u64 = 16;
 
 /// The least that a block must hold to be stamped: see [`Pattern`].
 pub(crate) const STAMP: Bytes = Bytes(32);
+/// The places of a source from which writes are taken are so far apart (DiskSpd 2.2, `-Z<size>`).
+const GRAIN: u64 = 4;
 /// The block of a file through the page cache.
 const SECTOR: Bytes = Bytes(512);
 
@@ -37,8 +39,8 @@ pub(crate) enum Maker {
     Reducible(Reducible),
     /// The same bytes for every write, as many of them as the write is long.
     Same(Buffer),
-    /// From another place of a buffer for each write.
-    Source { bytes: Vec<u8>, logical_block: u64 },
+    /// Each write from a random place of a buffer.
+    Source { bytes: Vec<u8>, seed: u64 },
 }
 
 /// Noise with a part that compresses and blocks that are copies.
@@ -81,14 +83,14 @@ impl Maker {
             })?,
             Content::Buffer(source) => {
                 let mut bytes = source_of(*source, size)?;
-                let whole = bytes.len() - bytes.len() % block;
-                fill(Pattern { seed, lba: Lba(0), generation: 0 }, block, &mut bytes[..whole]);
-                Self::Source { bytes, logical_block: logical_block.0 }
+                // One block: nothing in it repeats.
+                fill(Pattern { seed, lba: Lba(0), generation: 0 }, bytes.len(), &mut bytes);
+                Self::Source { bytes, seed }
             }
             Content::File { size: source, path } => {
                 let mut bytes = source_of(*source, size)?;
                 fill_from(path, &mut bytes)?;
-                Self::Source { bytes, logical_block: logical_block.0 }
+                Self::Source { bytes, seed }
             }
         })
     }
@@ -106,10 +108,10 @@ impl Maker {
             Self::Same(buffer) if buffer.len() as u64 == length.0 => Some(Payload::Bytes(buffer.clone())),
             Self::Same(buffer) => made(pool, length, |into| into.copy_from_slice(&buffer[..into.len()])),
             Self::Reducible(reducible) => made(pool, length, |into| reducible.fill(lba, generation, into)),
-            Self::Source { bytes, logical_block } => made(pool, length, |into| {
-                let places = (bytes.len() - into.len()) as u64 / logical_block + 1;
-                let start = (generation % places * logical_block) as usize;
-                into.copy_from_slice(&bytes[start..start + into.len()]);
+            Self::Source { bytes, seed } => made(pool, length, |into| {
+                let places = (bytes.len() - into.len()) as u64 / GRAIN + 1;
+                let place = drawn(Lba(lba.0 ^ seed), generation) % places;
+                into.copy_from_slice(&bytes[(place * GRAIN) as usize..][..into.len()]);
             }),
         }
     }
@@ -130,7 +132,7 @@ impl Reducible {
         let length = unit_of(self.logical_block, into);
         for (index, block) in into.chunks_exact_mut(length).enumerate() {
             let lba = lba + index as u64;
-            let mixed = (lba.0 ^ generation.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let mixed = drawn(lba, generation) >> 32;
             // Copies carry no stamp of their own: they are blocks of a generation that no write has.
             let pattern = if mixed % 100 < u64::from(self.dedup_percent) {
                 Pattern { seed: self.seed, lba: Lba(mixed / 100 % COPIES), generation: u64::MAX }
@@ -158,6 +160,12 @@ fn fill(pattern: Pattern, block: usize, into: &mut [u8]) {
     let mut stamped = [0; 2 * STAMP.0 as usize];
     pattern.fill(stamped.len(), &mut stamped);
     into.copy_from_slice(&stamped[STAMP.0 as usize..][..into.len()]);
+}
+
+/// A number that follows from a write and looks unrelated to those of other writes.
+fn drawn(lba: Lba, generation: u64) -> u64 {
+    let mixed = (lba.0 ^ generation.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 fn made(pool: &Pool, length: Bytes, fill: impl FnOnce(&mut [u8])) -> Option<Payload> {
@@ -283,6 +291,21 @@ mod tests {
     }
 
     #[test]
+    fn writes_from_a_source_share_no_bytes_with_their_neighbours() {
+        let noise = maker(Content::Buffer(Bytes::mib(20)));
+        let mut starts = std::collections::HashSet::new();
+        let mut words = std::collections::HashSet::new();
+        for write in 0..1000 {
+            let bytes = bytes_of(&noise, 8 * write, 1 + write, 4096);
+            starts.insert(bytes[..8].to_vec());
+            words.extend(bytes.chunks_exact(8).map(<[u8]>::to_vec));
+        }
+        assert_eq!(starts.len(), 1000, "each from another place");
+        // 1000 random pieces cover 18 % of the 20 MiB; those that overlap lie at the same phase of eight bytes half the time.
+        assert!(words.len() > 440_000, "{} of 512,000 words differ", words.len());
+    }
+
+    #[test]
     fn a_source_gives_other_bytes_to_other_writes_and_a_short_file_repeats() {
         let noise = maker(Content::Buffer(Bytes::mib(1)));
         assert_ne!(bytes_of(&noise, 0, 1, 4096), bytes_of(&noise, 0, 2, 4096));
@@ -290,7 +313,9 @@ mod tests {
         std::fs::write(file.path(), b"abc").unwrap();
         let path = file.path().display().to_string();
         let from_file = maker(Content::File { size: Bytes::kib(8), path });
-        assert_eq!(&bytes_of(&from_file, 0, 0, 4096)[..7], b"abcabca");
+        let taken = bytes_of(&from_file, 0, 0, 4096);
+        let at = taken.iter().position(|byte| *byte == b'a').unwrap();
+        assert!(taken[at..].iter().enumerate().all(|(place, byte)| *byte == b"abc"[place % 3]));
         let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
         let content = Content::File { size: Bytes::kib(8), path: "/nonexistent/source".to_owned() };
         let workload = Workload { content, ..Workload::over(range, Bytes::kib(4)) };
