@@ -123,6 +123,8 @@ fn target() -> TargetResult {
         merges: 3,
         flush_writes: FlushWrites::NotCounted,
         devices: vec![device],
+        above: Vec::new(),
+        attribution: None,
     };
     TargetResult {
         job: 0,

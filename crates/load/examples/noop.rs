@@ -102,7 +102,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let outcome =
             run(vec![worker], &Time::Real(Arc::clone(&clock)), &AtomicBool::new(false), &mut |_| {})?;
         let side = outcome.application();
-        let cpu = outcome.worker_cpu.iter().flatten().copied().sum::<Nanos>();
+        let cpu = outcome.worker_cpu.iter().flatten().map(|thread| thread.running).sum::<Nanos>();
         let each = cpu.0 as f64 / side.operations.max(1) as f64;
         println!("{name:36} {:>16}  {each:5.1} ns of processor time each", Iops(side.iops).to_string());
     }

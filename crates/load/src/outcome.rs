@@ -1,6 +1,7 @@
 //! What a load measured, and its translation into the result data of `measure`.
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
+use plumb_measure::process::OwnThread;
 use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness, Verified};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,7 @@ pub struct LoadOutcome {
     /// took too long. They have no latency; that they are missing is the measurement.
     pub unstarted: u64,
     /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual time.
-    pub worker_cpu: Vec<Option<Nanos>>,
+    pub worker_cpu: Vec<Option<OwnThread>>,
     /// What was found in what was read; `None` without verification.
     pub verified: Option<Verified>,
 }
@@ -228,7 +229,7 @@ impl LoadOutcome {
         self.backlog_max = self.backlog_max.max(next.backlog_max);
         self.unstarted += next.unstarted;
         for (mine, theirs) in self.worker_cpu.iter_mut().zip(&next.worker_cpu) {
-            *mine = mine.zip(*theirs).map(|(mine, theirs)| mine + theirs);
+            *mine = mine.zip(*theirs).map(|(mine, theirs)| mine.plus(theirs));
         }
         if let Some(theirs) = &next.verified {
             self.verified.get_or_insert_default().merge(theirs);
@@ -262,7 +263,11 @@ impl LoadOutcome {
     /// What the load itself knows about the quality of its measurement; what is not known here is left null.
     pub fn quality(&self) -> Quality {
         let all = self.operations();
-        let mut quality = Quality { worker_busy: self.worker_busy(), ..Quality::default() };
+        let mut quality = Quality {
+            worker_busy: self.worker_busy(),
+            worker_waiting: self.most(|thread| thread.waiting),
+            ..Quality::default()
+        };
         let points = all.series.whole_points(self.length);
         Steadiness::of(&points, all.series.width()).put_into(&mut quality);
         quality
@@ -270,7 +275,12 @@ impl LoadOutcome {
 
     /// The share of the window that the busiest worker's thread was on a processor; `None` if it is not known.
     pub fn worker_busy(&self) -> Option<f64> {
-        let busiest = self.worker_cpu.iter().flatten().max()?;
-        (self.length > Nanos::ZERO).then(|| busiest.as_secs_f64() / self.length.as_secs_f64())
+        self.most(|thread| thread.running)
+    }
+
+    /// The share of the window that `of` was at most of a worker's thread; `None` if it is not known.
+    fn most(&self, of: impl Fn(&OwnThread) -> Nanos) -> Option<f64> {
+        let most = self.worker_cpu.iter().flatten().map(of).max()?;
+        (self.length > Nanos::ZERO).then(|| most.as_secs_f64() / self.length.as_secs_f64())
     }
 }

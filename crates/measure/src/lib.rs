@@ -17,7 +17,7 @@ pub mod watch;
 pub use error::{Error, Result};
 pub use histogram::Histogram;
 pub use result::{
-    ApplicationSide, FlushWrites, IoResult, Latency, Quality, SERIES_BUCKET, SeriesPoint, StorageSide,
+    ApplicationSide, Attribution, BytesBy, FlushWrites, FlushesOf, IoResult, Latency, Quality, SERIES_BUCKET, SeriesPoint, StorageSide,
     SyncMethod, SyncResult,
 };
 pub use run::{DeviceIdentity, Manifest, Out, Place, Recording, RunDirectory, RunStatus, TaggedHistogram};

@@ -83,6 +83,59 @@ pub struct StorageSide {
     pub flush_writes: FlushWrites,
     /// The same counters for each device, over the window, as the kernel counts them.
     pub devices: Vec<DeviceCounters>,
+    /// Those of the block devices above them, from the top down: what a loop device, a mapped device or an array was
+    /// handed. Empty if there are none, and in documents of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<DeviceCounters>,
+    /// Whose these counts are; null in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
+}
+
+/// Whose the counts of a storage side are. The counters of a device tell what all programs asked of it: they are a run's own
+/// only where nobody else can use the device, or where requests were traced. Each null is: it cannot be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// How flushes are told from those of other programs.
+    pub flushes: FlushesOf,
+    /// Flushes that this run asked for: all that its own device counted, or those that its threads were traced to hand to
+    /// the first block device beneath the target.
+    pub own_flushes: Option<u64>,
+    /// Flushes that the journal of the file system was traced to ask for: it serves all who use the file system.
+    pub journal_flushes: Option<u64>,
+    /// Flushes of other programs, at least.
+    pub foreign_flushes: Option<u64>,
+    /// Bytes that the devices wrote for this run, at least.
+    pub own_write_bytes: Option<u64>,
+    /// How those bytes are known; null as they are.
+    pub bytes_by: Option<BytesBy>,
+    /// How it is known, or why it cannot be told, in words: `/dev/sdb is claimed by this run`.
+    pub because: String,
+}
+
+/// How the flushes of a run are told from those of other programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushesOf {
+    /// The device is the run's own: it is simulated, or claimed. All that was counted is of the run.
+    OwnDevice,
+    /// Each flush was traced to the thread that asked for it (tracefs).
+    Traced,
+    /// What was counted is of all programs: it proves nothing about the flushes of one of them.
+    #[default]
+    AllPrograms,
+}
+
+/// How the bytes of a run are told from those of other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BytesBy {
+    /// The device is the run's own.
+    OwnDevice,
+    /// io.stat of a control group with no other process in it (cgroup v2).
+    Cgroup,
+    /// write_bytes of /proc/self/io: what this process caused to be written, on all devices.
+    Process,
 }
 
 /// Whether the kernel counted empty flushes among the writes, and how it is known.
@@ -174,7 +227,10 @@ pub struct Quality {
     pub worker_busy: Option<f64>,
     /// Share of processor time that the hypervisor took away (steal), 0 to 1.
     pub steal: Option<f64>,
-    /// Bytes that the devices beneath moved and this process did not ask for.
+    /// Share of the window that the busiest worker thread was ready to run and waited for a processor, 0 to 1.
+    #[serde(default)]
+    pub worker_waiting: Option<f64>,
+    /// Bytes that the devices beneath moved and this process did not ask for, at least.
     pub foreign_bytes: Option<u64>,
     /// Seconds at the start of the window before the rate settled; null if it never did.
     pub ramp_seconds: Option<f64>,

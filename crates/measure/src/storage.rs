@@ -80,6 +80,8 @@ pub fn storage_side(
         merges: total(|device| device.read_merges + device.write_merges),
         flush_writes,
         devices,
+        above: Vec::new(),
+        attribution: None,
     })
 }
 

@@ -1,17 +1,38 @@
 //! The storage's side of the targets: which devices are beneath each, and what they were handed.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Clock, Device};
+use plumb_block::{Clock, Device, in_one_line};
 use plumb_linux::BlockCounters;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_measure::StorageWatch;
-use plumb_path::{WritePath, survey_path};
-use plumb_target::Opened;
+use plumb_path::{DeviceKind, WritePath, survey_device, survey_path};
+use plumb_target::{Opened, TargetKind};
 
 /// How many clean flushes a calibration makes.
 const CALIBRATION_FLUSHES: u64 = 16;
+
+/// The write path beneath a target, or why it is not known.
+pub(crate) type Surveyed = Result<WritePath, String>;
+
+/// The write path beneath an open target.
+pub(crate) fn survey_of(target: &Opened) -> Surveyed {
+    let device = |kind| Ok(survey_device(&target.shown, &target.device.info(), kind).paths.swap_remove(0));
+    match (target.kind, target.surveyed_from()) {
+        (TargetKind::Simulated, _) => device(DeviceKind::Simulated),
+        (TargetKind::Network, _) => device(DeviceKind::Nbd),
+        (_, Some(path)) => survey(path),
+        (_, None) => Err(format!("what is behind {} is not on this machine", target.shown)),
+    }
+}
+
+/// The write path beneath `place` on this machine.
+pub(crate) fn survey(place: &Path) -> Surveyed {
+    survey_path(&LiveTree::new(), &LiveProbe::new(), &place.to_string_lossy())
+        .map_err(|error| format!("the write path is not known: {}", in_one_line(&error)))
+}
 
 /// What is beneath one target.
 pub(crate) struct Beneath {
@@ -22,22 +43,24 @@ pub(crate) struct Beneath {
 }
 
 impl Beneath {
-    /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what a survey finds.
-    pub(crate) fn of(target: &Opened, clock: &Arc<dyn Clock>) -> Self {
-        if let Some(counters) = &target.counters {
-            return Self { devices: Vec::new(), watch: StorageWatch::of(Arc::clone(counters)) };
-        }
-        match target.surveyed_from() {
-            Some(path) => Self::survey(&path.to_string_lossy(), clock),
-            None => Self::unknown(format!("what is behind {} is not on this machine", target.shown)),
+    /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what was surveyed.
+    pub(crate) fn of(target: &Opened, surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
+        match (&target.counters, target.kind) {
+            (Some(counters), _) => {
+                Self { devices: Vec::new(), watch: StorageWatch::of(Arc::clone(counters)) }
+            }
+            (None, TargetKind::Network) => {
+                Self::unknown(format!("what is behind {} is not on this machine", target.shown))
+            }
+            _ => Self::under(surveyed, clock),
         }
     }
 
-    /// Surveys what is beneath `target`.
-    pub(crate) fn survey(target: &str, clock: &Arc<dyn Clock>) -> Self {
-        match survey_path(&LiveTree::new(), &LiveProbe::new(), target) {
-            Ok(path) => Self::along(&path, clock),
-            Err(error) => Self::unknown(format!("the write path is not known: {error}")),
+    /// What counts beneath what was surveyed.
+    pub(crate) fn under(surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
+        match surveyed {
+            Ok(path) => Self::along(path, clock),
+            Err(why) => Self::unknown(why.clone()),
         }
     }
 

@@ -15,12 +15,13 @@ use plumb_report::document::{
 use plumb_report::{RunRecording, verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::counters::Beneath;
+use crate::counters::{Beneath, Surveyed, survey};
 use crate::cpu;
 use crate::document::{cpu_seconds, sides};
 use crate::error::TrialError;
 use crate::judge;
 use crate::record::{self, Recorder};
+use crate::session::add_path;
 use crate::trial::{Context, Request, Trial, TrialEnded};
 use crate::watcher::{Phase, TargetNow, Watcher};
 
@@ -48,7 +49,8 @@ pub fn run_profile(
     let Context { clock, stop, time_of_day } = *context;
     let (profile, variant) = application::find(&run.profile).map_err(TrialError::Application)?;
     let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
-    let beneath = Beneath::survey(&directory.to_string_lossy(), clock);
+    let surveyed = survey(&directory);
+    let beneath = Beneath::under(&surveyed, clock);
     let open = |path: &std::path::Path| -> plumb_block::Result<Box<dyn FileStore>> {
         Ok(Box::new(DirectoryStore::open(path)?))
     };
@@ -78,7 +80,8 @@ pub fn run_profile(
             return Err(TrialError::Application(error));
         }
     };
-    let mut document = describe(request, run, profile, &directory, &measured, (storage, cpu), &ended);
+    let known = (surveyed, storage, cpu);
+    let mut document = describe(request, run, profile, &directory, &measured, known, &ended);
     recorder.add(&mut document, 0, std::slice::from_ref(&measured.outcome));
     let kept = recorder.finish(&mut document, time_of_day);
     let ended = match (recorder.why_lost(), ended) {
@@ -136,7 +139,7 @@ impl Looking<'_> {
     }
 }
 
-type SidesKnown = (Result<plumb_measure::StorageSide, String>, Option<CpuUse>);
+type Known = (Surveyed, Result<plumb_measure::StorageSide, String>, Option<CpuUse>);
 
 fn describe(
     request: &Request,
@@ -144,7 +147,7 @@ fn describe(
     profile: &'static Profile,
     directory: &std::path::Path,
     measured: &Measured,
-    (storage, cpu): SidesKnown,
+    (surveyed, storage, cpu): Known,
     ended: &TrialEnded,
 ) -> RunDocument {
     let outcome: &LoadOutcome = &measured.outcome;
@@ -213,6 +216,7 @@ fn describe(
         notes,
         ..record::empty_document(request, run.limits.seed)
     };
+    add_path(&mut document, &directory.display().to_string(), &surveyed);
     verdict::conclude(&mut document, judge::findings(&application::judge(profile, measured)));
     document
 }

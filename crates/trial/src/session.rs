@@ -13,7 +13,7 @@ use plumb_target::{Kind, TargetKind};
 use plumb_workload::{Job, Scenario};
 
 use crate::check::{PREPARE, method_of};
-use crate::counters::Beneath;
+use crate::counters::{Beneath, Surveyed};
 use crate::document::{self, Facts, Readings};
 use crate::error::TrialError;
 use crate::judge;
@@ -28,7 +28,7 @@ use crate::verify;
 use crate::watcher::Watcher;
 
 /// What a check knows before anything is measured.
-pub(crate) struct Surveyed {
+pub(crate) struct CheckBegun {
     /// As typed.
     target: String,
     path: WritePath,
@@ -57,12 +57,12 @@ struct Phase {
 pub(crate) struct Session<'a> {
     request: &'a Request,
     seed: u64,
-    surveyed: Option<Surveyed>,
+    surveyed: Option<CheckBegun>,
     phases: Vec<Phase>,
     recorder: Recorder,
 }
 
-impl Surveyed {
+impl CheckBegun {
     /// Counting begins.
     pub(crate) fn begin(target: String, path: WritePath, beneath: &Beneath) -> Self {
         let mut accounts = Accounts { watch: beneath.watch.clone(), last: None, booked: Vec::new() };
@@ -92,7 +92,7 @@ impl Accounts {
 
 impl<'a> Session<'a> {
     /// A session that has measured nothing yet; of a check, with what was surveyed.
-    pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<Surveyed>) -> Self {
+    pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<CheckBegun>) -> Self {
         Self { request, seed, surveyed, phases: Vec::new(), recorder: Recorder::default() }
     }
 
@@ -317,6 +317,9 @@ impl<'a> Session<'a> {
     }
 
     fn describe_spans(&self, document: &mut RunDocument, targets: &Targets) {
+        for one in &targets.uses {
+            add_path(document, &one.opened.shown, &one.surveyed);
+        }
         let mut runs = Vec::new();
         for phase in self.phases.iter().filter(|phase| !self.leaves_out(phase)) {
             let asked = &self.request.scenario.spans[phase.number];
@@ -378,6 +381,16 @@ impl<'a> Session<'a> {
         let runs = self.phases.iter().filter_map(|phase| phase.outcome.as_ref().ok());
         runs.flat_map(|(run, _)| judge::findings(&plumb_application::judge_span(profile, &run.ran.result)))
             .collect()
+    }
+}
+
+/// Adds what was surveyed beneath a target.
+pub(crate) fn add_path(document: &mut RunDocument, opened: &str, surveyed: &Surveyed) {
+    match surveyed {
+        Ok(path) => document.add_path(opened, path),
+        Err(why) => {
+            document.path_unknown_because.get_or_insert_with(|| why.clone());
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use plumb_load::LATENCY_EXCESS_MAX;
 use plumb_target::{Intent, Kind, Name, Opened, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Workload, common_unit};
 
-use crate::counters::Beneath;
+use crate::counters::{Beneath, Surveyed, survey_of};
 use crate::error::TrialError;
 use crate::opening;
 use crate::sharing;
@@ -27,6 +27,8 @@ pub(crate) struct Use {
     pub(crate) name: String,
     /// What was opened.
     pub(crate) opened: Opened,
+    /// The write path beneath it.
+    pub(crate) surveyed: Arc<Surveyed>,
     /// What is beneath: its place in [`Targets::beneath`].
     pub(crate) beneath: usize,
     /// What a trace does to it, if the job replays one.
@@ -163,9 +165,9 @@ impl Targets {
         let placed = opened.into_iter().zip(places).zip(recorded);
         for ((opened, (span, job, what, name)), recorded) in placed {
             targets.remember_notes(&opened, what);
-            let beneath = known.place_of(&opened, time, &mut targets.beneath);
-            let loaded = OnceLock::new();
-            targets.uses.push(Use { span, job, name: name.to_owned(), opened, beneath, recorded, loaded });
+            let (beneath, surveyed) = known.place_of(&opened, time, &mut targets.beneath);
+            let (name, loaded) = (name.to_owned(), OnceLock::new());
+            targets.uses.push(Use { span, job, name, opened, surveyed, beneath, recorded, loaded });
         }
         let (shared, said) = sharing::of(&targets);
         targets.shared = shared;
@@ -239,19 +241,20 @@ impl Targets {
 /// What is beneath the targets so far. Those on the same devices have it in common: their counters are read once.
 #[derive(Default)]
 struct Known {
-    by_name: HashMap<String, usize>,
+    by_name: HashMap<String, (usize, Arc<Surveyed>)>,
     by_devices: HashMap<Vec<String>, usize>,
 }
 
 impl Known {
-    /// The place of what is beneath `opened` in `all`, to which it is added if it is new.
-    fn place_of(&mut self, opened: &Opened, time: &Time, all: &mut Vec<Beneath>) -> usize {
+    /// The place of what is beneath `opened` in `all`, to which it is added if it is new, and the path to it.
+    fn place_of(&mut self, opened: &Opened, time: &Time, all: &mut Vec<Beneath>) -> (usize, Arc<Surveyed>) {
         let name =
             opened.surveyed_from().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
-        if let Some(place) = self.by_name.get(&name) {
-            return *place;
+        if let Some(known) = self.by_name.get(&name) {
+            return known.clone();
         }
-        let beneath = Beneath::of(opened, &time.clock());
+        let surveyed = Arc::new(survey_of(opened));
+        let beneath = Beneath::of(opened, &surveyed, &time.clock());
         let devices = beneath.devices.clone();
         let place = self.by_devices.get(&devices).copied().filter(|_| !devices.is_empty());
         let place = place.unwrap_or_else(|| {
@@ -259,8 +262,8 @@ impl Known {
             self.by_devices.insert(devices, all.len() - 1);
             all.len() - 1
         });
-        self.by_name.insert(name, place);
-        place
+        self.by_name.insert(name, (place, Arc::clone(&surveyed)));
+        (place, surveyed)
     }
 }
 

@@ -46,6 +46,8 @@ fn storage() -> StorageSide {
         merges: 0,
         flush_writes: FlushWrites::Unknown,
         devices: Vec::new(),
+        above: Vec::new(),
+        attribution: None,
     }
 }
 

@@ -59,10 +59,10 @@ impl TeamThread {
         };
         usage.end();
         let is_silence = fault.as_ref().is_some_and(Fault::is_silence);
-        let (cpu, running) = usage.used.unwrap_or_default();
+        let (cpu, scheduled) = usage.used.unwrap_or_default();
         let (mut workers, queues) = steps.finish();
         if let Some(first) = workers.first_mut() {
-            first.outcome.worker_cpu = vec![running];
+            first.outcome.worker_cpu = vec![scheduled];
         }
         // Fails only if the calling thread has given this one up.
         drop(self.report.send(Report { team: self.team, outcome: TeamOutcome { cpu, workers }, fault }));
@@ -112,7 +112,7 @@ impl TeamThread {
 struct CpuUsage {
     read: Option<fn() -> Option<CpuUse>>,
     before: Option<(Option<CpuUse>, Option<OwnThread>)>,
-    used: Option<(Option<CpuUse>, Option<Nanos>)>,
+    used: Option<(Option<CpuUse>, Option<OwnThread>)>,
 }
 
 impl CpuUsage {
@@ -139,8 +139,8 @@ impl CpuUsage {
             user: now.user.since(before.user),
             system: now.system.since(before.system),
         });
-        let running = own_now.zip(own).map(|(now, before)| now.running.since(before.running));
-        self.used = Some((cpu, running));
+        let scheduled = own_now.zip(own).map(|(now, before)| now.since(&before));
+        self.used = Some((cpu, scheduled));
     }
 
     fn now(&self) -> (Option<CpuUse>, Option<OwnThread>) {

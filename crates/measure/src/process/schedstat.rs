@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use plumb_block::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// The scheduler's account of one thread since it started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnThread {
     /// On a processor, in user and kernel mode together.
     pub running: Nanos,
@@ -19,6 +20,19 @@ impl OwnThread {
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok().map(Nanos));
         Some(Self { running: fields.next()??, waiting: fields.next()?? })
+    }
+
+    /// What it did since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            running: self.running.since(earlier.running),
+            waiting: self.waiting.since(earlier.waiting),
+        }
+    }
+
+    /// Both together: two windows of a thread.
+    pub fn plus(self, other: Self) -> Self {
+        Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
     }
 
     /// Of the calling thread, from `root/thread-self/schedstat`; `root` is `/proc`. `None` where the kernel does not

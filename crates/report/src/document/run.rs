@@ -38,12 +38,16 @@ pub struct RunDocument {
     /// The run in one sentence: its worst finding, or what was reached.
     #[serde(default)]
     pub headline: String,
-    /// The write path beneath the targets; null if they have several, or it was not surveyed.
+    /// The write path beneath the targets; of several the first of [`paths`](Self::paths). Null if it is not known.
     #[serde(default)]
     pub path: Option<WritePath>,
-    /// Why `path` is null.
+    /// Why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
+    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of older versions, and
+    /// in those of checks, where `path` is all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<TargetPath>,
     /// Each target of each job.
     pub targets: Vec<RunTarget>,
     /// All targets together.
@@ -73,6 +77,15 @@ pub struct RunDocument {
     pub environment: Environment,
     /// Where the recording is; null if it is not kept.
     pub run_directory: Option<String>,
+}
+
+/// A write path, and the targets that it is beneath.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetPath {
+    /// The targets, as [`RunTarget::opened`].
+    pub targets: Vec<String>,
+    /// The path; what it says of its target is of the first of them.
+    pub path: WritePath,
 }
 
 /// What the devices beneath the target were handed while one phase ran, all devices summed.
@@ -219,6 +232,7 @@ impl RunDocument {
             headline: String::new(),
             path: None,
             path_unknown_because: None,
+            paths: Vec::new(),
             targets: Vec::new(),
             total: Sides::default(),
             spans: Vec::new(),
@@ -238,6 +252,32 @@ impl RunDocument {
     /// Whether it is of a check: its answer is what an fsync is worth, not a rate.
     pub fn is_check(&self) -> bool {
         self.schema == CheckDocument::SCHEMA
+    }
+
+    /// The write path beneath `target`; `None` if it is not known.
+    pub fn path_of(&self, target: &RunTarget) -> Option<&WritePath> {
+        if self.paths.is_empty() {
+            return self.path.as_ref();
+        }
+        let beneath = self.paths.iter().find(|one| one.targets.contains(&target.opened));
+        beneath.map(|one| &one.path)
+    }
+
+    /// Adds a path beneath the target that was opened as `opened`. The same path of another target is kept once.
+    pub fn add_path(&mut self, opened: &str, path: &WritePath) {
+        let same = |one: &&mut TargetPath| {
+            let (one, other) = (&one.path, path);
+            (&one.layers, &one.durable_at, &one.unknown_below)
+                == (&other.layers, &other.durable_at, &other.unknown_below)
+        };
+        match self.paths.iter_mut().find(same) {
+            Some(known) if known.targets.iter().any(|target| target == opened) => {}
+            Some(known) => known.targets.push(opened.to_owned()),
+            None => {
+                self.path.get_or_insert_with(|| path.clone());
+                self.paths.push(TargetPath { targets: vec![opened.to_owned()], path: path.clone() });
+            }
+        }
     }
 
     /// The job of `target`; `None` if the document names one that is not there.

@@ -22,7 +22,7 @@ use self::plan::On;
 use self::subject::Subject;
 use crate::counters::Beneath;
 use crate::error::TrialError;
-use crate::session::{Session, Surveyed, ended_by};
+use crate::session::{CheckBegun, Session, ended_by};
 use crate::targets::Targets;
 use crate::trial::{Context, Request, Trial, TrialEnded};
 use crate::watcher::{Phase, Watcher};
@@ -66,7 +66,7 @@ pub fn check(
         watcher.note(remark);
     }
     let beneath = Beneath::along(&subject.path, context.clock);
-    let surveyed = Surveyed::begin(request.target.display().to_string(), subject.path.clone(), &beneath);
+    let surveyed = CheckBegun::begin(request.target.display().to_string(), subject.path.clone(), &beneath);
     let size = match &subject.size {
         Ok(size) => affordable(&subject, *size, request, context, watcher),
         Err(reason) => Err(TrialEnded::NotMeasured(reason.clone())),
