@@ -17,8 +17,8 @@ pub mod watch;
 pub use error::{Error, Result};
 pub use histogram::Histogram;
 pub use result::{
-    ApplicationSide, Attribution, BytesBy, FlushWrites, FlushesOf, IoResult, Latency, Quality, SERIES_BUCKET, SeriesPoint, StorageSide,
-    SyncMethod, SyncResult,
+    ApplicationSide, Attribution, BytesBy, FlushWrites, FlushesOf, IoResult, Latency, Quality, SERIES_BUCKET,
+    SeriesPoint, StorageSide, SyncMethod, SyncResult,
 };
 pub use run::{DeviceIdentity, Manifest, Out, Place, Recording, RunDirectory, RunStatus, TaggedHistogram};
 pub use series::{Series, SeriesEvent};

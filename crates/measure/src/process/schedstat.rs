@@ -24,10 +24,7 @@ impl OwnThread {
 
     /// What it did since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            running: self.running.since(earlier.running),
-            waiting: self.waiting.since(earlier.waiting),
-        }
+        Self { running: self.running.since(earlier.running), waiting: self.waiting.since(earlier.waiting) }
     }
 
     /// Both together: two windows of a thread.

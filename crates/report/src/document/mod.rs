@@ -18,7 +18,9 @@ pub mod span;
 
 pub use check::{CheckDocument, CheckEnvironment};
 pub use recording::{OpenError, Part, RunRecording, TargetRecording, histogram_tag, series_name};
-pub use run::{Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath, Transactions};
+pub use run::{
+    Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath, Transactions,
+};
 pub use sides::{CpuSeconds, DirectionResult, ErrorCount, ScheduleResult, Sides};
 pub use span::{
     DepthTried, FlushMethod, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, SteadyState,
