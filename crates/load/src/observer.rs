@@ -15,6 +15,9 @@ pub trait Observer {
     /// About ten times a second, and once at the end.
     fn look(&mut self, progress: &Progress);
 
+    /// A tenth of a second of the run is over, by its own clock: what is kept over time is taken here.
+    fn sample(&mut self, _progress: &Progress) {}
+
     /// Measuring begins now: the moment to read the counters of the storage side. `warmup` is how long it took to get
     /// here; `settled` is false if the rate was to settle first and has not.
     fn window_begins(&mut self, warmup: Nanos, settled: bool);

@@ -413,9 +413,7 @@ impl Worker {
         if !completion.outcome.is_done() {
             return self.failed(running, &request, completion);
         }
-        if request.kind != Kind::Flush {
-            self.board.took(completion.service_time());
-        }
+        self.board.took(request.kind, completion.service_time());
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use plumb_block::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::result::{SERIES_BUCKET, SeriesPoint};
+use crate::run::TimeseriesRow;
 
 /// Operations over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +113,11 @@ impl Series {
     /// The buckets, from the start to the last operation.
     pub fn points(&self) -> &[SeriesPoint] {
         &self.points
+    }
+
+    /// The buckets as lines of a recording, of the phase of this name.
+    pub fn rows(&self, phase: &str) -> Vec<TimeseriesRow> {
+        self.points.iter().map(|point| TimeseriesRow::of(phase, point)).collect()
     }
 
     /// The buckets that lie wholly within a window of `length` from the start. The rate of a bucket that the end of

@@ -38,7 +38,7 @@ fn append_series(run: &RunDirectory, name: &str) {
     for at in 0..30_000_u64 {
         series.record(SeriesEvent { at: Nanos(at * 100_000), bytes: 4096, latency: Nanos(50_000) });
     }
-    run.append_series(name, &series).expect("a series");
+    run.append_series(series.rows(name)).expect("a series");
 }
 
 /// The samples of checks and of loads.

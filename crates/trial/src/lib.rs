@@ -10,6 +10,7 @@ mod cpu;
 mod document;
 mod error;
 mod judge;
+mod looks;
 mod opening;
 mod page_cache;
 mod profile;

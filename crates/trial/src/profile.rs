@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use plumb_application::{self as application, Limits, Measured, Moment, Place, Profile};
-use plumb_block::{Bytes, Caching, FileStore};
+use plumb_block::{Bytes, Caching, FileStore, Nanos};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
 use plumb_measure::RunDirectory;
@@ -20,6 +20,7 @@ use crate::cpu;
 use crate::document::{cpu_seconds, sides};
 use crate::error::TrialError;
 use crate::judge;
+use crate::looks::Looks;
 use crate::record::{self, Recorder};
 use crate::session::add_path;
 use crate::trial::{Context, Request, Trial, TrialEnded};
@@ -59,11 +60,19 @@ pub fn run_profile(
     RunDirectory::check(&request.out)?;
     let mut recorder = Recorder::default();
     recorder.open(request, run.limits.seed)?;
-    let mut looking = Looking { watcher, beneath: &beneath, name: profile.name, before: None, cpu: None };
+    let mut looking = Looking {
+        watcher,
+        beneath: &beneath,
+        name: profile.name,
+        before: None,
+        cpu: None,
+        looks: Looks::default(),
+    };
     let measured = application::run(profile, variant, &place, &run.limits, &**clock, stop, &mut |moment| {
         looking.tell(moment);
     });
     let (before, cpu) = (looking.before.take(), looking.cpu.take());
+    let looks = std::mem::take(&mut looking.looks);
     let storage = match before {
         Some(before) => beneath.watch.between(Ok(before), beneath.watch.read()),
         None => Err("the counters could not be read when it began".to_owned()),
@@ -82,7 +91,9 @@ pub fn run_profile(
     };
     let known = (surveyed, storage, cpu);
     let mut document = describe(request, run, profile, &directory, &measured, known, &ended);
-    recorder.add(&mut document, 0, std::slice::from_ref(&measured.outcome));
+    let shows_operations = measured.outcome.operations().operations() > 0;
+    let over_time = looks.rows(0, Nanos::ZERO, shows_operations);
+    recorder.add(&mut document, 0, std::slice::from_ref(&measured.outcome), over_time);
     let kept = recorder.finish(&mut document, time_of_day);
     let ended = match (recorder.why_lost(), ended) {
         (Some((why, _)), TrialEnded::Complete) => TrialEnded::NotRecorded(why.clone()),
@@ -106,6 +117,7 @@ struct Looking<'a> {
     /// The counters and the processor time when it began to be measured.
     before: Option<plumb_block::StorageSnapshot>,
     cpu: Option<CpuUse>,
+    looks: Looks,
 }
 
 impl Looking<'_> {
@@ -123,6 +135,10 @@ impl Looking<'_> {
                     self.cpu = cpu::of_this_process();
                     self.before = self.beneath.watch.read().ok();
                     self.watcher.phase(0, &Phase::Measuring, None);
+                }
+                if self.looks.is_due(progress.elapsed) {
+                    let storage = self.beneath.watch.read().ok();
+                    self.looks.add(progress.elapsed, &progress.total, storage.as_ref());
                 }
                 let now = || {
                     let storage = self.beneath.watch.read().ok();

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use plumb_block::in_one_line;
 use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::process::surroundings;
+use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
-use plumb_report::document::{Environment, Part, RunDocument, histogram_tag, series_name};
+use plumb_report::document::{Environment, Part, RunDocument, Track, histogram_tag, series_name, track_name};
 use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
 use crate::error::TrialError;
@@ -64,15 +65,23 @@ impl Recorder {
         directory.write_result(&document.as_json())
     }
 
-    /// Adds the distributions and the time series of targets, the first of which is the `first` of the document, and
-    /// writes the document. A recording that cannot be written any more is given up; what was recorded stays as it is.
-    pub(crate) fn add(&mut self, document: &mut RunDocument, first: usize, outcomes: &[LoadOutcome]) {
-        let mut write = || {
-            if let Some(directory) = &self.directory {
+    /// Adds the distributions and the time series of targets, the first of which is the `first` of the document, with
+    /// what else was seen `over_time`, and writes the document. A recording that cannot be written any more is given
+    /// up; what was recorded stays as it is.
+    pub(crate) fn add(
+        &mut self,
+        document: &mut RunDocument,
+        first: usize,
+        outcomes: &[LoadOutcome],
+        over_time: Vec<TimeseriesRow>,
+    ) {
+        let write = || {
+            if let Some(directory) = self.directory.as_ref().filter(|_| !outcomes.is_empty()) {
                 for (target, outcome) in (first..).zip(outcomes) {
                     directory.append_histograms(&histograms(target, outcome))?;
-                    directory.append_series(&series_name(target), &outcome.operations().series)?;
+                    directory.append_series(series(target, outcome))?;
                 }
+                directory.append_series(over_time)?;
             }
             self.save(document)
         };
@@ -88,7 +97,7 @@ impl Recorder {
         document: &mut RunDocument,
         time_of_day: &dyn Fn() -> String,
     ) -> Option<(RunRecording, PathBuf)> {
-        self.add(document, 0, &[]);
+        self.add(document, 0, &[], Vec::new());
         let directory = self.directory.take()?;
         match close(directory, document, time_of_day) {
             Ok(kept) => Some(kept),
@@ -121,6 +130,18 @@ fn close(
     }
     let path = directory.finish(document.incomplete_because.clone(), time_of_day())?;
     Ok((recording, path))
+}
+
+/// The operations of one target over time; each direction too if there are several.
+fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
+    let mut rows = outcome.operations().series.rows(&series_name(target));
+    let directions =
+        [(Track::Read, &outcome.read), (Track::Write, &outcome.write), (Track::Trim, &outcome.trim)];
+    let used = || directions.iter().filter(|(_, direction)| direction.operations() > 0);
+    if used().count() > 1 {
+        rows.extend(used().flat_map(|(track, direction)| direction.series.rows(&track_name(target, *track))));
+    }
+    rows
 }
 
 /// The distributions of one target.

@@ -99,23 +99,25 @@ impl Stage<'_> {
     /// Repeats the span until the last five rounds are steady.
     fn until_steady(&mut self, number: usize, span: &Span, steady: Steady) -> Result<SpanRun, TrialError> {
         let mut rounds: Vec<Round> = Vec::new();
-        let mut last: Vec<SpanResult> = Vec::new();
+        let (mut last, mut looks) = (Vec::new(), Vec::new());
         let mut settled = Span { steady: None, ..span.clone() };
         loop {
             let round = rounds.len() as u64;
-            let ran = self.run(number, &settled, Variation { round, ..Variation::default() })?;
+            let mut ran = self.run(number, &settled, Variation { round, ..Variation::default() })?;
             settled.warmup = Warmup::For(Nanos::ZERO);
             rounds.push(Round::of(&ran.result));
             last.push(ran.result.clone());
+            looks.extend(std::mem::take(&mut ran.looks));
             if last.len() > STEADY_ROUNDS {
                 last.remove(0);
+                looks.remove(0);
             }
             let rates: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
             let is_steady = snia_steady(&rates) == Some(true);
             let is_over = !matches!(ran.ended, Ended::Complete) || rounds.len() >= steady.rounds_max as usize;
             if is_steady || is_over {
                 let result = together(last);
-                let ran = Ran { result, ..ran };
+                let ran = Ran { result, looks, ..ran };
                 return Ok(SpanRun { ran, rounds, depth_found: None });
             }
         }

@@ -3,8 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, Errno, Outcome, StorageSnapshot, in_one_line};
+use plumb_block::{Bytes, Errno, Nanos, Outcome, StorageSnapshot, in_one_line};
 use plumb_load::{Fault, LoadOutcome};
+use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{Out, StorageWatch};
 use plumb_path::{Finding, WritePath};
 use plumb_report::document::{Account, CheckDocument, RunDocument};
@@ -88,6 +89,22 @@ impl Accounts {
             });
         }
     }
+}
+
+/// What was seen over time of the `count` targets of a phase, the first of which is the `first` of the document.
+fn over_time(phase: &Phase, first: usize, count: usize) -> Vec<TimeseriesRow> {
+    let Ok((run, _)) = &phase.outcome else { return Vec::new() };
+    let mut began = Nanos::ZERO;
+    let mut rows = Vec::new();
+    for (length, looks) in &run.ran.looks {
+        rows.extend(
+            (first..)
+                .zip(looks.iter().take(count))
+                .flat_map(|(target, looks)| looks.rows(target, began, true)),
+        );
+        began += *length;
+    }
+    rows
 }
 
 impl<'a> Session<'a> {
@@ -217,7 +234,8 @@ impl<'a> Session<'a> {
         let mut document = self.describe(Some(targets), None);
         let outcomes = self.phases.last().map(|phase| self.outcomes(phase)).unwrap_or_default();
         let first = document.targets.len().saturating_sub(outcomes.len());
-        self.recorder.add(&mut document, first, &outcomes);
+        let over_time = self.phases.last().map(|phase| over_time(phase, first, outcomes.len()));
+        self.recorder.add(&mut document, first, &outcomes, over_time.unwrap_or_default());
     }
 
     /// What each target of a phase measured; nothing of what a document leaves out.

@@ -12,6 +12,7 @@ use plumb_workload::{Span, Warmup};
 
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
+use crate::looks::Looks;
 use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::{Targets, Use};
 use crate::trial::Context;
@@ -40,6 +41,8 @@ pub struct Ran {
     pub settled: bool,
     /// Whether all that was written was read back, if that was asked for.
     pub read_back: Option<bool>,
+    /// What was seen of each target over time, in windows that followed one another.
+    pub(crate) looks: Vec<(Nanos, Vec<Looks>)>,
 }
 
 /// What it takes to run a span: [`run_span`](Self::run_span).
@@ -83,7 +86,7 @@ impl Stage<'_> {
             Ok(teams) => (teams, Ended::Complete),
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
         };
-        let (mut result, settled) = sides.finish();
+        let (mut result, settled, looks) = sides.finish();
         let mut ledgers = take_in(&mut result, teams, &posts, self.first_use(number));
         let read_back = match ledgers.is_empty() {
             true => None,
@@ -92,7 +95,7 @@ impl Stage<'_> {
                 Some(self.read_back(number, ledgers, &mut result)?)
             }
         };
-        Ok(Ran { result, ended, settled, read_back })
+        Ok(Ran { looks: vec![(result.window, looks)], result, ended, settled, read_back })
     }
 
     /// The place of the first use of a span among all.
@@ -177,6 +180,7 @@ struct Sides<'a> {
     after: Option<Reading>,
     warmup: Nanos,
     settled: bool,
+    looks: Vec<Looks>,
 }
 
 /// The counters at one moment.
@@ -224,6 +228,7 @@ impl<'a> Sides<'a> {
             after: None,
             warmup: Nanos::ZERO,
             settled: true,
+            looks: targets.of_span(number).map(|_| Looks::default()).collect(),
         }
     }
 
@@ -231,8 +236,8 @@ impl<'a> Sides<'a> {
         Reading { storage: read_storage(self.targets, self.number), processors: cpu::processors() }
     }
 
-    /// What is known without the teams, and whether the rate had settled.
-    fn finish(self) -> (SpanResult, bool) {
+    /// What is known without the teams, whether the rate had settled, and what was seen over time.
+    fn finish(self) -> (SpanResult, bool, Vec<Looks>) {
         let (before, after) = (self.before, self.after);
         let side = |one: &Use| {
             let at = |reading: &Option<Reading>| {
@@ -259,7 +264,7 @@ impl<'a> Sides<'a> {
         };
         let result =
             SpanResult { warmup: self.warmup, window: Nanos::ZERO, threads: Vec::new(), targets, processors };
-        (result, self.settled)
+        (result, self.settled, self.looks)
     }
 }
 
@@ -275,6 +280,20 @@ fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> 
 }
 
 impl Observer for Sides<'_> {
+    fn sample(&mut self, progress: &Progress) {
+        let at = progress.elapsed.since(self.warmup);
+        let is_measured = self.before.is_some() && self.after.is_none();
+        if !is_measured || !self.looks.iter().any(|looks| looks.is_due(at)) {
+            return;
+        }
+        let mut totals = totals_by_use(self.posts, progress);
+        let storage = read_storage(self.targets, self.number);
+        for ((place, one), looks) in self.targets.of_span(self.number).zip(&mut self.looks) {
+            let storage = storage.get(&one.beneath).and_then(|read| read.as_ref().ok());
+            looks.add(at, &totals.remove(&place).unwrap_or_default(), storage);
+        }
+    }
+
     fn look(&mut self, progress: &Progress) {
         let (targets, number, posts) = (self.targets, self.number, self.posts);
         let now = || {

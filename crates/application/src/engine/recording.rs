@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Nanos};
-use plumb_load::{Direction, Ending, Failure, LoadOutcome, Totals};
+use plumb_load::{Direction, Ending, Failure, LiveLatency, LoadOutcome, Totals};
 use plumb_measure::{Histogram, Series, SeriesEvent};
 
 use crate::measured::Measured;
@@ -131,11 +131,11 @@ impl Book {
         Totals {
             reads: self.outcome.read.operations(),
             writes: self.outcome.write.operations(),
-            trims: 0,
             flushes: self.outcome.flush.operations(),
             read_bytes: self.outcome.read.bytes,
             write_bytes: self.outcome.write.bytes,
-            latency: plumb_load::LiveLatency::default(),
+            flush_latency: LiveLatency::of(&self.outcome.flush.latency),
+            ..Totals::default()
         }
     }
 

@@ -124,6 +124,7 @@ impl Run {
         if now >= self.next_look {
             let progress = self.progress(now);
             self.phases.watch_rate(&progress, now, Nanos::ZERO);
+            observer.sample(&progress);
             self.next_look = now.saturating_add(OBSERVED_EVERY);
         }
         self.moves += 1;

@@ -131,6 +131,7 @@ impl<'a> Threads<'a> {
             if now >= next_view {
                 let progress = self.progress(now);
                 self.phases.watch_rate(&progress, now, POLL_MAX * 2);
+                observer.sample(&progress);
                 observer.look(&progress);
                 next_view = now + OBSERVED_EVERY;
             }

@@ -10,9 +10,8 @@ use super::hlog::{self, TaggedHistogram};
 use super::manifest::{Manifest, RunStatus};
 use super::out::Out;
 use super::replace::{replace, sync_parent};
-use super::timeseries;
+use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
-use crate::series::Series;
 
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULT: &str = "result.json";
@@ -166,13 +165,13 @@ impl RunDirectory {
         append(&path, hlog::HEADER, &hlog::lines(&path, &filled)?)
     }
 
-    /// Appends the buckets of a phase to the time series, durably.
+    /// Appends lines to the time series, durably.
     ///
     /// # Errors
-    /// If the name of the phase holds a comma, or the file cannot be written; what was there stays.
-    pub fn append_series(&self, phase: &str, series: &Series) -> Result<()> {
+    /// If the name of a phase holds a comma, or the file cannot be written; what was there stays.
+    pub fn append_series(&self, rows: impl IntoIterator<Item = TimeseriesRow>) -> Result<()> {
         let path = self.path.join(TIMESERIES);
-        append(&path, timeseries::HEADER, &timeseries::lines(&path, phase, series.points())?)
+        append(&path, timeseries::HEADER, &timeseries::lines(&path, rows)?)
     }
 
     /// Ends the run: complete, or interrupted for a reason. `ended_at` is RFC 3339 in UTC.

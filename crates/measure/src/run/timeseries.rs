@@ -1,15 +1,15 @@
 //! `timeseries.csv`: one line for each bucket of each phase.
 //!
 //! ```text
-//! phase,at_seconds,operations,bytes,latency_mean,latency_max
-//! write-direct,0.1,412,1687552,0.000241,0.0031
-//! write-direct,0.2,0,0,,
+//! phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99
+//! target-0/write,0.1,412,1687552,0.000241,0.0031,,
+//! target-0/sync,0.2,37,0,,,0.0021,0.0048
 //! ```
 //!
 //! `at_seconds` is the start of the bucket since the start of its phase; latencies are in seconds and empty where
-//! nothing completed. A line is complete if it ends with a line feed.
+//! nothing completed or they are not known. A line is complete if it ends with a line feed. Recordings of older
+//! versions have no percentiles: their lines end with `latency_max`.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use plumb_block::Nanos;
@@ -19,13 +19,17 @@ use crate::error::{Error, Result};
 use crate::result::SeriesPoint;
 
 /// The first line.
-pub(super) const HEADER: &str = "phase,at_seconds,operations,bytes,latency_mean,latency_max\n";
+pub(super) const HEADER: &str =
+    "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99\n";
+
+/// What a line of any version begins with: the names of its fields are no figures.
+const HEADER_START: &[u8] = b"phase,";
 
 /// What a well-formed line is.
-const EXPECTED: &str = "phase,at_seconds,operations,bytes,latency_mean,latency_max";
+const EXPECTED: &str = "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99";
 
 /// One line.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TimeseriesRow {
     /// The phase.
     pub phase: String,
@@ -35,38 +39,62 @@ pub struct TimeseriesRow {
     pub operations: u64,
     /// Bytes they moved.
     pub bytes: u64,
-    /// Their mean service time in seconds; `None` if none completed.
+    /// Their mean service time in seconds; `None` if none completed or it is not known.
     pub latency_mean: Option<f64>,
-    /// The longest of them in seconds; `None` if none completed.
+    /// The longest of them in seconds; `None` if none completed or it is not known.
     pub latency_max: Option<f64>,
+    /// Their median in seconds; `None` if none completed or it is not known.
+    pub latency_p50: Option<f64>,
+    /// Their 99th percentile in seconds; `None` if none completed or it is not known.
+    pub latency_p99: Option<f64>,
 }
 
-/// The lines of `points`, for appending to the file at `path`.
+impl TimeseriesRow {
+    /// The line of a bucket of `phase`.
+    pub fn of(phase: &str, point: &SeriesPoint) -> Self {
+        let SeriesPoint { at, operations, bytes, latency_sum, latency_max } = *point;
+        let known = operations > 0;
+        Self {
+            phase: phase.to_owned(),
+            at,
+            operations,
+            bytes,
+            latency_mean: known.then(|| latency_sum.as_secs_f64() / operations as f64),
+            latency_max: known.then(|| latency_max.as_secs_f64()),
+            ..Self::default()
+        }
+    }
+}
+
+/// The lines of `rows`, for appending to the file at `path`.
 ///
 /// # Errors
-/// If the name of the phase holds a comma, a quote or a line's end.
-pub(super) fn lines(path: &Path, phase: &str, points: &[SeriesPoint]) -> Result<Vec<u8>> {
-    if phase.is_empty() || phase.contains([',', '"', '\n', '\r']) {
-        return Err(Error::Inexpressible {
-            path: path.to_owned(),
-            found: format!("the phase `{phase}`"),
-            expected: "a name without commas, quotes and line ends",
-        });
-    }
-    let mut text = String::with_capacity(points.len() * 64);
-    for point in points {
-        let SeriesPoint { at, operations, bytes, latency_sum, latency_max } = point;
-        let written = match operations {
-            0 => writeln!(text, "{phase},{},0,{bytes},,", at.as_secs_f64()),
-            _ => {
-                let mean = latency_sum.as_secs_f64() / *operations as f64;
-                let longest = latency_max.as_secs_f64();
-                writeln!(text, "{phase},{},{operations},{bytes},{mean:.9},{longest}", at.as_secs_f64())
-            }
-        };
-        written.expect("writing to a String cannot fail");
+/// If the name of a phase holds a comma, a quote or a line's end.
+pub(super) fn lines(path: &Path, rows: impl IntoIterator<Item = TimeseriesRow>) -> Result<Vec<u8>> {
+    let mut text = String::new();
+    for row in rows {
+        let TimeseriesRow { phase, at, operations, bytes, .. } = &row;
+        if phase.is_empty() || phase.contains([',', '"', '\n', '\r']) {
+            return Err(Error::Inexpressible {
+                path: path.to_owned(),
+                found: format!("the phase `{phase}`"),
+                expected: "a name without commas, quotes and line ends",
+            });
+        }
+        text.push_str(&format!("{phase},{},{operations},{bytes}", at.as_secs_f64()));
+        for latency in [row.latency_mean, row.latency_max, row.latency_p50, row.latency_p99] {
+            text.push(',');
+            text.push_str(&latency.map_or_else(String::new, nanoseconds));
+        }
+        text.push('\n');
     }
     Ok(text.into_bytes())
+}
+
+/// Seconds to the nanosecond.
+fn nanoseconds(seconds: f64) -> String {
+    let text = format!("{seconds:.9}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Reads the file. A last line without an end is what a crash left, and is left out.
@@ -76,7 +104,7 @@ pub(super) fn lines(path: &Path, phase: &str, points: &[SeriesPoint]) -> Result<
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TimeseriesRow>> {
     let mut rows = Vec::new();
     for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        if !line.ends_with(b"\n") || line == HEADER.as_bytes() {
+        if !line.ends_with(b"\n") || line.starts_with(HEADER_START) {
             continue;
         }
         rows.push(row(line).ok_or_else(|| Error::Malformed {
@@ -91,19 +119,26 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TimeseriesRow>> {
 
 fn row(line: &[u8]) -> Option<TimeseriesRow> {
     let line = std::str::from_utf8(line).ok()?.trim_end_matches(['\r', '\n']);
-    let fields: [&str; 6] = line.split(',').collect::<Vec<_>>().try_into().ok()?;
-    let [phase, at, operations, bytes, mean, max] = fields;
+    let fields: Vec<&str> = line.split(',').collect();
+    let [phase, at, operations, bytes, mean, max, percentiles @ ..] = &fields[..] else { return None };
+    let (p50, p99) = match percentiles {
+        [] => ("", ""),
+        [p50, p99] => (*p50, *p99),
+        _ => return None,
+    };
     let seconds = |field: &str| match field {
         "" => Some(None),
         _ => field.parse::<f64>().ok().filter(|seconds| seconds.is_finite()).map(Some),
     };
     Some(TimeseriesRow {
-        phase: phase.to_owned(),
+        phase: (*phase).to_owned(),
         at: Nanos::from_secs_f64(seconds(at)??),
         operations: operations.parse().ok()?,
         bytes: bytes.parse().ok()?,
         latency_mean: seconds(mean)?,
         latency_max: seconds(max)?,
+        latency_p50: seconds(p50)?,
+        latency_p99: seconds(p99)?,
     })
 }
 
@@ -121,10 +156,10 @@ mod tests {
             latency_max: Nanos::micros(300),
         };
         let path = Path::new("timeseries.csv");
-        let text =
-            [HEADER.as_bytes(), &lines(path, "write", &[point(0, 3), point(100, 0), point(200, 7)]).unwrap()]
-                .concat();
-        assert!(String::from_utf8_lossy(&text).contains("\nwrite,0.1,0,0,,\n"));
+        let points = [point(0, 3), point(100, 0), point(200, 7)];
+        let rows = points.iter().map(|point| TimeseriesRow::of("write", point));
+        let text = [HEADER.as_bytes(), &lines(path, rows).unwrap()].concat();
+        assert!(String::from_utf8_lossy(&text).contains("\nwrite,0.1,0,0,,,,\n"));
         let rows = parse(path, &text).unwrap();
         assert_eq!(rows.len(), 3);
         assert_eq!((rows[2].at, rows[2].operations, rows[2].bytes), (Nanos::millis(200), 7, 7 * 4096));
@@ -138,8 +173,29 @@ mod tests {
         let text = format!("{HEADER}read,0.0,1,4096,0.1,0.1\nread,0.1,many,4096,0.1,0.1\n");
         assert_eq!(
             parse(Path::new("t.csv"), text.as_bytes()).unwrap_err().to_string(),
-            "t.csv:3: `read,0.1,many,4096,0.1,0.1`: expected phase,at_seconds,operations,bytes,latency_mean,latency_max"
+            "t.csv:3: `read,0.1,many,4096,0.1,0.1`: expected phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99"
         );
-        assert!(lines(Path::new("t.csv"), "a,b", &[]).is_err());
+        let comma = TimeseriesRow { phase: "a,b".to_owned(), ..TimeseriesRow::default() };
+        assert!(lines(Path::new("t.csv"), [comma]).is_err());
+    }
+
+    #[test]
+    fn percentiles_are_read_back_and_older_recordings_have_none() {
+        let row = TimeseriesRow {
+            phase: "target-0/sync".to_owned(),
+            at: Nanos::millis(200),
+            operations: 37,
+            latency_p50: Some(0.0021),
+            latency_p99: Some(0.004_8),
+            ..TimeseriesRow::default()
+        };
+        let path = Path::new("timeseries.csv");
+        assert_eq!(parse(path, &lines(path, [row.clone()]).unwrap()).unwrap(), [row]);
+        let older = b"phase,at_seconds,operations,bytes,latency_mean,latency_max\nread,0.1,4,4096,0.1,0.2\n";
+        let read = parse(path, older).unwrap();
+        assert_eq!((read.len(), read[0].latency_max, read[0].latency_p50), (1, Some(0.2), None));
+        for fields in ["read,0.1,4,4096,0.1\n", "read,0.1,4,4096,0.1,0.2,0.3\n"] {
+            assert!(parse(path, fields.as_bytes()).is_err(), "{fields}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In a run directory the histograms and the time series go by the place of the target in
 //! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and trims
-//! together. Those of a check may go by the name of the phase instead: `overwrite-fdatasync/durable`, `read-direct/read`.
+//! together, and [tracks](Track) stand beside it. Those of a check may go by the name of the phase instead: `overwrite-fdatasync/durable`, `read-direct/read`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +31,8 @@ pub struct TargetRecording {
     pub histograms: BTreeMap<Part, Histogram>,
     /// Reads, writes and trims together over time.
     pub series: Vec<SeriesPoint>,
+    /// What else was kept over time.
+    pub tracks: BTreeMap<Track, Vec<TimeseriesRow>>,
 }
 
 /// Which latencies of a target.
@@ -90,6 +92,46 @@ pub fn histogram_tag(target: usize, part: Part) -> String {
 /// The name under which the time series of a target is kept.
 pub fn series_name(target: usize) -> String {
     format!("target-{target}")
+}
+
+/// What of a target is kept over time, beside its reads, writes and trims together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Track {
+    /// Reads.
+    Read,
+    /// Writes, acknowledged.
+    Write,
+    /// Trims.
+    Trim,
+    /// Flushes, with the percentiles of their latency.
+    Sync,
+    /// What the devices beneath were handed: reads and writes.
+    Storage,
+    /// Transactions of an application that shows no operations of its own.
+    Transaction,
+}
+
+impl Track {
+    /// All tracks.
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Write, Self::Trim, Self::Sync, Self::Storage, Self::Transaction];
+
+    /// As it stands in a name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Sync => "sync",
+            Self::Storage => "storage",
+            Self::Transaction => "transaction",
+        }
+    }
+}
+
+/// The name under which a track of a target is kept.
+pub fn track_name(target: usize, track: Track) -> String {
+    format!("{}/{}", series_name(target), track.name())
 }
 
 /// A run directory could not be opened.
@@ -166,8 +208,16 @@ impl RunRecording {
             }
         }
         for row in &recording.timeseries {
-            if let Some(target) = place(&row.phase).and_then(|place| run.targets.get_mut(place)) {
-                target.series.push(point(row));
+            let (name, track) =
+                row.phase.split_once('/').map_or((&*row.phase, None), |(name, of)| (name, Some(of)));
+            let Some(target) = place(name).and_then(|place| run.targets.get_mut(place)) else { continue };
+            match track {
+                None => target.series.push(point(row)),
+                Some(track) => {
+                    if let Some(track) = Track::ALL.into_iter().find(|known| known.name() == track) {
+                        target.tracks.entry(track).or_default().push(row.clone());
+                    }
+                }
             }
         }
         run
@@ -176,6 +226,11 @@ impl RunRecording {
     /// The distribution of one part of a target, if it was kept.
     pub fn histogram(&self, target: usize, part: Part) -> Option<&Histogram> {
         self.targets.get(target)?.histograms.get(&part).filter(|histogram| histogram.count() > 0)
+    }
+
+    /// A track of a target; empty if it was not kept.
+    pub fn track(&self, target: usize, track: Track) -> &[TimeseriesRow] {
+        self.targets.get(target).and_then(|target| target.tracks.get(&track)).map_or(&[], Vec::as_slice)
     }
 
     /// The time series of a target; empty if it was not kept.

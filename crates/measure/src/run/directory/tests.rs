@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run::Recording;
-use crate::{Histogram, SeriesEvent};
+use crate::{Histogram, Series, SeriesEvent};
 use plumb_block::Nanos;
 
 fn manifest() -> Manifest {
@@ -25,7 +25,7 @@ fn series() -> Series {
 fn run_in(path: &Path) -> RunDirectory {
     let run = RunDirectory::create(Place::At(path), manifest()).unwrap();
     run.append_histograms(&[histogram()]).unwrap();
-    run.append_series("write-direct", &series()).unwrap();
+    run.append_series(series().rows("write-direct")).unwrap();
     run.write_result(&serde_json::json!({"iops": 3})).unwrap();
     run
 }
@@ -52,7 +52,7 @@ fn a_run_reads_back() {
     let path = root.path().join("deep/run");
     let mut run = run_in(&path);
     run.append_histograms(&[histogram()]).unwrap();
-    run.append_series("again", &series()).unwrap();
+    run.append_series(series().rows("again")).unwrap();
     run.update_manifest(|manifest| manifest.kernel = Some("6.1".into())).unwrap();
     run.write_file("report.html", b"<html>").unwrap();
     assert_eq!(run.finish(None, "2026-01-02T03:05:00Z").unwrap(), path);
