@@ -54,5 +54,6 @@ fn style_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Style {
         width,
         colour: tty && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
         unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
+        ..Style::PLAIN
     }
 }

@@ -3,6 +3,7 @@
 //! `survey` follows a target through mounts and devices and gathers [`facts`]; [`rules`] are pure functions that turn
 //! them into a [`WritePath`]. Nothing here writes to anything but the directory of a recording.
 
+mod catalogue;
 pub mod facts;
 pub mod finding;
 pub mod model;
@@ -10,6 +11,7 @@ pub mod rules;
 mod storage_under;
 pub mod survey;
 
+pub use catalogue::{CATALOGUE, Catalogue, Rule};
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
 pub use survey::{

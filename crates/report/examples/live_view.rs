@@ -38,7 +38,7 @@ fn sample(elapsed: f64) -> LiveSample {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let panics = std::env::args().any(|argument| argument == "panic");
-    let style = Style { width: 80, colour: true, unicode: true };
+    let style = Style { width: 80, colour: true, unicode: true, ..Style::PLAIN };
     let start = Instant::now();
     let mut terminal = LiveTerminal::open()?;
     let mut view = LiveView::new("plumb load", style);

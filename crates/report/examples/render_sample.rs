@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = arguments.next().unwrap_or_else(|| common::NAMES[0].to_owned());
     let format: Format = arguments.next().unwrap_or_else(|| "html".to_owned()).parse()?;
     let width = arguments.next().and_then(|width| width.parse().ok()).unwrap_or(100);
-    let style = Style { width, colour: false, unicode: true };
+    let style = Style { width, colour: false, unicode: true, ..Style::PLAIN };
     let text = match name.strip_prefix("load/") {
         Some(load) if common::LOADS.contains(&load) => render(&common::load_recording(load), format, style)?,
         _ => render(&common::recording(&name), format, style)?,

@@ -16,7 +16,7 @@ fn report(value: &Value, recording: &RunRecording) -> bool {
 fn every_format(recording: &RunRecording) {
     for format in Format::ALL {
         for width in [1, 100] {
-            let style = Style { width, colour: false, unicode: true };
+            let style = Style { width, colour: false, unicode: true, ..Style::PLAIN };
             let made = render(recording, format, style);
             assert!(made.is_ok_and(|text| !text.is_empty()), "{format} of a document that came from JSON");
         }

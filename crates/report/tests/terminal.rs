@@ -28,7 +28,7 @@ fn every_sample_at_three_widths() {
     for name in names() {
         let name = name.as_str();
         for width in [60, 100, 160] {
-            let text = text(name, Style { width, colour: false, unicode: true });
+            let text = text(name, Style { width, colour: false, unicode: true, ..Style::PLAIN });
             insta::assert_snapshot!(format!("{name}-{width}"), text);
             assert!(!text.contains('\u{1b}'), "{name}: colour although it was not asked for");
             for line in text.lines() {
@@ -42,7 +42,7 @@ fn every_sample_at_three_widths() {
 #[test]
 fn without_utf_8_everything_is_ascii() {
     for name in names() {
-        let text = text(&name, Style { width: 80, colour: false, unicode: false });
+        let text = text(&name, Style { width: 80, colour: false, unicode: false, ..Style::PLAIN });
         assert!(text.is_ascii(), "{name}: {text}");
     }
 }
@@ -50,8 +50,8 @@ fn without_utf_8_everything_is_ascii() {
 #[test]
 fn colours_change_nothing_but_colours() {
     for name in names() {
-        let plain = text(&name, Style { width: 100, colour: false, unicode: true });
-        let coloured = text(&name, Style { width: 100, colour: true, unicode: true });
+        let plain = text(&name, Style { width: 100, colour: false, unicode: true, ..Style::PLAIN });
+        let coloured = text(&name, Style { width: 100, colour: true, unicode: true, ..Style::PLAIN });
         assert!(coloured.contains("\u{1b}[1m"));
         let mut bare = String::new();
         for piece in coloured.split('\u{1b}') {

@@ -3,6 +3,7 @@
 //! Nothing here looks at the terminal or the environment: whoever prints knows whether there are colours, how wide a
 //! line is and whether the locale is UTF-8.
 
+mod explain;
 mod head;
 mod path_tree;
 mod pen;
@@ -13,6 +14,7 @@ mod tables;
 mod verdicts;
 mod wrap;
 
+pub use explain::{explain, explain_list};
 pub use pen::Ink;
 pub use run::run;
 pub use survey::{survey, survey_list};
@@ -28,11 +30,24 @@ pub struct Style {
     pub colour: bool,
     /// Whether the locale is UTF-8; otherwise everything is written in ASCII.
     pub unicode: bool,
+    /// How much of a run is shown.
+    pub verbosity: Verbosity,
+}
+
+/// How much of a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// The verdict alone.
+    Quiet,
+    /// The verdict, three figures, what is wrong, and one line about the quality of the measurement.
+    Normal,
+    /// Everything.
+    Verbose,
 }
 
 impl Style {
-    /// What a file or a pipe gets: 100 columns, no colour, UTF-8.
-    pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true };
+    /// What a file gets: 100 columns, no colour, UTF-8, everything.
+    pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true, verbosity: Verbosity::Verbose };
     /// What gets narrower than this is not laid out any better.
     pub const WIDTH_MIN: usize = 40;
 

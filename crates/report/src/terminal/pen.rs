@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn ascii_is_ascii_and_colours_are_asked_for() {
-        let style = Style { width: 80, colour: false, unicode: false };
+        let style = Style { width: 80, colour: false, unicode: false, ..Style::PLAIN };
         assert_eq!(style.finish("├ 52 µs → ü".to_owned()), r"+ 52 us -> \u{fc}");
         assert_eq!(style.ink(Ink::Red, "x"), "x");
         assert_eq!(Style { colour: true, ..style }.ink(Ink::Red, "x"), "\u{1b}[1;31mx\u{1b}[0m");

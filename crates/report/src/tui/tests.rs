@@ -8,7 +8,7 @@ use super::terminal::is_stop;
 use super::*;
 use crate::terminal::Style;
 
-const ASCII: Style = Style { width: 80, colour: false, unicode: false };
+const ASCII: Style = Style { width: 80, colour: false, unicode: false, ..Style::PLAIN };
 
 /// Two disks side by side, as a virtual machine saw them: one behind a write-back cache, one plain.
 fn sample(tenths: u64) -> LiveSample {
