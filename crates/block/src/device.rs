@@ -45,6 +45,26 @@ pub trait Device: Send + Sync {
     /// The failed flush that latched the device, if one did. Visible, not acknowledged, not durable: that is all
     /// that can be said of what was written since the last good flush.
     fn latched(&self) -> Option<Latch>;
+
+    /// Whether it has power, and how often it lost it. A device whose power this process cannot lose before itself (a file, a disk
+    /// of this machine) always has it.
+    fn power(&self) -> Power {
+        Power::ALWAYS
+    }
+}
+
+/// The power of a device. Of what was acknowledged under another number of losses only what was durable is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Power {
+    /// Whether it is on.
+    pub is_on: bool,
+    /// How often it was lost since the device was opened.
+    pub losses: u64,
+}
+
+impl Power {
+    /// On, and never lost.
+    pub const ALWAYS: Self = Self { is_on: true, losses: 0 };
 }
 
 /// A path of requests to a device, owned by one worker, like an NVMe queue pair.

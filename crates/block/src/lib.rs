@@ -32,7 +32,7 @@ pub mod wait;
 pub use buffer::{Buffer, BufferMut, Pool, PoolShape};
 pub use clock::{Clock, EventSource, RealClock, Time, VirtualClock};
 pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
-pub use device::{Device, Latch, Queue, QueueFull, QueueOptions, Wait};
+pub use device::{Device, Latch, Power, Queue, QueueFull, QueueOptions, Wait};
 pub use error::{Errno, Error, ErrorKind, Result, in_one_line};
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
 pub use nearest::nearest;

@@ -1,14 +1,17 @@
-//! Claiming a block device of ours before it is taken away, so that nobody begins to use it in the last moment.
+//! Claiming a block device of ours before it is taken away, or given to new users after a loss of power, so that nobody begins to
+//! use it in the last moment.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use plumb_block::Device;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Os;
 
 use crate::error::{ExportError, Result, at};
 use crate::holders;
+use crate::served_device::KnownLosses;
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,11 +43,44 @@ pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Resul
     Ok(claim)
 }
 
+/// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who may have had it open
+/// then, and forgets what the kernel has cached of it: what was written since and is dirty fails. Those who must close it first;
+/// none also while the power is off.
+pub(crate) fn readmit(
+    disk: &str,
+    own: &[BorrowedFd<'_>],
+    device: &dyn Device,
+    known: &KnownLosses,
+    forget_cache: impl FnOnce() -> std::io::Result<()>,
+) -> Vec<String> {
+    let power = device.power();
+    if known.is_all(device) || !power.is_on {
+        return Vec::new();
+    }
+    let access = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    let claim = match rustix::fs::open(format!("/dev/{disk}"), access, Mode::empty()) {
+        Ok(claim) => claim,
+        Err(Os::BUSY) => return users_or_unknown(disk, own),
+        Err(error) => return vec![format!("perhaps in use: cannot claim /dev/{disk} ({error})")],
+    };
+    let users = holders::users_of(disk, &[own, &[claim.as_fd()]].concat());
+    if users.is_empty() {
+        // What cannot be written is what must not be: it fails, and is forgotten.
+        forget_cache().unwrap_or_default();
+        known.update(power);
+    }
+    users
+}
+
 /// That `/dev/DISK` is in use, by whom.
 pub(crate) fn held(disk: &str, own: &[BorrowedFd<'_>]) -> ExportError {
+    ExportError::Held { device: format!("/dev/{disk}").into(), by: users_or_unknown(disk, own) }
+}
+
+fn users_or_unknown(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
     let mut by = holders::users_of(disk, own);
     if by.is_empty() {
         by.push("claimed by something in another mount or process namespace".to_owned());
     }
-    ExportError::Held { device: format!("/dev/{disk}").into(), by }
+    by
 }

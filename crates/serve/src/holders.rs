@@ -1,10 +1,14 @@
 //! Who uses a block device of ours, in words: what is mounted from it, what is built on it, who has it open.
 
+use std::fmt::Display;
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use plumb_linux::tree::mountinfo;
+use plumb_linux::inventory::Inventory;
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
 
 /// The file that a loop device is bound to, as the kernel names it; `None` if it is free.
 pub(crate) fn backing_file(number: u32) -> Option<PathBuf> {
@@ -26,44 +30,20 @@ pub(crate) fn users(number: u32, own: &[BorrowedFd<'_>]) -> Vec<String> {
     users_of(&format!("loop{number}"), own)
 }
 
-/// Everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this process.
+/// Everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this process. Where that cannot be
+/// read it counts as in use.
 pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
-    let device = format!("/dev/{disk}");
-    let mut found = mounts(disk, &device);
-    found.extend(swap(&device));
-    found.extend(stacked(disk));
-    found.extend(openers(&device, own));
+    let unknown = |source: &dyn Display| vec![format!("perhaps in use: cannot read {source}")];
+    let mut found = match Inventory::read(&LiveTree::default(), &LiveProbe) {
+        Ok(inventory) => inventory.uses(disk).iter().map(ToString::to_string).collect(),
+        Err(error) => unknown(&error),
+    };
+    found.extend(openers(&format!("/dev/{disk}"), own).unwrap_or_else(|error| unknown(&format!("/proc ({error})"))));
     found
 }
 
-/// In this mount namespace. A file system of several devices has a device number of its own, but names one as its source.
-fn mounts(disk: &str, device: &str) -> Vec<String> {
-    let Ok(text) = fs::read("/proc/self/mountinfo") else { return Vec::new() };
-    // "7:3\n"
-    let number = fs::read_to_string(format!("/sys/block/{disk}/dev")).unwrap_or_default();
-    let number: Option<(u32, u32)> = number
-        .trim()
-        .split_once(':')
-        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    let is_of_device = |mount: &mountinfo::Mount| {
-        number == Some((mount.device.major, mount.device.minor)) || mount.source == device
-    };
-    let mounts = mountinfo::parse(&text).into_iter().filter(is_of_device);
-    mounts.map(|mount| format!("mounted at {}", mount.point)).collect()
-}
-
-fn swap(device: &str) -> Option<String> {
-    let text = fs::read_to_string("/proc/swaps").ok()?;
-    text.lines().any(|line| line.split_whitespace().next() == Some(device)).then(|| "used as swap".to_owned())
-}
-
-fn stacked(disk: &str) -> Vec<String> {
-    let Ok(holders) = fs::read_dir(format!("/sys/block/{disk}/holders")) else { return Vec::new() };
-    holders.flatten().map(|entry| format!("a part of {}", entry.file_name().display())).collect()
-}
-
-fn openers(device: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+fn openers(device: &str, own: &[BorrowedFd<'_>]) -> io::Result<Vec<String>> {
+    let processes = fs::read_dir("/proc")?;
     let this = std::process::id();
     let mut found = Vec::new();
     for pid in processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()) {
@@ -79,5 +59,5 @@ fn openers(device: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
             found.push(format!("open in process {pid} ({})", name.trim()));
         }
     }
-    found
+    Ok(found)
 }

@@ -8,6 +8,8 @@
 //! - A request that the device leaves unanswered for too long ([`ServedDevice::request_timeout`]) is given up: it ends as
 //!   unanswered, as a driver of the kernel does it. Its slot and its memory stay the device's, which may still act on it. Once
 //!   all slots are so, the device is off line: what comes fails at once.
+//! - Once the device has lost its power nothing that was asked before succeeds, nor anything that comes later from those who
+//!   used it then ([`KnownLosses`]): it ends as unanswered, also when the power is on again.
 //! - What promises durability (a flush, a write with FUA) never succeeds after one that failed, on whichever queue, nor beside
 //!   it: nobody knows which writes the failed one has cost. Whatever fails of them latches, unless the device
 //!   refused it without doing anything.
@@ -22,7 +24,7 @@ use plumb_block::{
     QueueOptions, Request, Result, Tag, Wait,
 };
 
-use crate::served_device::ServedDevice;
+use crate::served_device::{KnownLosses, ServedDevice};
 
 /// How often what is in flight is looked through for what has been there for too long.
 const PATROL_EVERY: Duration = Duration::from_millis(250);
@@ -75,6 +77,7 @@ enum Slot<T> {
 /// The requests of one front end at the device, with the queue that they go through.
 pub(crate) struct Requests<T> {
     served: Arc<ServedDevice>,
+    known: Arc<KnownLosses>,
     queue: Box<dyn Queue>,
     /// The queue failed: nothing more can be asked.
     is_broken: bool,
@@ -93,15 +96,21 @@ pub(crate) struct Requests<T> {
 }
 
 impl<T> Requests<T> {
-    /// None yet, with a queue of `depth`.
+    /// None yet, with a queue of `depth`, of users who know of the losses of power in `known`.
     ///
     /// # Errors
     /// If the device gives no queue.
-    pub(crate) fn open(served: Arc<ServedDevice>, depth: u32, pool: Pool) -> Result<Self> {
+    pub(crate) fn open(
+        served: Arc<ServedDevice>,
+        known: Arc<KnownLosses>,
+        depth: u32,
+        pool: Pool,
+    ) -> Result<Self> {
         let queue = served.device.open_queue(QueueOptions { depth, pool })?;
         let slots = depth as usize;
         Ok(Self {
             served,
+            known,
             queue,
             is_broken: false,
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
@@ -148,6 +157,10 @@ impl<T> Requests<T> {
 
     /// Submits a request. What cannot succeed ends at once.
     pub(crate) fn submit(&mut self, asked: T, op: Op, range: LbaRange, payload: Payload) {
+        if self.has_lost_power() {
+            let result = Err(Failure::Unanswered);
+            return self.ended.push_back(Ended { asked, result, payload });
+        }
         if promises_durability(op) && self.served.has_failed_flush() {
             let result = Err(Failure::Errno(Errno::EIO));
             return self.ended.push_back(Ended { asked, result, payload });
@@ -161,6 +174,11 @@ impl<T> Requests<T> {
         let request = Request { tag: Tag(slot as u64), op, range, payload, deadline: None };
         self.backlog.push_back(request);
         self.submit_backlog();
+    }
+
+    /// Whether the power went since those who ask here were last told.
+    fn has_lost_power(&self) -> bool {
+        !self.known.is_all(&*self.served.device)
     }
 
     fn submit_backlog(&mut self) {
@@ -182,10 +200,22 @@ impl<T> Requests<T> {
         let is_broken = self.queue.poll(wait, &mut completions).is_err();
         self.polls = self.polls.wrapping_add(1);
         let is_quiet = completions.is_empty();
-        completions.drain(..).for_each(|completion| self.complete(completion));
+        // Looked at after the device has answered: an answer from after a loss is as worthless as one that the loss made so.
+        let has_lost_power = !(is_quiet && self.backlog.is_empty()) && self.has_lost_power();
+        for mut completion in completions.drain(..) {
+            if has_lost_power {
+                completion.outcome = Outcome::PowerLost;
+            }
+            self.complete(completion);
+        }
         self.completions = completions;
         if is_broken {
             return self.break_off();
+        }
+        if has_lost_power {
+            while let Some(Request { tag, .. }) = self.backlog.pop_front() {
+                self.end_unanswered(tag.0 as usize, Slot::Free, Outcome::PowerLost);
+            }
         }
         self.submit_backlog();
         if is_quiet || self.polls.is_multiple_of(PATROL_POLLS) {
@@ -244,9 +274,9 @@ impl<T> Requests<T> {
             self.backlog.retain(|request| request.tag.0 != number as u64);
             if self.backlog.len() < before {
                 // The device never had it.
-                self.end_unanswered(number, Slot::Free);
+                self.end_unanswered(number, Slot::Free, Outcome::Unknown);
             } else {
-                self.end_unanswered(number, Slot::GivenUp);
+                self.end_unanswered(number, Slot::GivenUp, Outcome::Unknown);
             }
         }
     }
@@ -256,16 +286,16 @@ impl<T> Requests<T> {
         self.is_broken = true;
         self.backlog.clear();
         for number in 0..self.slots.len() {
-            self.end_unanswered(number, Slot::Free);
+            self.end_unanswered(number, Slot::Free, Outcome::Unknown);
         }
         self.given_up = 0;
         self.free = (0..self.slots.len()).rev().collect();
     }
 
-    fn end_unanswered(&mut self, number: usize, slot: Slot<T>) {
+    fn end_unanswered(&mut self, number: usize, slot: Slot<T>, outcome: Outcome) {
         let is_given_up = matches!(slot, Slot::GivenUp);
         if let Slot::Taken { asked, op, .. } = std::mem::replace(&mut self.slots[number], slot) {
-            let result = self.result(op, Outcome::Unknown);
+            let result = self.result(op, outcome);
             self.ended.push_back(Ended { asked, result, payload: Payload::None });
             if is_given_up {
                 self.given_up += 1;

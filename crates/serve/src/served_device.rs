@@ -1,11 +1,11 @@
-//! A device that is served, as all who serve it share it: whether a flush of it has failed, and how long it may take for a
-//! request.
+//! A device that is served, as all who serve it share it: whether a flush of it has failed, how long it may take for a
+//! request, and which losses of power its users know of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use plumb_block::{Device, Outcome};
+use plumb_block::{Device, Outcome, Power};
 
 /// How long the device may take for a request: as long as the kernel gives a SCSI disk (`/sys/block/*/device/timeout`) and
 /// an NVMe one (`nvme_core.io_timeout`).
@@ -13,17 +13,16 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same once the device has to be taken away in any case.
 pub(crate) const REQUEST_TIMEOUT_CLOSING: Duration = Duration::from_secs(3);
 /// No flush has failed.
-const NO_GENERATION: u64 = u64::MAX;
+const NONE_FAILED: u64 = u64::MAX;
 
 /// A device that is served.
 ///
 /// A device latches by itself after a failed flush. The latch here is for what fails between it and whoever asked. It ends when
-/// the device tells by its [generation](plumb_block::DeviceInfo::generation) that its power was off: then nothing that was not
-/// durable can be vouched for, or need be.
+/// the device has lost its [power](plumb_block::Power): then nothing that was not durable can be vouched for, or need be.
 pub(crate) struct ServedDevice {
     pub(crate) device: Arc<dyn Device>,
-    /// The generation of the device in which a flush failed.
-    flush_failed_in: AtomicU64,
+    /// How often the power had been lost when a flush failed.
+    flush_failed_after: AtomicU64,
     /// Acknowledged writes were lost before it was served: no flush may ever succeed.
     is_lossy: bool,
     request_timeout_ns: AtomicU64,
@@ -34,7 +33,7 @@ impl ServedDevice {
     pub(crate) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> Self {
         Self {
             device,
-            flush_failed_in: AtomicU64::new(NO_GENERATION),
+            flush_failed_after: AtomicU64::new(NONE_FAILED),
             is_lossy: false,
             request_timeout_ns: AtomicU64::new(nanos(request_timeout)),
         }
@@ -54,17 +53,17 @@ impl ServedDevice {
 
     /// Whether a flush has failed, here or on another way to the device, so that none may succeed.
     pub(crate) fn has_failed_flush(&self) -> bool {
-        let failed_in = self.flush_failed_in.load(Ordering::Acquire);
+        let failed_after = self.flush_failed_after.load(Ordering::Acquire);
         self.is_lossy
             || self.device.latched().is_some()
-            || failed_in != NO_GENERATION && failed_in == self.device.info().generation
+            || failed_after != NONE_FAILED && failed_after == self.device.power().losses
     }
 
     /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a flush may
     /// succeed in that one is the device's to say.
     pub(crate) fn note_failed_flush(&self, outcome: Outcome) {
         if outcome != Outcome::PowerLost {
-            self.flush_failed_in.store(self.device.info().generation, Ordering::Release);
+            self.flush_failed_after.store(self.device.power().losses, Ordering::Release);
         }
     }
 
@@ -76,6 +75,28 @@ impl ServedDevice {
     /// From now on no longer than `timeout`, for what is in flight already too.
     pub(crate) fn shorten_request_timeout(&self, timeout: Duration) {
         self.request_timeout_ns.fetch_min(nanos(timeout), Ordering::Relaxed);
+    }
+}
+
+/// The losses of power that the users of a front end have been told of. After one more they hold what may be gone: all that
+/// they ask fails, until they are gone and their successors are [let in](Self::update).
+#[derive(Debug)]
+pub(crate) struct KnownLosses(AtomicU64);
+
+impl KnownLosses {
+    /// Those until now: the users are new.
+    pub(crate) fn of(device: &dyn Device) -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(device.power().losses)))
+    }
+
+    /// Whether there was none since.
+    pub(crate) fn is_all(&self, device: &dyn Device) -> bool {
+        self.0.load(Ordering::Acquire) == device.power().losses
+    }
+
+    /// The users of before are gone: those who come know that `power` was lost so often.
+    pub(crate) fn update(&self, power: Power) {
+        self.0.store(power.losses, Ordering::Release);
     }
 }
 

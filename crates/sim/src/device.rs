@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, EventSource, Extent, Latch, LbaRange, Nanos, Queue, QueueFull,
+    Clock, Completion, Device, DeviceInfo, EventSource, Extent, Latch, LbaRange, Nanos, Power, Queue, QueueFull,
     QueueOptions, Request, Result, StorageCounters, StorageSnapshot, Time, Wait, waiting_poll,
 };
 
@@ -171,6 +171,11 @@ impl Device for SimDevice {
 
     fn latched(&self) -> Option<Latch> {
         self.0.shared.lock().drive.latched()
+    }
+
+    fn power(&self) -> Power {
+        let state = self.0.shared.lock();
+        Power { is_on: state.drive.is_powered(), losses: state.drive.counters().cuts }
     }
 }
 

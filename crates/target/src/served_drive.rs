@@ -95,6 +95,10 @@ pub struct DriveStatus {
     pub nbd_clients: u64,
     /// The loop device, if it is attached.
     pub device: Option<String>,
+    /// Who has had that device open since before a loss of power, each in words: every request to it fails until they have
+    /// closed it.
+    #[serde(default)]
+    pub device_open_across_cut: Vec<String>,
     /// The control socket.
     pub control: String,
     /// The process that holds it.
@@ -200,11 +204,7 @@ impl Controls for DriveControls {
         status
     }
 
-    fn carry_out(&mut self, order: DriveOrder, exports: &Exports<'_>) -> Result<(), Refused> {
-        // A machine that lost power with its drive has forgotten what it had cached of it; this one has not.
-        if order == DriveOrder::PowerOn && self.handle.with(|drive, _| !drive.is_powered()) {
-            exports.forget_cache();
-        }
+    fn carry_out(&mut self, order: DriveOrder) -> Result<(), Refused> {
         self.handle.with(|drive, now| change(drive, now, &order))?;
         match order {
             DriveOrder::Cut { when } => {
@@ -252,6 +252,7 @@ impl DriveControls {
             nbd_uris: exports.nbd_uris().to_vec(),
             nbd_clients: exports.nbd_clients() as u64,
             device: exports.block_device(),
+            device_open_across_cut: exports.awaited().to_vec(),
             control: exports.control().display().to_string(),
             pid: std::process::id(),
         }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use plumb_block::{
     Bytes, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Pattern, Payload,
-    Pool, PoolShape, Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
+    Pool, PoolShape, Power, Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
 /// A device whose requests are split.
@@ -78,6 +78,10 @@ impl Device for Split {
 
     fn latched(&self) -> Option<Latch> {
         self.device.latched()
+    }
+
+    fn power(&self) -> Power {
+        self.device.power()
     }
 }
 

@@ -14,7 +14,7 @@ use super::loop_queue::{self, Changed};
 use super::served::Served;
 use super::session::{Session, Threads};
 use super::sweep::{Swept, sweep_locked};
-use crate::claim::{LOOK_AGAIN, PROBE_TIMEOUT, claim, held};
+use crate::claim::{LOOK_AGAIN, PROBE_TIMEOUT, claim, held, readmit};
 use crate::error::{ExportError, Result, at};
 use crate::holders;
 use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
@@ -127,13 +127,13 @@ impl Attachment {
         self.served.device.has_failed_flush()
     }
 
-    /// Lets the kernel forget what it has cached of the block device: what its memory holds of a machine that lost power with
-    /// the drive. Call it while the power is off, so that nothing dirty reaches the drive any more.
-    ///
-    /// # Errors
-    /// As ioctl(2).
-    pub fn forget_cache(&self) -> std::io::Result<()> {
-        self.live.as_ref().map_or(Ok(()), |live| live.loop_device.drop_cache())
+    /// Lets requests through again after the device has lost power, once all have closed the block device who had it open then:
+    /// until that every request fails. Those who have not; none while the power is off.
+    pub fn readmit(&self) -> Vec<String> {
+        let Some(Live { loop_device, .. }) = &self.live else { return Vec::new() };
+        let disk = format!("loop{}", loop_device.number());
+        let Served { device, known, .. } = &*self.served;
+        readmit(&disk, &[loop_device.as_fd()], &*device.device, known, || loop_device.drop_cache())
     }
 
     /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it does nothing.

@@ -8,7 +8,7 @@ use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, Lb
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
 use crate::error::ExportError;
-use crate::served_device::ServedDevice;
+use crate::served_device::{KnownLosses, ServedDevice};
 
 /// The most that FUSE carries in a request.
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
@@ -26,6 +26,8 @@ const BACKGROUND: u16 = 512;
 /// The device and what is known of it.
 pub(super) struct Served {
     pub(super) device: Arc<ServedDevice>,
+    /// The losses of power that all know of who have it open.
+    pub(super) known: Arc<KnownLosses>,
     pub(super) geometry: Geometry,
     transfer_max: Bytes,
     alignment: Bytes,
@@ -54,6 +56,7 @@ impl Served {
             geometry: Geometry::new(&info, block),
             transfer_max,
             alignment: info.dma_alignment.max(PAGE),
+            known: KnownLosses::of(&*device),
             device: Arc::new(ServedDevice::new(device, request_timeout)),
             refusal: OnceLock::new(),
         })
@@ -120,7 +123,11 @@ impl Served {
         };
         let first = offset / block;
         let range = LbaRange::new(Lba(first), self.geometry.size / block - first);
-        let extents = self.device.device.extents(range).map_err(|_| Errno::EIO)?;
+        let device = &self.device.device;
+        let extents = device.extents(range).map_err(|_| Errno::EIO)?;
+        if !self.known.is_all(&**device) {
+            return Err(Errno::EIO);
+        }
         let found = extents.iter().find(|extent| is_data(extent) == wants_data);
         match (found, wants_data) {
             (Some(extent), _) => Ok(Answer::position((extent.range.lba.0 * block).max(offset))),

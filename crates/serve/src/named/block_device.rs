@@ -98,12 +98,12 @@ impl BlockDevice {
         }
     }
 
-    /// Lets the kernel forget what it has cached of it.
-    pub(super) fn forget_cache(&self) -> std::io::Result<()> {
+    /// Lets requests through again after a loss of power, once all have closed it who had it open then. Those who have not.
+    pub(super) fn readmit(&self) -> Vec<String> {
         match self {
-            Self::Loop(attachment) => attachment.forget_cache(),
+            Self::Loop(attachment) => attachment.readmit(),
             #[cfg(feature = "ublk")]
-            Self::Ublk(device) => device.forget_cache(),
+            Self::Ublk(device) => device.readmit(),
         }
     }
 

@@ -134,6 +134,11 @@ impl NbdServers {
         self.running.iter().map(|running| running.server.connections()).sum()
     }
 
+    /// Ends all connections: their clients hold what may be gone.
+    pub(super) fn end_connections(&self) {
+        self.running.iter().for_each(|running| running.server.end_connections());
+    }
+
     /// Whether one has ended by itself.
     pub(super) fn has_ended(&self) -> bool {
         self.running.iter().any(|running| running.thread.is_finished())

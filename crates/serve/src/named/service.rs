@@ -42,7 +42,7 @@ pub trait Controls {
     ///
     /// # Errors
     /// The refusal that is answered.
-    fn carry_out(&mut self, order: Self::Order, exports: &Exports<'_>) -> Result<(), Refused>;
+    fn carry_out(&mut self, order: Self::Order) -> Result<(), Refused>;
 
     /// Makes durable what was acknowledged, when nobody is served any more.
     ///
@@ -89,6 +89,11 @@ pub struct Service<C> {
     control: ControlSocket,
     nbd: NbdServers,
     block_device: Option<BlockDevice>,
+    device: Arc<dyn Device>,
+    /// The losses of power for which NBD connections were ended.
+    losses: u64,
+    /// Who must close the block device, since it has lost power while they had it open.
+    awaited: Vec<String>,
     say: Say,
 }
 
@@ -98,6 +103,7 @@ pub struct Exports<'a> {
     control: &'a Path,
     nbd: &'a NbdServers,
     block_device: Option<&'a BlockDevice>,
+    awaited: &'a [String],
 }
 
 impl Exports<'_> {
@@ -131,13 +137,9 @@ impl Exports<'_> {
         self.block_device.is_some_and(BlockDevice::has_failed_flush)
     }
 
-    /// Lets the kernel forget what it has cached of the block device: what a machine that lost power with the device would have
-    /// forgotten. To be called while the device has no power: nothing that is dirty can be written then, which is why an
-    /// error says nothing.
-    pub fn forget_cache(&self) {
-        if let Some(block_device) = self.block_device {
-            block_device.forget_cache().unwrap_or_default();
-        }
+    /// Who must close the block device before its requests are carried out again: it lost power while they had it open.
+    pub const fn awaited(&self) -> &[String] {
+        self.awaited
     }
 }
 
@@ -160,19 +162,32 @@ impl<C: Controls> Service<C> {
         let block_device = attach.then(|| BlockDevice::to_loop(Arc::clone(&device), &name)).transpose()?;
         #[cfg(feature = "ublk")]
         let block_device = match options.ublk {
-            Some(ublk) => Some(BlockDevice::to_ublk(device, &name, ublk)?),
+            Some(ublk) => Some(BlockDevice::to_ublk(Arc::clone(&device), &name, ublk)?),
             None => block_device,
         };
         if let Some(warning) = block_device.as_ref().and_then(BlockDevice::warning) {
             say(&warning);
         }
         control.confirm();
-        Ok(Self { name, controls, control, nbd, block_device, say })
+        let losses = device.power().losses;
+        let awaited = Vec::new();
+        Ok(Self { name, controls, control, nbd, block_device, device, losses, awaited, say })
     }
 
     fn exports(&self) -> Exports<'_> {
-        let Self { name, control, nbd, block_device, .. } = self;
-        Exports { name, control: control.path(), nbd, block_device: block_device.as_ref() }
+        let Self { name, control, nbd, block_device, awaited, .. } = self;
+        Exports { name, control: control.path(), nbd, block_device: block_device.as_ref(), awaited }
+    }
+
+    /// Does what a loss of power means for those who were connected then: NBD connections end, and the block device is readmitted
+    /// when they have closed it.
+    fn follow_power(&mut self) {
+        let losses = self.device.power().losses;
+        if losses != self.losses {
+            self.losses = losses;
+            self.nbd.end_connections();
+        }
+        self.awaited = self.block_device.as_ref().map(BlockDevice::readmit).unwrap_or_default();
     }
 
     /// How the device is, and what is exported of it.
@@ -190,6 +205,7 @@ impl<C: Controls> Service<C> {
         let mut waiting = Waiting::new();
         let mut detaching = Vec::new();
         while detaching.is_empty() && !stop.load(Ordering::Relaxed) && !self.has_ended() {
+            self.follow_power();
             if waiting.is_empty() {
                 match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
                     Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -241,10 +257,10 @@ impl<C: Controls> Service<C> {
                 refused => refused,
             },
             Order::Own(order) => {
-                let Self { name, control, nbd, block_device, controls, .. } = self;
-                let control = control.path();
-                controls
-                    .carry_out(order, &Exports { name, control, nbd, block_device: block_device.as_ref() })
+                self.follow_power();
+                let done = self.controls.carry_out(order);
+                self.follow_power();
+                done
             }
         };
         let answer = match done {

@@ -7,14 +7,14 @@
 //! - `transmission`: requests and replies: the heart.
 //! - `connection`: both over any transport; `transport`, `stream`: what carries the bytes.
 //! - `input`, `output`, `buffers`: the memory of a connection, all of it bounded.
-//! - `listener`, `crowd`: sockets that wait, and those that are served.
+//! - `listener`, `connections`: sockets that wait, and those that are served.
 //!
 //! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a flush, or to
 //! anything with FUA, **durable**. What is **visible** on one connection is visible on all.
 
 mod buffers;
 mod connection;
-mod crowd;
+pub(crate) mod connections;
 mod export;
 #[cfg(test)]
 mod fuzz;
@@ -41,7 +41,7 @@ use rustix::net::Shutdown;
 use super::wire::STRING_MAX_BYTES;
 use buffers::Budgets;
 use connection::Setting;
-use crowd::Crowd;
+use connections::Connections;
 use export::Served;
 use handshake::{Encryption, Terms};
 use stream::Stream;
@@ -139,8 +139,8 @@ pub struct Server {
     options: Options,
     budgets: Budgets,
     stopper: Stopper,
-    crowd: Arc<Crowd>,
-    refused: Arc<Crowd>,
+    served: Arc<Connections>,
+    refused: Arc<Connections>,
 }
 
 /// Stops a server, from any thread. Clones stop the same server.
@@ -180,7 +180,7 @@ impl Server {
             budgets: Budgets::new(options.memory_max),
             options,
             stopper: Stopper { is_stopped: Arc::new(AtomicBool::new(false)), event: Arc::new(event) },
-            crowd: Arc::default(),
+            served: Arc::default(),
             refused: Arc::default(),
         })
     }
@@ -190,9 +190,14 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// How many connections are being served now.
+    /// How many connections are being served now, but for those whose client has left.
     pub fn connections(&self) -> usize {
-        self.crowd.len()
+        self.served.with_client()
+    }
+
+    /// Ends all connections: what is in flight on them stays unanswered.
+    pub fn end_connections(&self) {
+        self.served.shut_down(Shutdown::Both);
     }
 
     /// Serves on `listeners` until stopped, in this thread and one more for each connection. When it returns no
@@ -214,13 +219,13 @@ impl Server {
         std::thread::scope(|scope| {
             let outcome = self.accept_until_stopped(&listeners, scope);
             drop(listeners);
-            self.crowd.shut_down(Shutdown::Read);
+            self.served.shut_down(Shutdown::Read);
             self.refused.shut_down(Shutdown::Both);
             for export in self.exports.iter() {
                 export.device.shorten_request_timeout(REQUEST_TIMEOUT_CLOSING);
             }
-            if !self.crowd.wait_empty(self.options.stop_timeout) {
-                self.crowd.shut_down(Shutdown::Both);
+            if !self.served.wait_empty(self.options.stop_timeout) {
+                self.served.shut_down(Shutdown::Both);
             }
             outcome
         })
@@ -272,19 +277,19 @@ impl Server {
 
     /// Starts the thread of a connection; whether the system had one.
     fn spawn<'scope>(&'scope self, socket: Arc<OwnedFd>, scope: &'scope Scope<'scope, '_>) -> bool {
-        let is_refused = self.crowd.len() >= self.options.connections_max as usize;
+        let is_refused = self.served.len() >= self.options.connections_max as usize;
         if is_refused && self.refused.len() >= REFUSED_AT_ONCE {
             return true;
         }
-        let crowd = if is_refused { &self.refused } else { &self.crowd };
-        let member = crowd.join(&socket);
+        let all = if is_refused { &self.refused } else { &self.served };
+        let connected = all.add(&socket);
         let builder = Builder::new().name("nbd".to_owned()).stack_size(STACK_BYTES);
         let thread = builder.spawn_scoped(scope, move || {
-            let member = member;
+            let connected = connected;
             let outcome =
                 connection::serve(&mut Stream::Plain(Socket { fd: socket }), self.setting(is_refused));
             self.tell(outcome);
-            drop(member);
+            drop(connected);
         });
         thread.is_ok()
     }

@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{Device, DeviceInfo, Extent, ExtentState, Latch, Lba, Nanos, QueueFull};
+use plumb_block::{Device, DeviceInfo, Extent, ExtentState, Latch, Lba, Nanos, Power, QueueFull};
 
 use super::*;
 
@@ -18,7 +18,7 @@ struct Scripted(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    generation: u64,
+    losses: u64,
     /// How many requests its queues hold; 0: any number.
     room: usize,
     is_broken: bool,
@@ -47,8 +47,7 @@ impl Scripted {
 
 impl Device for Scripted {
     fn info(&self) -> DeviceInfo {
-        let generation = self.state().generation;
-        DeviceInfo { generation, ..DeviceInfo::plain("scripted", Bytes::mib(1), Bytes(512)) }
+        DeviceInfo::plain("scripted", Bytes::mib(1), Bytes(512))
     }
 
     fn open_queue(&self, _options: QueueOptions) -> Result<Box<dyn Queue>> {
@@ -65,6 +64,10 @@ impl Device for Scripted {
 
     fn latched(&self) -> Option<Latch> {
         None
+    }
+
+    fn power(&self) -> Power {
+        Power { is_on: true, losses: self.state().losses }
     }
 }
 
@@ -118,7 +121,8 @@ fn served(device: &Scripted, timeout: Duration) -> Arc<ServedDevice> {
 fn front_end(served: &Arc<ServedDevice>, depth: u32) -> FrontEnd {
     let shape = PoolShape { buffer: Bytes(4096), count: depth, alignment: Bytes(4096) };
     let memory = Memory::new(shape).unwrap();
-    FrontEnd(Requests::open(Arc::clone(served), depth, memory.pool()).unwrap())
+    let known = KnownLosses::of(&*served.device);
+    FrontEnd(Requests::open(Arc::clone(served), known, depth, memory.pool()).unwrap())
 }
 
 fn scene(depth: u32) -> (Scripted, FrontEnd) {
@@ -163,10 +167,50 @@ fn after_a_failed_flush_nothing_that_promises_durability_reaches_the_device_unti
     front_end.submit(4, WRITE);
     device.answer(WRITE, Outcome::Done);
     assert_eq!(front_end.ended(), [(4, Ok(()))], "a write promises nothing");
-    device.state().generation += 1;
+    device.state().losses += 1;
+    front_end.0.known.update(device.power());
     front_end.submit(5, Op::Flush);
     device.answer(Op::Flush, Outcome::Done);
     assert_eq!(front_end.ended(), [(5, Ok(()))]);
+}
+
+#[test]
+fn nothing_succeeds_for_those_who_were_there_before_a_loss_of_power() {
+    let device = Scripted::default();
+    let served = served(&device, Duration::MAX);
+    let mut before = front_end(&served, 4);
+    for (asked, op) in [(1, Op::Flush), (2, WRITE)] {
+        before.submit(asked, op);
+    }
+    device.state().losses += 1;
+    device.answer(WRITE, Outcome::Done);
+    device.answer(Op::Flush, Outcome::Done);
+    assert_eq!(before.ended(), [(2, UNANSWERED), (1, UNANSWERED)], "in flight across the loss");
+    for (asked, op) in [(3, Op::Flush), (4, FUA), (5, WRITE), (6, Op::Read)] {
+        before.submit(asked, op);
+        assert_eq!((before.ended(), device.held()), (vec![(asked, UNANSWERED)], 0), "{op:?} after it");
+    }
+    let mut after = front_end(&served, 4);
+    after.submit(7, Op::Flush);
+    device.answer(Op::Flush, Outcome::Done);
+    assert_eq!(after.ended(), [(7, Ok(()))], "whoever comes after the loss has lost nothing");
+    before.0.known.update(device.power());
+    before.submit(8, Op::Flush);
+    device.answer(Op::Flush, Outcome::Done);
+    assert_eq!(before.ended(), [(8, Ok(()))], "the users of before are gone");
+}
+
+#[test]
+fn what_waits_for_room_at_a_loss_of_power_never_reaches_the_device() {
+    let (device, mut front_end) = scene(3);
+    device.state().room = 1;
+    for asked in 1..=2 {
+        front_end.submit(asked, WRITE);
+    }
+    device.state().losses += 1;
+    device.answer(WRITE, Outcome::PowerLost);
+    assert_eq!(front_end.ended(), [(1, UNANSWERED), (2, UNANSWERED)]);
+    assert_eq!((device.held(), front_end.0.in_flight()), (0, 0));
 }
 
 #[test]

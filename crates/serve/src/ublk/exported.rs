@@ -18,7 +18,7 @@ use super::served::Served;
 use super::sweep::{Swept, sweep_locked};
 use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
-use crate::claim::claim;
+use crate::claim::{claim, readmit};
 use crate::error::{ExportError, Result, at};
 
 /// A device that the kernel has as `/dev/ublkbN`.
@@ -156,17 +156,15 @@ impl UblkDevice {
         self.live.as_ref().is_some_and(|live| live.workers.iter().any(JoinHandle::is_finished))
     }
 
-    /// Lets the kernel forget what it has cached of the block device: what its memory holds of a machine that lost power with
-    /// the drive. Call it while the power is off, so that nothing dirty reaches the drive any more.
-    ///
-    /// # Errors
-    /// As open(2) and ioctl(2).
-    pub fn forget_cache(&self) -> io::Result<()> {
+    /// Lets requests through again after the device has lost power, once all have closed the block device who had it open then:
+    /// until that every request fails. Those who have not; none while the power is off.
+    pub fn readmit(&self) -> Vec<String> {
         if self.live.is_none() || self.has_ended() {
-            return Ok(());
+            return Vec::new();
         }
-        let device = rustix::fs::open(&self.path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        forget_cache(device)
+        let Served { device, known, .. } = &*self.served;
+        let open = || rustix::fs::open(&self.path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        readmit(&format!("ublkb{}", self.number), &[], &*device.device, known, || forget_cache(open()?))
     }
 
     /// Flushes, and takes the block device away. Done once it returns; again it does nothing.

@@ -8,7 +8,7 @@ use super::options::Survives;
 use super::plan::Geometry;
 use super::records::Record;
 use super::risk::{Acknowledged, Risk, State};
-use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
+use crate::served_device::{KnownLosses, REQUEST_TIMEOUT, ServedDevice};
 
 /// What memory is aligned to at least.
 const PAGE: Bytes = Bytes::kib(4);
@@ -20,6 +20,8 @@ const OF_A_TAG: u32 = 2;
 /// The device and what is known of it.
 pub(super) struct Served {
     pub(super) device: Arc<ServedDevice>,
+    /// The losses of power that all know of who have it open.
+    pub(super) known: Arc<KnownLosses>,
     pub(super) geometry: Geometry,
     alignment: Bytes,
     risk: Risk,
@@ -39,6 +41,7 @@ impl Served {
             Survives::Durable | Survives::Nothing => record.state != State::Clean,
         };
         Self {
+            known: KnownLosses::of(&*device),
             alignment: device.info().dma_alignment.max(PAGE),
             // Acknowledged writes may have gone with the server before this one.
             device: Arc::new(ServedDevice::new(device, REQUEST_TIMEOUT).with_loss(is_lossy)),

@@ -94,7 +94,12 @@ impl DeviceQueue {
     /// If the device gives none, or there is no memory.
     pub(super) fn open(served: &Served, depth: u16) -> crate::error::Result<Self> {
         let memory = Memory::new(served.pool_shape(depth))?;
-        let requests = Requests::open(Arc::clone(&served.device), depth.into(), memory.pool())?;
+        let requests = Requests::open(
+            Arc::clone(&served.device),
+            Arc::clone(&served.known),
+            depth.into(),
+            memory.pool(),
+        )?;
         Ok(Self { requests, memory })
     }
 

@@ -119,6 +119,9 @@ impl Handshake<'_> {
                 let name = &self.uri.export;
                 return Err(self.refused(format!("there is no export {name:?}{}", replies.message)));
             }
+            OptionReplyKind::ERR_POLICY | OptionReplyKind::ERR_SHUTDOWN if !replies.message.is_empty() => {
+                return Err(self.refused(format!("the server refuses{}", replies.message)));
+            }
             OptionReplyKind(other) => {
                 return Err(self.refused(format!("the server refuses with {other:#x}{}", replies.message)));
             }

@@ -7,7 +7,8 @@
 //!                                       └─► ABORT: close
 //! ```
 //!
-//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are looked at; more is skipped unseen and answered TOO_BIG.
+//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are looked at. What is larger is answered TOO_BIG at once; up to
+//! [`SKIP_MAX_BYTES`] are then skipped unseen, and a client that announces more is hung up on.
 
 mod answers;
 
@@ -19,7 +20,12 @@ use crate::nbd::wire::{
     ServerHello, encode_option_reply,
 };
 
+use crate::served_device::KnownLosses;
+
 pub(super) use answers::ALLOCATION_ID;
+
+/// The largest option that is skipped.
+const SKIP_MAX_BYTES: u32 = 1 << 20;
 
 /// Whether connections are encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub(super) struct Terms {
 #[derive(Clone)]
 pub(super) struct Session {
     pub(super) served: Arc<Served>,
+    /// The losses of power that the client knows of: those until now.
+    pub(super) known: Arc<KnownLosses>,
     /// Whether replies may come in chunks.
     pub(super) is_structured: bool,
     /// Whether block status is told in `base:allocation`.
@@ -71,7 +79,8 @@ pub(super) enum Step {
 enum State {
     ClientFlags,
     Option,
-    Skip { left: u32, code: OptionCode },
+    /// So much of an option that was answered is to come.
+    Skip { left: u32 },
 }
 
 /// One side of a handshake.
@@ -113,21 +122,12 @@ impl Handshake {
         match self.state {
             State::ClientFlags => self.client_flags(input),
             State::Option => self.option(input, output),
-            State::Skip { left, code } => {
+            State::Skip { left } => {
                 let skipped = input.len().min(left as usize);
                 let left = left - skipped as u32;
-                if left > 0 {
-                    self.state = State::Skip { left, code };
-                    let step = if skipped > 0 { Step::Continue } else { Step::NeedBytes };
-                    return Ok((skipped, step));
-                }
-                self.state = State::Option;
-                // EXPORT_NAME has no reply: all that can be said is to hang up.
-                if code == OptionCode::EXPORT_NAME {
-                    return Ok((skipped, Step::Close));
-                }
-                refuse(code, OptionReplyKind::ERR_TOO_BIG, "the option is too large", output);
-                Ok((skipped, Step::Continue))
+                self.state = if left > 0 { State::Skip { left } } else { State::Option };
+                let step = if left > 0 && skipped == 0 { Step::NeedBytes } else { Step::Continue };
+                Ok((skipped, step))
             }
         }
     }
@@ -148,7 +148,16 @@ impl Handshake {
         let Some((head, rest)) = input.split_first_chunk() else { return Ok((0, Step::NeedBytes)) };
         let header = OptionHeader::decode(head)?;
         if header.length > OPTION_MAX_BYTES {
-            self.state = State::Skip { left: header.length, code: header.code };
+            // EXPORT_NAME has no reply: all that can be said is to hang up.
+            let has_reply = header.code != OptionCode::EXPORT_NAME;
+            if has_reply {
+                let why = format!("{} bytes of an option, and at most {OPTION_MAX_BYTES} are taken", header.length);
+                refuse(header.code, OptionReplyKind::ERR_TOO_BIG, &why, output);
+            }
+            if !has_reply || header.length > SKIP_MAX_BYTES {
+                return Ok((OptionHeader::BYTES, Step::Close));
+            }
+            self.state = State::Skip { left: header.length };
             return Ok((OptionHeader::BYTES, Step::Continue));
         }
         let Some(data) = rest.get(..header.length as usize) else { return Ok((0, Step::NeedBytes)) };

@@ -238,9 +238,9 @@ impl Transmission {
         if self.lane.is_none() {
             let broken = |error: plumb_block::Error| error.errno().unwrap_or(Errno::EIO);
             let buffers = Buffers::new(&self.rules.info, &self.manner.budgets.pools).map_err(broken)?;
-            let device = Arc::clone(&self.session.served.device);
+            let (device, known) = (Arc::clone(&self.session.served.device), Arc::clone(&self.session.known));
             let requests =
-                Requests::open(device, self.manner.depth, buffers.small.clone()).map_err(broken)?;
+                Requests::open(device, known, self.manner.depth, buffers.small.clone()).map_err(broken)?;
             self.lane = Some(Lane { requests, buffers });
         }
         self.lane.as_mut().ok_or(Errno::EIO)

@@ -10,6 +10,7 @@ use crate::nbd::wire::{
     BASE_ALLOCATION, GoRequest, Info, InfoKind, MetaContext, MetaContextRequest, OptionCode, OptionReplyKind,
     STRING_MAX_BYTES, ServerEntry, encode_option_reply,
 };
+use crate::served_device::KnownLosses;
 
 /// The number of `base:allocation` in block status: there is no other context.
 pub(in crate::nbd::server) const ALLOCATION_ID: u32 = 1;
@@ -62,21 +63,23 @@ impl Handshake {
         exports.iter().find(|served| served.export.name == name).or_else(only).cloned()
     }
 
-    fn session(&self, served: Arc<Served>) -> Step {
+    /// Transmission, with a client that knows of the losses of power in `known`.
+    fn session(&self, served: Arc<Served>, known: Arc<KnownLosses>) -> Step {
         let has_allocation = self.allocation_of.as_ref().is_some_and(|chosen| Arc::ptr_eq(chosen, &served));
-        Step::Transmit(Session { served, is_structured: self.is_structured, has_allocation })
+        Step::Transmit(Session { served, known, is_structured: self.is_structured, has_allocation })
     }
 
     fn export_name(&self, data: &[u8], output: &mut Vec<u8>) -> Step {
         let found = std::str::from_utf8(data).ok().and_then(|name| self.find(name));
-        let Some(served) = found else { return Step::Close };
+        let Some(served) = found.filter(|served| served.export.device.power().is_on) else { return Step::Close };
+        let known = KnownLosses::of(&*served.export.device);
         let info = served.export.device.info();
         output.extend_from_slice(&info.size.0.to_be_bytes());
         output.extend_from_slice(&served.flags(&info, self.is_structured).0.to_be_bytes());
         if !self.has_no_zeroes {
             output.extend_from_slice(&[0; 124]);
         }
-        self.session(served)
+        self.session(served, known)
     }
 
     fn list(&self, data: &[u8], output: &mut Vec<u8>) -> Step {
@@ -134,6 +137,13 @@ impl Handshake {
             refuse(code, OptionReplyKind::ERR_UNKNOWN, "there is no export of this name", output);
             return Step::Continue;
         };
+        let known = KnownLosses::of(&*served.export.device);
+        if !served.export.device.power().is_on {
+            let name = &served.export.name;
+            let why = format!("the power of {name} is off: `plumb drive power-on {name}` turns it on");
+            refuse(code, OptionReplyKind::ERR_POLICY, &why, output);
+            return Step::Continue;
+        }
         let info = served.export.device.info();
         let wants = |kind| request.wants.contains(&kind);
         if code == OptionCode::GO && info.logical_block > ASSUMED_BLOCK && !wants(InfoKind::BLOCK_SIZE) {
@@ -152,7 +162,7 @@ impl Handshake {
             tell(Info::Description(clipped(&served.export.description).to_owned()));
         }
         acknowledge(code, output);
-        if code == OptionCode::GO { self.session(served) } else { Step::Continue }
+        if code == OptionCode::GO { self.session(served, known) } else { Step::Continue }
     }
 
     fn meta_context(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) {

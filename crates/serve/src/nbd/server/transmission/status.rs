@@ -19,12 +19,14 @@ impl Transmission {
         let step_nlb = (ASKED.0 / block).max(1);
         let mut descriptors: Vec<BlockDescriptor> = Vec::new();
         let mut lba = range.lba.0;
+        let served = &self.session.served.device;
         while lba < range.end().0
+            && self.session.known.is_all(&*served.device)
             && descriptors.len() <= DESCRIPTORS_MAX
             && !(is_one && descriptors.len() > 1)
         {
             let asked = LbaRange::new(Lba(lba), step_nlb.min(range.end().0 - lba));
-            let Ok(extents) = self.session.served.device.device.extents(asked) else { break };
+            let Ok(extents) = served.device.extents(asked) else { break };
             for extent in extents {
                 append(&mut descriptors, &extent, asked, block);
                 if descriptors.len() > DESCRIPTORS_MAX {
