@@ -38,7 +38,9 @@ pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
         Ok(inventory) => inventory.uses(disk).iter().map(ToString::to_string).collect(),
         Err(error) => unknown(&error),
     };
-    found.extend(openers(&format!("/dev/{disk}"), own).unwrap_or_else(|error| unknown(&format!("/proc ({error})"))));
+    found.extend(
+        openers(&format!("/dev/{disk}"), own).unwrap_or_else(|error| unknown(&format!("/proc ({error})"))),
+    );
     found
 }
 

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, EventSource, Extent, Latch, LbaRange, Nanos, Power, Queue, QueueFull,
-    QueueOptions, Request, Result, StorageCounters, StorageSnapshot, Time, Wait, waiting_poll,
+    Clock, Completion, Device, DeviceInfo, EventSource, Extent, Latch, LbaRange, Nanos, Power, Queue,
+    QueueFull, QueueOptions, Request, Result, StorageCounters, StorageSnapshot, Time, Wait, waiting_poll,
 };
 
 use crate::drive::{Drive, PortNumber};

@@ -86,7 +86,8 @@ impl Worker {
     pub(super) fn new(served: Arc<Served>, files: Files, depth: u32) -> crate::error::Result<Self> {
         let shape = served.pool_shape(depth);
         let memory = Memory::new(shape)?;
-        let requests = Requests::open(Arc::clone(&served.device), Arc::clone(&served.known), depth, memory.pool())?;
+        let requests =
+            Requests::open(Arc::clone(&served.device), Arc::clone(&served.known), depth, memory.pool())?;
         let wakeups = watch(&files, &requests)
             .map_err(crate::error::at::<Os>("wait for requests through", "/dev/fuse".as_ref()))?;
         Ok(Self {

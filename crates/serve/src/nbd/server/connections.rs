@@ -52,8 +52,7 @@ impl Connections {
     /// Waits until all have ended, at most so long; whether they have.
     pub(super) fn wait_empty(&self, timeout: Duration) -> bool {
         let sockets = self.sockets();
-        let outcome =
-            self.one_ended.wait_timeout_while(sockets, timeout, |sockets| !sockets.open.is_empty());
+        let outcome = self.one_ended.wait_timeout_while(sockets, timeout, |sockets| !sockets.open.is_empty());
         outcome.is_ok_and(|(sockets, _)| sockets.open.is_empty())
     }
 

@@ -80,7 +80,9 @@ enum State {
     ClientFlags,
     Option,
     /// So much of an option that was answered is to come.
-    Skip { left: u32 },
+    Skip {
+        left: u32,
+    },
 }
 
 /// One side of a handshake.
@@ -151,7 +153,8 @@ impl Handshake {
             // EXPORT_NAME has no reply: all that can be said is to hang up.
             let has_reply = header.code != OptionCode::EXPORT_NAME;
             if has_reply {
-                let why = format!("{} bytes of an option, and at most {OPTION_MAX_BYTES} are taken", header.length);
+                let why =
+                    format!("{} bytes of an option, and at most {OPTION_MAX_BYTES} are taken", header.length);
                 refuse(header.code, OptionReplyKind::ERR_TOO_BIG, &why, output);
             }
             if !has_reply || header.length > SKIP_MAX_BYTES {

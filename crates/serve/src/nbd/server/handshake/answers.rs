@@ -71,7 +71,9 @@ impl Handshake {
 
     fn export_name(&self, data: &[u8], output: &mut Vec<u8>) -> Step {
         let found = std::str::from_utf8(data).ok().and_then(|name| self.find(name));
-        let Some(served) = found.filter(|served| served.export.device.power().is_on) else { return Step::Close };
+        let Some(served) = found.filter(|served| served.export.device.power().is_on) else {
+            return Step::Close;
+        };
         let known = KnownLosses::of(&*served.export.device);
         let info = served.export.device.info();
         output.extend_from_slice(&info.size.0.to_be_bytes());
