@@ -6,7 +6,7 @@ pub(crate) mod policy;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Nanos};
 use plumb_report::Format;
 
 /// How deep does a write go? Survey, measure and judge the write path.
@@ -64,17 +64,16 @@ pub(crate) struct CheckArguments {
     #[arg(value_name = "PATH|sim:MODEL", default_value = ".")]
     pub(crate) target: PathBuf,
 
-    /// Measured time in seconds
-    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub(crate) seconds: u64,
+    /// Measured time, such as 500ms, 1m, or seconds
+    #[arg(long, default_value = "20s", value_name = "TIME", visible_alias = "duration", value_parser = time_of_check)]
+    pub(crate) seconds: Nanos,
 
     /// Size of the test file, such as 256M, or of the used part of a simulated drive; default 256M, at most a tenth of the free space
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
-    /// Directory for the recording and report.html; default plumb-check-TIME in the current directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArguments,
 
     /// Seed of all random choices; default from the clock, and always recorded
     #[arg(long, value_name = "N")]
@@ -89,9 +88,9 @@ pub(crate) struct CheckArguments {
 /// and what it does with FLUSH and FUA, with the evidence. Writes nothing to any device.
 #[derive(Debug, Args)]
 pub(crate) struct SurveyArguments {
-    /// A path, a block device, sim:MODEL or an NBD URI; default the current directory, or the target of the recording
+    /// Paths, block devices, sim:MODEL or NBD URIs; default the current directory, or the target of the recording
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
-    pub(crate) target: Option<PathBuf>,
+    pub(crate) targets: Vec<PathBuf>,
 
     /// Survey every file system on a block device, and every disk without one
     #[arg(long)]
@@ -156,15 +155,42 @@ pub(crate) struct OwnArguments {
     #[arg(long)]
     pub(crate) show_workload: bool,
 
-    /// Directory for the recording; default plumb-load-TIME in the current directory
+    /// Remove the targets at the end, of those files that plumb has made
+    #[arg(long)]
+    pub(crate) remove_after: bool,
+
+    #[command(flatten)]
+    pub(crate) recording: RecordingArguments,
+}
+
+/// Where a run is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Recording")]
+pub(crate) struct RecordingArguments {
+    /// Directory for the recording and report.html, which must be new or empty; default plumb-runs/TIME-COMMAND
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Replace the run that is recorded in the directory of --out
+    #[arg(long, requires = "out")]
+    pub(crate) replace: bool,
+
+    /// Record nothing
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) no_record: bool,
+}
+
+/// How long a check may measure.
+fn time_of_check(typed: &str) -> Result<Nanos, String> {
+    let expected = "expected a time of 100ms to 24h, such as 500ms, 1m30s, 20";
+    let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=Nanos::secs(86_400)).contains(time));
+    time.ok_or_else(|| expected.to_owned())
 }
 
 /// A command line of another program.
 #[derive(Debug, Args)]
 pub(crate) struct ForeignArguments {
-    /// The arguments of that program; also plumb's --overwrite, --destroy SERIAL, --json, --tui, --show-workload, --out DIR
+    /// The arguments of that program, and plumb's own options, which --help lists
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
 }
@@ -172,9 +198,9 @@ pub(crate) struct ForeignArguments {
 /// Renders a report from the directory of a run. Asks no device.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The directory of a run
+    /// The directory of a run; default the newest in plumb-runs
     #[arg(value_name = "RUN")]
-    pub(crate) run: PathBuf,
+    pub(crate) run: Option<PathBuf>,
 
     /// terminal, html, json, csv, prometheus or fio
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]

@@ -4,7 +4,6 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
-use plumb_report::RunDocument;
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,22 +39,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Whether a run found something: a check if something is unsafe or not as it should be; a load as
-/// [`is_found_by_a_load`].
-pub(crate) fn is_found(document: &RunDocument) -> bool {
-    match document.is_check() {
-        true => document.verdicts.iter().any(|verdict| verdict.severity >= Severity::Warning),
-        false => is_found_by_a_load(&document.verdicts),
-    }
-}
-
-/// Whether a load found something. It measures what it was told to: that this is unusual is no finding. That data is at
-/// risk is one, that the storage failed although the load went on, and that an application would not bear it.
-fn is_found_by_a_load(verdicts: &[Finding]) -> bool {
-    let always = ["limit-missed", "operations-failed"];
-    verdicts
-        .iter()
-        .any(|verdict| verdict.severity >= Severity::Danger || always.contains(&verdict.id.as_str()))
+/// How a command ends that found `findings`, whether by a survey or by a measurement: level warning or danger is a finding.
+pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
+    let worst = findings.into_iter().map(|finding| finding.severity).max();
+    if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
 }
 
 /// A failure that knows its exit code. Others end with [`Exit::Failed`].
@@ -87,21 +74,19 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Says a failure on stderr and gives its code.
+/// Says a failure on stderr and gives its code. What clap has to say (help, version, a command line that it cannot take)
+/// goes where it belongs.
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
+    if let Some(typed) = failure.downcast_ref::<clap::Error>() {
+        let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };
+        return match typed.print() {
+            // A reader who closed the pipe before the help was out has nothing to be told.
+            Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+            _ => code,
+        };
+    }
     crate::terminal::say(&format!("plumb: {failure:#}"));
     failure.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit)
-}
-
-/// Prints what clap has to say (help, version, or a refusal) and gives its code.
-pub(crate) fn of_refusal(refusal: &clap::Error) -> ExitCode {
-    // A reader who closed the pipe before the help was out has nothing to be told.
-    let code = if refusal.use_stderr() { Exit::Usage } else { Exit::Done };
-    match refusal.print() {
-        Ok(()) => code.into(),
-        Err(broken) if broken.kind() == std::io::ErrorKind::BrokenPipe => code.into(),
-        Err(_) => Exit::Failed.into(),
-    }
 }
 
 #[cfg(test)]

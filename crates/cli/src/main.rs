@@ -19,13 +19,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+use exit::Exit;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(refusal) => return exit::of_refusal(&refusal),
-    };
-    let ended = match arguments.command {
+    run().unwrap_or_else(|failure| exit::say(&failure)).into()
+}
+
+fn run() -> anyhow::Result<Exit> {
+    match Arguments::try_parse()?.command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Drive(drive) => command::drive::run(&drive),
@@ -37,6 +38,5 @@ fn main() -> ExitCode {
         Command::Fio(typed) => command::fio::run(&typed.arguments),
         Command::Completions { shell } => command::generate::completions(shell),
         Command::Manual { directory } => command::generate::manual(&directory),
-    };
-    ended.unwrap_or_else(|failure| exit::say(&failure)).into()
+    }
 }

@@ -4,17 +4,45 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plumb_dialect::Machine;
+use plumb_measure::Out;
 use plumb_measure::process::surroundings;
+use plumb_report::RunRecording;
+
+use crate::arguments::RecordingArguments;
 
 /// Where runs go unless told otherwise: here, else with the user's state, else with temporary files.
-pub(crate) fn parents() -> Vec<PathBuf> {
+fn parents() -> Vec<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state")));
-    let mut parents = vec![PathBuf::from(".")];
+    let mut parents = vec![PathBuf::from("plumb-runs")];
     parents.extend(state.map(|state| state.join("plumb")));
     parents.push(std::env::temp_dir());
     parents
+}
+
+/// Where a run of `command` that begins now is to be kept. The names of directories sort by time.
+pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
+    match &typed.out {
+        Some(path) => Out::At { path: path.clone(), replace: typed.replace },
+        None if typed.no_record => Out::Nowhere,
+        None => {
+            let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ");
+            Out::Within { parents: parents(), stem: format!("{time}-{command}") }
+        }
+    }
+}
+
+/// The newest run that was kept without being told where, and that measured something.
+pub(crate) fn newest_run() -> Option<PathBuf> {
+    let runs = |parent: PathBuf| {
+        let entries = std::fs::read_dir(parent).ok()?;
+        let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        runs.sort();
+        runs.into_iter().rfind(|run| matches!(RunRecording::open(run), Ok(Some(_))))
+    };
+    // Among temporary files may be those of other people.
+    parents().into_iter().take(2).find_map(runs)
 }
 
 /// RFC 3339 in UTC, to the second.

@@ -37,6 +37,20 @@ pub enum Error {
         /// One of the entries found there.
         found: String,
     },
+    /// The directory holds a run already.
+    #[error("{} holds a recorded run: name another directory, or replace that run with --replace", path.display())]
+    Recorded {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory is to be made in one that is not there.
+    #[error("{}: there is no directory {}: make it, or name another place", path.display(), parent.display())]
+    NoParent {
+        /// The directory that was to be made.
+        path: PathBuf,
+        /// Where.
+        parent: PathBuf,
+    },
     /// A file of a recording does not read as what it should be.
     #[error("{}:{line}: {found}: expected {expected}", path.display())]
     Malformed {
@@ -62,6 +76,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the user named a place that cannot hold a recording.
+    pub const fn is_of_the_place(&self) -> bool {
+        matches!(self, Self::Occupied { .. } | Self::Recorded { .. } | Self::NoParent { .. })
+    }
+
     /// `operation` on `path` failed with `source`.
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();

@@ -20,7 +20,7 @@ pub use result::{
     ApplicationSide, Attribution, BytesBy, FlushWrites, FlushesOf, IoResult, Latency, Quality, SERIES_BUCKET,
     SeriesPoint, StorageSide, SyncMethod, SyncResult,
 };
-pub use run::{DeviceIdentity, Manifest, Out, Place, Recording, RunDirectory, RunStatus, TaggedHistogram};
+pub use run::{DeviceIdentity, Manifest, Out, Recording, RunDirectory, RunStatus, TaggedHistogram};
 pub use series::{Series, SeriesEvent};
 pub use steadiness::{Ramp, Steadiness};
 pub use storage::{NoDelta, calibrate, storage_side};

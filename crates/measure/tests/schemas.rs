@@ -4,8 +4,8 @@
 use jsonschema::Validator;
 use plumb_block::{DeviceCounters, Nanos, StorageSnapshot};
 use plumb_measure::{
-    ApplicationSide, DeviceIdentity, FlushWrites, Histogram, IoResult, Manifest, Place, Quality,
-    RunDirectory, StorageSide, SyncMethod, SyncResult, storage_side,
+    ApplicationSide, DeviceIdentity, FlushWrites, Histogram, IoResult, Manifest, Out, Quality, RunDirectory,
+    StorageSide, SyncMethod, SyncResult, storage_side,
 };
 use serde_json::{Value, json};
 
@@ -45,6 +45,10 @@ fn manifest() -> Manifest {
     Manifest::starting("check", vec!["plumb".into(), "check".into()], u64::MAX, "2026-01-02T03:04:05.25Z")
 }
 
+fn at(path: &std::path::Path) -> Out {
+    Out::At { path: path.to_owned(), replace: true }
+}
+
 #[test]
 fn a_manifest_validates_at_every_status() {
     let validator = closed(schema("schemas/manifest.schema.json"));
@@ -52,7 +56,7 @@ fn a_manifest_validates_at_every_status() {
     let written = |run: &RunDirectory| -> Value {
         serde_json::from_slice(&std::fs::read(run.path().join("manifest.json")).unwrap()).unwrap()
     };
-    let mut run = RunDirectory::create(Place::At(root.path()), manifest()).unwrap();
+    let mut run = RunDirectory::create(&at(root.path()), &manifest()).unwrap().unwrap();
     assert_eq!(complaints(&validator, &written(&run)), [""; 0]);
     run.update_manifest(|manifest| {
         manifest.devices = vec![
@@ -64,7 +68,7 @@ fn a_manifest_validates_at_every_status() {
     .unwrap();
     assert_eq!(complaints(&validator, &written(&run)), [""; 0]);
     for reason in [None, Some("Ctrl-C".to_owned())] {
-        let run = RunDirectory::create(Place::At(root.path()), manifest()).unwrap();
+        let run = RunDirectory::create(&at(root.path()), &manifest()).unwrap().unwrap();
         let path = run.finish(reason, "2026-01-02T03:05:00Z").unwrap();
         let document = serde_json::from_slice(&std::fs::read(path.join("manifest.json")).unwrap()).unwrap();
         assert_eq!(complaints(&validator, &document), [""; 0]);

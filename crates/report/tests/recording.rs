@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common;
 use plumb_block::Nanos;
 use plumb_measure::Histogram;
-use plumb_measure::run::{Manifest, Place, RunDirectory, TaggedHistogram};
+use plumb_measure::run::{Manifest, Out, RunDirectory, TaggedHistogram};
 use plumb_measure::series::{Series, SeriesEvent};
 use plumb_report::document::{Part, TargetRecording, histogram_tag, series_name};
 use plumb_report::{CheckDocument, Format, OpenError, RunDocument, RunRecording, Style, render};
@@ -14,7 +14,7 @@ use plumb_report::{CheckDocument, Format, OpenError, RunDocument, RunRecording, 
 fn write_run(directory: &Path, name: &str) -> RunRecording {
     let recording = common::recording(name);
     let manifest = Manifest::starting("check", vec!["plumb".into()], 1, "2026-03-14T09:26:53Z");
-    let run = RunDirectory::create(Place::At(directory), manifest).expect("a run directory");
+    let run = begun(directory, &manifest);
     for (index, target) in recording.targets.iter().enumerate() {
         for (part, histogram) in &target.histograms {
             append_histogram(&run, histogram_tag(index, *part), histogram);
@@ -24,6 +24,11 @@ fn write_run(directory: &Path, name: &str) -> RunRecording {
     run.write_result(&recording.document.as_json()).expect("a result");
     run.finish(None, "2026-03-14T09:27:53Z").expect("a manifest");
     recording
+}
+
+fn begun(directory: &Path, manifest: &Manifest) -> RunDirectory {
+    let out = Out::At { path: directory.to_owned(), replace: false };
+    RunDirectory::create(&out, manifest).expect("a run directory").expect("a place")
 }
 
 fn append_histogram(run: &RunDirectory, tag: String, histogram: &Histogram) {
@@ -76,7 +81,7 @@ fn a_check_of_the_version_before_goes_by_its_phases() {
     let path = directory.path().join("run");
     let recording = common::recording("virtual-machine");
     let manifest = Manifest::starting("check", vec![], 1, "2026-03-14T09:26:53Z");
-    let run = RunDirectory::create(Place::At(&path), manifest).expect("a run directory");
+    let run = begun(&path, &manifest);
     let kept = &recording.targets[1].histograms;
     for (tag, part) in [("durable", Part::Durable), ("write", Part::Write), ("sync", Part::Sync)] {
         append_histogram(&run, format!("append-fdatasync/{tag}"), &kept[&part]);
@@ -100,7 +105,7 @@ fn a_run_without_a_result_is_not_reported() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("run");
     let manifest = Manifest::starting("check", vec![], 1, "2026-03-14T09:26:53Z");
-    RunDirectory::create(Place::At(&path), manifest).expect("a run directory");
+    begun(&path, &manifest);
     assert!(RunRecording::open(&path).expect("a run").is_none());
     assert!(RunRecording::open(directory.path()).is_err(), "that is no run");
 }
@@ -134,7 +139,7 @@ fn a_check_is_written_as_it_was_read() {
 fn a_run_of_a_kind_that_is_not_known_is_named() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let manifest = Manifest::starting("other", vec![], 1, "2026-03-14T09:26:53Z");
-    let run = RunDirectory::create(Place::At(directory.path()), manifest).expect("a run directory");
+    let run = begun(directory.path(), &manifest);
     assert!(matches!(RunRecording::open(directory.path()), Ok(None)));
     run.write_result(&serde_json::json!({"schema": "plumb/other/7"})).expect("a result");
     let error = RunRecording::open(directory.path()).expect_err("no known kind");

@@ -118,6 +118,7 @@ fn describe(want: &Wanted, device: Arc<NbdDevice>, permission: &Permission) -> R
         route: Route::Network,
         kind: TargetKind::Network,
         made: false,
+        ours: false,
         size: info.size,
         identity: Some(shown.clone()),
         shown,

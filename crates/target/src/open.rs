@@ -121,6 +121,13 @@ struct Plan {
 }
 
 impl Plan {
+    /// Whether it is a file that plumb may write over without being asked.
+    fn is_ours(&self) -> bool {
+        let found = &self.sight.found;
+        matches!(found, Found::File(_))
+            && judge(&self.located.shown, found, Intent::WRITE, &Permission::default()).is_ok()
+    }
+
     fn key(&self) -> Option<Key> {
         self.sight.open.as_ref().map(|(_, key)| *key)
     }
@@ -239,7 +246,8 @@ impl Opening<'_> {
                 let appends = plan.options.append.is_some();
                 let needs_layout = Some(holes).filter(|holes| !holes.is_empty() && !appends);
                 let made = making.is_new();
-                Ok(Opened { made, needs_layout, making: Some(making).filter(|_| !appends), ..opened })
+                let ours = made || opened.ours;
+                Ok(Opened { made, ours, needs_layout, making: Some(making).filter(|_| !appends), ..opened })
             }
             (Err(error), making) => Err(error.after_clearing_up(making.map_or(Ok(()), Making::undo))),
         }
@@ -270,6 +278,7 @@ impl Opening<'_> {
             shown: shown.clone(),
             kind: if is_block { TargetKind::BlockDevice } else { TargetKind::RegularFile },
             made: false,
+            ours: plan.is_ours(),
             size: device.info().size,
             identity: identities(&plan.sight.found).first().filter(|_| is_block).cloned(),
             notes: plan.notes.clone(),

@@ -88,6 +88,8 @@ pub struct Opened {
     pub kind: TargetKind,
     /// Whether this run has made the file.
     pub made: bool,
+    /// Whether this run or an earlier one has made the file, and nobody has used it since.
+    pub ours: bool,
     /// Its capacity.
     pub size: Bytes,
     /// What names a block device for good: its serial, WWN or the like.
@@ -151,6 +153,11 @@ impl Opened {
         }
     }
 
+    /// Whether it is a file or a device that others find by its name.
+    pub fn has_name(&self) -> bool {
+        self.origin.node().is_some()
+    }
+
     /// The path from which a survey of what is beneath it begins: of a test file that of its directory.
     pub fn surveyed_from(&self) -> Option<&Path> {
         self.origin.test_file().map_or_else(|| self.path(), |made| Some(&made.directory))
@@ -199,12 +206,12 @@ impl Opened {
         self.making.take().map_or(Ok(()), Making::undo)
     }
 
-    /// Removes the file if this run has made it, and says whether it did: for a run that leaves nothing behind. A name
-    /// that belongs to another file by now is left alone.
+    /// Removes the file if plumb has made it for itself, and says whether it did: for a run that leaves nothing behind.
+    /// A name that belongs to another file by now is left alone.
     ///
     /// # Errors
     /// As unlink(2).
-    pub fn remove_if_new(&self) -> Result<bool> {
+    pub fn remove_if_ours(&self) -> Result<bool> {
         let failed = |errno| Error::os(&self.shown, "remove", errno);
         let Some(node) = self.origin.node() else { return Ok(false) };
         let same = match rustix::fs::lstat(&node.path) {
@@ -212,7 +219,7 @@ impl Opened {
             Err(rustix::io::Errno::NOENT) => false,
             Err(errno) => return Err(failed(errno)),
         };
-        if !self.made || !same {
+        if !self.ours || !same {
             return Ok(false);
         }
         rustix::fs::unlink(&node.path).map_err(failed)?;

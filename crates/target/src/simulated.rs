@@ -100,6 +100,7 @@ fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
         shown,
         kind: TargetKind::Simulated,
         made: false,
+        ours: false,
         size,
         identity: None,
         notes: Vec::new(),

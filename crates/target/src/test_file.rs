@@ -82,6 +82,7 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], clock: &Arc<dyn Clock>) -> Re
                 shown,
                 kind: TargetKind::RegularFile,
                 made: true,
+                ours: true,
                 size: options.append.unwrap_or(size),
                 identity: None,
                 notes: Vec::new(),

@@ -108,7 +108,7 @@ impl TrialError {
             },
             Self::Interrupted => FailureKind::NotMeasured,
             Self::Application(error) => crate::profile::kind_of(error),
-            Self::Recording(plumb_measure::Error::Occupied { .. }) => FailureKind::Usage,
+            Self::Recording(error) if error.is_of_the_place() => FailureKind::Usage,
             Self::Check(CheckError::RawDevice { .. }) => FailureKind::Refused,
             Self::Check(CheckError::Size { source: SizeError::NoSpace { .. }, .. }) => {
                 FailureKind::NotMeasured

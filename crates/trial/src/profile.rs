@@ -106,7 +106,7 @@ pub fn run_profile(
             (RunRecording::without_distributions(document), None)
         }
     };
-    Ok(Trial { spans: Vec::new(), recording, ended, run_directory })
+    Ok(Trial { spans: Vec::new(), recording, ended, run_directory, left_behind: Vec::new() })
 }
 
 /// Watches a profile run.

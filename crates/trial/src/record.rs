@@ -31,7 +31,7 @@ impl Recorder {
             Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
         manifest.kernel = surroundings::kernel();
         manifest.host = surroundings::host();
-        self.directory = Some(RunDirectory::create_out(&request.out, &manifest)?);
+        self.directory = RunDirectory::create(&request.out, &manifest)?;
         Ok(())
     }
 

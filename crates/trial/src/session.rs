@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome, StorageSnapshot, in_one_line};
 use plumb_load::{Fault, LoadOutcome};
+use plumb_measure::StorageWatch;
 use plumb_measure::run::TimeseriesRow;
-use plumb_measure::{Out, StorageWatch};
 use plumb_path::{Finding, WritePath};
 use plumb_report::document::{Account, CheckDocument, RunDocument};
 use plumb_report::verdict;
@@ -282,7 +282,7 @@ impl<'a> Session<'a> {
         mut ended: TrialEnded,
         time_of_day: &dyn Fn() -> String,
     ) -> Result<Trial, TrialError> {
-        if matches!(self.request.out, Out::At(_)) && self.recorder.why_lost().is_none() {
+        if self.request.out.is_named() && self.recorder.why_lost().is_none() {
             self.record(targets)?;
         }
         self.book("report");
@@ -302,7 +302,7 @@ impl<'a> Session<'a> {
             None => (plumb_report::RunRecording::without_distributions(document), None),
         };
         let spans = self.phases.into_iter().filter_map(|phase| Some(phase.outcome.ok()?.0)).collect();
-        Ok(Trial { spans, recording, ended, run_directory })
+        Ok(Trial { spans, recording, ended, run_directory, left_behind: Vec::new() })
     }
 
     /// Gives up a run of which nothing is to be kept.

@@ -29,7 +29,7 @@ pub struct Request {
     pub replays: Replays,
     /// What may be overwritten.
     pub permission: Permission,
-    /// Files to remove at the end, of those that this run has made.
+    /// Targets to remove at the end, of those files that plumb has made.
     pub remove_after: Vec<String>,
     /// What the user should be told, from what was typed.
     pub notes: Vec<String>,
@@ -54,6 +54,8 @@ pub struct Trial {
     pub ended: TrialEnded,
     /// Where the recording is; `None` if it could not be kept.
     pub run_directory: Option<PathBuf>,
+    /// The files that this run has made and that stay, with their sizes.
+    pub left_behind: Vec<String>,
 }
 
 /// How a trial ended.
@@ -106,10 +108,20 @@ pub fn run(request: &Request, context: &Context<'_>, watcher: &mut dyn Watcher) 
     let mut targets = Targets::open(request, context, watcher)?;
     targets.calibrate(&request.scenario)?;
     let trial = run_on(request, &targets, context, watcher);
-    for one in targets.uses.iter().filter(|one| request.remove_after.contains(&one.name)) {
-        one.opened.remove_if_new()?;
+    let left_behind = clear_up(request, &targets)?;
+    Ok(Trial { left_behind, ..trial? })
+}
+
+/// Removes what is to be removed, and says what else this run has made under a name.
+fn clear_up(request: &Request, targets: &Targets) -> Result<Vec<String>, TrialError> {
+    let mut left_behind = Vec::new();
+    for one in &targets.uses {
+        let removed = request.remove_after.contains(&one.name) && one.opened.remove_if_ours()?;
+        if one.opened.made && !removed && one.opened.has_name() {
+            left_behind.push(format!("{} ({})", one.opened.shown, one.opened.size));
+        }
     }
-    trial
+    Ok(left_behind)
 }
 
 /// Runs a trial on targets that are open.

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use plumb_block::Nanos;
 use plumb_dialect::native;
-use plumb_measure::Out;
 use plumb_report::{Format, render};
 use plumb_target::{Name, Scheme};
 use plumb_trial::CheckRequest;
@@ -13,7 +11,7 @@ use crate::arguments::CheckArguments;
 use crate::command::running::{default_seed, exit_of, say_end, with_watcher};
 use crate::exit::{Exit, Refusal};
 use crate::load_progress::Bar;
-use crate::surroundings::{parents, time_of_day};
+use crate::surroundings::{argv, out, time_of_day};
 use crate::{named, terminal};
 
 /// Checks, prints the report, and says how it ended.
@@ -45,14 +43,13 @@ fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
 
 fn request(arguments: CheckArguments) -> CheckRequest {
     let started_at = time_of_day();
-    let stem = format!("plumb-check-{}", started_at.replace(['-', ':'], ""));
     CheckRequest {
-        length: Nanos::secs(arguments.seconds),
+        length: arguments.seconds,
         size: arguments.size,
         seed: arguments.seed.unwrap_or_else(|| default_seed([&*arguments.target.to_string_lossy()])),
         target: arguments.target,
-        out: arguments.out.map_or_else(|| Out::Within { parents: parents(), stem }, Out::At),
-        argv: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        out: out(&arguments.recording, "check"),
+        argv: argv(),
         started_at,
         words: native::write,
     }

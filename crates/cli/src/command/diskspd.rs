@@ -11,16 +11,12 @@ use crate::{own, terminal, text_file};
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
     if arguments.iter().any(|typed| typed == "--help") {
-        terminal::print(diskspd::USAGE)?;
-        return Ok(Exit::Done);
+        return own::usage(diskspd::USAGE);
     }
     let running = Running::begin("diskspd", own);
     let command = diskspd::parse(&arguments, &running.machine, &text_file::read).map_err(usage)?;
     let invocation = match command {
-        Command::Usage => {
-            terminal::print(diskspd::USAGE)?;
-            return Ok(Exit::Done);
-        }
+        Command::Usage => return own::usage(diskspd::USAGE),
         Command::Run(invocation) => invocation,
     };
     let machine = running.machine.clone();

@@ -18,8 +18,12 @@ use crate::{output_file, own, terminal, text_file};
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
-    if let Some(asked) = asked(&arguments) {
-        terminal::print(asked)?;
+    let asks = |words: &[&str]| arguments.iter().any(|typed| words.contains(&typed.as_str()));
+    if asks(&["--help", "-h"]) {
+        return own::usage(fio::USAGE);
+    }
+    if asks(&["--version", "-v"]) {
+        terminal::print(fio::VERSION)?;
         return Ok(Exit::Done);
     }
     let running = Running::begin("fio", own);
@@ -43,15 +47,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     }
     let running = running.removing(&invocation.remove_after);
     running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine))
-}
-
-/// What is printed instead of a run, if that was asked for.
-fn asked(arguments: &[String]) -> Option<&'static str> {
-    arguments.iter().find_map(|typed| match typed.as_str() {
-        "--help" | "-h" => Some(fio::USAGE),
-        "--version" | "-v" => Some(fio::VERSION),
-        _ => None,
-    })
 }
 
 fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machine) -> anyhow::Result<()> {

@@ -4,18 +4,26 @@ use plumb_report::{Format, RunRecording, render};
 
 use crate::arguments::ReportArguments;
 use crate::exit::{self, Exit, Refusal};
+use crate::surroundings::newest_run;
 use crate::{output_file, terminal};
+
+const NO_RUN: &str =
+    "there is no recorded run in plumb-runs: name the directory of one, or run `plumb check` first";
 
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
-    let recording = RunRecording::open(&arguments.run)
-        .map_err(|error| Refusal::because(Exit::Usage, error))?
-        .ok_or_else(|| {
-            let run = arguments.run.display();
-            Refusal::new(
-                Exit::NotMeasured,
-                format!("{run} ended before anything was measured: there is nothing to report"),
-            )
+    let run = match &arguments.run {
+        Some(run) => run.clone(),
+        None => {
+            let newest = newest_run().ok_or_else(|| Refusal::new(Exit::Usage, NO_RUN))?;
+            terminal::say(&format!("plumb: the newest run: {}", newest.display()));
+            newest
+        }
+    };
+    let recording =
+        RunRecording::open(&run).map_err(|error| Refusal::because(Exit::Usage, error))?.ok_or_else(|| {
+            let why = "ended before anything was measured: there is nothing to report";
+            Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
         })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
     let text = render(&recording, format, terminal::style())?;
@@ -23,6 +31,5 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Some(path) => output_file::write(path, text.as_bytes())?,
         None => terminal::print(&text)?,
     }
-    let found = exit::is_found(&recording.document);
-    Ok(if found { Exit::Finding } else { Exit::Done })
+    Ok(exit::of_findings(&recording.document.verdicts))
 }

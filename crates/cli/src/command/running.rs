@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
-use plumb_measure::Out;
 use plumb_report::{Format, render};
 use plumb_target::{Name, Permission};
 use plumb_trial::{Context, FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
@@ -16,7 +15,7 @@ use crate::arguments::OwnArguments;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
 use crate::load_progress::Bar;
-use crate::surroundings::{machine, parents, seed_from_clock, time_of_day};
+use crate::surroundings::{machine, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal, traces};
 
 /// A command that runs a workload.
@@ -98,14 +97,17 @@ impl Running {
 
     fn request(&self, meaning: Meaning, words: String) -> Request {
         let started_at = self.machine.started_at.clone();
-        let stem = format!("plumb-{}-{}", self.command, started_at.replace(['-', ':'], ""));
-        let out = self.own.out.clone();
+        let mut remove_after = self.remove_after.clone();
+        if self.own.remove_after {
+            let jobs = meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
+            remove_after.extend(jobs.flat_map(|job| &job.targets).map(|target| target.name.clone()));
+        }
         Request {
             scenario: meaning.scenario,
             words,
             profile: self.profile.clone(),
             replays: Replays::new(),
-            remove_after: self.remove_after.clone(),
+            remove_after,
             permission: Permission {
                 overwrite: self.own.overwrite,
                 destroy: self.own.destroy.clone(),
@@ -115,7 +117,7 @@ impl Running {
             command: self.command.to_owned(),
             argv: self.machine.argv.clone(),
             started_at,
-            out: out.map_or_else(|| Out::Within { parents: parents(), stem }, Out::At),
+            out: out(&self.own.recording, self.command),
         }
     }
 
@@ -187,6 +189,9 @@ pub(crate) fn say_end(trial: &Trial) {
             terminal::say(&format!("plumb: {reason}"));
         }
     }
+    for file in &trial.left_behind {
+        terminal::say(&format!("plumb: {file} was made and stays; --remove-after removes it"));
+    }
     if let Some(directory) = &trial.run_directory {
         terminal::say(&format!("plumb: report: {}", directory.join(Format::Html.file_name()).display()));
     }
@@ -198,8 +203,7 @@ pub(crate) fn exit_of(trial: &Trial) -> Exit {
         TrialEnded::Interrupted | TrialEnded::Empty | TrialEnded::NotMeasured(_) => Exit::NotMeasured,
         TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
     };
-    let found = exit::is_found(&trial.recording.document);
-    if found { ended.and(Exit::Finding) } else { ended }
+    ended.and(exit::of_findings(&trial.recording.document.verdicts))
 }
 
 fn exit_of_kind(kind: FailureKind) -> Exit {

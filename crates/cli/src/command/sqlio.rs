@@ -10,8 +10,7 @@ use crate::{own, terminal, text_file};
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
     if arguments.iter().any(|typed| ["-?", "--help"].contains(&typed.as_str())) {
-        terminal::print(sqlio::USAGE)?;
-        return Ok(Exit::Done);
+        return own::usage(sqlio::USAGE);
     }
     let running = Running::begin("sqlio", own);
     let machine = running.machine.clone();

@@ -1,14 +1,14 @@
 //! `plumb survey`: the write path, of this machine or of a recording.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_path::{RecordingError, Severity, Survey, Target};
+use plumb_path::{RecordingError, Survey, Target};
 use plumb_report::terminal as text;
 
 use crate::arguments::SurveyArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{self, Exit, Refusal};
 use crate::named::{self, Named};
 use crate::terminal;
 
@@ -24,22 +24,34 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
         let show = if survey.paths.len() > 1 { text::survey_list } else { text::survey };
         terminal::print(&show(&survey, terminal::style()))?;
     }
-    let found = survey
-        .paths
-        .iter()
-        .flat_map(|path| &path.findings)
-        .any(|finding| finding.severity >= Severity::Warning);
-    Ok(if found { Exit::Finding } else { Exit::Done })
+    Ok(exit::of_findings(survey.paths.iter().flat_map(|path| &path.findings)))
 }
 
+/// Surveys one target after the other.
 fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
-    if let (Some(typed), None) = (&arguments.target, &arguments.from)
-        && let Some(device) = named::device(typed.as_os_str())?
-    {
-        return of_device(&device, arguments.record.is_some());
+    let Some((first, others)) = arguments.targets.split_first() else {
+        return survey_one(arguments, arguments.all.then_some(Target::All));
+    };
+    if arguments.record.is_some() && !others.is_empty() {
+        let problem = "--record keeps the survey of one target: name one, or use --all";
+        return Err(Refusal::new(Exit::Usage, problem).into());
     }
-    let named = arguments.target.as_ref().map(|target| Target::Named(target.to_string_lossy().into_owned()));
-    let asked = if arguments.all { Some(Target::All) } else { named };
+    let of = |target: &PathBuf| {
+        if arguments.from.is_none()
+            && let Some(device) = named::device(target.as_os_str())?
+        {
+            return of_device(&device, arguments.record.is_some());
+        }
+        survey_one(arguments, Some(Target::Named(target.to_string_lossy().into_owned())))
+    };
+    let mut survey = of(first)?;
+    for other in others {
+        survey.paths.extend(of(other)?.paths);
+    }
+    Ok(survey)
+}
+
+fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Result<Survey> {
     let refused = |error: plumb_path::SurveyError| Refusal::because(Exit::Usage, error);
     if let Some(directory) = &arguments.from {
         let recording = plumb_path::load(directory).map_err(|error| Refusal::because(Exit::Usage, error))?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::hlog::{self, TaggedHistogram};
 use super::manifest::{Manifest, RunStatus};
 use super::out::Out;
-use super::replace::{replace, sync_parent};
+use super::replace::{parent_of, replace, sync_parent};
 use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
 
@@ -20,20 +20,6 @@ pub(super) const TIMESERIES: &str = "timeseries.csv";
 /// What a new run in an old directory takes away first; other files there are left alone.
 const OWNED: [&str; 5] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", MANIFEST];
 
-/// Where a run is to be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
-    /// In this directory, which is new, empty, or holds an earlier run (which is replaced).
-    At(&'a Path),
-    /// In a new directory within `parent`, named `stem` or, if that is taken, `stem-2`, `stem-3`, ...
-    Within {
-        /// The directory that holds runs; it is made if it is missing.
-        parent: &'a Path,
-        /// The name to begin with, such as the command and the time.
-        stem: &'a str,
-    },
-}
-
 /// A run directory that is being written.
 #[derive(Debug)]
 pub struct RunDirectory {
@@ -42,61 +28,63 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes or takes over the directory and writes the manifest, status `running`.
+    /// Makes the directory where `out` says and writes the manifest, status `running`. `None` where nothing is kept.
     ///
     /// # Errors
-    /// If the directory holds something that is not a run of plumb, or cannot be written.
-    pub fn create(place: Place<'_>, manifest: Manifest) -> Result<Self> {
-        let path = match place {
-            Place::At(path) => {
-                fs::create_dir_all(path).map_err(|source| Error::io("make the directory", path, source))?;
-                clear_earlier_run(path)?;
-                path.to_owned()
+    /// If a directory that was named holds something, or cannot be written; of several parents, why the first cannot.
+    pub fn create(out: &Out, manifest: &Manifest) -> Result<Option<Self>> {
+        let begun = match out {
+            Out::Nowhere => return Ok(None),
+            Out::At { path, .. } => {
+                Self::check(out)?;
+                match fs::create_dir(path) {
+                    Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(Error::io("make the directory", path, source));
+                    }
+                    _ => clear_earlier_run(path)?,
+                }
+                Self::begin(path.clone(), manifest)
             }
-            Place::Within { parent, stem } => make_unique(parent, stem)?,
+            Out::Within { parents, stem } => {
+                let mut refused = Error::NoParent { path: stem.into(), parent: PathBuf::new() };
+                for (place, parent) in parents.iter().enumerate() {
+                    match make_unique(parent, stem).and_then(|path| Self::begin(path, manifest)) {
+                        Err(error) if place == 0 => refused = error,
+                        Err(_) => {}
+                        begun => return begun.map(Some),
+                    }
+                }
+                Err(refused)
+            }
         };
-        let this = Self { path, manifest };
+        begun.map(Some)
+    }
+
+    fn begin(path: PathBuf, manifest: &Manifest) -> Result<Self> {
+        let this = Self { path, manifest: manifest.clone() };
         this.write_manifest()?;
         sync_parent(&this.path)?;
         Ok(this)
-    }
-
-    /// Makes the directory where `out` says: within the first of several parents that takes it.
-    ///
-    /// # Errors
-    /// Why the first did not, if none does.
-    pub fn create_out(out: &Out, manifest: &Manifest) -> Result<Self> {
-        let (parents, stem) = match out {
-            Out::At(path) => return Self::create(Place::At(path), manifest.clone()),
-            Out::Within { parents, stem } => (parents, stem),
-        };
-        let mut refused = None;
-        for parent in parents {
-            match Self::create(Place::Within { parent, stem }, manifest.clone()) {
-                Ok(directory) => return Ok(directory),
-                Err(error) => refused = refused.or(Some(error)),
-            }
-        }
-        Err(refused.unwrap_or_else(|| Error::Inexpressible {
-            path: PathBuf::new(),
-            found: "no directory for runs".to_owned(),
-            expected: "at least one",
-        }))
     }
 
     /// Whether a run could be kept there, as far as that can be said without writing anything: to be asked before much
     /// work is done for it.
     ///
     /// # Errors
-    /// If `out` is a place that holds something else.
+    /// If `out` holds an earlier run that is not to be replaced, or something else, or is in no directory.
     pub fn check(out: &Out) -> Result<()> {
-        match out {
-            Out::At(path) if path.is_dir() => check_free(path),
-            Out::At(path) if path.exists() => {
-                Err(Error::Occupied { path: path.clone(), found: "a file in its place".to_owned() })
-            }
-            Out::At(_) | Out::Within { .. } => Ok(()),
+        let Out::At { path, replace } = out else { return Ok(()) };
+        let parent = parent_of(path);
+        if path.is_dir() {
+            return check_free(path, *replace);
         }
+        if path.symlink_metadata().is_ok() {
+            return Err(Error::Occupied { path: path.clone(), found: "a file in its place".to_owned() });
+        }
+        if !parent.is_dir() {
+            return Err(Error::NoParent { path: path.clone(), parent: parent.to_owned() });
+        }
+        Ok(())
     }
 
     /// Gives the directory up before anything was measured: takes its manifest away, and the directory too if nothing
@@ -223,22 +211,24 @@ fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::R
     if length == 0 { sync_parent(path) } else { Ok(()) }
 }
 
-/// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a run.
-/// Refuses a directory that holds something else than a run.
-fn check_free(directory: &Path) -> Result<()> {
+/// Refuses a directory that holds something else than a run, or a run that is not to be replaced.
+fn check_free(directory: &Path, replace: bool) -> Result<()> {
     let mut entries =
         fs::read_dir(directory).map_err(|source| Error::io("read the directory", directory, source))?;
     let Some(first) = entries.next() else { return Ok(()) };
-    if is_run(directory) {
-        return Ok(());
+    let path = directory.to_owned();
+    match is_run(directory) {
+        true if replace => Ok(()),
+        true => Err(Error::Recorded { path }),
+        false => {
+            let found = first.map_or_else(|error| error.to_string(), |e| e.file_name().display().to_string());
+            Err(Error::Occupied { path, found })
+        }
     }
-    let found =
-        first.map_or_else(|error| error.to_string(), |e| e.file_name().to_string_lossy().into_owned());
-    Err(Error::Occupied { path: directory.to_owned(), found })
 }
 
+/// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a run.
 fn clear_earlier_run(directory: &Path) -> Result<()> {
-    check_free(directory)?;
     for name in OWNED {
         let path = directory.join(name);
         match fs::remove_file(&path) {

@@ -21,7 +21,7 @@ pub mod recording;
 pub mod replace;
 pub mod timeseries;
 
-pub use directory::{Place, RunDirectory};
+pub use directory::RunDirectory;
 pub use hlog::TaggedHistogram;
 pub use manifest::{DeviceIdentity, Manifest, RunStatus};
 pub use out::Out;

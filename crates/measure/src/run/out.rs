@@ -3,15 +3,29 @@
 use std::path::PathBuf;
 
 /// Where to put the recording.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
-    /// There, whatever happens.
-    At(PathBuf),
+    /// Nowhere: nothing is kept.
+    Nowhere,
+    /// There, whatever happens: a directory that is new, in one that exists, or empty.
+    At {
+        /// The directory.
+        path: PathBuf,
+        /// Whether an earlier run there is replaced; else it is refused.
+        replace: bool,
+    },
     /// In a new directory, and only if anything was measured.
     Within {
-        /// The first of these that can be written holds it.
+        /// The first of these that can be written holds it; it is made if it is missing.
         parents: Vec<PathBuf>,
         /// Its name, or the beginning of it if that is taken.
         stem: String,
     },
+}
+
+impl Out {
+    /// Whether the user named the place, so that a run without its recording is a failure.
+    pub const fn is_named(&self) -> bool {
+        matches!(self, Self::At { .. })
+    }
 }

@@ -44,7 +44,8 @@ fn keep_mode(path: &Path, part: &File) -> io::Result<()> {
     }
 }
 
-fn parent_of(path: &Path) -> &Path {
+/// The directory that `path` is in.
+pub(super) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

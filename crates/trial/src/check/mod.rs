@@ -90,7 +90,7 @@ pub fn check(
     };
     let mut session = Session::begin(&run, request.seed, Some(surveyed));
     // A place that was asked for must take the recording before anything is done.
-    if matches!(request.out, Out::At(_)) {
+    if request.out.is_named() {
         session.record(None)?;
     }
     watcher.begins(&run.scenario);

@@ -22,8 +22,16 @@ fn series() -> Series {
     series
 }
 
+fn at(path: &Path, replace: bool) -> Out {
+    Out::At { path: path.to_owned(), replace }
+}
+
+fn begun(path: &Path) -> RunDirectory {
+    RunDirectory::create(&at(path, true), &manifest()).unwrap().unwrap()
+}
+
 fn run_in(path: &Path) -> RunDirectory {
-    let run = RunDirectory::create(Place::At(path), manifest()).unwrap();
+    let run = begun(path);
     run.append_histograms(&[histogram()]).unwrap();
     run.append_series(series().rows("write-direct")).unwrap();
     run.write_result(&serde_json::json!({"iops": 3})).unwrap();
@@ -49,7 +57,7 @@ fn what_is_no_file_is_not_waited_for() {
 #[test]
 fn a_run_reads_back() {
     let root = tempfile::tempdir().unwrap();
-    let path = root.path().join("deep/run");
+    let path = root.path().join("run");
     let mut run = run_in(&path);
     run.append_histograms(&[histogram()]).unwrap();
     run.append_series(series().rows("again")).unwrap();
@@ -92,7 +100,10 @@ fn an_earlier_run_is_replaced_and_anything_else_is_not() {
     let root = tempfile::tempdir().unwrap();
     drop(run_in(root.path()));
     fs::write(root.path().join("notes.txt"), "mine").unwrap();
-    let run = RunDirectory::create(Place::At(root.path()), manifest()).unwrap();
+    let error = RunDirectory::create(&at(root.path(), false), &manifest()).unwrap_err();
+    assert!(matches!(error, Error::Recorded { .. }) && error.to_string().contains("--replace"), "{error}");
+    assert_eq!(Recording::open(root.path()).unwrap().histograms.len(), 1, "nothing was taken away");
+    let run = begun(root.path());
     let recording = Recording::open(run.path()).unwrap();
     assert!(recording.histograms.is_empty() && recording.timeseries.is_empty());
     assert!(root.path().join("notes.txt").exists());
@@ -100,7 +111,7 @@ fn an_earlier_run_is_replaced_and_anything_else_is_not() {
     let foreign = tempfile::tempdir().unwrap();
     for content in ["{}", "not json", r#"{"schema": "other/manifest/1"}"#] {
         fs::write(foreign.path().join(MANIFEST), content).unwrap();
-        let error = RunDirectory::create(Place::At(foreign.path()), manifest()).unwrap_err();
+        let error = RunDirectory::create(&at(foreign.path(), true), &manifest()).unwrap_err();
         assert!(matches!(&error, Error::Occupied { found, .. } if found == MANIFEST), "{error}");
         assert_eq!(fs::read_to_string(foreign.path().join(MANIFEST)).unwrap(), content);
     }
@@ -109,10 +120,26 @@ fn an_earlier_run_is_replaced_and_anything_else_is_not() {
 #[test]
 fn names_made_up_do_not_collide() {
     let root = tempfile::tempdir().unwrap();
-    let parent = root.path().join("runs");
-    let make = || RunDirectory::create(Place::Within { parent: &parent, stem: "check" }, manifest()).unwrap();
+    // The first parent cannot be made: a file is in its place.
+    fs::write(root.path().join("file"), "").unwrap();
+    let parents = vec![root.path().join("file/runs"), root.path().join("runs"), root.path().join("last")];
+    let out = Out::Within { parents, stem: "check".to_owned() };
+    let make = || RunDirectory::create(&out, &manifest()).unwrap().unwrap();
     let names = [make(), make(), make()].map(|run| run.path().file_name().unwrap().to_owned());
     assert_eq!(names, ["check", "check-2", "check-3"]);
+    assert!(!root.path().join("last").exists());
+}
+
+#[test]
+fn a_named_directory_is_made_alone_and_nowhere_is_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let deep = at(&root.path().join("a/b"), true);
+    for error in [RunDirectory::check(&deep), RunDirectory::create(&deep, &manifest()).map(drop)] {
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::NoParent { .. }), "{error}");
+    }
+    assert!(RunDirectory::create(&Out::Nowhere, &manifest()).unwrap().is_none());
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
 }
 
 #[test]
