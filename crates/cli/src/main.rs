@@ -13,12 +13,11 @@ mod surroundings;
 mod terminal;
 mod text_file;
 mod traces;
+mod unknown;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use arguments::{Arguments, Command};
+use arguments::Command;
 use exit::Exit;
 
 fn main() -> ExitCode {
@@ -26,7 +25,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    match Arguments::try_parse()?.command {
+    match unknown::parse()?.command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Drive(drive) => command::drive::run(&drive),

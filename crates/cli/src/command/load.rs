@@ -29,25 +29,17 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
 }
 
 fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
-    let Some(file) = &arguments.words.file() else {
-        refuse_company(&arguments.words.targets())?;
+    let Some((file, typed)) = &arguments.words.file().map_err(usage)? else {
         let seed = default_seed(arguments.words.targets().iter().map(String::as_str));
         return arguments.words.meaning(seed).map_err(usage);
     };
     let text = crate::text_file::read(file)
         .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;
-    let first = native::read(&text, file, 0).map_err(usage)?;
+    let first = native::read_under(&text, file, typed, 0).map_err(usage)?;
     let jobs = first.spans.iter().flat_map(|span| &span.jobs);
     let seed = default_seed(jobs.flat_map(|job| job.targets.iter().map(|target| target.name.as_str())));
-    let scenario = native::read(&text, file, seed).map_err(usage)?;
+    let scenario = native::read_under(&text, file, typed, seed).map_err(usage)?;
     Ok(Meaning { scenario, notes: Vec::new() })
-}
-
-/// A file of words is not to be taken for a target, and perhaps overwritten, because other words stand beside it.
-fn refuse_company(targets: &[String]) -> Result<(), Refusal> {
-    let Some(file) = targets.iter().find(|target| native::is_file_of_words(target)) else { return Ok(()) };
-    let problem = "a file of words stands alone; put the other words into it, or name the target otherwise";
-    Err(Refusal::new(Exit::Usage, format!("{file}: {problem}")))
 }
 
 /// A profile that works on files cannot be run on a device that the kernel does not know.

@@ -3,9 +3,11 @@
 use plumb_block::nearest;
 use toml::de::{DeTable, DeValue};
 
+use super::foreign;
 use super::lines::Lines;
 use super::rules;
 use super::table::{self, SPAN_WORDS, Takes, Word};
+use super::word_error::WordError;
 use super::words::{Value, Words};
 use crate::Error;
 
@@ -16,7 +18,8 @@ pub(super) struct Layer {
     pub(super) words: Words,
     /// Where the table begins: the place of a word that is not said.
     place: String,
-    places: Vec<(&'static str, String)>,
+    /// Where each word stands; nowhere if it was typed.
+    places: Vec<(&'static str, Option<String>)>,
 }
 
 /// What a table is about.
@@ -48,11 +51,10 @@ impl Layer {
                 Error::new(&place, format!("{}: found {found}, expected {expected}", word.name))
             })?;
             words.say(word.name, value);
-            places.push((word.name, place));
+            places.push((word.name, Some(place)));
         }
         let layer = Self { words, place, places };
-        rules::check_agreement(&layer.words.said())
-            .map_err(|error| error.written(layer.place_of(error.word)))?;
+        rules::check_agreement(&layer.words.said()).map_err(|error| layer.located(error))?;
         Ok(layer)
     }
 
@@ -66,10 +68,19 @@ impl Layer {
         Self { words, place: self.place.clone(), places }
     }
 
-    /// Where `word` stands, or would.
-    pub(super) fn place_of(&self, word: &str) -> String {
-        let found = self.places.iter().find(|(said, _)| *said == word).map(|(_, place)| place);
-        found.unwrap_or(&self.place).clone()
+    /// These words, and those that were typed in the place of what they replace or contradict.
+    pub(super) fn under(&self, typed: &Words) -> Self {
+        let places = typed.words().map(|word| (word, None)).collect();
+        Self { words: typed.clone(), place: self.place.clone(), places }.within(self)
+    }
+
+    /// The error with the place where its word stands, or would.
+    pub(super) fn located(&self, error: WordError) -> Error {
+        match self.places.iter().find(|(said, _)| *said == error.word) {
+            Some((_, None)) => error.typed(),
+            Some((_, Some(place))) => error.written(place.clone()),
+            None => error.written(self.place.clone()),
+        }
     }
 }
 
@@ -83,8 +94,9 @@ fn find_word(name: &str, place: &str, scope: Scope, inner: &[&str]) -> Result<&'
     }
     let shown: String = name.chars().take(40).collect();
     let error = Error::new(place, format!("{shown}: no such word"));
-    let candidates = table::all().iter().map(|word| word.name).chain(inner.iter().copied());
-    Err(match nearest(&shown, candidates) {
+    // Nobody is led to a word that takes data away.
+    let candidates = table::all().iter().map(|word| word.name).filter(|word| *word != "trim");
+    Err(match foreign::meant(name).or_else(|| nearest(&shown, candidates.chain(inner.iter().copied()))) {
         Some(near) => error.remedy(format!("did you mean {near}?")),
         None => error.remedy("`plumb load --help` lists the words, here without their dashes"),
     })

@@ -12,6 +12,7 @@
 
 mod defaults;
 mod describe;
+mod foreign;
 mod invalid_field;
 mod layer;
 mod lines;
@@ -24,6 +25,7 @@ mod word_error;
 mod words;
 mod write;
 
-pub use read::read;
-pub use words::{ProfileLimits, Words, is_file_of_words};
+pub use foreign::{Foreign, translate};
+pub use read::{read, read_under};
+pub use words::{ProfileLimits, Words};
 pub use write::write;

@@ -7,6 +7,8 @@ use toml::de::{DeTable, DeValue};
 use super::invalid_field::InvalidField;
 use super::layer::{Layer, Scope};
 use super::lines::Lines;
+use super::rules;
+use super::words::Words;
 use crate::Error;
 
 /// What `text` describes; `file` is its name in errors. Jobs that say no seed have `default_seed`.
@@ -14,12 +16,22 @@ use crate::Error;
 /// # Errors
 /// Names `file:line`, the word, its value and what was expected.
 pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error> {
+    read_under(text, file, &Words::default(), default_seed)
+}
+
+/// The same with the words that were `typed` beside the name of the file: they hold in every span and job, in the place
+/// of what the file says.
+///
+/// # Errors
+/// As [`read`], and names the flag where it is a typed word that makes no sense.
+pub fn read_under(text: &str, file: &str, typed: &Words, default_seed: u64) -> Result<Scenario, Error> {
+    rules::check_agreement(&typed.said()).map_err(|error| error.typed())?;
     let lines = Lines::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Error::new(lines.place(at), error.message().trim()).remedy("the file must be valid TOML")
     })?;
-    let reader = Reader { lines, default_seed };
+    let reader = Reader { lines, typed, default_seed };
     let (spans, layers): (Vec<Span>, Vec<Vec<Layer>>) = reader.spans(table.get_ref())?.into_iter().unzip();
     let scenario = Scenario { spans };
     scenario.validate().map_err(|invalid| reader.located(InvalidField::of(invalid), &layers))?;
@@ -28,6 +40,7 @@ pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error
 
 struct Reader<'a> {
     lines: Lines<'a>,
+    typed: &'a Words,
     default_seed: u64,
 }
 
@@ -54,20 +67,21 @@ impl Reader<'_> {
     /// The span of a table with `words`, those around it included.
     fn span(&self, table: &DeTable<'_>, words: &Layer) -> Result<Placed, Error> {
         let layers = match self.tables(table, "job")? {
-            None => vec![words.clone()],
+            None => vec![words.under(self.typed)],
             Some(jobs) => {
                 let read = |(place, table): (String, &DeTable<'_>)| {
-                    Ok(Layer::of_table(table, place, Scope::Job, &[], &self.lines)?.within(words))
+                    let job = Layer::of_table(table, place, Scope::Job, &[], &self.lines)?;
+                    Ok(job.within(words).under(self.typed))
                 };
                 jobs.into_iter().map(read).collect::<Result<_, Error>>()?
             }
         };
         let jobs = layers.iter().map(|layer| self.job(layer)).collect::<Result<_, _>>()?;
-        Ok((words.words.span(jobs), layers))
+        Ok((words.under(self.typed).words.span(jobs), layers))
     }
 
     fn job(&self, layer: &Layer) -> Result<Job, Error> {
-        layer.words.job(self.default_seed).map_err(|error| error.written(layer.place_of(error.word)))
+        layer.words.job(self.default_seed).map_err(|error| layer.located(error))
     }
 
     /// The `[[key]]` tables in `table` with their places; `None` if there is no such key.
@@ -97,7 +111,6 @@ impl Reader<'_> {
         let Some(layer) = layers.get(invalid.span).and_then(|jobs| jobs.get(invalid.job)) else {
             return Error::new(self.lines.place(0), "no job: expected at least one");
         };
-        let error = invalid.error(&layer.words.said());
-        error.written(layer.place_of(error.word))
+        layer.located(invalid.error(&layer.words.said()))
     }
 }

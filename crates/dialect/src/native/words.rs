@@ -32,11 +32,26 @@ impl Words {
         }
     }
 
-    /// The TOML file that is meant, if one target that ends in `.toml` is all that was typed.
-    pub fn file(&self) -> Option<String> {
-        let mut targets = self.targets();
-        let alone = self.0.len() == 1 && targets.len() == 1;
-        targets.pop().filter(|target| alone && is_file_of_words(target))
+    /// The TOML file that was typed among the targets, if there is one, and the words beside it.
+    ///
+    /// # Errors
+    /// If there are two.
+    pub fn file(&self) -> Result<Option<(String, Self)>, Error> {
+        let (files, targets): (Vec<String>, Vec<String>) =
+            self.targets().into_iter().partition(|target| is_file_of_words(target));
+        let file = match &files[..] {
+            [] => return Ok(None),
+            [file] => file.clone(),
+            [_, other, ..] => {
+                return Err(Error::new(other, "a second file of words: run one after the other"));
+            }
+        };
+        let mut beside = self.clone();
+        beside.retain(|word| word != "targets");
+        if !targets.is_empty() {
+            beside.say("targets", Value::Texts(targets));
+        }
+        Ok(Some((file, beside)))
     }
 
     /// How long and how an application profile is to run, which decides all else itself.
@@ -62,6 +77,11 @@ impl Words {
     pub(super) fn said(&self) -> Said {
         let affirmed = self.0.iter().filter(|(_, value)| *value != Value::Flag(false));
         Said(affirmed.map(|(word, _)| *word).collect())
+    }
+
+    /// All words.
+    pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(word, _)| *word)
     }
 
     fn get(&self, word: &str) -> Option<&Value> {
@@ -196,6 +216,8 @@ fn argument(word: &'static Word) -> Arg {
         };
     };
     let argument = argument.value_name(word.value_name);
+    // What `plumb check` calls it.
+    let argument = if word.name == "duration" { argument.visible_alias("seconds") } else { argument };
     let names = (form.names)();
     if !names.is_empty() {
         return argument.value_parser(PossibleValuesParser::new(names));
@@ -232,7 +254,7 @@ impl Said {
 }
 
 /// Whether a target is rather a file of words: it ends in `.toml`, and is no model of a simulated drive.
-pub fn is_file_of_words(target: &str) -> bool {
+fn is_file_of_words(target: &str) -> bool {
     target.ends_with(".toml") && !target.starts_with("sim:")
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Command, FromArgMatches};
 use plumb_block::{Bytes, Nanos};
-use plumb_dialect::native::{Words, read};
+use plumb_dialect::native::{Words, read, read_under, translate};
 use plumb_workload::{Caching, DurableWrite, FlushCall, Job, Scenario, Stop, Warmup, Workload};
 
 fn words(typed: &str) -> Result<Words, clap::Error> {
@@ -115,9 +115,95 @@ fn a_value_of_the_wrong_kind_is_told_with_what_was_expected() {
 }
 
 #[test]
-fn a_lone_toml_target_is_a_description() {
-    assert_eq!(words("job.toml").unwrap().file().as_deref(), Some("job.toml"));
-    for typed in ["", "disk", "job.toml disk", "job.toml --depth 3"] {
-        assert_eq!(words(typed).unwrap().file(), None, "{typed}");
+fn a_toml_target_is_a_file_of_words_and_the_rest_goes_over_it() {
+    for typed in ["", "disk", "sim:x.toml"] {
+        assert_eq!(words(typed).unwrap().file().unwrap(), None, "{typed}");
+    }
+    assert!(words("a.toml b.toml").unwrap().file().is_err());
+    let under = |text: &str, typed: &str| {
+        let (file, typed) = words(&format!("job.toml {typed}")).unwrap().file().unwrap().unwrap();
+        read_under(text, &file, &typed, 7).map_err(|error| error.to_string())
+    };
+    let text =
+        "targets = 'a'\nsequential = true\nwrite = 100\nwarmup = 1\n[[job]]\ndepth = 2\n[[job]]\ndepth = 3";
+    let scenario = under(text, "other --depth 8 --random --warmup 2s").unwrap();
+    let span = &scenario.spans[0];
+    assert_eq!(span.warmup, Warmup::For(Nanos::secs(2)));
+    for job in &span.jobs {
+        assert_eq!(
+            (&*job.targets[0].name, job.workload.depth, job.workload.write_percent),
+            ("other", 8, 100)
+        );
+        assert_eq!(
+            job.workload.access,
+            self::job("x").workload.access,
+            "what was typed contradicts the file"
+        );
+    }
+    assert_eq!(under(text, ""), read(text, "job.toml", 7).map_err(|error| error.to_string()));
+    for (typed, told) in [
+        ("--depth 0", "--depth: found 0"),
+        ("--arrival poisson", "--arrival: means nothing without --rate"),
+        ("--random --sequential", "--random: contradicts --sequential"),
+    ] {
+        let error = under(text, typed).unwrap_err();
+        assert!(error.starts_with(told), "{typed}: {error}");
+    }
+    let error = under("targets = 'a'\ndepth = 0", "--write 100").unwrap_err();
+    assert!(error.starts_with("job.toml:2: depth: found 0"), "{error}");
+}
+
+#[test]
+fn words_of_other_programs_are_told_in_plumbs_words() {
+    let line = |typed: &str| {
+        let typed: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+        let (found, line) = translate(&typed);
+        assert_eq!(found.is_empty(), typed == line, "{typed:?}");
+        line.join(" ")
+    };
+    for (typed, native) in [
+        ("--bs 8k", "--block-size 8k"),
+        ("--bs=8k f", "--block-size 8k f"),
+        ("--bs", "--block-size SIZES"),
+        ("--bssplit=4k/60:64k/40", "--block-size 4k/60,64k/40"),
+        ("--rw=randwrite", "--random --write 100"),
+        ("--rw randwrite f", "--random --write 100 f"),
+        ("--rw=randrw --rwmixread=70", "--random --write 30"),
+        ("--rwmixwrite=20 --rw=rw", "--write 20 --sequential"),
+        ("--rw=randrw", "--random --write 50"),
+        ("--read 70", "--write 30"),
+        ("--runtime=10 --time_based", "--duration 10"),
+        ("--time 1m", "--duration 1m"),
+        ("--numjobs=4 --iodepth 32", "--threads 4 --depth 32"),
+        ("--filename=/tmp/x --size 1G", "/tmp/x --size 1G"),
+        ("--ioengine=libaio --direct=1", "--direct"),
+        ("--direct=0", "--cached"),
+        ("-bs=4k", "--block-size 4k"),
+        (
+            "-b8K -t 4 -d30 -o32 -w100 -r f",
+            "--block-size 8K --threads 4 --duration 30 --depth 32 --write 100 --random f",
+        ),
+        ("-r4k -rs50 -Sh", "--random --align 4k --random-percent 50 --direct --dsync"),
+        ("--depth 8 --write 30 --seconds 3 f", "--depth 8 --write 30 --seconds 3 f"),
+    ] {
+        assert_eq!(line(typed), native, "{typed}");
+    }
+}
+
+#[test]
+fn what_is_said_for_words_of_other_programs_can_be_typed() {
+    let table = include_str!("../../src/native/foreign.txt");
+    for row in table.lines().filter(|line| !line.starts_with('#')) {
+        let Some((_, native)) = row.split_once(" | ") else { continue };
+        assert!(!["--trim", "--overwrite", "--destroy"].iter().any(|word| native.contains(word)), "{row}");
+        if native.starts_with('(') || native.contains(" or ") {
+            continue;
+        }
+        let values = ["8", "fixed", "uniform", "4k/60,64k/40", "1ms"];
+        let fits = |value: &&str| {
+            let text = native.replace("{rest}", value).replace("{sizes}", value).replace("{}", value);
+            words(&text.replace("--json", "")).is_ok()
+        };
+        assert!(values.iter().any(fits), "{row}");
     }
 }

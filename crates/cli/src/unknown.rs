@@ -1,0 +1,66 @@
+//! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip of the
+//! fingers leads nobody to an option that takes data away.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+use plumb_dialect::native;
+
+use crate::arguments::Arguments;
+use crate::surroundings::argv;
+
+/// What no suggestion begins with.
+const NOT_SUGGESTED: [&str; 5] = ["--overwrite", "--destroy", "--trim", "--replace", "--remove-after"];
+
+/// The arguments of this process.
+///
+/// # Errors
+/// What clap has to say, help and version too.
+pub(crate) fn parse() -> Result<Arguments, clap::Error> {
+    Arguments::try_parse().map_err(|error| explained(error, &argv()))
+}
+
+fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
+    if let Some(ContextValue::String(near)) = error.get(ContextKind::SuggestedArg)
+        && NOT_SUGGESTED.iter().any(|option| near.starts_with(option))
+    {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    let (ErrorKind::UnknownArgument | ErrorKind::TooManyValues, [_, command, rest @ ..]) =
+        (error.kind(), typed)
+    else {
+        return error;
+    };
+    let (found, line) = native::translate(rest);
+    let said = match (command.as_str(), &found[..]) {
+        (_, []) => return error,
+        ("load", _) => of_load(&found, &line),
+        ("check", _) => of_check(&found),
+        _ => return error,
+    };
+    Arguments::command().error(error.kind(), said)
+}
+
+fn of_load(found: &[native::Foreign], line: &[String]) -> String {
+    format!("{}\n\nIn plumb's words:\n  plumb load {}", list(found), line.join(" "))
+}
+
+/// A check has no words for a load: it has one of its own.
+fn of_check(found: &[native::Foreign]) -> String {
+    let of_check = |one: &native::Foreign| {
+        let native = one.native.replace("--duration", "--seconds");
+        let is_taken =
+            native.starts_with('(') || native.starts_with("--seconds") || !native.starts_with("--");
+        let native =
+            if is_taken { native } else { format!("(a check has its own load; plumb load: {native})") };
+        native::Foreign { native, ..one.clone() }
+    };
+    list(&found.iter().map(of_check).collect::<Vec<_>>())
+}
+
+fn list(found: &[native::Foreign]) -> String {
+    let mut programs: Vec<&str> = found.iter().map(|one| one.program).collect();
+    programs.dedup();
+    let width = found.iter().map(|one| one.typed.chars().count()).max().unwrap_or(0);
+    let line = |one: &native::Foreign| format!("\n  {:width$}  {}", one.typed, one.native);
+    format!("words of {}; plumb says:{}", programs.join(" and "), found.iter().map(line).collect::<String>())
+}
