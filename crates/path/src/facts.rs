@@ -56,6 +56,16 @@ impl Node {
         self.evidence.push(Evidence { source: source.into(), value: value.into(), means: means.into() });
     }
 
+    /// Where a file system is mounted; of other layers the name.
+    pub fn place(&self) -> &str {
+        self.name.split_once(' ').map_or(&self.name, |(_, point)| point)
+    }
+
+    /// Whether every write is synced before write() returns.
+    pub fn is_synchronous(&self) -> bool {
+        self.marks.iter().any(|mark| matches!(mark, Mark::Synchronous { option } if option == "sync"))
+    }
+
     /// Adds a mark.
     pub fn mark(&mut self, mark: Mark) {
         self.marks.push(mark);
@@ -125,6 +135,8 @@ pub enum Mark {
     BarriersOff {
         /// The option as it is set: `nobarrier`.
         option: String,
+        /// The command that makes it issue them again.
+        restore: String,
     },
     /// All syncs of applications are omitted (overlayfs `volatile`).
     SyncsOmitted {
@@ -136,8 +148,12 @@ pub enum Mark {
         /// The option as it is set: `data=writeback`.
         option: String,
     },
-    /// Every write is synced before write() returns: the mount option `sync`.
-    Synchronous,
+    /// The mount option `sync`, with which every write is synced before write() returns, or `dirsync`, with which every
+    /// change of a directory is.
+    Synchronous {
+        /// The option as it is set.
+        option: String,
+    },
     /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2, ext3 and
     /// ext4 without `data=journal`, xfs.
     DirectInPlace,
@@ -200,6 +216,11 @@ pub enum Mark {
     },
     /// This user may not ask; root may.
     NeedsRoot {
+        /// What was to be asked, with the device.
+        question: String,
+    },
+    /// Not even root may ask, as in a container.
+    RefusedToRoot {
         /// What was to be asked, with the device.
         question: String,
     },

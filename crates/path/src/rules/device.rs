@@ -9,7 +9,7 @@ use crate::model::{Cache, DurableAt};
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     let Some((_, device)) = flow.nodes().nth(1) else {
         let sentence = "No device was found.".to_owned();
-        return DurableAt { write: None, fsync: None, sentence };
+        return DurableAt { sentence, ..DurableAt::default() };
     };
     let name = device.name.clone();
     if let Some(reason) = unknown_below(flow) {
@@ -20,12 +20,13 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         let sentence = format!(
             "{holds}; whether it is durable once a flush was answered cannot be seen from here: {reason}."
         );
-        return DurableAt { write: None, fsync: None, sentence };
+        return DurableAt { sentence, ..DurableAt::default() };
     }
     match device.cache {
         Cache::None | Cache::Protected => DurableAt {
             sentence: format!("A write is durable at {name} as soon as it is acknowledged."),
             write: Some(name.clone()),
+            direct: Some(name.clone()),
             fsync: Some(name),
         },
         Cache::Volatile => DurableAt {
@@ -33,13 +34,12 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
                 "A write is in the volatile cache of {name} when it is acknowledged; it is durable once a flush was \
                  answered, or the write itself if it carried FUA."
             ),
-            write: None,
             fsync: Some(name),
+            ..DurableAt::default()
         },
         Cache::Unknown => DurableAt {
             sentence: format!("Whether {name} holds acknowledged writes in a volatile cache is not known."),
-            write: None,
-            fsync: None,
+            ..DurableAt::default()
         },
     }
 }

@@ -10,33 +10,40 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     if flow.first(|kind| kind == LayerKind::PageCache).is_none() {
         return device::durable_at(flow);
     }
-    let fsync = synced(flow);
+    let synced = synced(flow);
     let synchronous = is_synchronous(flow);
-    let sentence = match &fsync {
+    let (direct, direct_words) = match &synced {
+        Synced::At(name) if !synchronous => direct(flow, name),
+        _ => (None, String::new()),
+    };
+    let sentence = match &synced {
         Synced::At(name) if synchronous => {
             format!("The mount option sync makes every write durable at {name} before write() returns.")
         }
         Synced::At(name) => format!(
-            "A write is in memory when it is acknowledged; once fsync has returned it is durable at {name}.{}",
-            direct(flow)
+            "A write is in memory when it is acknowledged; once fsync has returned it is durable at {name}.{direct_words}"
         ),
-        Synced::Dropped(layer, holder) => format!(
-            "fsync makes nothing durable here: the flush ends at {layer} while {holder} may lose what it holds."
-        ),
+        Synced::Dropped(cause, holder) => {
+            format!("fsync makes nothing durable here: {cause} while {holder} may lose what it holds.")
+        }
         Synced::Memory(what) => {
             format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
         }
+        Synced::Unknown(why) if synchronous => format!(
+            "The mount option sync flushes every write before write() returns; whether it is durable then cannot be seen \
+             from here: {why}."
+        ),
         Synced::Unknown(why) => format!(
             "A write is in memory when it is acknowledged; whether it is durable once fsync has returned cannot be \
              seen from here: {why}."
         ),
     };
-    let fsync = match fsync {
+    let fsync = match synced {
         Synced::At(name) => Some(name),
         _ => None,
     };
-    let write = if synchronous { fsync.clone() } else { None };
-    DurableAt { write, fsync, sentence }
+    let write = fsync.clone().filter(|_| synchronous);
+    DurableAt { direct: write.clone().or(direct), write, fsync, sentence }
 }
 
 /// Why the survey cannot see further down; several reasons are joined, a hypervisor first.
@@ -78,6 +85,7 @@ pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
 /// What a returned fsync is worth.
 enum Synced {
     At(String),
+    /// What ends the flush, and what holds what it should have made durable.
     Dropped(String, String),
     /// What is in memory, as the beginning of a sentence.
     Memory(String),
@@ -93,7 +101,7 @@ fn synced(flow: &Flow<'_>) -> Synced {
         });
     }
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.flush(*index) == Flush::Dropped) {
-        return Synced::Dropped(node.name.clone(), holder(flow, index));
+        return Synced::Dropped(cause(node), holder(flow, index));
     }
     if let Some(reason) = unknown_below(flow) {
         return Synced::Unknown(reason);
@@ -104,11 +112,23 @@ fn synced(flow: &Flow<'_>) -> Synced {
         .map(|(_, node)| node)
         .collect();
     if !unsure.is_empty() {
-        return Synced::Unknown(format!("what becomes of a flush at {} is not known", names(&unsure)));
+        return Synced::Unknown(format!("what becomes of a flush at {} is not known", names(unsure)));
     }
     match lowest_common(flow) {
         Some(name) => Synced::At(name),
         None => Synced::Unknown("no device was found below".to_owned()),
+    }
+}
+
+/// Why a flush ends at `node`.
+fn cause(node: &Node) -> String {
+    let option = node.marks.iter().find_map(|mark| match mark {
+        Mark::BarriersOff { option, .. } | Mark::SyncsOmitted { option } => Some(option),
+        _ => None,
+    });
+    match option {
+        Some(option) => format!("{} is mounted {option} and sends no flush,", node.place()),
+        None => format!("the flush ends at {}", node.name),
     }
 }
 
@@ -122,11 +142,7 @@ fn holder(flow: &Flow<'_>, index: usize) -> String {
         })
         .map(|(_, node)| node)
         .collect();
-    if holders.is_empty() {
-        "memory above it".to_owned()
-    } else {
-        format!("the cache of {}", names(&holders))
-    }
+    if holders.is_empty() { "memory above it".to_owned() } else { format!("the cache of {}", names(holders)) }
 }
 
 /// Which nodes are at or below `index`; for an adapter, also the disks directly above it.
@@ -169,7 +185,7 @@ fn is_synchronous(flow: &Flow<'_>) -> bool {
     let mut at = top(flow);
     while let Some(index) = at {
         let node = flow.node(index);
-        if node.marks.contains(&Mark::Synchronous) {
+        if node.is_synchronous() {
             return true;
         }
         at = match node.kind {
@@ -185,25 +201,27 @@ fn top(flow: &Flow<'_>) -> Option<usize> {
     flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))
 }
 
-/// What O_DIRECT alone is worth, or nothing where that is not certain.
-fn direct(flow: &Flow<'_>) -> String {
-    let Some(top) = top(flow) else { return String::new() };
+/// What O_DIRECT alone is worth where fsync makes durable at `name`: the layer at which such a write is durable, and the
+/// same in words; nothing where that is not certain.
+fn direct(flow: &Flow<'_>, name: &str) -> (Option<String>, String) {
+    let nothing = (None, String::new());
+    let Some(top) = top(flow) else { return nothing };
     if !flow.node(top).marks.contains(&Mark::DirectInPlace) && !writes_in_place(flow.node(top).kind) {
-        return String::new();
+        return nothing;
     }
     let under: Vec<&Node> = flow.nodes().filter(|(index, _)| *index >= top).map(|(_, node)| node).collect();
     let holding =
         |cache| -> Vec<&Node> { under.iter().filter(|node| node.cache == cache).copied().collect() };
     let volatile = holding(Cache::Volatile);
     if !volatile.is_empty() {
-        return format!(" O_DIRECT alone leaves it in the volatile cache of {}.", names(&volatile));
+        return (None, format!(" O_DIRECT alone leaves it in the volatile cache of {}.", names(volatile)));
     }
     let certain = under.iter().skip(1).all(|node| writes_in_place(node.kind));
     if !holding(Cache::Unknown).is_empty() || !certain {
-        return String::new();
+        return nothing;
     }
-    " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged."
-        .to_owned()
+    let words = " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged.";
+    (Some(name.to_owned()), words.to_owned())
 }
 
 /// Devices that acknowledge a write once all below them have, and can find it again without having written anything

@@ -1,53 +1,83 @@
 //! Building findings: one finding for one cause, however many layers show it.
 
-use crate::facts::Node;
-use crate::finding::{Finding, Severity};
+use std::fmt;
+
+use super::Flow;
+use crate::facts::{Mark, Node};
+use crate::finding::Severity;
 
 /// How many names a sentence lists before it counts.
 const NAMED_MAX: usize = 4;
 
-/// A finding about some layers, or `None` if there are none.
-///
-/// `sentence` gets the names, joined for people, and whether there are several; the layers' own evidence is attached.
-pub(super) fn about(
-    id: &str,
-    severity: Severity,
-    nodes: &[&Node],
-    sentence: impl FnOnce(&str) -> String,
-    remedy: impl Into<String>,
-) -> Option<Finding> {
-    if nodes.is_empty() {
-        return None;
+/// What a rule found. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
+pub(super) struct Found {
+    pub(super) severity: Severity,
+    pub(super) sentence: String,
+    pub(super) evidence: Vec<String>,
+    pub(super) remedy: Option<String>,
+}
+
+/// The layers that a finding is about. Displayed as `sda`, `sda and sdb`, `sda, sdb, sdc, sdd and 8 more`.
+pub(super) struct Those<'a> {
+    pub(super) nodes: Vec<&'a Node>,
+    /// What their marks say, each once.
+    pub(super) words: Vec<&'a str>,
+}
+
+impl<'a> Those<'a> {
+    /// The nodes that `wanted` takes.
+    pub(super) fn of(flow: &Flow<'a>, wanted: impl Fn(usize, &Node) -> bool) -> Self {
+        let nodes = flow.nodes().filter(|(index, node)| wanted(*index, node)).map(|(_, node)| node);
+        Self { nodes: nodes.collect(), words: Vec::new() }
     }
-    let evidence = nodes.iter().take(NAMED_MAX).flat_map(|node| telling(node)).collect();
-    Some(Finding {
-        id: id.to_owned(),
-        severity,
-        sentence: sentence(&names(nodes)),
-        evidence,
-        remedy: remedy.into(),
-    })
-}
 
-/// `sda`, `sda and sdb`, `sda, sdb, sdc, sdd and 8 more`.
-pub(super) fn names(nodes: &[&Node]) -> String {
-    let listed: Vec<&str> = nodes.iter().take(NAMED_MAX).map(|node| node.name.as_str()).collect();
-    let rest = nodes.len() - listed.len();
-    match (listed.as_slice(), rest) {
-        ([only], 0) => (*only).to_owned(),
-        ([first @ .., last], 0) => format!("{} and {last}", first.join(", ")),
-        (listed, rest) => format!("{} and {rest} more", listed.join(", ")),
+    /// The nodes with a mark of which `word` makes something.
+    pub(super) fn marked(flow: &Flow<'a>, word: impl Fn(&'a Mark) -> Option<&'a str>) -> Self {
+        let mut those = Self { nodes: Vec::new(), words: Vec::new() };
+        for (_, node) in flow.nodes() {
+            let mut found = node.marks.iter().filter_map(&word).peekable();
+            if found.peek().is_some() {
+                those.nodes.push(node);
+            }
+            for word in found {
+                if !those.words.contains(&word) {
+                    those.words.push(word);
+                }
+            }
+        }
+        those
+    }
+
+    /// What the marks say, with `between`.
+    pub(super) fn said(&self, between: &str) -> String {
+        self.words.join(between)
+    }
+
+    /// Takes `plural` where several layers are the subject.
+    pub(super) fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
+        if self.nodes.len() == 1 { singular } else { plural }
+    }
+
+    /// A finding about them with their own evidence; `None` if there are none.
+    pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<Found> {
+        let line = |line: &crate::Evidence| format!("{}: {} ({})", line.source, line.value, line.means);
+        let told = self.nodes.iter().take(NAMED_MAX).flat_map(|node| &node.evidence).map(line);
+        (!self.nodes.is_empty()).then(|| Found { severity, sentence, evidence: told.collect(), remedy: None })
     }
 }
 
-/// The evidence of a node that is about caches and flushes, one line each.
-fn telling(node: &Node) -> impl Iterator<Item = String> {
-    node.evidence
-        .iter()
-        .map(|evidence| format!("{}: {} ({})", evidence.source, evidence.value, evidence.means))
+/// The names of `nodes` as a sentence lists them.
+pub(super) fn names(nodes: Vec<&Node>) -> String {
+    Those { nodes, words: Vec::new() }.to_string()
 }
 
-/// Takes `plural` where the names of several layers are the subject.
-pub(super) fn verb(nodes: &[&Node], singular: &'static str, plural: &'static str) -> &'static str {
-    if nodes.len() == 1 { singular } else { plural }
+impl fmt::Display for Those<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed: Vec<&str> = self.nodes.iter().take(NAMED_MAX).map(|node| node.name.as_str()).collect();
+        match (listed.as_slice(), self.nodes.len() - listed.len()) {
+            ([] | [_], _) => f.write_str(&listed.concat()),
+            ([first @ .., last], 0) => write!(f, "{} and {last}", first.join(", ")),
+            (listed, rest) => write!(f, "{} and {rest} more", listed.join(", ")),
+        }
+    }
 }

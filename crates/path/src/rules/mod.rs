@@ -12,27 +12,76 @@ mod flow;
 mod storage;
 mod traps;
 
+use crate::catalogue::CATALOGUE;
 use crate::facts::Node;
+use crate::finding::Finding;
 use crate::model::{Layer, WritePath};
 
 pub(crate) use flow::Flow;
+
+/// A rule: what it finds on a path, if anything.
+type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
+
+/// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what they come to.
+const RULES: [(&str, Rule); 29] = [
+    ("memory", storage::memory),
+    ("barriers-off", storage::barriers_off),
+    ("volatile-overlay", storage::volatile_overlay),
+    ("h1-temporary-write-through", traps::temporary_write_through),
+    ("h2-queue-write-through", traps::queue_write_through),
+    ("h3-stale-kernel-view", traps::stale_kernel_view),
+    ("h4-stale-dm-table", traps::stale_dm_table),
+    ("h5-dm-over-disabled-queue", traps::dm_over_disabled_queue),
+    ("h9-driver-swallows-flush", traps::driver_swallows_flush),
+    ("flush-dropped", traps::flush_dropped),
+    ("h7-nvme-feature-hidden", traps::nvme_feature_hidden),
+    ("h8-write-protected", traps::write_protected),
+    ("driver-may-swallow-flush", traps::driver_may_swallow_flush),
+    ("no-caching-page", traps::no_caching_page),
+    ("synchronous-mount", storage::synchronous),
+    ("lax-order", storage::lax_order),
+    ("external-journal", storage::external_journal),
+    ("virtio-no-flush", storage::no_flush_command),
+    ("write-hole", storage::write_hole),
+    ("bcache-dirty", storage::bcache_dirty),
+    ("cache-dirty", storage::cache_dirty),
+    ("raid-controller-hides-members", storage::hidden_members),
+    ("volatile-cache", storage::volatile_cache),
+    ("simulated", storage::simulated),
+    ("unknown-below-the-hypervisor", storage::below_hypervisor),
+    ("remote-storage", storage::remote),
+    ("path-ends-unseen", storage::unseen),
+    ("needs-root", storage::needs_root),
+    ("refused-to-root", storage::refused_to_root),
+];
 
 /// Judges one path. `nodes` are in order, each before all that are below it, the application first.
 pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     let flow = Flow::of(nodes);
     let layers: Vec<Layer> =
         nodes.iter().enumerate().map(|(index, node)| layer(node, &flow, index)).collect();
-    let unknown_below = durable::unknown_below(&flow);
-    let mut findings = traps::findings(&flow);
-    findings.extend(storage::findings(&flow));
+    let mut findings: Vec<Finding> =
+        RULES.iter().filter_map(|(id, rule)| finding(id, rule(&flow)?)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     WritePath {
         target: target.to_owned(),
         durable_at: durable::durable_at(&flow),
-        unknown_below,
+        unknown_below: durable::unknown_below(&flow),
         layers,
         findings,
     }
+}
+
+/// What a rule found, under its id and with what the catalogue says is to be done.
+fn finding(id: &str, found: finding::Found) -> Option<Finding> {
+    let remedy = found.remedy.or_else(|| Some(CATALOGUE.get(id)?.remedy.clone()));
+    Some(Finding {
+        id: id.to_owned(),
+        severity: found.severity,
+        sentence: found.sentence,
+        evidence: found.evidence,
+        remedy: remedy.unwrap_or_default(),
+    })
 }
 
 fn layer(node: &Node, flow: &Flow<'_>, index: usize) -> Layer {
@@ -45,5 +94,25 @@ fn layer(node: &Node, flow: &Flow<'_>, index: usize) -> Layer {
         fua: flow.fua(index),
         evidence: node.evidence.clone(),
         below: node.below.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_explained_and_every_explanation_has_a_rule() {
+        let mut rules: Vec<&str> = RULES.iter().map(|(id, _)| *id).collect();
+        rules.sort_unstable();
+        let explained: Vec<&str> = CATALOGUE.iter().map(|rule| rule.id.as_str()).collect();
+        assert_eq!(rules, explained);
+        for rule in CATALOGUE.iter() {
+            assert!(
+                !rule.meaning.is_empty() && !rule.found.is_empty() && !rule.remedy.is_empty(),
+                "{}",
+                rule.id
+            );
+        }
     }
 }

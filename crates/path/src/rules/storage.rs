@@ -2,362 +2,256 @@
 //! network, and what root would add.
 
 use super::Flow;
-use super::finding::{about, verb};
-use crate::facts::{KernelView, Mark, Node};
-use crate::finding::{Finding, Severity};
+use super::finding::{Found, Those};
+use crate::facts::{KernelView, Mark};
+use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
 
 /// How many questions `needs-root` lists.
 const QUESTIONS_MAX: usize = 20;
 
-/// All of them that the path shows.
-pub(super) fn findings(flow: &Flow<'_>) -> Vec<Finding> {
-    [
-        memory(flow),
-        barriers_off(flow),
-        volatile_overlay(flow),
-        lax_order(flow),
-        external_journal(flow),
-        no_flush_command(flow),
-        write_hole(flow),
-        dirty(flow),
-        hidden_members(flow),
-        volatile_cache(flow),
-        simulated(flow),
-        below_hypervisor(flow),
-        remote(flow),
-        unseen(flow),
-        needs_root(flow),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+pub(super) fn memory(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| (*mark == Mark::InMemory).then_some(""));
+    let sentence = format!("{those} keeps its data in memory: nothing here is durable, synced or not.");
+    those.found(Severity::Danger, sentence)
 }
 
-fn marked<'a>(flow: &Flow<'a>, wanted: impl Fn(&Mark) -> bool) -> Vec<&'a Node> {
-    flow.nodes().map(|(_, node)| node).filter(|node| node.marks.iter().any(&wanted)).collect()
-}
-
-/// The words that marks of one sort carry, each once.
-fn words<'a>(nodes: &[&'a Node], word: impl Fn(&'a Mark) -> Option<&'a str>) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for found in nodes.iter().flat_map(|node| &node.marks).filter_map(word) {
-        if !words.iter().any(|known| known == found) {
-            words.push(found.to_owned());
-        }
-    }
-    words
-}
-
-fn memory(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| *mark == Mark::InMemory);
-    about(
-        "memory",
-        Severity::Danger,
-        &nodes,
-        |names| format!("{names} keeps its data in memory: nothing here is durable, synced or not."),
-        "Put data that must survive on a file system that is kept on a disk.",
-    )
-}
-
-fn barriers_off(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::BarriersOff { .. }));
-    let options = words(&nodes, |mark| match mark {
-        Mark::BarriersOff { option } => Some(option),
+/// The sentence names the places and, where data can be lost, the command that mends it: it becomes the headline.
+pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
+        Mark::BarriersOff { option, .. } => Some(option),
         _ => None,
     });
-    let fate =
-        |wanted| flow.nodes().any(|(index, node)| nodes.contains(&node) && flow.flush(index) == wanted);
-    let (severity, consequence) = if fate(Flush::Dropped) {
-        (
-            Severity::Danger,
-            "and a drive below holds volatile data: a power cut can lose synced data and damage the file system",
-        )
-    } else if fate(Flush::Unknown) {
-        (Severity::Warning, "and what is below may hold volatile data")
-    } else {
-        (Severity::Info, "which does no harm as long as no volatile cache is on below")
-    };
-    about(
-        "barriers-off",
-        severity,
-        &nodes,
-        |names| format!("{names} is used with {}: it issues no flush, {consequence}.", options.join(", ")),
-        "Remove the option from /etc/fstab and mount again (ext4, btrfs, f2fs: `mount -o remount,barrier MOUNTPOINT`; for a \
-         parameter of ZFS: `echo 0 > /sys/module/zfs/parameters/NAME`), or switch the write caches below off.",
-    )
-}
-
-fn volatile_overlay(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::SyncsOmitted { .. }));
-    about(
-        "volatile-overlay",
-        Severity::Danger,
-        &nodes,
-        |names| {
+    let restore = Those::marked(flow, |mark| match mark {
+        Mark::BarriersOff { restore, .. } => Some(restore),
+        _ => None,
+    });
+    let places: Vec<&str> = those.nodes.iter().map(|node| node.place()).collect();
+    let mounted =
+        format!("{} {} mounted {}", places.join(" and "), those.verb("is", "are"), those.said(", "));
+    let fates: Vec<Flush> = flow
+        .nodes()
+        .filter(|(_, node)| those.nodes.contains(node))
+        .map(|(index, _)| flow.flush(index))
+        .collect();
+    let again = format!("Remount it: {}", restore.said("; "));
+    let (severity, sentence) = match () {
+        () if fates.contains(&Flush::Dropped) => {
+            (Severity::Danger, format!("fsync is not durable: {mounted}. {again}"))
+        }
+        () if fates.contains(&Flush::Unknown) => (
+            Severity::Warning,
+            format!("fsync may not be durable: {mounted}, and what is below may hold volatile data. {again}"),
+        ),
+        () => (
+            Severity::Info,
             format!(
-                "{names} is mounted with the option volatile: every sync returns at once and nothing is written for it."
-            )
-        },
-        "Mount it without the option (podman, CRI-O: `mountopt` in /etc/containers/storage.conf; containerd: `mount_options` \
-         of its overlayfs snapshotter), or put the data on a volume.",
-    )
+                "{mounted}: no flush is sent, which does no harm as long as no volatile cache is on below."
+            ),
+        ),
+    };
+    let mut found = those.found(severity, sentence)?;
+    found.remedy = Some(format!(
+        "`{}`, and take the option out of where it is set (/etc/fstab, or /etc/modprobe.d for a parameter). Where that \
+         cannot be, switch the volatile caches below off",
+        restore.said("`; `")
+    ));
+    Some(found)
 }
 
-fn lax_order(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::LaxOrder { .. }));
-    let options = words(&nodes, |mark| match mark {
+pub(super) fn volatile_overlay(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| matches!(mark, Mark::SyncsOmitted { .. }).then_some(""));
+    let sentence = format!(
+        "fsync is not durable: {those} is mounted with the option volatile, so every sync returns at once and nothing is \
+         written for it."
+    );
+    those.found(Severity::Danger, sentence)
+}
+
+pub(super) fn synchronous(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
+        Mark::Synchronous { option } => Some(option),
+        _ => None,
+    });
+    let what = match those.words.contains(&"sync") {
+        true => "every write is flushed before write() returns, and a sync after it flushes once more",
+        false => "every change of a directory is flushed before its call returns; writes of files are not",
+    };
+    let sentence = format!("{those} is mounted with the option {}: {what}.", those.said(", "));
+    those.found(Severity::Info, sentence)
+}
+
+pub(super) fn lax_order(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::LaxOrder { option } => Some(option),
         _ => None,
     });
-    about(
-        "lax-order",
-        Severity::Info,
-        &nodes,
-        |names| {
-            format!(
-                "{names} is mounted with {}: after a crash files that were not synced may hold stale blocks; synced data is safe.",
-                options.join(", ")
-            )
-        },
-        "Where applications do not sync, unmount it and mount it with data=ordered (the default) and without \
-         journal_async_commit: a remount cannot change them.",
-    )
+    let sentence = format!(
+        "{those} is mounted with {}: after a crash files that were not synced may hold stale blocks; synced data is safe.",
+        those.said(", ")
+    );
+    those.found(Severity::Info, sentence)
 }
 
 /// fs/jbd2: an fsync leaves the flush of the data's disk to the commit (jbd2_trans_will_send_data_barrier), which did
 /// not send it in guests with Debian's kernels 6.1 and 6.12.
-fn external_journal(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::ExternalJournal { .. }));
-    let journal = words(&nodes, |mark| match mark {
+pub(super) fn external_journal(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::ExternalJournal { device } => Some(device),
         _ => None,
     });
-    about(
-        "external-journal",
-        Severity::Warning,
-        &nodes,
-        |names| {
-            format!(
-                "{names} has its journal on {}: fsync was seen to flush the journal's disk alone, and not the disk with \
-                 the data (Linux 6.1 and 6.12).",
-                journal.join(", ")
-            )
-        },
-        "Keep the journal on the disk with the data (unmounted: `tune2fs -O ^has_journal DEVICE && tune2fs -j DEVICE`), or \
-         switch the write cache of the data's disk off.",
-    )
+    let sentence = format!(
+        "{those} has its journal on {}: fsync was seen to flush the journal's disk alone, and not the disk with the data \
+         (Linux 6.1 and 6.12).",
+        those.said(", ")
+    );
+    those.found(Severity::Warning, sentence)
 }
 
-fn no_flush_command(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| *mark == Mark::NoFlushCommand);
-    let unsure = nodes.iter().any(|node| node.cache == Cache::Unknown);
-    about(
-        "virtio-no-flush",
-        if unsure { Severity::Warning } else { Severity::Info },
-        &nodes,
-        |names| {
-            let end = if unsure {
-                "Firecracker offers none with its default cache_type Unsafe, where the host's page cache holds the data"
-            } else {
-                "by the specification the host then writes through, which cannot be seen from here"
-            };
-            format!("{names} offers the guest no flush command: {end}.")
-        },
-        "On the host: QEMU cache=none or writethrough; Firecracker \"cache_type\": \"Writeback\".",
-    )
+pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| (*mark == Mark::NoFlushCommand).then_some(""));
+    let (severity, end) = match those.nodes.iter().any(|node| node.cache == Cache::Unknown) {
+        true => (
+            Severity::Warning,
+            "Firecracker offers none with its default cache_type Unsafe, where the host's page cache holds the data",
+        ),
+        false => (
+            Severity::Info,
+            "by the specification the host then writes through, which cannot be seen from here",
+        ),
+    };
+    those.found(severity, format!("{those} offers the guest no flush command: {end}."))
 }
 
-fn write_hole(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::WriteHole { .. }));
-    let degraded = nodes
-        .iter()
-        .any(|node| node.marks.iter().any(|mark| matches!(mark, Mark::WriteHole { degraded: true, .. })));
-    let what = words(&nodes, |mark| match mark {
+pub(super) fn write_hole(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::WriteHole { what, .. } => Some(what),
         _ => None,
     });
-    about(
-        "write-hole",
-        if degraded { Severity::Warning } else { Severity::Info },
-        &nodes,
-        |names| {
-            let end = if degraded { ", and it is degraded now" } else { "" };
-            format!(
-                "{names} ({}) has no journal: a power cut during a write, with a member missing, can damage data that \
-                 was not being written{end}.",
-                what.join("; ")
-            )
-        },
-        "md RAID 5: `mdadm --grow /dev/MD --bitmap=none && mdadm --grow /dev/MD --consistency-policy=ppl`; md RAID 4, 5 and \
-         6: a journal device (`mdadm --readonly /dev/MD && mdadm /dev/MD --add-journal /dev/DEVICE`). LVM has neither: \
-         keep the array from running degraded.",
-    )
+    let is_degraded = |mark: &Mark| matches!(mark, Mark::WriteHole { degraded: true, .. });
+    let (severity, end) = match those.nodes.iter().any(|node| node.marks.iter().any(is_degraded)) {
+        true => (Severity::Warning, ", and it is degraded now"),
+        false => (Severity::Info, ""),
+    };
+    let sentence = format!(
+        "{those} ({}) has no journal: a power cut during a write, with a member missing, can damage data that was not \
+         being written{end}.",
+        those.said("; ")
+    );
+    those.found(severity, sentence)
 }
 
-fn dirty(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::Dirty { .. }));
-    let what = words(&nodes, |mark| match mark {
+pub(super) fn bcache_dirty(flow: &Flow<'_>) -> Option<Found> {
+    dirty(flow, true)
+}
+
+pub(super) fn cache_dirty(flow: &Flow<'_>) -> Option<Found> {
+    dirty(flow, false)
+}
+
+fn dirty(flow: &Flow<'_>, in_bcache: bool) -> Option<Found> {
+    let mut those = Those::marked(flow, |mark| match mark {
         Mark::Dirty { what } => Some(what),
         _ => None,
     });
-    let bcache = nodes.iter().any(|node| node.kind == LayerKind::Bcache);
-    about(
-        if bcache { "bcache-dirty" } else { "cache-dirty" },
-        Severity::Info,
-        &nodes,
-        |names| {
-            format!(
-                "{names} holds {} of acknowledged data that is on the caching device only: it is lost with that device.",
-                what.join(", ")
-            )
-        },
-        "Nothing is wrong. Before the caching device is taken away, detach it and let it drain (LVM: `lvconvert --uncache \
-         VG/LV`; bcache: `echo 1 > /sys/block/BCACHE/bcache/detach`, until bcache/state says `no cache`).",
-    )
+    those.nodes.retain(|node| (node.kind == LayerKind::Bcache) == in_bcache);
+    let sentence = format!(
+        "{those} holds {} of acknowledged data that is on the caching device only: it is lost with that device.",
+        those.said(", ")
+    );
+    those.found(Severity::Info, sentence)
 }
 
-fn hidden_members(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::HidesMembers { .. }));
-    let why = words(&nodes, |mark| match mark {
+pub(super) fn hidden_members(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::HidesMembers { why } => Some(why),
         _ => None,
     });
-    about(
-        "raid-controller-hides-members",
-        Severity::Info,
-        &nodes,
-        |names| {
-            format!(
-                "{names}: {}. The caches of the controller and of the disks behind it cannot be seen.",
-                why.join("; ")
-            )
-        },
-        "Ask the controller's own program (storcli, ssacli, arcconf) for the cache policy, the battery and the disk cache.",
-    )
+    let sentence = format!(
+        "{those}: {}. The caches of the controller and of the disks behind it cannot be seen.",
+        those.said("; ")
+    );
+    those.found(Severity::Info, sentence)
 }
 
-fn volatile_cache(flow: &Flow<'_>) -> Option<Finding> {
-    let is_drive = |node: &Node| {
-        use LayerKind as K;
-        matches!(
-            node.kind,
-            K::ScsiDisk
-                | K::AtaDisk
-                | K::UsbDisk
-                | K::NvmeNamespace
-                | K::VirtioDisk
-                | K::MmcDisk
-                | K::XenDisk
-                | K::Nbd
-                | K::SimulatedDrive
-        )
-    };
-    let nodes: Vec<&Node> = flow
-        .nodes()
-        .map(|(_, node)| node)
-        .filter(|node| {
-            is_drive(node) && node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough
-        })
-        .collect();
-    about(
-        "volatile-cache",
-        Severity::Info,
-        &nodes,
-        |names| {
-            let verb = verb(
-                &nodes,
-                "has a volatile write cache that is on",
-                "have volatile write caches that are on",
-            );
-            format!("{names} {verb}: what was not flushed is lost at a power cut.")
-        },
-        "Nothing is wrong as long as applications sync. What a flush costs, and whether the cache pays, `plumb check` measures.",
-    )
+pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<Found> {
+    use LayerKind as K;
+    let drives = [
+        K::ScsiDisk,
+        K::AtaDisk,
+        K::UsbDisk,
+        K::NvmeNamespace,
+        K::VirtioDisk,
+        K::MmcDisk,
+        K::XenDisk,
+        K::Nbd,
+        K::SimulatedDrive,
+    ];
+    let those = Those::of(flow, |_, node| {
+        drives.contains(&node.kind) && node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough
+    });
+    let verb = those.verb("has a volatile write cache that is on", "have volatile write caches that are on");
+    those.found(Severity::Info, format!("{those} {verb}: what was not flushed is lost at a power cut."))
 }
 
-fn simulated(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| *mark == Mark::Simulated);
-    about(
-        "simulated",
-        Severity::Info,
-        &nodes,
-        |names| {
-            format!(
-                "{names} is a simulated drive: this is what it reports of itself, which a drive that lies may not keep to."
-            )
-        },
-        "What its model does with a flush, FUA and a power cut, `plumb drive show MODEL` says; `plumb check` measures it.",
-    )
+pub(super) fn simulated(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| (*mark == Mark::Simulated).then_some(""));
+    let sentence = format!(
+        "{those} is a simulated drive: this is what it reports of itself, which a drive that lies may not keep to."
+    );
+    those.found(Severity::Info, sentence)
 }
 
-fn below_hypervisor(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::Guest { .. }));
-    about(
-        "unknown-below-the-hypervisor",
-        Severity::Info,
-        &nodes,
-        |names| {
-            format!(
-                "The disks are virtual, made by {names}: what the host does with a flush is not visible here."
-            )
-        },
-        "Ask for the cache mode of the disk on the host (QEMU: not cache=unsafe), or survey the host. Only real power cuts \
-         prove it.",
-    )
+pub(super) fn below_hypervisor(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| matches!(mark, Mark::Guest { .. }).then_some(""));
+    let sentence = format!(
+        "The disks are virtual, made by {those}: what the host does with a flush is not visible here."
+    );
+    those.found(Severity::Info, sentence)
 }
 
-fn remote(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::RemoteEnd { .. }));
-    let what = words(&nodes, |mark| match mark {
+pub(super) fn remote(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::RemoteEnd { what } => Some(what),
         _ => None,
     });
-    about(
-        "remote-storage",
-        Severity::Info,
-        &nodes,
-        |_| format!("The data is kept by {}, whose policy is not visible here.", what.join(", ")),
-        "Survey the server (for NFS look also at `exportfs -v` there: an export with `async` acknowledges from memory).",
-    )
+    let sentence = format!("The data is kept by {}, whose policy is not visible here.", those.said(", "));
+    those.found(Severity::Info, sentence)
 }
 
-fn unseen(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::Unseen { .. }));
-    let what = words(&nodes, |mark| match mark {
+pub(super) fn unseen(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::Unseen { what } => Some(what),
         _ => None,
     });
-    about(
-        "path-ends-unseen",
-        Severity::Info,
-        &nodes,
-        |_| format!("The path cannot be followed to its end: {}.", what.join("; ")),
-        "Survey where the rest can be seen: on the host of a container, as root, or with the volume manager's own program.",
-    )
+    those.found(Severity::Info, format!("The path cannot be followed to its end: {}.", those.said("; ")))
 }
 
-fn needs_root(flow: &Flow<'_>) -> Option<Finding> {
-    let nodes = marked(flow, |mark| matches!(mark, Mark::NeedsRoot { .. }));
-    let questions = words(&nodes, |mark| match mark {
+pub(super) fn needs_root(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
         Mark::NeedsRoot { question } => Some(question),
         _ => None,
     });
-    let count = questions.len();
-    let mut finding = about(
-        "needs-root",
-        Severity::Info,
-        &nodes,
-        |_| {
-            format!(
-                "{count} questions could not be asked without root, so that some layers are known from one side only."
-            )
-        },
-        "Run `sudo plumb survey` with the same target for the rest.",
-    )?;
-    finding.evidence = questions.into_iter().take(QUESTIONS_MAX).collect();
+    refused(&those, "without root")
+}
+
+pub(super) fn refused_to_root(flow: &Flow<'_>) -> Option<Found> {
+    let those = Those::marked(flow, |mark| match mark {
+        Mark::RefusedToRoot { question } => Some(question),
+        _ => None,
+    });
+    refused(&those, "although this is root (a container, or a security module)")
+}
+
+fn refused(those: &Those<'_>, how: &str) -> Option<Found> {
+    let count = those.words.len();
+    let questions = if count == 1 { "question" } else { "questions" };
+    let sentence =
+        format!("{count} {questions} could not be asked {how}: some layers are known from one side only.");
+    let mut found = those.found(Severity::Info, sentence)?;
+    found.evidence = those.words.iter().take(QUESTIONS_MAX).map(|question| (*question).to_owned()).collect();
     if count > QUESTIONS_MAX {
-        finding.evidence.push(format!("and {} more", count - QUESTIONS_MAX));
+        found.evidence.push(format!("and {} more", count - QUESTIONS_MAX));
     }
-    Some(finding)
+    Some(found)
 }

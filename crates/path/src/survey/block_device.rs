@@ -69,6 +69,7 @@ impl Surveyor<'_> {
             _ if place.has("bcache") => self.bcache(&mut node, &place),
             _ => self.other(&mut node, &place),
         }
+        shorten(&mut node, &place.sysfs);
         node
     }
 
@@ -79,6 +80,7 @@ impl Surveyor<'_> {
         let number = self.tree.text(&format!("{}/partition", place.sysfs)).unwrap_or_default();
         node.saw(format!("{}/partition", place.sysfs), number, format!("a part of {parent}"));
         node.below = vec![self.device(&parent)];
+        shorten(&mut node, &place.sysfs);
         node
     }
 
@@ -133,6 +135,16 @@ impl Surveyor<'_> {
             node.mark(Mark::Unseen {
                 what: format!("{} is a kind of device that this version does not know", node.name),
             });
+        }
+    }
+}
+
+/// Names the files of a device by the short way to them: `/sys/block/sda/...` instead of the way over its adapter.
+fn shorten(node: &mut Node, sysfs: &str) {
+    let class = if node.kind == LayerKind::Partition { "class/block" } else { "block" };
+    for line in &mut node.evidence {
+        if let Some(file) = line.source.strip_prefix(sysfs) {
+            line.source = format!("/sys/{class}/{}{file}", node.name);
         }
     }
 }

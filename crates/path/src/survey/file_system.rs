@@ -228,7 +228,8 @@ impl Surveyor<'_> {
             let off = value == "1";
             node.saw(file, value, if off { "no flush is issued" } else { "flushes are issued" });
             if off {
-                node.mark(Mark::BarriersOff { option: format!("{name}=1") });
+                let restore = format!("echo 0 > /sys/module/zfs/parameters/{name}");
+                node.mark(Mark::BarriersOff { option: format!("{name}=1"), restore });
             }
         }
         let what = "the devices of a ZFS pool and its property sync= are visible to `zpool status` and `zfs get sync` \

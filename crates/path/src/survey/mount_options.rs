@@ -16,6 +16,9 @@ const BARRIERS_OFF: [&str; 6] =
 /// Options that give up order between data and metadata, but no flush: ext4(5).
 const LAX_ORDER: [&str; 2] = ["data=writeback", "journal_async_commit"];
 
+/// Options with which calls are synced before they return: mount(8).
+const SYNCHRONOUS: [&str; 2] = ["sync", "dirsync"];
+
 /// One option that is in force.
 struct MountOption {
     /// The file that says so.
@@ -31,7 +34,8 @@ impl Surveyor<'_> {
         // The mount table leaves out what the superblock of an ext3 or ext4 sets.
         let complete = !listed.is_empty() || !matches!(mount.kind.as_str(), "ext3" | "ext4");
         let mut options: Vec<MountOption> = Vec::new();
-        let shown = mount.super_options.iter().chain(mount.options.iter().filter(|option| *option == "sync"));
+        let of_mount = mount.options.iter().filter(|option| SYNCHRONOUS.contains(&option.as_str()));
+        let shown = mount.super_options.iter().chain(of_mount);
         let shown = shown.map(|text| MountOption { source: MOUNTINFO.to_owned(), text: text.clone() });
         for option in shown.chain(listed) {
             if !is_set(&options, &option.text) {
@@ -39,7 +43,7 @@ impl Surveyor<'_> {
             }
         }
         for option in &options {
-            record(node, option);
+            record(node, option, mount);
         }
         let overwrites = matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4" | "xfs");
         if overwrites && complete && !is_set(&options, "data=journal") {
@@ -65,12 +69,12 @@ fn is_set(options: &[MountOption], text: &str) -> bool {
 }
 
 /// Evidence and a mark, if the option is one that matters.
-fn record(node: &mut Node, option: &MountOption) {
+fn record(node: &mut Node, option: &MountOption, mount: &Mount) {
     let MountOption { source, text } = option;
     match text.as_str() {
         off if BARRIERS_OFF.contains(&off) => {
             node.saw(source, text, "the file system issues no flush");
-            node.mark(Mark::BarriersOff { option: text.clone() });
+            node.mark(Mark::BarriersOff { option: text.clone(), restore: restore(off, mount) });
         }
         lax if LAX_ORDER.contains(&lax) => {
             node.saw(source, text, "order between data and metadata is given up");
@@ -80,10 +84,25 @@ fn record(node: &mut Node, option: &MountOption) {
         "data=journal" => {
             node.saw(source, text, "data goes through the journal, and O_DIRECT through the page cache");
         }
-        "sync" => {
-            node.saw(source, text, "every write is synced before write() returns");
-            node.mark(Mark::Synchronous);
+        synchronous if SYNCHRONOUS.contains(&synchronous) => {
+            let what = if text == "sync" { "write" } else { "change of a directory" };
+            node.saw(source, text, format!("every {what} is synced before its call returns"));
+            node.mark(Mark::Synchronous { option: text.clone() });
         }
         _ => {}
     }
+}
+
+/// The command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since Linux 6.1; cifs
+/// changes nothing by a remount.
+fn restore(option: &str, mount: &Mount) -> String {
+    let point = &mount.point;
+    let on = match (option, mount.kind.as_str()) {
+        ("fsync_mode=nobarrier", _) => "fsync_mode=posix",
+        ("barrier=none", _) => "barrier=flush",
+        ("nostrictsync", _) => return format!("umount {point} && mount -o strictsync {point}"),
+        (_, "ocfs2") => "barrier=1",
+        _ => "barrier",
+    };
+    format!("mount -o remount,{on} {point}")
 }

@@ -48,6 +48,13 @@ impl<'a> Surveyor<'a> {
         self.guest.get_or_init(|| Guest::detect(self.tree))
     }
 
+    /// Whether it is root who asks: the effective user of /proc/self/status.
+    fn is_root(&self) -> bool {
+        let status = self.tree.text("/proc/self/status").unwrap_or_default();
+        let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
+    }
+
     /// The kernel log's lines about flushes, read once.
     pub(super) fn kernel_log(&self) -> &Reply {
         self.kernel_log.get_or_init(|| {
@@ -62,7 +69,11 @@ impl<'a> Surveyor<'a> {
         let reply = self.probe.ask(ProbedDevice { name: &name, number }, request);
         match reply {
             Err(Refusal::Denied) => {
-                node.mark(Mark::NeedsRoot { question: format!("{name}: {what}") });
+                let question = format!("{name}: {what}");
+                node.mark(match self.is_root() {
+                    true => Mark::RefusedToRoot { question },
+                    false => Mark::NeedsRoot { question },
+                });
             }
             Err(refusal) if refusal != Refusal::NotRecorded && !refusal.is_unsupported_by_device() => {
                 node.saw(format!("{what} of {name}"), refusal.to_string(), "the question was not answered");

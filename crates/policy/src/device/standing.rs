@@ -135,7 +135,17 @@ fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
             boundary(text[..at].chars().next_back()) && boundary(text[at + name.len()..].chars().next())
         })
     };
-    near.iter().any(|name| names(&finding.sentence, name))
+    // A file system may be named by its mount point alone.
+    let mounted = |name: &str| {
+        let point = name.split_once(' ').map_or("", |(_, point)| point);
+        let named = |(at, _): (usize, &str)| {
+            let before = finding.sentence[..at].chars().next_back();
+            let after = finding.sentence[at + point.len()..].chars().next();
+            boundary(before) && boundary(after) && after != Some('/')
+        };
+        point.starts_with('/') && finding.sentence.match_indices(point).any(named)
+    };
+    near.iter().any(|name| names(&finding.sentence, name) || mounted(name))
 }
 
 impl Paths {
@@ -167,6 +177,14 @@ mod tests {
             ["sdb, sdc, sdd, sde and 8 more have", "sdaa has its", "dm-10 was set up", "xsda and sdb"]
         {
             assert!(!concerns(&finding(other), &near), "{other}");
+        }
+        let near = BTreeSet::from(["ext4 /srv"]);
+        assert!(concerns(&finding("fsync is not durable: /srv is mounted nobarrier."), &near));
+        for other in ["/srv/db", "/mnt/srv"] {
+            assert!(!concerns(
+                &finding(&format!("fsync is not durable: {other} is mounted nobarrier.")),
+                &near
+            ));
         }
     }
 }
