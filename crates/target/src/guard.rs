@@ -12,7 +12,7 @@
 //! | block device that is read-only, or whose uses cannot be seen | yes | no |
 //! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
 //!
-//! Making a file longer is writing to it, whatever is to be done with it then. A file that plumb made and that somebody
+//! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made and that somebody
 //! has put a file system into is no longer plumb's alone, so its mark does not count.
 
 use plumb_block::Bytes;
@@ -33,8 +33,8 @@ pub enum Allowed {
     },
     /// Make a file of this size.
     Make(Bytes),
-    /// Make the file longer, to this size, then read or write it.
-    Extend(Bytes),
+    /// Give the file another length, this one, then read or write it.
+    Resize(Bytes),
 }
 
 /// What may be done with the target that people know as `target`.
@@ -85,13 +85,13 @@ fn judge_missing(
 }
 
 fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
-    let longer = intent.size.filter(|size| *size > file.size);
-    if file.size == Bytes(0) && longer.is_none() {
+    let other = intent.size.filter(|size| *size > file.size || (intent.cuts && *size < file.size));
+    if file.size == Bytes(0) && other.is_none() {
         let give = format!("give {} to have it made longer", permission.size_words);
         return Err(Error::usage(target, "the file is empty", give));
     }
-    let allowed = match (longer, intent.writes) {
-        (Some(size), _) => Allowed::Extend(size),
+    let allowed = match (other, intent.writes) {
+        (Some(size), _) => Allowed::Resize(size),
         (None, true) => Allowed::Write { exclusive: false },
         (None, false) => return Ok(Allowed::Read),
     };
@@ -109,6 +109,7 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
         return Ok(allowed);
     }
     found.insert(0, "it is a file that plumb did not make".to_owned());
+    found.extend(other.map(|size| format!("it has {} and shall have {size}", file.size)));
     if file.made_by_plumb {
         found[0] = "plumb made this file, but somebody has used it since".to_owned();
     }

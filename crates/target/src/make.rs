@@ -1,4 +1,4 @@
-//! Making a file, or making one longer, and undoing that.
+//! Making a file, or making one longer or shorter, and undoing that (but for what was cut off).
 //!
 //! # Limitations
 //! After SIGKILL before it is laid out, a new file stays, marked and full of holes; whoever measures it can see them by
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::look::{Key, open_same};
 use crate::mark::mark_as_made;
 
-/// A file that this run has made or made longer. What is new in it are holes, until it is laid out.
+/// A file that this run has made, or to which it gave another length. What is new in it are holes, until it is laid out.
 #[derive(Debug)]
 pub(crate) struct Making {
     shown: String,
@@ -55,13 +55,13 @@ impl Making {
         }
     }
 
-    /// Makes the file of `key` at `path` longer: from `before` to `size`.
+    /// Makes the file of `key` at `path` longer or shorter: from `before` to `size`. What is cut off is gone.
     ///
     /// # Errors
-    /// As open(2) and ftruncate(2); the file is then as it was.
-    pub(crate) fn extend(path: &Path, shown: &str, key: Key, before: Bytes, size: Bytes) -> Result<Self> {
+    /// As open(2) and ftruncate(2); a file that was to be longer is then as it was.
+    pub(crate) fn resize(path: &Path, shown: &str, key: Key, before: Bytes, size: Bytes) -> Result<Self> {
         let file = open_same(path, shown, OFlags::RDWR, key)?;
-        let made = Self { shown: shown.to_owned(), file, size, undo: Undo::Shorten(before) };
+        let made = Self { shown: shown.to_owned(), file, size, undo: Undo::Shorten(before.min(size)) };
         match made.fit(false) {
             Ok(()) => Ok(made),
             Err(error) => Err(error.after_clearing_up(made.undo())),

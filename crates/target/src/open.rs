@@ -291,13 +291,13 @@ impl Opening<'_> {
     }
 }
 
-/// Makes the file of `plan`, or makes it longer, if `size` is more than there is.
+/// Makes the file of `plan`, or makes it longer or shorter, if it has not `size`.
 fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
     let Located { path, shown, .. } = &plan.located;
     let Some(size) = size else { return Ok(None) };
     match (&plan.sight.found, plan.key()) {
-        (Found::File(file), Some(key)) if size > file.size => {
-            Making::extend(path, shown, key, file.size, size).map(Some)
+        (Found::File(file), Some(key)) if size != file.size => {
+            Making::resize(path, shown, key, file.size, size).map(Some)
         }
         (Found::Missing(_), _) => Making::create(path, shown, size).map(Some),
         _ => Ok(None),
@@ -308,9 +308,17 @@ fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
 fn sizes_wanted(plans: &[Plan]) -> HashMap<&Path, Bytes> {
     let mut sizes = HashMap::new();
     for plan in plans {
-        if let Allowed::Make(size) | Allowed::Extend(size) = plan.allowed {
+        if let Allowed::Make(size) | Allowed::Resize(size) = plan.allowed {
             let largest = sizes.entry(plan.located.path.as_path()).or_insert(size);
             *largest = size.max(*largest);
+        }
+    }
+    // Whoever finds it long enough as it is says so by no size: nobody else may cut it.
+    for plan in plans.iter().filter(|plan| matches!(plan.allowed, Allowed::Read | Allowed::Write { .. })) {
+        if let (Found::File(file), Some(size)) =
+            (&plan.sight.found, sizes.get_mut(plan.located.path.as_path()))
+        {
+            *size = file.size.max(*size);
         }
     }
     sizes

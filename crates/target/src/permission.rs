@@ -11,13 +11,15 @@ pub struct Intent {
     /// The user asks for a file of this size: it is made if it is missing, and made longer if it is shorter. For a block
     /// device it is the size that it must have at least.
     pub size: Option<Bytes>,
+    /// A longer file is cut to the size.
+    pub cuts: bool,
 }
 
 impl Intent {
     /// To read what is there.
-    pub const READ: Self = Self { writes: false, size: None };
+    pub const READ: Self = Self { writes: false, size: None, cuts: false };
     /// To write over what is there.
-    pub const WRITE: Self = Self { writes: true, size: None };
+    pub const WRITE: Self = Self { writes: true, size: None, cuts: false };
 
     /// The same, with a file of `size` made if need be.
     #[must_use]

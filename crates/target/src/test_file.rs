@@ -119,7 +119,7 @@ mod tests {
     use crate::{Intent, Permission, Time};
 
     fn want(directory: &Path, size: Bytes, options: FileOptions) -> Wanted {
-        let intent = Intent { writes: true, size: Some(size) };
+        let intent = Intent::WRITE.sized(size);
         Wanted { name: Name::parse(directory).unwrap(), intent, options }
     }
 

@@ -346,7 +346,8 @@ fn wanted(
 ) -> Result<Wanted, TrialError> {
     let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
     let writes = changes || precondition;
-    let intent = Intent { writes, size: job.size };
+    // Of a part of it the file may hold more.
+    let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended() };
     let unit = match recorded {
         // What stands for the events of a trace need not be made of the same lengths.
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),

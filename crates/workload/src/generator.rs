@@ -44,6 +44,7 @@ use crate::share::Share;
 use crate::workload::{ByteRange, Division, Durability, Workload};
 
 pub use walk::Cursor;
+pub use zones::EffectiveZone;
 
 /// One step of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -219,8 +220,13 @@ impl Order {
         let grid = workload.grid();
         match &workload.access {
             Access::Sequential(sequential) => {
-                let range = range_of(workload, share)?;
-                Ok(Self::Walk(Walker::new(*sequential, range, grid, workload.depth, cursor)))
+                let (range, first) = match workload.division {
+                    Division::Offset(each) => (workload.range, first_of(workload, share, each)?),
+                    Division::Parts | Division::Overlap => (range_of(workload, share)?, 0),
+                };
+                Ok(Self::Walk(
+                    Walker::new(*sequential, range, grid, workload.depth, cursor).starting_at(first),
+                ))
             }
             Access::Random(random) => {
                 let divided = (workload.division == Division::Parts).then_some(share);
@@ -232,7 +238,9 @@ impl Order {
                 let places = Places::new(&random.distribution, workload, range, grid, divided)?;
                 Ok(match (places, random.runs) {
                     (Places::Uniform(uniform), Runs::Single) => Self::Uniform(uniform),
-                    (places, runs) => Self::Drawn(Box::new(Drawn::new(places, runs))),
+                    (places, runs) => {
+                        Self::Drawn(Box::new(Drawn::new(places, runs, random.align.map(|align| align.0))))
+                    }
                 })
             }
         }
@@ -275,24 +283,23 @@ impl Durable {
 
 /// The range that `share` works on.
 fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
-    let (range, grid) = (workload.range, workload.grid());
-    let skipped = match workload.division {
-        Division::Overlap => return Ok(range),
-        Division::Parts => {
-            return grid.part(range, share).ok_or_else(|| {
-                let room = format!("room for a block of {} for each of", workload.block_max());
-                Invalid::new("range.length", range.length, format!("{room} {} workers", share.of()))
-            });
-        }
-        Division::Offset(each) => u128::from(each.0) * u128::from(share.index()),
-    };
-    let room = u128::from(range.length.0 - grid.longest);
-    if skipped > room {
-        let expected = format!("at most {room} bytes for all of the {} workers together", share.of());
-        return Err(Invalid::new("division.offset", skipped, expected));
+    if workload.division != Division::Parts {
+        return Ok(workload.range);
     }
-    let skipped = Bytes(skipped as u64);
-    Ok(ByteRange { offset: range.offset + skipped, length: range.length - skipped })
+    workload.grid().part(workload.range, share).ok_or_else(|| {
+        let room = format!("room for a block of {} for each of", workload.block_max());
+        Invalid::new("range.length", workload.range.length, format!("{room} {} workers", share.of()))
+    })
+}
+
+/// How far from the start of the range `share` begins, if each begins `each` after the one before.
+fn first_of(workload: &Workload, share: Share, each: Bytes) -> Result<u64, Invalid> {
+    let skipped = u128::from(each.0) * u128::from(share.index());
+    let room = workload.range.length.0 - workload.grid().longest;
+    u64::try_from(skipped).ok().filter(|skipped| *skipped <= room).ok_or_else(|| {
+        let expected = format!("at most {room} bytes for all of the {} workers together", share.of());
+        Invalid::new("division.offset", skipped, expected)
+    })
 }
 
 #[cfg(test)]

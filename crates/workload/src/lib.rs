@@ -22,7 +22,7 @@ pub mod workload;
 
 pub use access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};
 pub use block_sizes::{BlockSizes, BlockSplit};
-pub use generator::{Cursor, Generator, Operation};
+pub use generator::{Cursor, EffectiveZone, Generator, Operation};
 pub use invalid::Invalid;
 pub use pace::{Amount, Arrival, Burst, Rate, Stop};
 pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};

@@ -155,8 +155,8 @@ fn files() {
         (file(false, C::BLANK, vec![]), r.sized(Bytes::mib(1)), nothing(), Ok(Allowed::Read)),
         // Making a file longer writes to it, whatever is done then.
         (file(false, C::BLANK, vec![]), r.sized(longer), nothing(), refused("--overwrite")),
-        (file(false, C::BLANK, vec![]), r.sized(longer), overwrite(), Ok(Allowed::Extend(longer))),
-        (file(true, C::BLANK, vec![]), w.sized(longer), nothing(), Ok(Allowed::Extend(longer))),
+        (file(false, C::BLANK, vec![]), r.sized(longer), overwrite(), Ok(Allowed::Resize(longer))),
+        (file(true, C::BLANK, vec![]), w.sized(longer), nothing(), Ok(Allowed::Resize(longer))),
         (file(true, C::BLANK, vec![]), w.sized(Bytes(512)), nothing(), WRITE),
     ]);
 }

@@ -145,7 +145,7 @@ fn affordable(
     }
     let begun = context.clock.now();
     let mut write = || -> Result<(), TrialError> {
-        let intent = Intent { writes: true, size: Some(PROBE) };
+        let intent = Intent::WRITE.sized(PROBE);
         let name = Name::parse(&subject.target)?;
         let options = FileOptions::write_buffered();
         let mut probe = open(&name, intent, &Permission::default(), options, context.clock)?;

@@ -55,6 +55,25 @@ impl Uniform {
         Self { start, step: grid.step, count: grid.places(range.length.0), end: start + range.length.0 }
     }
 
+    /// The places of `range` that begin in `piece` of it; perhaps none.
+    pub(crate) fn beginning_in(piece: ByteRange, range: ByteRange, grid: Grid) -> Self {
+        let all = Self::new(range, grid);
+        let from = |offset: u64| (offset - all.start).div_ceil(all.step).min(all.count);
+        let end = piece.offset.0.saturating_add(piece.length.0);
+        let (first, next) = (from(piece.offset.0), from(end));
+        Self {
+            start: all.start.saturating_add(first.saturating_mul(all.step)),
+            count: next - first,
+            end: end.min(all.end),
+            ..all
+        }
+    }
+
+    /// Whether there is any.
+    pub(crate) fn has_places(&self) -> bool {
+        self.count > 0
+    }
+
     /// One draw, as a fraction of 2^64, is spread over the places: the whole part of the product is the place.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Place {

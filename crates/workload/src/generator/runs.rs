@@ -12,6 +12,8 @@ use crate::generator::places::Places;
 pub(crate) struct Drawn {
     places: Places,
     runs: Runs,
+    /// From one operation of a run to the next; `None`: the length of the operation.
+    stride: Option<u64>,
     run: Option<Run>,
 }
 
@@ -26,8 +28,10 @@ struct Run {
 }
 
 impl Drawn {
-    pub(crate) fn new(places: Places, runs: Runs) -> Self {
-        Self { places, runs, run: None }
+    /// In runs of geometric length operations stay on the places that are drawn, `align` apart, as DiskSpd's do.
+    pub(crate) fn new(places: Places, runs: Runs, align: Option<u64>) -> Self {
+        let stride = align.filter(|_| matches!(runs, Runs::Geometric { .. }));
+        Self { places, runs, stride, run: None }
     }
 
     /// The next operation: its kind, where, and how long.
@@ -40,7 +44,8 @@ impl Drawn {
         if let Some(run) = self.run.filter(|run| goes_on(self.runs, *run, random)) {
             let length = lengths.draw(run.kind, random);
             if run.next.saturating_add(length) <= run.end {
-                self.run = Some(Run { next: run.next + length, left: run.left.saturating_sub(1), ..run });
+                let next = run.next.saturating_add(self.stride.unwrap_or(length));
+                self.run = Some(Run { next, left: run.left.saturating_sub(1), ..run });
                 return (run.kind, run.next, length);
             }
         }
@@ -51,7 +56,8 @@ impl Drawn {
             Runs::Fixed(count) => count - 1,
             Runs::Single | Runs::Geometric { .. } => 0,
         };
-        self.run = Some(Run { kind, next: place.offset + length, end: place.end, left });
+        let next = place.offset.saturating_add(self.stride.unwrap_or(length));
+        self.run = Some(Run { kind, next, end: place.end, left });
         (kind, place.offset, length)
     }
 }

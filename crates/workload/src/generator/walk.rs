@@ -1,4 +1,7 @@
 //! Sequential access: one place after the other, and from the start again after the last that fits.
+//!
+//! A walk that begins within the range goes on, after the last place, at the first of the places that lie whole strides
+//! before its own start (DiskSpd 2.2, `-T`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +22,10 @@ pub(crate) struct Walker {
     /// `None`: each operation advances by its length.
     stride: Option<u64>,
     position: Position,
+    /// Where it goes on after the last place, from the start of the range.
+    again: u64,
+    /// What `again` is the remainder of, if strides are not given.
+    longest: u64,
 }
 
 /// Who holds the position: as bytes from the start of the walk, of the next place.
@@ -50,19 +57,32 @@ impl Walker {
             end: range.offset.0 + range.length.0,
             stride: sequential.stride.map(|stride| stride.0),
             position,
+            again: 0,
+            longest: grid.longest,
         }
+    }
+
+    /// The same from `first` on, counted from the start of the range. A position that is shared stays.
+    pub(crate) fn starting_at(mut self, first: u64) -> Self {
+        let step = self.stride.unwrap_or(self.longest);
+        self.again = first.checked_rem(step).unwrap_or(first);
+        match &mut self.position {
+            Position::Own(walked) | Position::Lockstep { walked, .. } => *walked = first,
+            Position::Interlocked(_) => {}
+        }
+        self
     }
 
     /// Where the next operation, of `length`, goes.
     #[inline]
     pub(crate) fn next(&mut self, length: u64) -> u64 {
-        let (room, stride) = (self.end - self.start, self.stride);
+        let (room, stride, again) = (self.end - self.start, self.stride, self.again);
         let walked = match &mut self.position {
-            Position::Own(walked) => advance(walked, length, room, stride),
+            Position::Own(walked) => advance(walked, length, room, stride, again),
             Position::Interlocked(cursor) => cursor.advance(length, room, stride),
             Position::Lockstep { walked, offset, depth, left, longest } => {
                 if *left == 0 {
-                    *offset = advance(walked, *longest, room, stride);
+                    *offset = advance(walked, *longest, room, stride, again);
                     *left = *depth;
                 }
                 *left -= 1;
@@ -79,7 +99,7 @@ impl Cursor {
         let mut before = self.0.load(Ordering::Relaxed);
         loop {
             let mut walked = before;
-            let place = advance(&mut walked, length, room, stride);
+            let place = advance(&mut walked, length, room, stride, 0);
             match self.0.compare_exchange_weak(before, walked, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return place,
                 Err(now) => before = now,
@@ -88,10 +108,10 @@ impl Cursor {
     }
 }
 
-/// Takes a place for `length` bytes at `walked`, or at the start if they do not fit into `room` there, and goes on.
+/// Takes a place for `length` bytes at `walked`, or at `again` if they do not fit into `room` there, and goes on.
 #[inline]
-fn advance(walked: &mut u64, length: u64, room: u64, stride: Option<u64>) -> u64 {
-    let place = if walked.saturating_add(length) > room { 0 } else { *walked };
+fn advance(walked: &mut u64, length: u64, room: u64, stride: Option<u64>, again: u64) -> u64 {
+    let place = if walked.saturating_add(length) > room { again } else { *walked };
     *walked = place.saturating_add(stride.unwrap_or(length));
     place
 }

@@ -1,18 +1,48 @@
 //! Zones: pieces of the range with a share of the operations each.
+//!
+//! A place belongs to the zone in which it begins; an operation may reach into the next zone. Bounds in percent are
+//! moved down to the grid. A zone in which no place begins passes its share on: to the zone before it if that is of one
+//! place or has the smaller share, otherwise to the one after it. Zones in bytes end with the range: the shares of those
+//! that have room then stand to one another as described. All this is as in DiskSpd 2.2 (`-rdpct`, `-rdabs`).
 
 use plumb_block::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-use crate::access::{Zone, ZoneLength};
+use crate::access::{Access, Distribution, Zone, ZoneLength};
 use crate::generator::places::{Place, Uniform};
 use crate::grid::Grid;
 use crate::invalid::Invalid;
 use crate::share::Share;
-use crate::workload::ByteRange;
+use crate::workload::{ByteRange, Workload};
 
 /// Percents that are typed as fractions rarely add up to the last bit.
 pub(crate) const PERCENT_SLACK: f64 = 1e-9;
+
+/// A zone as it comes out on a range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EffectiveZone {
+    /// Its share of the operations. Where the range ends before the zones do, they do not add up to 100.
+    pub io_percent: f64,
+    /// The bytes in which its operations begin.
+    pub range: ByteRange,
+}
+
+impl Workload {
+    /// The zones of its distribution on its range, in order, without holes; none if it has no zones.
+    ///
+    /// # Errors
+    /// If its range, which must be resolved, has room for none of them.
+    pub fn effective_zones(&self) -> Result<Vec<EffectiveZone>, Invalid> {
+        match &self.access {
+            Access::Random(random) => match &random.distribution {
+                Distribution::Zoned(zones) => effective(zones, self.range, self.grid()),
+                _ => Ok(Vec::new()),
+            },
+            Access::Sequential(_) => Ok(Vec::new()),
+        }
+    }
+}
 
 /// The zones that are touched at all.
 #[derive(Debug, Clone)]
@@ -27,49 +57,41 @@ struct Chosen {
 }
 
 impl Zones {
-    /// `zones` of `range`, each cut on `grid`; with a share, each zone is divided, so that all workers together have
-    /// the zones that were described.
+    /// `zones` of `range`; with a share of several, each zone is divided, so that all workers together have the zones
+    /// that were described, and no two of them a block.
     ///
     /// # Errors
-    /// If a zone lies past the end, or one that is touched has no room for an operation (of each worker). The field is
-    /// relative to the zones: `[0].length`.
+    /// If none has room for an operation, or a worker's part of one has none.
     pub(crate) fn new(
         zones: &[Zone],
         range: ByteRange,
         grid: Grid,
         share: Option<Share>,
     ) -> Result<Self, Invalid> {
-        let mut chosen = Vec::with_capacity(zones.len() + 1);
-        let (mut percent, mut start) = (0.0, 0);
-        let rest = Zone {
-            io_percent: 100.0 - zones.iter().map(|zone| zone.io_percent).sum::<f64>(),
-            length: ZoneLength::Percent(100.0),
-        };
-        for (index, zone) in zones.iter().chain([&rest]).enumerate() {
-            let is_rest = index == zones.len();
-            let length = if is_rest { range.length.0 - start } else { length_of(zone, range, start, index)? };
-            let piece = ByteRange { offset: Bytes(range.offset.0 + start), length: Bytes(length) };
-            start += length;
-            if zone.io_percent <= PERCENT_SLACK {
-                continue;
-            }
+        let effective = effective(zones, range, grid)?;
+        let all: f64 = effective.iter().map(|zone| zone.io_percent).sum();
+        let share = share.filter(|share| share.of().get() > 1);
+        let mut percent = 0.0;
+        let chosen = effective.iter().map(|zone| {
             percent += zone.io_percent;
-            let piece = grid.aligned(piece, range.offset.0);
-            let part = share.map_or(Some(piece), |share| grid.part(piece, share));
-            let part = part.filter(|part| grid.places(part.length.0) > 0).ok_or_else(|| {
-                let whose =
-                    share.map_or(String::new(), |share| format!(" for each of {} workers", share.of()));
-                let field = if is_rest { String::new() } else { format!("[{index}].length") };
-                let value =
-                    format!("{} on the grid with {} % of the operations", piece.length, zone.io_percent);
-                Invalid::new(
-                    field,
-                    value,
-                    format!("room for at least one block of {}{whose}", Bytes(grid.longest)),
-                )
-            })?;
-            chosen.push(Chosen { upto: last_fraction(percent), uniform: Uniform::new(part, grid) });
-        }
+            let uniform = match share {
+                None => Uniform::beginning_in(zone.range, range, grid),
+                Some(share) => {
+                    let part = grid.part(grid.aligned(zone.range, range.offset.0), share);
+                    let part = part.ok_or_else(|| {
+                        let expected = format!(
+                            "room for at least one block of {} for each of {} workers",
+                            Bytes(grid.longest),
+                            share.of()
+                        );
+                        Invalid::new("", format!("a zone of {}", zone.range.length), expected)
+                    })?;
+                    Uniform::new(part, grid)
+                }
+            };
+            Ok(Chosen { upto: last_fraction(100.0 * percent / all), uniform })
+        });
+        let mut chosen: Vec<Chosen> = chosen.collect::<Result<_, Invalid>>()?;
         if let Some(last) = chosen.last_mut() {
             last.upto = u64::MAX;
         }
@@ -84,18 +106,106 @@ impl Zones {
     }
 }
 
-/// The length of zone `index`, which begins `start` bytes into `range`.
-fn length_of(zone: &Zone, range: ByteRange, start: u64, index: usize) -> Result<u64, Invalid> {
-    let left = range.length.0 - start;
-    match zone.length {
-        // Rounding must not take the last one past the end.
-        ZoneLength::Percent(percent) => Ok(left.min((range.length.0 as f64 * percent / 100.0) as u64)),
-        ZoneLength::Bytes(Bytes(length)) if length <= left => Ok(length),
-        ZoneLength::Bytes(length) => {
-            let expected = format!("at most what the zones before it leave of the range, {}", Bytes(left));
-            Err(Invalid::new(format!("[{index}].length"), length, expected))
+/// The zones in which places begin, on `range`, and what is left over of it.
+fn effective(zones: &[Zone], range: ByteRange, grid: Grid) -> Result<Vec<EffectiveZone>, Invalid> {
+    let rest = Zone {
+        io_percent: 100.0 - zones.iter().map(|zone| zone.io_percent).sum::<f64>(),
+        length: ZoneLength::Percent(100.0),
+    };
+    let in_percent = zones.iter().all(|zone| matches!(zone.length, ZoneLength::Percent(_)));
+    let zones = zones.iter().chain([&rest]);
+    let cut = if in_percent { in_steps(zones, range, grid) } else { in_bytes(zones, range, grid) };
+    if cut.is_empty() {
+        let expected = format!("a zone with room for a block of {}", Bytes(grid.longest));
+        return Err(Invalid::new("", format!("zones on {}", range.length), expected));
+    }
+    Ok(cut)
+}
+
+/// A zone of whole steps of the grid, counted from the start of the range. One that begins and ends in the same step
+/// has that place alone.
+struct Steps {
+    io_percent: f64,
+    start: u64,
+    end: u64,
+}
+
+/// Zones in percent, each on whole steps.
+fn in_steps<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: Grid) -> Vec<EffectiveZone> {
+    let places = grid.places(range.length.0);
+    let whole = places.saturating_mul(grid.step);
+    let (mut cut, mut carried, mut before) = (Vec::<Steps>::new(), 0.0, 0.0);
+    for zone in zones {
+        let ZoneLength::Percent(length) = zone.length else { continue };
+        let length = length.min(100.0 - before);
+        let (from, is_last) = (before, before + length >= 100.0 - PERCENT_SLACK);
+        before += length;
+        if zone.io_percent <= PERCENT_SLACK {
+            continue;
+        }
+        let begin = (from * whole as f64 / 100.0) as u64;
+        let end = if is_last { whole } else { begin.saturating_add((length * whole as f64 / 100.0) as u64) };
+        let (mut start, end) = (begin / grid.step, end / grid.step);
+        let last = cut.last_mut();
+        // Nothing begins in it, or only where the zone before it has its only place.
+        if end.saturating_mul(grid.step) < begin {
+            match last {
+                Some(last) if last.start == end => last.io_percent += zone.io_percent,
+                _ => carried += zone.io_percent,
+            }
+            continue;
+        }
+        if let Some(last) = last.filter(|last| last.start == start && start < end) {
+            start += 1;
+            last.end += 1;
+            if start == places {
+                carried += zone.io_percent;
+                continue;
+            }
+            if start == end {
+                last.io_percent += zone.io_percent;
+                continue;
+            }
+        }
+        let mut io_percent = zone.io_percent;
+        match cut.last_mut() {
+            Some(last) if last.io_percent < io_percent => last.io_percent += carried,
+            _ => io_percent += carried,
+        }
+        carried = 0.0;
+        cut.push(Steps { io_percent, start, end });
+    }
+    if let Some(last) = cut.last_mut().filter(|_| carried > 0.0) {
+        last.io_percent += carried;
+        last.end = places;
+    }
+    let bytes = |steps: &Steps| EffectiveZone {
+        io_percent: steps.io_percent,
+        range: ByteRange {
+            offset: Bytes(range.offset.0.saturating_add(steps.start.saturating_mul(grid.step))),
+            length: Bytes((steps.end.max(steps.start + 1) - steps.start).saturating_mul(grid.step)),
+        },
+    };
+    cut.iter().map(bytes).collect()
+}
+
+/// Zones of which some are in bytes, cut to the range.
+fn in_bytes<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: Grid) -> Vec<EffectiveZone> {
+    let mut cut = Vec::new();
+    let mut start = 0;
+    for zone in zones {
+        let left = range.length.0 - start;
+        let length = match zone.length {
+            ZoneLength::Percent(percent) => left.min((range.length.0 as f64 * percent / 100.0) as u64),
+            ZoneLength::Bytes(Bytes(length)) => left.min(length),
+        };
+        let piece = ByteRange { offset: range.offset + Bytes(start), length: Bytes(length) };
+        start += length;
+        if zone.io_percent > PERCENT_SLACK && Uniform::beginning_in(piece, range, grid).has_places() {
+            cut.push(EffectiveZone { io_percent: zone.io_percent, range: piece });
         }
     }
+    cut
 }
 
 /// The last fraction of 2^64 that lies within the first `percent`.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::EffectiveZone;
 use crate::access::{Zone, ZoneLength};
 use crate::generator::permutation::Permutation;
 use crate::generator::zipf::Zipf;
@@ -136,16 +137,15 @@ fn zones_get_their_shares_and_holes_nothing() {
     let base = with(Distribution::Zoned(zones), blocks(1000), 5);
     let mut parts = vec![0.006; 100];
     parts.extend([0.0; 301]);
-    // The hole ends one byte into block 400, so the next zone's first place is block 401, and its last whole one 498.
-    parts.extend([0.125 / 98.0; 98]);
-    parts.push(0.0);
+    // The hole ends one byte into block 400, so the next zone's first place is block 401; it ends one byte into block 499.
+    parts.extend([0.125 / 99.0; 99]);
     parts.extend([0.275 / 500.0; 500]);
     for runs in [Runs::Single, Runs::Geometric { random_percent: 40 }, Runs::Fixed(3)] {
         let Access::Random(random) = &base.access else { unreachable!() };
         let workload = Workload { access: Access::Random(Random { runs, ..random.clone() }), ..base.clone() };
         let counts = tally(&workload, DRAWS);
         let touched = |range: std::ops::Range<usize>| counts[range].iter().sum::<u64>();
-        assert_eq!((touched(100..401), counts[499]), (0, 0), "a hole was touched with {runs:?}");
+        assert_eq!(touched(100..401), 0, "a hole was touched with {runs:?}");
         if runs == Runs::Single {
             assert_fits(&counts, &parts, "zones");
         }
@@ -161,41 +161,69 @@ fn zones_get_their_shares_and_holes_nothing() {
     let zones = [
         touched(&counts[..100]),
         touched(&counts[100..401]),
-        touched(&counts[401..499]),
+        touched(&counts[401..500]),
         touched(&counts[500..]),
     ];
     assert_eq!(zones[1], 0);
     assert_fits(&[zones[0], zones[2], zones[3]], &[0.6, 0.125, 0.275], "zones of four workers");
 }
 
+/// The zones of 10 blocks of 4 KiB: the first place, how many, and the share of operations.
+fn cut(zones: &[(f64, ZoneLength)], range: ByteRange) -> Vec<(u64, u64, f64)> {
+    let zones = zones.iter().map(|(io, length)| zone(*io, *length)).collect();
+    let effective = with(Distribution::Zoned(zones), range, 1).effective_zones().unwrap();
+    let places = |zone: &EffectiveZone| {
+        (zone.range.offset.0 / 4096, zone.range.length.0.div_ceil(4096), zone.io_percent)
+    };
+    effective.iter().map(places).collect()
+}
+
 #[test]
-fn zones_without_room_are_refused_and_named() {
-    let cases = [
-        (
-            vec![zone(100.0, ZoneLength::Bytes(Bytes(4095)))],
-            "access.random.distribution.zoned[0].length is 4 KiB on the grid with 100 % of the operations: expected room \
-             for at least one block of 4 KiB",
-        ),
-        (
-            vec![zone(0.0, ZoneLength::Bytes(Bytes(1))), zone(50.0, ZoneLength::Bytes(Bytes(8190)))],
-            "access.random.distribution.zoned[1].length is 4 KiB on the grid with 50 % of the operations: expected room \
-             for at least one block of 4 KiB",
-        ),
-        (
-            vec![zone(10.0, ZoneLength::Bytes(Bytes::kib(44)))],
-            "access.random.distribution.zoned[0].length is 44 KiB: expected at most what the zones before it leave of \
-             the range, 40 KiB",
-        ),
-        (
-            vec![zone(10.0, ZoneLength::Percent(100.0))],
-            "access.random.distribution.zoned is 0 B on the grid with 90 % of the operations: expected room for at \
-             least one block of 4 KiB",
-        ),
-    ];
-    for (zones, message) in cases {
-        let workload = with(Distribution::Zoned(zones), blocks(10), 1);
-        assert_eq!(workload.validate().unwrap_err().to_string(), message);
-    }
+fn zones_in_percent_are_whole_blocks_and_those_without_one_are_merged() {
+    use ZoneLength::Percent as P;
+    assert_eq!(
+        cut(&[(10.0, P(15.0)), (80.0, P(30.0)), (10.0, P(55.0))], blocks(10)),
+        [(0, 1, 10.0), (1, 3, 80.0), (4, 6, 10.0)]
+    );
+    // Two zones in the first block are one, and the next begins after it.
+    assert_eq!(
+        cut(&[(10.0, P(4.0)), (20.0, P(4.0)), (70.0, P(92.0))], blocks(10)),
+        [(0, 1, 30.0), (1, 9, 70.0)]
+    );
+    // Nothing begins in the middle one: the smaller of its neighbours takes its share.
+    assert_eq!(
+        cut(&[(10.0, P(96.0)), (10.0, P(3.0)), (80.0, P(1.0))], blocks(10)),
+        [(0, 9, 20.0), (9, 1, 80.0)]
+    );
+    assert_eq!(
+        cut(&[(20.0, P(22.0)), (10.0, P(3.0)), (70.0, P(75.0))], blocks(10)),
+        [(0, 2, 30.0), (2, 8, 70.0)]
+    );
+}
+
+#[test]
+fn zones_in_bytes_end_with_the_range() {
+    let bytes = |blocks: u64| ZoneLength::Bytes(Bytes::kib(4) * blocks);
+    let zones = [(90.0, bytes(10)), (0.0, bytes(10)), (5.0, bytes(20))];
+    assert_eq!(cut(&zones, blocks(100)), [(0, 10, 90.0), (20, 20, 5.0), (40, 60, 5.0)]);
+    assert_eq!(cut(&zones, blocks(30)), [(0, 10, 90.0), (20, 10, 5.0)]);
+    assert_eq!(cut(&zones, blocks(20)), [(0, 10, 90.0)]);
+    assert_eq!(cut(&zones, blocks(4)), [(0, 4, 90.0)]);
+    let zones = [(10.0, bytes(5)), (30.0, bytes(5)), (60.0, bytes(5))];
+    let zones = zones.iter().map(|(io, length)| zone(*io, *length)).collect();
+    let counts = tally(&with(Distribution::Zoned(zones), blocks(10), 1), DRAWS);
+    let touched = |range: std::ops::Range<usize>| counts[range].iter().sum::<u64>();
+    assert_fits(&[touched(0..5), touched(5..10)], &[0.25, 0.75], "shares stand to one another as described");
+}
+
+#[test]
+fn zones_without_room_are_refused() {
+    let holes = vec![zone(0.0, ZoneLength::Bytes(Bytes::mib(1)))];
+    let invalid = with(Distribution::Zoned(holes), blocks(10), 1).validate().unwrap_err().to_string();
+    assert_eq!(
+        invalid,
+        "access.random.distribution.zoned is zones on 40 KiB: expected a zone with room for a block of 4 KiB"
+    );
     let narrow = with(Distribution::Zoned(vec![zone(50.0, ZoneLength::Percent(20.0))]), blocks(10), 1);
     let first = shares(3).next().unwrap();
     let message = Generator::new(&narrow, first, &Cursor::default()).unwrap_err();

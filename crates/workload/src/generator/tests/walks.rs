@@ -53,8 +53,16 @@ fn an_offset_sets_the_starts_of_workers_apart() {
         .map(|share| generator(&workload, share).take(8).filter_map(offset).map(|at| at / 4096).collect())
         .collect();
     assert_eq!(starts[0], [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!(starts[1], [3, 4, 5, 6, 7, 8, 9, 3], "a worker goes round to its own start");
-    assert_eq!(starts[2], [6, 7, 8, 9, 6, 7, 8, 9]);
+    assert_eq!(starts[1], [3, 4, 5, 6, 7, 8, 9, 0], "a worker goes round over the whole range");
+    assert_eq!(starts[2], [6, 7, 8, 9, 0, 1, 2, 3]);
+    let strided = Workload {
+        division: Division::Offset(Bytes::kib(4)),
+        ..Workload { range: blocks(10), ..walk(Some(Bytes::kib(8)), Walk::Each) }
+    };
+    let second = shares(2).nth(1).unwrap();
+    let places: Vec<u64> =
+        generator(&strided, second).take(7).filter_map(offset).map(|at| at / 4096).collect();
+    assert_eq!(places, [1, 3, 5, 7, 9, 1, 3], "on the places of its own stride");
     let last = shares(5).last().unwrap();
     let message = Generator::new(&workload, last, &Cursor::default()).unwrap_err().to_string();
     assert_eq!(
