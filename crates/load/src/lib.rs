@@ -29,11 +29,11 @@ mod rate_watch;
 pub mod read_back;
 mod recorder;
 pub mod runner;
-#[cfg(test)]
-mod scripted;
 mod share;
 pub mod span;
 pub mod team;
+#[cfg(test)]
+mod tests;
 pub mod window;
 pub mod worker;
 

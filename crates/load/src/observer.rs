@@ -3,6 +3,7 @@
 use plumb_block::Nanos;
 
 use crate::progress::Progress;
+use crate::runner::TeamOutcome;
 
 /// Looks on, from the thread that called [`run_teams`](crate::run_teams).
 pub trait Observer {
@@ -24,6 +25,16 @@ pub trait Observer {
 
     /// Measuring ends now.
     fn window_ends(&mut self);
+
+    /// Asked before each [`look`](Self::look): whether what was measured until now is wanted. It costs each worker a copy
+    /// of its figures, between two steps.
+    fn wants_figures(&mut self) -> bool {
+        false
+    }
+
+    /// What each team has measured until now, as if the run had been stopped: soon after it was wanted, without ledgers
+    /// and processor times.
+    fn figures(&mut self, _teams: Vec<TeamOutcome>) {}
 }
 
 /// Nobody looks.

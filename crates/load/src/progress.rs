@@ -1,12 +1,13 @@
 //! What an observer sees while a load runs: running totals, read from the workers without stopping them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use plumb_block::{Bytes, Nanos};
 use plumb_measure::Histogram;
 
 use crate::in_flight::Kind;
+use crate::outcome::LoadOutcome;
 
 /// How far a load has come since the start, warm-up included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,6 +146,9 @@ pub(crate) struct Board {
     latency: Box<[AtomicU64]>,
     /// Made by the first flush.
     flush_latency: OnceLock<Box<[AtomicU64]>>,
+    /// Whether the driver waits for [`figures`](Self::figures).
+    wants_figures: AtomicBool,
+    figures: Mutex<Option<LoadOutcome>>,
 }
 
 impl Board {
@@ -169,6 +173,28 @@ impl Board {
         } else if !self.latency.is_empty() {
             count(&self.latency, latency);
         }
+    }
+
+    /// Asks the worker for all of its figures.
+    pub(crate) fn ask_for_figures(&self) {
+        self.wants_figures.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives the driver all figures, if it has asked for them. Waits for nobody: the driver holds the lock only to take
+    /// what was asked for before.
+    #[inline]
+    pub(crate) fn give_figures(&self, figures: impl FnOnce() -> LoadOutcome) {
+        if self.wants_figures.load(Ordering::Relaxed)
+            && let Ok(mut given) = self.figures.try_lock()
+        {
+            self.wants_figures.store(false, Ordering::Relaxed);
+            *given = Some(figures());
+        }
+    }
+
+    /// What the worker has given since the last time.
+    pub(crate) fn take_figures(&self) -> Option<LoadOutcome> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The totals now.

@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::content::Maker;
-    use crate::scripted::Scripted;
+    use crate::tests::scripted::Scripted;
 
     #[test]
     fn what_cannot_be_read_is_lost_block_by_block() {

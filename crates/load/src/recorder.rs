@@ -227,6 +227,12 @@ impl Recorder {
         self.totals
     }
 
+    /// What counts until now, after a [`settle`](Self::settle).
+    pub(crate) fn figures(&self) -> LoadOutcome {
+        let length = self.from.map_or(Nanos::ZERO, |from| self.end.since(from));
+        LoadOutcome { length, ending: Ending::Interrupted, ..self.outcome.clone() }
+    }
+
     /// Ends the recording. With a cool-down the window ends with the workload and not with its last completion.
     pub(crate) fn finish(mut self, ending: Ending, has_cooldown: bool) -> LoadOutcome {
         self.settle();

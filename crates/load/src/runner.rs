@@ -52,6 +52,14 @@ pub struct TeamOutcome {
     pub workers: Vec<WorkerOutcome>,
 }
 
+impl TeamOutcome {
+    /// Of workers that are not done, or whose ledgers are nobody's business now.
+    fn of_figures(figures: impl IntoIterator<Item = LoadOutcome>) -> Self {
+        let workers = figures.into_iter().map(|outcome| WorkerOutcome { outcome, ledger: None });
+        Self { cpu: None, workers: workers.collect() }
+    }
+}
+
 /// What a worker measured.
 #[derive(Debug)]
 pub struct WorkerOutcome {
@@ -151,6 +159,4 @@ fn merged(teams: Vec<TeamOutcome>) -> LoadOutcome {
 }
 
 #[cfg(test)]
-mod real_time_tests;
-#[cfg(test)]
-mod virtual_time_tests;
+mod tests;

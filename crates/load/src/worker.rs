@@ -15,6 +15,7 @@ pub(crate) mod stream;
 use std::sync::Arc;
 
 use plumb_block::{Completion, Device, Nanos, Outcome, Queue, QueueOptions, Request, Wait};
+use plumb_measure::Verified;
 use plumb_workload::{Operation, Workload};
 
 pub use self::options::{Step, WorkerOptions};
@@ -207,7 +208,17 @@ impl Worker {
     pub(crate) fn show(&self) {
         if let Some(running) = &self.running {
             self.board.show(running.recorder.totals());
+            self.board.give_figures(|| self.figures(running));
         }
+    }
+
+    /// What it has measured until now.
+    fn figures(&self, running: &Running) -> LoadOutcome {
+        LoadOutcome { verified: self.verified(), ..running.recorder.figures() }
+    }
+
+    fn verified(&self) -> Option<Verified> {
+        self.ledger.as_ref().map(|ledger| ledger.verified().clone())
     }
 
     /// When its measurement ends, once that is known and if time ends it.
@@ -247,12 +258,12 @@ impl Worker {
     /// waits for requests still in flight.
     pub fn finish(self) -> (LoadOutcome, Option<Ledger>, Box<dyn Queue>) {
         let ending = if self.interrupted { Ending::Interrupted } else { Ending::Complete };
-        let mut outcome = match self.running {
+        let verified = self.verified();
+        let outcome = match self.running {
             Some(running) => running.recorder.finish(ending, running.window.cooldown() > Nanos::ZERO),
             None => LoadOutcome::empty(),
         };
-        outcome.verified = self.ledger.as_ref().map(|ledger| ledger.verified().clone());
-        (outcome, self.ledger, self.queue)
+        (LoadOutcome { verified, ..outcome }, self.ledger, self.queue)
     }
 
     /// Submits as long as there is room and something is due. Says whether anything was.

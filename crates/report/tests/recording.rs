@@ -14,12 +14,12 @@ use plumb_report::{CheckDocument, Format, OpenError, RunDocument, RunRecording, 
 fn write_run(directory: &Path, name: &str) -> RunRecording {
     let recording = common::recording(name);
     let manifest = Manifest::starting("check", vec!["plumb".into()], 1, "2026-03-14T09:26:53Z");
-    let run = begun(directory, &manifest);
+    let mut run = begun(directory, &manifest);
     for (index, target) in recording.targets.iter().enumerate() {
         for (part, histogram) in &target.histograms {
-            append_histogram(&run, histogram_tag(index, *part), histogram);
+            append_histogram(&mut run, histogram_tag(index, *part), histogram);
         }
-        append_series(&run, &series_name(index));
+        append_series(&mut run, &series_name(index));
     }
     run.write_result(&recording.document.as_json()).expect("a result");
     run.finish(None, "2026-03-14T09:27:53Z").expect("a manifest");
@@ -31,14 +31,14 @@ fn begun(directory: &Path, manifest: &Manifest) -> RunDirectory {
     RunDirectory::create(&out, manifest).expect("a run directory").expect("a place")
 }
 
-fn append_histogram(run: &RunDirectory, tag: String, histogram: &Histogram) {
+fn append_histogram(run: &mut RunDirectory, tag: String, histogram: &Histogram) {
     let (start, length) = (Nanos(0), Nanos::secs(3));
     run.append_histograms(&[TaggedHistogram { tag, start, length, histogram: histogram.clone() }])
         .expect("a histogram");
 }
 
 /// Three seconds in 30 buckets.
-fn append_series(run: &RunDirectory, name: &str) {
+fn append_series(run: &mut RunDirectory, name: &str) {
     let mut series = Series::starting_at(Nanos(0), Nanos::secs(3));
     for at in 0..30_000_u64 {
         series.record(SeriesEvent { at: Nanos(at * 100_000), bytes: 4096, latency: Nanos(50_000) });
@@ -81,12 +81,12 @@ fn a_check_of_the_version_before_goes_by_its_phases() {
     let path = directory.path().join("run");
     let recording = common::recording("virtual-machine");
     let manifest = Manifest::starting("check", vec![], 1, "2026-03-14T09:26:53Z");
-    let run = begun(&path, &manifest);
+    let mut run = begun(&path, &manifest);
     let kept = &recording.targets[1].histograms;
     for (tag, part) in [("durable", Part::Durable), ("write", Part::Write), ("sync", Part::Sync)] {
-        append_histogram(&run, format!("append-fdatasync/{tag}"), &kept[&part]);
+        append_histogram(&mut run, format!("append-fdatasync/{tag}"), &kept[&part]);
     }
-    append_series(&run, "append-fdatasync");
+    append_series(&mut run, "append-fdatasync");
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples/virtual-machine.json");
     let result: serde_json::Value = serde_json::from_slice(&std::fs::read(sample).unwrap()).unwrap();
     run.write_result(&result).expect("a result");

@@ -19,6 +19,7 @@ mod replayed;
 mod rounds;
 mod session;
 mod sharing;
+mod so_far;
 mod span;
 mod spans;
 mod staff;

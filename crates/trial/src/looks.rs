@@ -14,7 +14,7 @@ use plumb_report::document::{Track, track_name};
 const CAPACITY: usize = 512;
 
 /// The looks at one target, since its window began.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Looks {
     looks: Vec<Look>,
     /// How far apart they are kept; zero until there were too many.
@@ -22,7 +22,7 @@ pub(crate) struct Looks {
 }
 
 /// Totals at one moment.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Look {
     at: Nanos,
     /// Reads and writes, and the bytes of both.

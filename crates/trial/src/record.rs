@@ -60,9 +60,27 @@ impl Recorder {
     pub(crate) fn save(&mut self, document: &mut RunDocument) -> plumb_measure::Result<()> {
         let Some(directory) = &mut self.directory else { return Ok(()) };
         directory.update_manifest(|manifest| complete(manifest, document))?;
-        let shown = std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned());
-        document.run_directory = Some(shown.display().to_string());
+        document.run_directory = Some(shown(directory));
         directory.write_result(&document.as_json())
+    }
+
+    /// Writes what targets have measured until now, as [`add`](Self::add), in the place of what was written so before. Not
+    /// durable: the devices that are measured see no flush of it. What cannot be written now is written the next time, or at
+    /// the end, which says why not.
+    pub(crate) fn add_so_far(
+        &mut self,
+        document: &mut RunDocument,
+        first: usize,
+        outcomes: &[LoadOutcome],
+        over_time: Vec<TimeseriesRow>,
+    ) {
+        let Some(directory) = &mut self.directory else { return };
+        document.run_directory = Some(shown(directory));
+        let targets = || (first..).zip(outcomes);
+        let histograms: Vec<_> =
+            targets().flat_map(|(target, outcome)| histograms(target, outcome)).collect();
+        let rows = targets().flat_map(|(target, outcome)| series(target, outcome)).chain(over_time);
+        drop(directory.write_so_far(&document.as_json(), &histograms, rows));
     }
 
     /// Adds the distributions and the time series of targets, the first of which is the `first` of the document, with
@@ -76,7 +94,7 @@ impl Recorder {
         over_time: Vec<TimeseriesRow>,
     ) {
         let write = || {
-            if let Some(directory) = self.directory.as_ref().filter(|_| !outcomes.is_empty()) {
+            if let Some(directory) = self.directory.as_mut().filter(|_| !outcomes.is_empty()) {
                 for (target, outcome) in (first..).zip(outcomes) {
                     directory.append_histograms(&histograms(target, outcome))?;
                     directory.append_series(series(target, outcome))?;
@@ -116,6 +134,12 @@ impl Recorder {
         self.directory = None;
         self.lost = Some((in_one_line(error), matches!(error, plumb_measure::Error::Full { .. })));
     }
+}
+
+/// Where it is, for whoever reads the document.
+fn shown(directory: &RunDirectory) -> String {
+    let path = directory.path();
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
 fn close(

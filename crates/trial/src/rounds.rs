@@ -112,6 +112,7 @@ impl Stage<'_> {
                 last.remove(0);
                 looks.remove(0);
             }
+            self.so_far.round(&rounds, &last, &looks);
             let rates: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
             let is_steady = snia_steady(&rates) == Some(true);
             let is_over = !matches!(ran.ended, Ended::Complete) || rounds.len() >= steady.rounds_max as usize;
@@ -142,6 +143,7 @@ impl Stage<'_> {
             let ran = self.run(number, &probe, variation)?;
             let latency = at_percentile(&ran.result, target);
             rounds.push(Round { depth: Some(depth), latency, ..Round::of(&ran.result) });
+            self.so_far.round(&rounds, &[], &[]);
             if !matches!(ran.ended, Ended::Complete) {
                 return Ok(SpanRun { ran, rounds, depth_found: None });
             }
@@ -209,7 +211,7 @@ pub(crate) fn on_blocks(workload: &Workload, logical_block: Bytes) -> Workload {
 }
 
 /// Several rounds as one window: the times add up, and so does everything else.
-fn together(rounds: Vec<SpanResult>) -> SpanResult {
+pub(crate) fn together(rounds: Vec<SpanResult>) -> SpanResult {
     let mut rounds = rounds.into_iter();
     let Some(mut whole) = rounds.next() else {
         return SpanResult {

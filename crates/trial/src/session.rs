@@ -21,6 +21,7 @@ use crate::judge;
 use crate::record::{self, Recorder};
 use crate::replayed;
 use crate::rounds::SpanRun;
+use crate::so_far::SoFar;
 use crate::span::{Ended, Stage};
 use crate::spans;
 use crate::targets::{Targets, Use};
@@ -45,6 +46,9 @@ struct Accounts {
     last: Option<StorageSnapshot>,
     booked: Vec<Account>,
 }
+
+/// What a recording says until its run has ended.
+const GOES_ON: &str = "the run had not ended when this was recorded: plumb was killed, or is still running";
 
 /// A span that had its turn.
 struct Phase {
@@ -156,7 +160,7 @@ impl<'a> Session<'a> {
         }
         self.recorder.open(self.request, self.seed)?;
         if self.is_check() {
-            let mut document = self.describe(targets, None);
+            let mut document = self.describe(targets, None, None);
             self.recorder.save(&mut document)?;
         }
         Ok(())
@@ -206,7 +210,18 @@ impl<'a> Session<'a> {
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
         let before = Readings::before(targets, number);
-        let ran = Stage { targets, context, watcher, ready: &mut || {} }.run_span(number, scenario);
+        let mut recorder = std::mem::take(&mut self.recorder);
+        let (so_far, measured) = SoFar::channel();
+        let session = &*self;
+        let ran = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                measured
+                    .into_iter()
+                    .for_each(|run| session.record_so_far(&mut recorder, targets, number, run));
+            });
+            Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(number, scenario)
+        });
+        self.recorder = recorder;
         let run = match ran {
             Ok(run) => run,
             Err(error) if self.is_check() => {
@@ -229,9 +244,19 @@ impl<'a> Session<'a> {
         Ok(ended)
     }
 
+    /// Records what the span that runs has measured until now, in the place of what it had before.
+    fn record_so_far(&self, recorder: &mut Recorder, targets: &Targets, number: usize, run: SpanRun) {
+        let facts = vec![Facts::default(); run.ran.result.targets.len()];
+        let phase = Phase { number, outcome: Ok((run, facts)) };
+        let mut document = self.describe(Some(targets), None, Some(&phase));
+        let outcomes = self.outcomes(&phase);
+        let first = document.targets.len().saturating_sub(outcomes.len());
+        recorder.add_so_far(&mut document, first, &outcomes, over_time(&phase, first, outcomes.len()));
+    }
+
     /// Judges and saves what is known, with the distributions of the last span.
     fn save(&mut self, targets: &Targets) {
-        let mut document = self.describe(Some(targets), None);
+        let mut document = self.describe(Some(targets), None, None);
         let outcomes = self.phases.last().map(|phase| self.outcomes(phase)).unwrap_or_default();
         let first = document.targets.len().saturating_sub(outcomes.len());
         let over_time = self.phases.last().map(|phase| over_time(phase, first, outcomes.len()));
@@ -286,13 +311,13 @@ impl<'a> Session<'a> {
             self.record(targets)?;
         }
         self.book("report");
-        let mut document = self.describe(targets, Some(&ended));
+        let mut document = self.describe(targets, Some(&ended), None);
         let kept = self.recorder.finish(&mut document, time_of_day);
         if let Some(why) = self.recorder.why_lost() {
             let unrecorded = self.ended_unrecorded(why);
             if ended == TrialEnded::Complete {
                 ended = unrecorded;
-                document = self.describe(targets, Some(&ended));
+                document = self.describe(targets, Some(&ended), None);
                 self.judge(&mut document);
             }
             document.run_directory = None;
@@ -310,13 +335,19 @@ impl<'a> Session<'a> {
         self.recorder.abandon()
     }
 
-    /// The document of what is known, judged; without an end of a run that goes on.
-    fn describe(&self, targets: Option<&Targets>, ended: Option<&TrialEnded>) -> RunDocument {
+    /// The document of what is known, judged; without an end of a run that goes on. `current` is the span that runs.
+    fn describe(
+        &self,
+        targets: Option<&Targets>,
+        ended: Option<&TrialEnded>,
+        current: Option<&Phase>,
+    ) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
         document.complete = ended == Some(&TrialEnded::Complete);
         document.incomplete_because = match ended {
             Some(TrialEnded::Interrupted) if self.is_check() => Some("interrupted by a signal".to_owned()),
-            ended => ended.and_then(TrialEnded::reason),
+            Some(ended) => ended.reason(),
+            None => Some(GOES_ON.to_owned()),
         };
         document.failed = matches!(ended, Some(TrialEnded::Failed(_)));
         if let Some(surveyed) = &self.surveyed {
@@ -328,18 +359,18 @@ impl<'a> Session<'a> {
             document.environment.root_would_add = root_would_add(&surveyed.path);
         }
         if let Some(targets) = targets {
-            self.describe_spans(&mut document, targets);
+            self.describe_spans(&mut document, targets, current);
         }
         self.judge(&mut document);
         document
     }
 
-    fn describe_spans(&self, document: &mut RunDocument, targets: &Targets) {
+    fn describe_spans(&self, document: &mut RunDocument, targets: &Targets, current: Option<&Phase>) {
         for one in &targets.uses {
             add_path(document, &one.opened.shown, &one.surveyed);
         }
         let mut runs = Vec::new();
-        for phase in self.phases.iter().filter(|phase| !self.leaves_out(phase)) {
+        for phase in self.phases.iter().chain(current).filter(|phase| !self.leaves_out(phase)) {
             let asked = &self.request.scenario.spans[phase.number];
             let uses: Vec<&Use> = targets.of_span(phase.number).map(|(_, one)| one).collect();
             let number = document.spans.len();

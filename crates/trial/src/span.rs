@@ -13,6 +13,7 @@ use plumb_workload::{Span, Warmup};
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::looks::Looks;
+use crate::so_far::SoFar;
 use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::{Targets, Use};
 use crate::trial::Context;
@@ -56,6 +57,8 @@ pub struct Stage<'a> {
     /// Called when the workers of a span, or of a round of it, are ready to start; they start when it returns. Here
     /// several hosts wait for one another.
     pub ready: &'a mut dyn FnMut(),
+    /// Where what was measured until now goes while a span runs.
+    pub(crate) so_far: SoFar,
 }
 
 impl Stage<'_> {
@@ -79,7 +82,8 @@ impl Stage<'_> {
             duration,
             cooldown: span.cooldown,
         };
-        let mut sides = Sides::new(self.targets, number, &posts, &options, self.watcher);
+        let so_far = (!variation.prepares).then_some(&mut self.so_far);
+        let mut sides = Sides::new(self.targets, number, &posts, &options, self.watcher, so_far);
         (self.ready)();
         let (teams, ended) = match run_teams(teams, &options, &mut sides) {
             Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
@@ -174,6 +178,7 @@ struct Sides<'a> {
     number: usize,
     posts: &'a [Post],
     watcher: &'a mut dyn Watcher,
+    so_far: Option<&'a mut SoFar>,
     duration: Option<Nanos>,
     cooldown: Nanos,
     before: Option<Reading>,
@@ -208,6 +213,7 @@ impl<'a> Sides<'a> {
         posts: &'a [Post],
         options: &RunOptions<'_>,
         watcher: &'a mut dyn Watcher,
+        so_far: Option<&'a mut SoFar>,
     ) -> Self {
         let begins_at_once = options.warmup == Warmup::For(Nanos::ZERO);
         if !begins_at_once {
@@ -222,6 +228,7 @@ impl<'a> Sides<'a> {
             number,
             posts,
             watcher,
+            so_far,
             duration: options.duration,
             cooldown: options.cooldown,
             before: None,
@@ -238,13 +245,18 @@ impl<'a> Sides<'a> {
 
     /// What is known without the teams, whether the rate had settled, and what was seen over time.
     fn finish(self) -> (SpanResult, bool, Vec<Looks>) {
-        let (before, after) = (self.before, self.after);
+        (self.result(self.after.as_ref()), self.settled, self.looks)
+    }
+
+    /// What is known without the teams of the time until `after`.
+    fn result(&self, after: Option<&Reading>) -> SpanResult {
+        let before = self.before.as_ref();
         let side = |one: &Use| {
-            let at = |reading: &Option<Reading>| {
-                let found = reading.as_ref().and_then(|reading| reading.storage.get(&one.beneath).cloned());
+            let at = |reading: Option<&Reading>| {
+                let found = reading.and_then(|reading| reading.storage.get(&one.beneath).cloned());
                 found.unwrap_or_else(|| Err("nothing was measured".to_owned()))
             };
-            self.targets.beneath(one).watch.between(at(&before), at(&after))
+            self.targets.beneath(one).watch.between(at(before), at(after))
         };
         let targets = self
             .targets
@@ -258,13 +270,11 @@ impl<'a> Sides<'a> {
                 storage: side(one),
             })
             .collect();
-        let processors = match (&before, &after) {
+        let processors = match (before, after) {
             (Some(before), Some(after)) => cpu::between(&before.processors, &after.processors),
             _ => Vec::new(),
         };
-        let result =
-            SpanResult { warmup: self.warmup, window: Nanos::ZERO, threads: Vec::new(), targets, processors };
-        (result, self.settled, self.looks)
+        SpanResult { warmup: self.warmup, window: Nanos::ZERO, threads: Vec::new(), targets, processors }
     }
 }
 
@@ -320,6 +330,22 @@ impl Observer for Sides<'_> {
         self.after = Some(self.read());
         if self.cooldown > Nanos::ZERO {
             self.watcher.phase(self.number, &Phase::CoolingDown, Some(self.cooldown));
+        }
+    }
+
+    fn wants_figures(&mut self) -> bool {
+        let is_measuring = self.before.is_some() && self.after.is_none();
+        is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.is_due())
+    }
+
+    fn figures(&mut self, teams: Vec<TeamOutcome>) {
+        let mut result = self.result(Some(&self.read()));
+        let first_use = self.targets.of_span(self.number).next().map_or(0, |(index, _)| index);
+        take_in(&mut result, teams, self.posts, first_use);
+        let looks = vec![(result.window, self.looks.clone())];
+        let ran = Ran { result, ended: Ended::Interrupted, settled: self.settled, read_back: None, looks };
+        if let Some(so_far) = &mut self.so_far {
+            so_far.send(ran);
         }
     }
 }

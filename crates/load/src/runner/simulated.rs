@@ -130,8 +130,19 @@ impl Run {
         self.moves += 1;
         if self.moves.is_multiple_of(MOVES_PER_LOOK) && self.shown.elapsed() >= SHOWN_EVERY {
             self.shown = Instant::now();
+            if observer.wants_figures() {
+                self.give_figures(observer);
+            }
             observer.look(&self.progress(now));
         }
+    }
+
+    fn give_figures(&self, observer: &mut dyn Observer) {
+        self.boards.iter().flatten().for_each(|board| board.ask_for_figures());
+        self.teams.iter().for_each(Steps::show);
+        let said = |board: &Arc<Board>| board.take_figures();
+        let teams = self.boards.iter().map(|boards| TeamOutcome::of_figures(boards.iter().filter_map(said)));
+        observer.figures(teams.collect());
     }
 
     fn progress(&self, now: Nanos) -> Progress {

@@ -12,6 +12,7 @@ use super::thread::{Report, TeamThread};
 use super::{RunOptions, TeamOutcome};
 use crate::fault::Fault;
 use crate::observer::Observer;
+use crate::outcome::LoadOutcome;
 use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
 use crate::team::Team;
@@ -29,11 +30,24 @@ struct Member {
     thread: Option<JoinHandle<()>>,
     go: Option<Sender<Nanos>>,
     boards: Vec<Arc<Board>>,
+    /// What each of its workers has measured until now, as far as they have said so since they were asked.
+    figures: Vec<Option<LoadOutcome>>,
     seen_at: Arc<AtomicU64>,
     answer_within: Nanos,
     outcome: Option<TeamOutcome>,
     /// It has reported, or nothing more is expected of it.
     over: bool,
+}
+
+impl Member {
+    /// What its workers have measured: all of it if they are done, else what they have said.
+    fn take_figures(&mut self) -> TeamOutcome {
+        let said: Vec<LoadOutcome> = self.figures.iter_mut().filter_map(Option::take).collect();
+        match &self.outcome {
+            Some(done) => TeamOutcome::of_figures(done.workers.iter().map(|worker| worker.outcome.clone())),
+            None => TeamOutcome::of_figures(said),
+        }
+    }
 }
 
 /// The threads of all teams.
@@ -48,6 +62,8 @@ pub(super) struct Threads<'a> {
     ready: Receiver<()>,
     reports: Receiver<Report>,
     fault: Option<Fault>,
+    /// Whether the workers were asked for their figures and have not all given them.
+    awaits_figures: bool,
 }
 
 impl<'a> Threads<'a> {
@@ -64,6 +80,7 @@ impl<'a> Threads<'a> {
             ready,
             reports,
             fault: None,
+            awaits_figures: false,
         };
         for (index, team) in teams.into_iter().enumerate() {
             let seen_at = Arc::new(AtomicU64::new(0));
@@ -86,7 +103,7 @@ impl<'a> Threads<'a> {
     /// Makes one thread. Says whether that was possible.
     fn spawn_one(&mut self, thread: TeamThread, team: Team, seen_at: Arc<AtomicU64>) -> bool {
         let (go, start) = channel();
-        let boards = team.workers.iter().map(Worker::board).collect();
+        let boards: Vec<_> = team.workers.iter().map(Worker::board).collect();
         let answer_within = team.workers.iter().map(Worker::answer_within).max().unwrap_or(Nanos::ZERO);
         let index = thread.team;
         let spawned =
@@ -94,7 +111,17 @@ impl<'a> Threads<'a> {
         let failed = spawned.as_ref().err().map(ToString::to_string);
         let over = failed.is_some();
         let (thread, go) = (spawned.ok(), Some(go));
-        self.members.push(Member { thread, go, boards, seen_at, answer_within, outcome: None, over });
+        let figures = vec![None; boards.len()];
+        self.members.push(Member {
+            thread,
+            go,
+            boards,
+            figures,
+            seen_at,
+            answer_within,
+            outcome: None,
+            over,
+        });
         if let Some(why) = failed {
             self.fail(Fault::Thread { worker: index, why });
         }
@@ -130,6 +157,7 @@ impl<'a> Threads<'a> {
             self.phases.move_window(now, observer);
             if now >= next_view {
                 let progress = self.progress(now);
+                self.give_figures(observer);
                 self.phases.watch_rate(&progress, now, POLL_MAX * 2);
                 observer.sample(&progress);
                 observer.look(&progress);
@@ -195,6 +223,25 @@ impl<'a> Threads<'a> {
                 self.members[worker].over = true;
                 self.fail(fault);
             }
+        }
+    }
+
+    /// Asks the workers for their figures when the observer wants them, and gives them when all have answered. Nobody
+    /// waits: they answer between two steps.
+    fn give_figures(&mut self, observer: &mut dyn Observer) {
+        if !self.awaits_figures {
+            self.awaits_figures = observer.wants_figures();
+            let boards = self.members.iter().flat_map(|member| &member.boards);
+            return boards.filter(|_| self.awaits_figures).for_each(|board| board.ask_for_figures());
+        }
+        for member in &mut self.members {
+            for (figures, board) in member.figures.iter_mut().zip(&member.boards) {
+                *figures = board.take_figures().or(figures.take());
+            }
+        }
+        if self.members.iter().all(|member| member.over || member.figures.iter().all(Option::is_some)) {
+            self.awaits_figures = false;
+            observer.figures(self.members.iter_mut().map(Member::take_figures).collect());
         }
     }
 

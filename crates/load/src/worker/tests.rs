@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, Outcome};
 use plumb_workload::{BlockSizes, ByteRange, Content, Durability, Stop, Workload};
 
 use super::*;
-use crate::scripted::Scripted;
+use crate::tests::scripted::Scripted;
 
 fn workload() -> Workload {
     let range = ByteRange { offset: Bytes::mib(1), length: Bytes::mib(4) };

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::hlog::{self, TaggedHistogram};
 use super::manifest::{Manifest, RunStatus};
 use super::out::Out;
-use super::replace::{parent_of, replace, sync_parent};
+use super::replace::{parent_of, replace, replace_unsynced, sync_parent};
 use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
 
@@ -25,6 +25,9 @@ const OWNED: [&str; 5] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", MANIFES
 pub struct RunDirectory {
     path: PathBuf,
     manifest: Manifest,
+    /// How long the two files that grow are without what [`write_so_far`](Self::write_so_far) has added, if it has.
+    histograms_durable: Option<u64>,
+    series_durable: Option<u64>,
 }
 
 impl RunDirectory {
@@ -61,7 +64,8 @@ impl RunDirectory {
     }
 
     fn begin(path: PathBuf, manifest: &Manifest) -> Result<Self> {
-        let this = Self { path, manifest: manifest.clone() };
+        let manifest = manifest.clone();
+        let this = Self { path, manifest, histograms_durable: None, series_durable: None };
         this.write_manifest()?;
         sync_parent(&this.path)?;
         Ok(this)
@@ -147,19 +151,40 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a tag holds spaces or commas, or the file cannot be written; what was there stays.
-    pub fn append_histograms(&self, histograms: &[TaggedHistogram]) -> Result<()> {
+    pub fn append_histograms(&mut self, histograms: &[TaggedHistogram]) -> Result<()> {
         let path = self.path.join(HISTOGRAMS);
-        let filled: Vec<_> = histograms.iter().filter(|line| line.histogram.count() > 0).cloned().collect();
-        append(&path, hlog::HEADER, &hlog::lines(&path, &filled)?)
+        append(&path, hlog::HEADER, &hlog_lines(&path, histograms)?, self.histograms_durable.take())
     }
 
     /// Appends lines to the time series, durably.
     ///
     /// # Errors
     /// If the name of a phase holds a comma, or the file cannot be written; what was there stays.
-    pub fn append_series(&self, rows: impl IntoIterator<Item = TimeseriesRow>) -> Result<()> {
+    pub fn append_series(&mut self, rows: impl IntoIterator<Item = TimeseriesRow>) -> Result<()> {
         let path = self.path.join(TIMESERIES);
-        append(&path, timeseries::HEADER, &timeseries::lines(&path, rows)?)
+        append(&path, timeseries::HEADER, &timeseries::lines(&path, rows)?, self.series_durable.take())
+    }
+
+    /// Writes what a phase that goes on has measured until now, in the place of what it had before: the document,
+    /// latencies, and lines of the time series. A process that is killed leaves all of it; it is durable only when the
+    /// phase is appended, so that a device that is measured sees no flush of ours.
+    ///
+    /// # Errors
+    /// As for each of them.
+    pub fn write_so_far(
+        &mut self,
+        document: &impl Serialize,
+        histograms: &[TaggedHistogram],
+        rows: impl IntoIterator<Item = TimeseriesRow>,
+    ) -> Result<()> {
+        let path = self.path.join(HISTOGRAMS);
+        let lines = hlog_lines(&path, histograms)?;
+        write_behind(&path, hlog::HEADER, &lines, &mut self.histograms_durable)?;
+        let path = self.path.join(TIMESERIES);
+        let lines = timeseries::lines(&path, rows)?;
+        write_behind(&path, timeseries::HEADER, &lines, &mut self.series_durable)?;
+        let path = self.path.join(RESULT);
+        replace_unsynced(&path, &json(&path, document)?)
     }
 
     /// Ends the run: complete, or interrupted for a reason. `ended_at` is RFC 3339 in UTC.
@@ -185,15 +210,46 @@ impl RunDirectory {
 }
 
 fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
+    replace(path, &json(path, document)?)
+}
+
+fn json(path: &Path, document: &impl Serialize) -> Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(document)
         .map_err(|source| Error::io("express as JSON the document for", path, source.into()))?;
     bytes.push(b'\n');
-    replace(path, &bytes)
+    Ok(bytes)
 }
 
-/// Appends `lines` to `path`, beginning the file with `header`. If that fails, the file is cut back to what it was.
-fn append(path: &Path, header: &str, lines: &[u8]) -> Result<()> {
-    append_with(path, header, |file| file.write_all(lines))
+/// The lines of those that are not empty.
+fn hlog_lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u8>> {
+    let filled: Vec<_> = histograms.iter().filter(|line| line.histogram.count() > 0).cloned().collect();
+    hlog::lines(path, &filled)
+}
+
+/// Makes the file what it was before lines were written behind it, which begins at `durable`, and `lines`.
+fn write_behind(path: &Path, header: &str, lines: &[u8], durable: &mut Option<u64>) -> Result<()> {
+    let whole = before(path, header, *durable)?;
+    *durable = Some(whole.len() as u64);
+    replace_unsynced(path, &[&whole, lines].concat())
+}
+
+/// The beginning of a file, `durable` bytes of it or all; the header alone if there is no file yet.
+fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
+    let mut whole = match fs::read(path) {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read.map_err(|source| Error::io("read", path, source))?,
+    };
+    whole.truncate(durable.map_or(usize::MAX, |durable| durable as usize));
+    Ok(if whole.is_empty() { header.as_bytes().to_vec() } else { whole })
+}
+
+/// Appends `lines` to `path`, beginning the file with `header`, durably. If that fails, the file is cut back to what it
+/// was. What stands behind the first `durable` bytes is replaced.
+fn append(path: &Path, header: &str, lines: &[u8], durable: Option<u64>) -> Result<()> {
+    match durable {
+        None => append_with(path, header, |file| file.write_all(lines)),
+        Some(_) => replace(path, &[&before(path, header, durable)?, lines].concat()),
+    }
 }
 
 fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {

@@ -17,6 +17,16 @@ const MODE: u32 = 0o666;
 /// # Errors
 /// If the directory cannot be written, or the file system is full.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_with(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))?;
+    sync_parent(path)
+}
+
+/// The same, but the new content is only visible when it returns: a process that is killed leaves the old or the new one, a
+/// power cut may leave neither. For what is written while a device is measured, which must see no flush of ours.
+///
+/// # Errors
+/// As [`replace`].
+pub(super) fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_with(path, |file| file.write_all(bytes))
 }
 
@@ -29,10 +39,9 @@ fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) ->
         .permissions(Permissions::from_mode(MODE))
         .tempfile_in(parent_of(path))
         .map_err(failed)?;
-    write(part.as_file_mut()).and_then(|()| keep_mode(path, part.as_file())).map_err(failed)?;
-    part.as_file().sync_all().map_err(failed)?;
+    keep_mode(path, part.as_file()).and_then(|()| write(part.as_file_mut())).map_err(failed)?;
     part.persist(path).map_err(|refused| failed(refused.error))?;
-    sync_parent(path)
+    Ok(())
 }
 
 /// A file that is replaced keeps who may read it.

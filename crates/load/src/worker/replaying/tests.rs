@@ -7,7 +7,7 @@ use plumb_workload::{
 use proptest::prelude::*;
 
 use crate::outcome::LoadOutcome;
-use crate::scripted::{Asked, Scripted};
+use crate::tests::scripted::{Asked, Scripted};
 use crate::worker::{Worker, WorkerOptions};
 
 fn event(at: Nanos, op: TraceOp, block: u64, blocks: u32) -> TraceEvent {

@@ -31,7 +31,7 @@ fn begun(path: &Path) -> RunDirectory {
 }
 
 fn run_in(path: &Path) -> RunDirectory {
-    let run = begun(path);
+    let mut run = begun(path);
     run.append_histograms(&[histogram()]).unwrap();
     run.append_series(series().rows("write-direct")).unwrap();
     run.write_result(&serde_json::json!({"iops": 3})).unwrap();
@@ -146,7 +146,7 @@ fn a_named_directory_is_made_alone_and_nowhere_is_nothing() {
 fn a_full_disk_cuts_an_append_back() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(TIMESERIES);
-    append(&path, "header\n", b"one\n").unwrap();
+    append(&path, "header\n", b"one\n", None).unwrap();
     let error = append_with(&path, "header\n", |file| {
         file.write_all(b"half of tw")?;
         Err(io::Error::from(io::ErrorKind::StorageFull))
@@ -154,7 +154,7 @@ fn a_full_disk_cuts_an_append_back() {
     .unwrap_err();
     assert!(matches!(error, Error::Full { .. }));
     assert_eq!(fs::read_to_string(&path).unwrap(), "header\none\n");
-    append(&path, "header\n", b"two\n").unwrap();
+    append(&path, "header\n", b"two\n", None).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "header\none\ntwo\n");
 }
 
@@ -178,4 +178,41 @@ fn errors_name_file_and_line() {
     fs::write(root.path().join(MANIFEST), r#"{"schema": "plumb/manifest/1"}"#).unwrap();
     let error = Recording::open(root.path()).unwrap_err().to_string();
     assert!(error.contains("manifest.json:1: missing field"), "{error}");
+}
+
+#[test]
+fn what_is_written_of_a_phase_that_goes_on_is_replaced_by_what_it_measured() {
+    let root = tempfile::tempdir().unwrap();
+    let mut run = run_in(root.path());
+    let read = || {
+        let recording = Recording::open(root.path()).unwrap();
+        let tags: Vec<_> = recording.histograms.iter().map(|line| line.tag.clone()).collect();
+        let phases: Vec<_> = recording.timeseries.iter().map(|row| row.phase.clone()).collect();
+        let result = recording.result::<serde_json::Value>().unwrap().unwrap();
+        (tags, phases, result["iops"].as_u64().unwrap())
+    };
+    let so_far = TaggedHistogram { tag: "again/write".to_owned(), ..histogram() };
+    for iops in [4, 5] {
+        let rows = series().rows("again");
+        run.write_so_far(&serde_json::json!({"iops": iops}), &[so_far.clone()], rows).unwrap();
+        assert_eq!(
+            read(),
+            (
+                vec!["write-direct/write".to_owned(), "again/write".to_owned()],
+                ["write-direct", "write-direct", "again", "again"].map(str::to_owned).to_vec(),
+                iops
+            )
+        );
+    }
+    for name in [HISTOGRAMS, TIMESERIES] {
+        // A record that was cut is left out, and those before it are read.
+        let whole = fs::read(root.path().join(name)).unwrap();
+        fs::write(root.path().join(name), &whole[..whole.len() - 3]).unwrap();
+    }
+    assert_eq!((read().0.len(), read().1.len()), (1, 3));
+    run.append_histograms(&[histogram()]).unwrap();
+    run.append_series(series().rows("again")).unwrap();
+    run.append_histograms(&[histogram()]).unwrap();
+    let (tags, phases, _) = read();
+    assert_eq!((tags, phases.len()), (vec!["write-direct/write".to_owned(); 3], 4));
 }

@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicU64;
 use plumb_block::{Bytes, Errno, EventSource, Op, Outcome};
 use plumb_workload::{ByteRange, Durability, Rate, Share, Stop, Workload};
 
-use super::*;
-use crate::scripted::Scripted;
+use crate::runner::*;
+use crate::tests::scripted::Scripted;
 use crate::{Failure, Kind, WorkerOptions};
 
 fn workload() -> Workload {

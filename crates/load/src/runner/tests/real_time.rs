@@ -10,8 +10,8 @@ use plumb_block::{
 };
 use plumb_workload::{ByteRange, Share, Stop, Workload};
 
-use super::*;
 use crate::WorkerOptions;
+use crate::runner::*;
 
 /// How a queue behaves once it has answered `after` requests well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,83 @@
+//! A load that is killed (SIGKILL) leaves what it had measured: the document, the distributions and the time series are in
+//! the run directory while the run goes, and a report of them says that the run is not complete.
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+
+use crate::common::{document, plumb, said};
+use crate::load_support::{Place, assert_is_valid};
+
+/// Waits until a file has got this name in the directory. A minute is too long for anything here.
+fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(watch.as_fd(), &mut buffer);
+    loop {
+        let mut ready = [PollFd::new(watch, PollFlags::IN)];
+        let within = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert!(events.is_buffer_empty() && poll(&mut ready, Some(&within)).unwrap() == 1, "no {name} came");
+        loop {
+            let event = events.next().unwrap();
+            if event.file_name().is_some_and(|moved| moved.to_bytes() == name.as_bytes()) {
+                return;
+            }
+            if events.is_buffer_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// Runs a load until it has recorded what it measured twice, and kills it.
+fn kill(place: &Place, typed: &str) {
+    fs::create_dir(place.run_directory()).unwrap();
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, place.run_directory(), inotify::WatchFlags::MOVED_TO).unwrap();
+    let mut child = place.command(typed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(&watch, "result.json");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn report(run: &Path, format: &str) -> std::process::Output {
+    plumb().args(["report", "--format", format]).arg(run).output().unwrap()
+}
+
+#[test]
+fn a_killed_load_leaves_what_it_measured() {
+    for typed in [
+        "load f --size 16M --write 70 --sync-every 8 --rate 2000iops --duration 1h",
+        "load sim:consumer-nvme-ssd --write 100 --sync-every 1 --duration 100h",
+    ] {
+        let place = Place::new();
+        kill(&place, typed);
+        let run = place.run_directory();
+        let output = report(&run, "json");
+        let found = document(&output);
+        assert_is_valid(&found);
+        assert_eq!(found["complete"], false, "{typed}");
+        let sides = &found["targets"][0];
+        let (writes, syncs) = (sides["write"]["operations"].as_u64(), sides["sync"]["operations"].as_u64());
+        assert!(writes > Some(100) && syncs > Some(10), "{typed}: {found:#}");
+        let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
+        assert!(text.contains("NOT COMPLETE") && text.contains("plumb was killed"), "{typed}: {text}");
+        // Distributions: a record that was cut at the end is left out, those before it are read.
+        for name in ["hist.hlog", "timeseries.csv"] {
+            let whole = fs::read(run.join(name)).unwrap();
+            assert!(whole.len() > 200, "{typed}: {name} is empty");
+            fs::write(run.join(name), &whole[..whole.len() - 5]).unwrap();
+        }
+        for format in ["json", "html", "csv"] {
+            let cut = report(&run, format);
+            assert_eq!(cut.status.code(), output.status.code(), "{typed}, {format}: {}", said(&cut));
+        }
+        assert_eq!(document(&report(&run, "json")), found, "{typed}");
+        let csv = String::from_utf8(report(&run, "csv").stdout).unwrap();
+        assert!(csv.lines().count() > 100, "{typed}: {csv}");
+    }
+}
