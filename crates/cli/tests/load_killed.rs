@@ -33,7 +33,7 @@ fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
     }
 }
 
-/// Runs a load until it has recorded what it measured twice, and kills it.
+/// Runs a load until it has recorded what it measured, and kills it.
 fn kill(place: &Place, typed: &str) {
     fs::create_dir(place.run_directory()).unwrap();
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
@@ -62,7 +62,7 @@ fn a_killed_load_leaves_what_it_measured() {
         assert_is_valid(&found);
         assert_eq!(found["complete"], false, "{typed}");
         let sides = &found["targets"][0];
-        let (writes, syncs) = (sides["write"]["operations"].as_u64(), sides["sync"]["operations"].as_u64());
+        let (writes, syncs) = (sides["write"]["ios"].as_u64(), sides["sync"]["ios"].as_u64());
         assert!(writes > Some(100) && syncs > Some(10), "{typed}: {found:#}");
         let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
         assert!(text.contains("NOT COMPLETE") && text.contains("plumb was killed"), "{typed}: {text}");
