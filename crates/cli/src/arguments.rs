@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
-use plumb_report::Format;
+use plumb_report::{Format, Style, Verbosity};
+
+use crate::terminal;
 
 /// How deep does a write go? Survey, measure and judge the write path.
 #[derive(Debug, Parser)]
@@ -42,13 +44,17 @@ pub(crate) enum Command {
     Policy(Box<policy::PolicyArguments>),
     /// Render a recorded run in any format
     Report(ReportArguments),
+    /// Explain a rule that a report names in brackets: what it means, how it is found, what to do
+    Explain {
+        /// The rule, such as page-cache; without it all are listed
+        rule: Option<String>,
+    },
     /// Print shell completions
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the manual pages into a directory
-    #[command(hide = true)]
     Manual {
         /// The directory, which must exist
         directory: PathBuf,
@@ -82,6 +88,9 @@ pub(crate) struct CheckArguments {
     /// Print one JSON document instead of the terminal report
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) detail: Detail,
 }
 
 /// Follows the write path from a directory, file or block device down to the drive. Says for each layer what it caches
@@ -129,6 +138,9 @@ pub(crate) struct LoadArguments {
 
     #[command(flatten)]
     pub(crate) own: OwnArguments,
+
+    #[command(flatten)]
+    pub(crate) detail: Detail,
 }
 
 /// Options of every command that runs a workload.
@@ -161,6 +173,30 @@ pub(crate) struct OwnArguments {
 
     #[command(flatten)]
     pub(crate) recording: RecordingArguments,
+}
+
+/// How much of a report is shown.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct Detail {
+    /// Show everything: all figures, all that was found, the whole write path
+    #[arg(long, short)]
+    verbose: bool,
+
+    /// Show the verdict alone
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+impl Detail {
+    /// How to write for stdout.
+    pub(crate) fn style(self) -> Style {
+        let verbosity = match self {
+            Self { quiet: true, .. } => Verbosity::Quiet,
+            Self { verbose: true, .. } => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        };
+        Style { verbosity, ..terminal::style() }
+    }
 }
 
 /// Where a run is recorded.
@@ -213,4 +249,7 @@ pub(crate) struct ReportArguments {
     /// Write to FILE instead of stdout; an error leaves FILE as it was
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) detail: Detail,
 }

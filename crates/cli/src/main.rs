@@ -4,10 +4,11 @@ mod arguments;
 mod command;
 mod exit;
 mod live;
-mod load_progress;
+
 mod named;
 mod output_file;
 mod own;
+mod progress;
 mod stop;
 mod surroundings;
 mod terminal;
@@ -31,6 +32,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Drive(drive) => command::drive::run(&drive),
         Command::Policy(policy) => command::policy::run(&policy),
         Command::Report(report) => command::report::run(&report),
+        Command::Explain { rule } => command::explain::run(rule.as_deref()),
         Command::Load(load) => command::load::run(&load),
         Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),
         Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),

@@ -1,8 +1,8 @@
 //! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip of the
 //! fingers leads nobody to an option that takes data away.
 
+use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 use plumb_dialect::native;
 
 use crate::arguments::Arguments;
@@ -24,6 +24,8 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
         && NOT_SUGGESTED.iter().any(|option| near.starts_with(option))
     {
         error.remove(ContextKind::SuggestedArg);
+        // It is made for the suggestion.
+        error.remove(ContextKind::Usage);
     }
     let (ErrorKind::UnknownArgument | ErrorKind::TooManyValues, [_, command, rest @ ..]) =
         (error.kind(), typed)
@@ -37,7 +39,14 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
         ("check", _) => of_check(&found),
         _ => return error,
     };
-    Arguments::command().error(error.kind(), said)
+    let programs = [("fio", "fio"), ("DiskSpd", "diskspd")];
+    let runs = |(program, command): &(&str, &str)| {
+        let is_theirs = found.iter().any(|one| one.program == *program);
+        is_theirs.then(|| format!("`plumb {command}` runs command lines of {program} as they are.\n"))
+    };
+    let runs: String = programs.iter().filter_map(runs).collect();
+    let help = format!("For more information, try 'plumb {command} --help'.\n");
+    clap::Error::raw(error.kind(), format!("{said}\n\n{runs}{help}"))
 }
 
 fn of_load(found: &[native::Foreign], line: &[String]) -> String {

@@ -146,8 +146,8 @@ fn rows_on_a_disk_of_our_own(rows: &str) -> Option<Place> {
     };
     let script = format!(
         "cd $place; out=$(mktemp -d); trap 'cd /; umount -q $place/m || true; rm -r $out' EXIT; disk={}; row() {{ \
-         name=$1; shift; $plumb diskspd --json --overwrite --out $out/run -n -b8k -r -o32 -W0 -d1 \"$@\" > $name.json; \
-         }}; {rows}",
+         name=$1; shift; $plumb diskspd --json --overwrite --out $out/run -n -b8k -r -o32 -W0 -d1 --replace \"$@\" > $name.json \
+         || test $? = 1; }}; {rows}",
         disk.path
     );
     let output = in_own_mounts(&script, place.here.path());

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::{plumb, said};
+use crate::common::{has_run, plumb, said};
 use crate::drive_support;
 use crate::drive_support::papers::Authority;
 use crate::drive_support::{Server, has};
@@ -56,7 +56,7 @@ fn tcp_on_this_machine_needs_no_certificates_and_several_places_serve_one_drive(
     assert!(uris[1].starts_with("nbd://127.0.0.1:"), "{uris:?}");
     for uri in uris {
         let output = read_with_plumb(uri);
-        assert!(output.status.success(), "{uri}: {}", said(&output));
+        assert!(has_run(&output), "{uri}: {}", said(&output));
         if has("nbdinfo") {
             let output = Command::new("nbdinfo").args(["--size", uri]).output().unwrap();
             assert_eq!(
@@ -77,7 +77,7 @@ fn the_uri_that_is_printed_connects_everybody_over_tls() {
     let server = serve(&[], Some(directory.path()));
     assert!(uri(&server).starts_with("nbds://127.0.0.1:"), "{}", server.document);
     let output = read_with_plumb(uri(&server));
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(has_run(&output), "{}", said(&output));
     if has("nbdinfo") && has("nbdcopy") {
         let output = Command::new("nbdinfo").args(["--size", uri(&server)]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "16777216", "{}", said(&output));
@@ -141,7 +141,7 @@ fn a_client_without_a_certificate_is_turned_away_and_both_sides_say_so() {
     let server = serve(&["--tls-verify-peer", "off"], Some(directory.path()));
     let uri = with_papers(self::uri(&server), stranger.path());
     let output = read_with_plumb(&uri);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(has_run(&output), "{}", said(&output));
     server.order("detach", &[]);
 }
 

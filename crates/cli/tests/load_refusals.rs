@@ -255,13 +255,17 @@ fn a_file_of_words_is_never_taken_for_a_target() {
     let place = Place::new();
     let words = "targets = ['f']\nsize = '1M'\n";
     std::fs::write(place.path("words.toml"), words).unwrap();
-    for typed in ["load words.toml --write 100 --overwrite", "load words.toml f --write 100 --overwrite"] {
-        let output = place.run(typed);
-        assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
-        assert!(stderr(&output).contains("words.toml: a file of words stands alone"), "{}", said(&output));
+    for (typed, target) in [("load words.toml", "f"), ("load words.toml g", "g")] {
+        let document = place.json(&format!("{typed} --write 100 --count 10 --overwrite"), 0);
+        assert_eq!(document["targets"][0]["name"], target, "{typed}");
+        assert_eq!(document["targets"].as_array().unwrap().len(), 1, "{typed}");
     }
+    let two = place.run("load words.toml more.toml --write 100 --overwrite");
+    assert_eq!(two.status.code(), Some(2), "{}", said(&two));
     assert_eq!(std::fs::read_to_string(place.path("words.toml")).unwrap(), words);
-    assert_eq!(entries(place.here.path()), ["words.toml"]);
+    let mut left = entries(place.here.path());
+    left.sort();
+    assert_eq!(left, ["f", "g", "words.toml"]);
 }
 
 #[test]

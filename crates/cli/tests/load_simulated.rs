@@ -55,7 +55,7 @@ fn the_seed_of_the_drive_is_that_of_the_run_and_a_short_run_says_how_short() {
         (document("load sim:null?seed=7 --count 9"), document("load sim:null?seed=7 --count 9"));
     assert_eq!(one["seed"], other["seed"]);
     let output = place.run("load sim:null --duration 200ms");
-    assert!(stderr(&output).contains("measuring (200 ms)"), "{}", said(&output));
+    assert!(stderr(&output).contains("measuring (200 ms left)"), "{}", said(&output));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod drive_support;
 mod drive_tls;
 mod drive_ublk;
 mod fio_command;
+mod first_tries;
 mod load_basics;
 mod load_faults;
 mod load_killed;

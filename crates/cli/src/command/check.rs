@@ -10,7 +10,7 @@ use plumb_trial::CheckRequest;
 use crate::arguments::CheckArguments;
 use crate::command::running::{default_seed, exit_of, say_end, with_watcher};
 use crate::exit::{Exit, Refusal};
-use crate::load_progress::Bar;
+use crate::progress::Bar;
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{named, terminal};
 
@@ -18,10 +18,11 @@ use crate::{named, terminal};
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     refuse_exports(&arguments.target)?;
     let format = if arguments.json { Format::Json } else { Format::Terminal };
+    let style = arguments.detail.style();
     let request = request(arguments);
-    let bar = |_: &_| Box::new(Bar::of_check(request.length)) as _;
+    let bar = |_: &_| Box::new(Bar::on_stderr()) as _;
     let trial = with_watcher(&bar, &|context, watcher| plumb_trial::check(&request, context, watcher))?;
-    terminal::print(&render(&trial.recording, format, terminal::style())?)?;
+    terminal::print(&render(&trial.recording, format, style)?)?;
     say_end(&trial);
     Ok(exit_of(&trial))
 }

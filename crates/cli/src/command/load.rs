@@ -21,10 +21,10 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     let running = Running::begin("load", arguments.own.clone());
     if let Some(name) = &arguments.profile {
         refuse_devices(name, &arguments.words.targets())?;
-        return profile::run(running, name, &arguments.words);
+        return profile::run(running, name, &arguments.words, arguments.detail.style());
     }
     running.run(meaning(arguments)?, &|trial| {
-        terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?)
+        terminal::print(&render(&trial.recording, Format::Terminal, arguments.detail.style())?)
     })
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod diskspd;
 pub(crate) mod drive;
+pub(crate) mod explain;
 pub(crate) mod fio;
 pub(crate) mod generate;
 pub(crate) mod load;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_application::{self as application, Limits, Profile, Variant};
 use plumb_dialect::{Meaning, native::Words};
-use plumb_report::{Format, render};
+use plumb_report::{Format, Style, render};
 use plumb_trial::{ProfileRun, Trial};
 
 use crate::command::running::{Running, default_seed, usage};
@@ -26,7 +26,7 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Runs the profile that was typed.
-pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result<Exit> {
+pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
     let (profile, variant) = find(name)?;
     let limits = words.profile_limits().map_err(usage)?;
     let limits = Limits {
@@ -36,8 +36,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words) -> anyhow::Result
         scale: None,
         seed: limits.seed.unwrap_or_else(|| default_seed(words.targets().iter().map(String::as_str))),
     };
-    let print =
-        |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, terminal::style())?);
+    let print = |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, style)?);
     if profile.needs_directory() {
         let directory = match &words.targets()[..] {
             [] => PathBuf::from("."),

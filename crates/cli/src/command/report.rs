@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
         })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
-    let text = render(&recording, format, terminal::style())?;
+    let text = render(&recording, format, arguments.detail.style())?;
     match &arguments.output {
         Some(path) => output_file::write(path, text.as_bytes())?,
         None => terminal::print(&text)?,

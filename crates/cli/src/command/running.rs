@@ -14,7 +14,7 @@ use plumb_workload::{Replays, Scenario};
 use crate::arguments::OwnArguments;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
-use crate::load_progress::Bar;
+use crate::progress::Bar;
 use crate::surroundings::{machine, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal, traces};
 

@@ -40,6 +40,11 @@ pub(crate) fn document(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("stdout is not one JSON document ({error}): {}", said(output)))
 }
 
+/// Whether it ran to its end, whatever it found: how quiet the machine was decides about warnings.
+pub(crate) fn has_run(output: &Output) -> bool {
+    matches!(output.status.code(), Some(0 | 1))
+}
+
 /// Both streams, for messages.
 pub(crate) fn said(output: &Output) -> String {
     format!(

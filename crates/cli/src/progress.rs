@@ -1,0 +1,131 @@
+//! Progress of a run on stderr: a line that is redrawn on a terminal, one line for each phase elsewhere.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plumb_block::{Bytes, Nanos};
+use plumb_load::Progress;
+use plumb_trial::{Phase, TargetNow, Watcher};
+use plumb_workload::{Job, Scenario};
+
+use crate::terminal;
+
+/// How fine the bar counts: thousandths of the phase.
+const STEPS: u64 = 1000;
+
+/// Shows how far a run is, how fast, and how long it will still take.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    redraws: bool,
+    /// The spans: their names, and how long they take, as far as that is known.
+    spans: Vec<(String, Nanos)>,
+    phase: String,
+    expected: Option<Nanos>,
+    /// How long what comes after the phase takes.
+    after: Nanos,
+    /// Bytes that the phase moves, if it is measured in bytes.
+    bytes: Option<Bytes>,
+    /// When the phase began.
+    begun: Nanos,
+    /// The last look: when, and the operations and flushes until then.
+    last: (Nanos, u64, u64),
+}
+
+impl Bar {
+    /// A bar on stderr, if that is a terminal.
+    pub(crate) fn on_stderr() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self {
+            bar,
+            redraws: std::io::stderr().is_terminal(),
+            spans: Vec::new(),
+            phase: String::new(),
+            expected: None,
+            after: Nanos::ZERO,
+            bytes: None,
+            begun: Nanos::ZERO,
+            last: (Nanos::ZERO, 0, 0),
+        }
+    }
+
+    /// How long the run still takes after so much of the phase, as far as that is known.
+    fn left(&self, elapsed: Nanos) -> Nanos {
+        self.expected.unwrap_or_default().since(elapsed) + self.after
+    }
+
+    fn set(&self, done: f64, message: String) {
+        self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        self.bar.set_message(message);
+    }
+}
+
+impl Watcher for Bar {
+    fn begins(&mut self, scenario: &Scenario) {
+        let length = |job: &Job| job.workload.stop.duration.unwrap_or(Nanos::ZERO);
+        let first_jobs = scenario.spans.iter().filter_map(|span| span.jobs.first());
+        self.spans = first_jobs.map(|job| (job.name.clone(), length(job))).collect();
+    }
+
+    fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
+        self.bytes = None;
+        let (is_measured, name) = match phase {
+            Phase::LayingOut { path, size } => {
+                self.bytes = Some(*size);
+                (false, format!("prepare: laying out {path}, {size}"))
+            }
+            Phase::Preconditioning => (false, "preconditioning".to_owned()),
+            Phase::LoadingPageCache => (false, "reading into the page cache".to_owned()),
+            Phase::WarmingUp => (false, "warming up".to_owned()),
+            Phase::Measuring => (true, "measuring".to_owned()),
+            Phase::CoolingDown => (true, "cooling down".to_owned()),
+            Phase::Verifying => (true, "reading back".to_owned()),
+        };
+        self.expected = expected;
+        self.begun = self.last.0;
+        self.after = self.spans.iter().skip(span + usize::from(is_measured)).map(|(_, time)| *time).sum();
+        self.phase = match (&self.spans[..], self.bytes) {
+            ([_, _, ..], None) => {
+                format!("{} ({} of {}): {name}", self.spans[span].0, span + 1, self.spans.len())
+            }
+            _ => name,
+        };
+        if !self.redraws {
+            let left = self.left(Nanos::ZERO);
+            let left = if left > Nanos::ZERO { format!(" ({left} left)") } else { String::new() };
+            terminal::say(&format!("plumb: {}{left}", self.phase));
+        }
+    }
+
+    fn bytes(&mut self, done: Bytes) {
+        let share = self.bytes.map_or(0.0, |all| done.0 as f64 / all.0.max(1) as f64);
+        self.set(share, format!("{}: {done}", self.phase));
+    }
+
+    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
+        let (then, operations, flushes) = self.last;
+        let seconds = progress.elapsed.since(then).as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        self.last = (progress.elapsed, progress.total.operations(), progress.total.flushes);
+        let iops = self.last.1.saturating_sub(operations) as f64 / seconds;
+        let syncs = self.last.2.saturating_sub(flushes) as f64 / seconds;
+        let elapsed = progress.elapsed.since(self.begun);
+        let share = self.expected.map_or(0.0, |time| elapsed.as_secs_f64() / time.as_secs_f64().max(1e-9));
+        let flushing = if syncs > 0.0 { format!(", {syncs:.0} flushes/s") } else { String::new() };
+        let left = self.left(elapsed).as_secs_f64().ceil();
+        let left = if left > 0.0 { format!(", {left:.0} s left") } else { String::new() };
+        self.set(share, format!("{}: {iops:.0} IOPS{flushing}{left}", self.phase));
+    }
+
+    fn note(&mut self, line: &str) {
+        self.bar.suspend(|| terminal::say(&format!("plumb: {line}")));
+    }
+
+    fn end(self: Box<Self>) {
+        self.bar.finish_and_clear();
+    }
+}
