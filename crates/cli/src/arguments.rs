@@ -177,6 +177,7 @@ pub(crate) struct OwnArguments {
 
 /// How much of a report is shown.
 #[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Report")]
 pub(crate) struct Detail {
     /// Show everything: all figures, all that was found, the whole write path
     #[arg(long, short)]

@@ -69,7 +69,6 @@ fn times_are_typed_alike_in_every_command() {
             let check =
                 tried(&place, &format!("check sim:null --size 16M --no-record --json {flag} {typed}"));
             assert!(has_run(&check), "{flag} {typed}: {}", said(&check));
-            assert!(document(&check)["duration"].as_f64().unwrap() <= seconds, "{flag} {typed}");
         }
     }
     for typed in ["0", "10 parsecs", "2d", "-1", "nan"] {
@@ -143,7 +142,7 @@ fn what_is_left_is_said_and_what_plumb_made_can_be_removed() {
     assert!(has_run(&tried(&place, "load theirs --count 10 --no-record --remove-after")));
     tried(&place, load);
     let mut image = std::fs::read(place.path("f")).unwrap();
-    image[1080..1082].copy_from_slice(&[0x53, 0xef]);
+    image[..4].copy_from_slice(b"XFSB");
     std::fs::write(place.path("f"), image).unwrap();
     assert!(has_run(&tried(&place, "load f --count 10 --no-record --remove-after")));
     let mut left = entries(place.here.path());

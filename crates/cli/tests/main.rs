@@ -31,6 +31,7 @@ mod load_simulated;
 mod load_support;
 mod policy_documents;
 mod policy_refusals;
+mod readme;
 mod sqlio_command;
 mod survey_and_report;
 mod trace_replay;

@@ -38,7 +38,7 @@ struct Array {
 
 impl Array {
     fn new(controller: Controller, seed: u64) -> Self {
-        let honest = "protected = { value = false, source = \"nothing in article C says so\" }";
+        let honest = "protected = { value = false, source = \"nothing in the field report says so\" }";
         let text = SPACE.replacen(honest, controller.behaviour, 1) + CONTROLLER;
         let model = Model::from_text("mine.toml", &text).unwrap();
         let options = DriveOptions { seed, wce: Some(controller.wce), ..DriveOptions::default() };

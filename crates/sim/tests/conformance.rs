@@ -173,7 +173,7 @@ fn a_drive_that_knows_of_its_dead_battery_keeps_the_contract() {
 
 /// An array behind a controller with a cache, which is kept as `behaviour` says.
 fn with_controller(behaviour: &str) -> Model {
-    let honest = "protected = { value = false, source = \"nothing in article C says so\" }";
+    let honest = "protected = { value = false, source = \"nothing in the field report says so\" }";
     let space = include_str!("../models/hdd-space.toml").replacen(honest, behaviour, 1);
     let space = space.replacen("\"nearline-4tb\"", "\"consumer-nvme-ssd\"", 1);
     Model::from_text("mine.toml", &(space + include_str!("array_controller.toml"))).unwrap()
