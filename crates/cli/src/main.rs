@@ -5,14 +5,13 @@ mod command;
 mod exit;
 mod live;
 
+mod files;
 mod named;
-mod output_file;
 mod own;
 mod progress;
 mod stop;
 mod surroundings;
 mod terminal;
-mod text_file;
 mod traces;
 mod unknown;
 

@@ -203,3 +203,21 @@ fn the_help_of_a_dialect_lists_our_own_options() {
         }
     }
 }
+
+#[test]
+fn root_is_not_told_to_become_root() {
+    let place = Place::new();
+    place.json("load f --size 1M --count 1", 0);
+    let immutable = |set: &str| Command::new("chattr").arg(set).arg(place.path("f")).output();
+    if !rustix::process::geteuid().is_root() || !immutable("+i").is_ok_and(|output| output.status.success()) {
+        return plumb_testkit::skip("not root, or no immutable files here");
+    }
+    let output = place.run("load f --write 100 --count 1");
+    immutable("-i").unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(
+        stderr(&output).contains("even to root") && !stderr(&output).contains("as root"),
+        "{}",
+        said(&output)
+    );
+}

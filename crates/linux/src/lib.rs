@@ -39,7 +39,7 @@ pub mod ublk;
 mod uring;
 
 pub use counters::BlockCounters;
-pub use file::{Access, Engine, FileDevice, FileOptions};
+pub use file::{Access, Engine, FileDevice, FileOptions, remedy_if_denied};
 pub use layout::Filling;
 pub use store::DirectoryStore;
 pub use test_file::TestFile;

@@ -68,9 +68,7 @@ impl Error {
     /// What the system said while `doing` something with the target.
     pub(crate) fn os(target: &str, doing: &str, errno: rustix::io::Errno) -> Self {
         let remedy = match errno {
-            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
-                "run as root, or as a user who may do this"
-            }
+            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => plumb_linux::remedy_if_denied(),
             rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => "make room, or name a smaller size",
             rustix::io::Errno::MFILE => "raise the limit (ulimit -n), or name fewer targets",
             _ => "",

@@ -5,7 +5,7 @@ use plumb_load::SpanResult;
 
 use crate::command::running::{Running, usage};
 use crate::exit::Exit;
-use crate::{own, terminal, text_file};
+use crate::{files, own, terminal};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         return own::usage(diskspd::USAGE);
     }
     let running = Running::begin("diskspd", own);
-    let command = diskspd::parse(&arguments, &running.machine, &text_file::read).map_err(usage)?;
+    let command = diskspd::parse(&arguments, &running.machine, &files::read).map_err(usage)?;
     let invocation = match command {
         Command::Usage => return own::usage(diskspd::USAGE),
         Command::Run(invocation) => invocation,

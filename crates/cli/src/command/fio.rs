@@ -13,7 +13,7 @@ use plumb_workload::Scenario;
 
 use crate::command::running::{Running, usage};
 use crate::exit::{Exit, Refusal};
-use crate::{output_file, own, terminal, text_file};
+use crate::{files, own, terminal};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let running = Running::begin("fio", own);
     let machine = running.machine.clone();
     let surroundings = Surroundings {
-        read_file: &text_file::read_or_stdin,
+        read_file: &files::read_or_stdin,
         environment: &|name| std::env::var(name).ok(),
         target_size: &target_size,
     };
@@ -62,12 +62,9 @@ fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machin
         };
     }
     for log in fio::logs(invocation, &results, machine) {
-        output_file::write(log.name.as_ref(), log.text.as_bytes())?;
+        files::write(log.name.as_ref(), log.text.as_bytes())?;
     }
-    match &invocation.output.file {
-        Some(path) => output_file::write(path.as_ref(), text.as_bytes()),
-        None => terminal::print(&text),
-    }
+    files::write_or_print(invocation.output.file.as_deref().map(Path::new), &text)
 }
 
 /// Rounds of a trial in the terms of fio.

@@ -33,7 +33,7 @@ fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
         let seed = default_seed(arguments.words.targets().iter().map(String::as_str));
         return arguments.words.meaning(seed).map_err(usage);
     };
-    let text = crate::text_file::read(file)
+    let text = crate::files::read(file)
         .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;
     let first = native::read_under(&text, file, typed, 0).map_err(usage)?;
     let jobs = first.spans.iter().flat_map(|span| &span.jobs);

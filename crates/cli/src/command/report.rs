@@ -5,7 +5,7 @@ use plumb_report::{Format, RunRecording, render};
 use crate::arguments::ReportArguments;
 use crate::exit::{self, Exit, Refusal};
 use crate::surroundings::newest_run;
-use crate::{output_file, terminal};
+use crate::{files, terminal};
 
 const NO_RUN: &str =
     "there is no recorded run in plumb-runs: name the directory of one, or run `plumb check` first";
@@ -27,9 +27,6 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
     let text = render(&recording, format, arguments.detail.style())?;
-    match &arguments.output {
-        Some(path) => output_file::write(path, text.as_bytes())?,
-        None => terminal::print(&text)?,
-    }
+    files::write_or_print(arguments.output.as_deref(), &text)?;
     Ok(exit::of_findings(&recording.document.verdicts))
 }

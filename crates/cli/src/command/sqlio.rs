@@ -4,7 +4,7 @@ use plumb_dialect::sqlio;
 
 use crate::command::running::{Running, usage};
 use crate::exit::Exit;
-use crate::{own, terminal, text_file};
+use crate::{files, own, terminal};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     }
     let running = Running::begin("sqlio", own);
     let machine = running.machine.clone();
-    let invocation = sqlio::parse(&arguments, &machine, &text_file::read).map_err(usage)?;
+    let invocation = sqlio::parse(&arguments, &machine, &files::read).map_err(usage)?;
     let meaning = invocation.meaning().map_err(usage)?;
     running.run(meaning, &|trial| match trial.spans.first() {
         Some(span) => terminal::print(&sqlio::text(&invocation, &span.ran.result, &machine)),

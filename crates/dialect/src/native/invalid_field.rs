@@ -3,7 +3,7 @@
 use plumb_workload::Invalid;
 
 use super::word_error::WordError;
-use super::words::Said;
+use super::words::Words;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
 const FIELDS: [(&str, &[&str]); 50] = [
@@ -79,10 +79,10 @@ impl InvalidField {
     }
 
     /// The error of the word among those that are said; else of the one that would say it.
-    pub(super) fn error(self, said: &Said) -> WordError {
+    pub(super) fn error(self, said: &Words) -> WordError {
         let known = FIELDS.iter().find(|(field, _)| self.field.starts_with(field));
         let words = known.map_or(&["targets"][..], |(_, words)| words);
-        let word = words.iter().find(|word| said.contains(word)).unwrap_or(&words[0]);
+        let word = words.iter().find(|word| said.has(word)).unwrap_or(&words[0]);
         WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 }

@@ -54,15 +54,14 @@ impl Layer {
             places.push((word.name, Some(place)));
         }
         let layer = Self { words, place, places };
-        rules::check_agreement(&layer.words.said()).map_err(|error| layer.located(error))?;
+        rules::check_agreement(&layer.words).map_err(|error| layer.located(error))?;
         Ok(layer)
     }
 
     /// These words, and of `outer` those that they neither replace nor contradict.
     pub(super) fn within(&self, outer: &Self) -> Self {
-        let said = self.words.said();
         let mut words = outer.words.clone();
-        words.retain(|word| !rules::gives_way(word, &said));
+        words.retain(|word| !rules::gives_way(word, &self.words));
         words.extend(&self.words);
         let places = self.places.iter().chain(&outer.places).cloned().collect();
         Self { words, place: self.place.clone(), places }

@@ -33,11 +33,10 @@ impl Words {
     /// # Errors
     /// Names the word, its value and what was expected.
     pub fn meaning(&self, default_seed: u64) -> Result<Meaning, Error> {
-        let said = self.said();
-        rules::check_agreement(&said).map_err(|error| error.typed())?;
+        rules::check_agreement(self).map_err(|error| error.typed())?;
         let job = self.job(default_seed).map_err(|error| error.typed())?;
         let scenario = Scenario { spans: vec![self.span(vec![job])] };
-        scenario.validate().map_err(|invalid| InvalidField::of(invalid).error(&said).typed())?;
+        scenario.validate().map_err(|invalid| InvalidField::of(invalid).error(self).typed())?;
         Ok(Meaning { scenario, notes: Vec::new() })
     }
 
@@ -55,7 +54,7 @@ impl Words {
 
     /// The job that these words describe. Whether it is a valid one is for the scenario to say.
     pub(super) fn job(&self, default_seed: u64) -> Meant<Job> {
-        rules::check_completeness(&self.said())?;
+        rules::check_completeness(self)?;
         let targets = self.target_uses()?;
         let first = targets.first().map(|first| first.name.as_str()).or(self.text("trace"));
         let Some(first) = first else {
@@ -189,11 +188,10 @@ impl Words {
         let every = self.value("sync-every").and_then(NonZeroU32::new);
         let flush_at_end = self.has("sync-at-end");
         if self.value("sync-kind") == Some(SyncKind::Dsync) {
-            let said = self.said();
-            if let Some(word) = ["dsync", "dsync-every"].into_iter().find(|word| said.contains(word)) {
+            if let Some(word) = ["dsync", "dsync-every"].into_iter().find(|word| self.has(word)) {
                 return Err(WordError::contradiction(word, "sync-kind"));
             }
-            if !said.contains("sync-every") {
+            if !self.has("sync-every") {
                 return Err(WordError::need("sync-kind", &["sync-every"]));
             }
             return Ok(Durability { flush_every: None, flush_at_end, fua_every: every });

@@ -25,7 +25,7 @@ pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error
 /// # Errors
 /// As [`read`], and names the flag where it is a typed word that makes no sense.
 pub fn read_under(text: &str, file: &str, typed: &Words, default_seed: u64) -> Result<Scenario, Error> {
-    rules::check_agreement(&typed.said()).map_err(|error| error.typed())?;
+    rules::check_agreement(typed).map_err(|error| error.typed())?;
     let lines = Lines::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -111,6 +111,6 @@ impl Reader<'_> {
         let Some(layer) = layers.get(invalid.span).and_then(|jobs| jobs.get(invalid.job)) else {
             return Error::new(self.lines.place(0), "no job: expected at least one");
         };
-        layer.located(invalid.error(&layer.words.said()))
+        layer.located(invalid.error(&layer.words))
     }
 }

@@ -1,7 +1,7 @@
 //! Which words contradict each other, and which mean nothing without another.
 
 use super::word_error::WordError;
-use super::words::Said;
+use super::words::Words;
 
 /// Any of the first with any of the second.
 const CONTRADICTIONS: [(&[&str], &[&str]); 8] = [
@@ -63,16 +63,16 @@ const NEEDS: [(&str, &[&str]); 10] = [
 ];
 
 /// Whether `inherited`, a default, gives way to one of the words that are said nearer by.
-pub(super) fn gives_way(inherited: &str, said: &Said) -> bool {
-    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+pub(super) fn gives_way(inherited: &str, said: &Words) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| said.has(word));
     CONTRADICTIONS.iter().any(|(left, right)| {
         (left.contains(&inherited) && has(right)) || (right.contains(&inherited) && has(left))
     })
 }
 
 /// Words said in one breath must not contradict each other.
-pub(super) fn check_agreement(said: &Said) -> Result<(), WordError> {
-    let find = |words: &[&'static str]| words.iter().copied().find(|word| said.contains(word));
+pub(super) fn check_agreement(said: &Words) -> Result<(), WordError> {
+    let find = |words: &[&'static str]| words.iter().copied().find(|word| said.has(word));
     for (left, right) in CONTRADICTIONS {
         if let (Some(one), Some(other)) = (find(left), find(right)) {
             return Err(WordError::contradiction(one, other));
@@ -82,9 +82,9 @@ pub(super) fn check_agreement(said: &Said) -> Result<(), WordError> {
 }
 
 /// All words of a job together must make sense.
-pub(super) fn check_completeness(said: &Said) -> Result<(), WordError> {
+pub(super) fn check_completeness(said: &Words) -> Result<(), WordError> {
     for (word, needed) in NEEDS {
-        if said.contains(word) && !needed.iter().any(|word| said.contains(word)) {
+        if said.has(word) && !needed.iter().any(|word| said.has(word)) {
             return Err(WordError::need(word, needed));
         }
     }

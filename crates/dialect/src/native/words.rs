@@ -60,7 +60,7 @@ impl Words {
     /// A word that is about what a profile decides.
     pub fn profile_limits(&self) -> Result<ProfileLimits, Error> {
         const TAKEN: [&str; 5] = ["targets", "duration", "count", "threads", "seed"];
-        if let Some(other) = self.said().0.iter().find(|word| !TAKEN.contains(word)) {
+        if let Some(other) = self.words().find(|word| self.has(word) && !TAKEN.contains(word)) {
             let problem = "the profile decides this; with --profile only a target, --duration, --count, --threads and \
                            --seed can be given";
             return Err(Error::new(format!("--{other}"), problem));
@@ -73,12 +73,6 @@ impl Words {
         })
     }
 
-    /// The words that are said and not denied.
-    pub(super) fn said(&self) -> Said {
-        let affirmed = self.0.iter().filter(|(_, value)| *value != Value::Flag(false));
-        Said(affirmed.map(|(word, _)| *word).collect())
-    }
-
     /// All words.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(word, _)| *word)
@@ -88,9 +82,9 @@ impl Words {
         self.0.iter().find(|(said, _)| *said == word).map(|(_, value)| value)
     }
 
-    /// Whether the flag `word` is said.
+    /// Whether `word` is said and not denied.
     pub(super) fn has(&self, word: &str) -> bool {
-        self.get(word) == Some(&Value::Flag(true))
+        self.get(word).is_some_and(|value| *value != Value::Flag(false))
     }
 
     /// Whether the flag `word` is denied.
@@ -240,16 +234,6 @@ impl FromArgMatches for Words {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         self.extend(&Self::from_arg_matches(matches)?);
         Ok(())
-    }
-}
-
-/// The words that are said and not denied.
-pub(super) struct Said(Vec<&'static str>);
-
-impl Said {
-    /// Whether `word` is one of them.
-    pub(super) fn contains(&self, word: &str) -> bool {
-        self.0.contains(&word)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) mod work;
 pub(crate) mod zeroes;
 
 pub use engine::Engine;
-pub use open::{Access, FileOptions};
+pub use open::{Access, FileOptions, remedy_if_denied};
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -136,8 +136,19 @@ fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclus
         Os::BUSY if !exclusive.is_empty() => error.because(
             "the device is in use (mounted, part of a RAID or volume group, or claimed by another program)",
         ),
-        Os::ACCESS | Os::PERM => error.because("run as root, or as a user who may open it"),
+        Os::ACCESS | Os::PERM => error.because(remedy_if_denied()),
         _ => error,
+    }
+}
+
+/// What to do where the system denies something to this user (EACCES, EPERM). Root is not told to become root.
+pub fn remedy_if_denied() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => {
+            "the system denies it even to root: look for an immutable file (lsattr), a security module, or a container \
+                 without the capability"
+        }
+        false => "run as root, or as a user who may do this",
     }
 }
 

@@ -15,7 +15,7 @@ use super::listening::Listening;
 use super::{print_json, text};
 use crate::arguments::policy::ShowArguments;
 use crate::exit::{Exit, Refusal};
-use crate::{terminal, text_file};
+use crate::{files, terminal};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
 /// What a controller's own program said, in a file.
 fn report(path: &Path) -> anyhow::Result<RaidReport> {
     let shown = path.display();
-    let text = text_file::read(&path.to_string_lossy())
+    let text = files::read(&path.to_string_lossy())
         .map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?;
     let parsed = raid_tool::parse(&text);
     Ok(parsed.map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?)

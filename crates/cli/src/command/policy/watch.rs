@@ -12,7 +12,7 @@ use super::host::Host;
 use super::text;
 use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::Exit;
-use crate::{output_file, stop, terminal};
+use crate::{files, stop, terminal};
 
 /// How long a signal waits at most.
 const STOP_POLL: Duration = Duration::from_millis(50);
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
             tell(&change, arguments.json)?;
         }
         if let Some(path) = &arguments.prometheus_file {
-            output_file::write(path, format!("{}{extra}", watcher.metrics()).as_bytes())?;
+            files::write(path, format!("{}{extra}", watcher.metrics()).as_bytes())?;
         }
         looks += 1;
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {

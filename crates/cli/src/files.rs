@@ -1,10 +1,16 @@
-//! Files of words that a command line names: job files, profiles, parameter files, TOML.
+//! Files that a command line names: those of words (job files, profiles, parameter files, TOML), and those that take a result.
 //!
-//! They are small, and people write them on any system: what is larger than [`LARGEST`] is not read to its end, and
+//! Files of words are small, and people write them on any system: what is larger than [`LARGEST`] is not read to its end, and
 //! UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use plumb_measure::run::replace::replace;
+
+use crate::terminal;
 
 /// The largest file that is read, in bytes: a device in the place of a file has no end.
 const LARGEST: u64 = 16 << 20;
@@ -47,6 +53,37 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     String::from_utf16(&units).ok().filter(|_| rest.is_empty())
 }
 
+/// Writes `bytes` to `path`. A regular file is replaced whole or not at all; a link is followed, and a device or a pipe is
+/// written to as it is: a rename would put a file in its place.
+///
+/// # Errors
+/// As of the system, with the path.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let place = || format!("cannot write to {}", path.display());
+            fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .and_then(|mut file| file.write_all(bytes))
+                .with_context(place)
+        }
+        Ok(_) => {
+            let place = || format!("cannot follow {}", path.display());
+            Ok(replace(&fs::canonicalize(path).with_context(place)?, bytes)?)
+        }
+        Err(_) => Ok(replace(path, bytes)?),
+    }
+}
+
+/// The same to stdout where no path is named.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn write_or_print(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    path.map_or_else(|| terminal::print(text), |path| write(path, text.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +107,25 @@ mod tests {
         assert_eq!(text_of(io::repeat(b'x')).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(read("/dev/zero").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(text_of(io::repeat(b'x').take(LARGEST)).unwrap().len() as u64, LARGEST);
+    }
+
+    #[test]
+    fn a_link_is_followed_and_what_is_no_file_stays_what_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write(&pipe, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
+        assert!(!pipe.metadata().unwrap().is_file());
     }
 }
