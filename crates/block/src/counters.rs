@@ -26,7 +26,8 @@ pub struct StorageSnapshot {
     pub devices: Vec<DeviceCounters>,
 }
 
-/// The counters of one block device since it appeared. All only grow, but for `in_flight`.
+/// The counters of one block device since it appeared. All only grow, but for `in_flight`. In documents times are seconds;
+/// older versions wrote whole nanoseconds, which are still read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
     /// The kernel's name of the device, `vda`.
@@ -38,6 +39,7 @@ pub struct DeviceCounters {
     /// Bytes read.
     pub read_bytes: Bytes,
     /// Time spent on reads, summed over requests.
+    #[serde(with = "seconds")]
     pub read_time: Nanos,
     /// Writes completed. The kernel counts an empty flush here too.
     pub writes: u64,
@@ -46,6 +48,7 @@ pub struct DeviceCounters {
     /// Bytes written.
     pub write_bytes: Bytes,
     /// Time spent on writes, summed over requests.
+    #[serde(with = "seconds")]
     pub write_time: Nanos,
     /// Discards completed.
     pub discards: u64,
@@ -54,9 +57,48 @@ pub struct DeviceCounters {
     /// Flush requests completed; `None` where the kernel does not count them (before 5.5).
     pub flushes: Option<u64>,
     /// Time spent on flushes.
+    #[serde(with = "seconds")]
     pub flush_time: Nanos,
     /// Requests that the driver has now.
     pub in_flight: u64,
     /// Time during which at least one request was in flight.
+    #[serde(with = "seconds")]
     pub busy_time: Nanos,
+}
+
+/// A duration as seconds in a document: always with a point or an exponent, for a whole number is nanoseconds of an older
+/// version.
+mod seconds {
+    use std::fmt;
+
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    use crate::units::Nanos;
+
+    pub(super) fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(time.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
+        deserializer.deserialize_any(Either)
+    }
+
+    struct Either;
+
+    impl Visitor<'_> for Either {
+        type Value = Nanos;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("seconds, or whole nanoseconds")
+        }
+
+        fn visit_f64<E: Error>(self, seconds: f64) -> Result<Nanos, E> {
+            Ok(Nanos((seconds * 1e9).round() as u64))
+        }
+
+        fn visit_u64<E: Error>(self, nanoseconds: u64) -> Result<Nanos, E> {
+            Ok(Nanos(nanoseconds))
+        }
+    }
 }
