@@ -7,7 +7,8 @@ use std::time::Duration;
 use plumb_block::{Bytes, Nanos, StorageSnapshot};
 use plumb_load::{LiveLatency, Progress};
 use plumb_report::tui::{
-    LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView, TerminalError,
+    LiveApplication, LivePercentiles, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView,
+    TerminalError,
 };
 use plumb_trial::{Phase, TargetNow, Watcher};
 
@@ -33,7 +34,7 @@ pub(crate) struct Live {
 
 /// A target at earlier looks.
 struct Before {
-    latency: LiveLatency,
+    latency: [LiveLatency; 2],
     storage: Option<LiveStorage>,
 }
 
@@ -60,23 +61,20 @@ impl Live {
     fn target(&mut self, index: usize, now: TargetNow) -> LiveTarget {
         if self.before.len() <= index {
             let storage = now.storage.as_ref().map(totals);
-            self.before.push(Before { latency: LiveLatency::default(), storage });
+            self.before.push(Before { latency: Default::default(), storage });
         }
         let before = &mut self.before[index];
-        let latency = std::mem::replace(&mut before.latency, now.application.latency.clone());
-        let at = |percent| {
-            let latency = now.application.latency.percentile_since(&latency, percent)?;
-            Some(latency.as_secs_f64())
-        };
+        let latencies = [now.application.latency.clone(), now.application.flush_latency.clone()];
+        let latency = percentiles(&latencies[0], &before.latency[0]);
+        let sync = percentiles(&latencies[1], &before.latency[1]);
+        before.latency = latencies;
         LiveTarget {
             application: LiveApplication {
                 operations: now.application.operations(),
                 bytes: (now.application.read_bytes + now.application.write_bytes).0,
                 flushes: now.application.flushes,
-                p50: at(50.0),
-                p99: at(99.0),
-                p999: at(99.9),
-                max: at(100.0),
+                latency,
+                sync,
             },
             storage: now.storage.as_ref().zip(before.storage).map(|(now, before)| since(totals(now), before)),
             name: now.name,
@@ -145,6 +143,12 @@ impl Watcher for Live {
         drop(self.terminal);
         notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
     }
+}
+
+/// Those of what happened since `before`.
+fn percentiles(now: &LiveLatency, before: &LiveLatency) -> LivePercentiles {
+    let at = |percent| Some(now.percentile_since(before, percent)?.as_secs_f64());
+    LivePercentiles { p50: at(50.0), p99: at(99.0), p999: at(99.9), max: at(100.0) }
 }
 
 /// All devices together.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plumb_report::Style;
 use plumb_report::tui::{
-    LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView, line,
+    LiveApplication, LivePercentiles, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView,
 };
 
 /// One disk behind a write-back cache that fills up, beside a plain one.
@@ -16,10 +16,13 @@ fn sample(elapsed: f64) -> LiveSample {
             operations: operations as u64,
             bytes: operations as u64 * 65_536,
             flushes: operations as u64 / 10,
-            p50: Some(700e-6),
-            p99: Some(5e-3),
-            p999: Some(20e-3),
-            max: Some(80e-3),
+            latency: LivePercentiles {
+                p50: Some(700e-6),
+                p99: Some(5e-3),
+                p999: Some(20e-3),
+                max: Some(80e-3),
+            },
+            sync: LivePercentiles { p50: Some(4e-3), p99: Some(30e-3), ..LivePercentiles::default() },
         },
         storage: Some(LiveStorage {
             reads: 0,
@@ -42,18 +45,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let mut terminal = LiveTerminal::open()?;
     let mut view = LiveView::new("plumb load", style);
-    let mut last = sample(0.0);
     while start.elapsed() < Duration::from_secs(60) {
         let now = sample(start.elapsed().as_secs_f64());
         view.feed(now.clone());
         terminal.draw(&view)?;
         assert!(!panics || now.elapsed < 1.0, "a panic, as asked");
-        last = now;
         if terminal.asks_to_stop(Duration::from_millis(100))? {
             break;
         }
     }
     drop(terminal);
-    println!("{}", line(None, &last));
     Ok(())
 }

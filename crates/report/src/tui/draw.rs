@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style as Paint};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
-use super::progress::clock;
+use super::sample::LiveSample;
 use super::view::LiveView;
 use super::{chart, table};
 use crate::printable::printable;
@@ -55,7 +55,7 @@ impl LiveView {
 
 fn title(view: &LiveView) -> Line<'static> {
     let time = view.last.as_ref().map_or_else(String::new, clock);
-    let left = view.last.as_ref().and_then(super::sample::LiveSample::left);
+    let left = view.last.as_ref().and_then(LiveSample::left);
     let left = left.map_or_else(String::new, |left| match left.round() {
         0.0 => String::new(),
         left => format!(", {} left", duration(left)),
@@ -68,8 +68,18 @@ fn title(view: &LiveView) -> Line<'static> {
     ])
 }
 
+/// `12 s of 30 s`, or `12 s` where the end is not known.
+fn clock(sample: &LiveSample) -> String {
+    let elapsed = duration(sample.elapsed.max(0.0).round());
+    match sample.expected {
+        Some(expected) if expected.is_finite() => format!("{elapsed} of {}", duration(expected.round())),
+        _ => elapsed,
+    }
+    .replace("0 ns", "0 s")
+}
+
 fn progress_bar(view: &LiveView, width: u16) -> Line<'static> {
-    let Some(share) = view.last.as_ref().and_then(super::sample::LiveSample::share) else {
+    let Some(share) = view.last.as_ref().and_then(LiveSample::share) else {
         return Line::default();
     };
     let text = format!(" {}", percent(share));

@@ -51,13 +51,22 @@ pub struct LiveApplication {
     pub bytes: u64,
     /// Flushes that completed.
     pub flushes: u64,
-    /// The median since the last look, in seconds; `None` if nothing completed.
+    /// How long reads, writes and trims took since the last look.
+    pub latency: LivePercentiles,
+    /// How long flushes took since the last look.
+    pub sync: LivePercentiles,
+}
+
+/// Latencies in seconds; `None` if nothing completed.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LivePercentiles {
+    /// The median.
     pub p50: Option<f64>,
-    /// The 99th percentile since the last look.
+    /// The 99th percentile.
     pub p99: Option<f64>,
-    /// The 99.9th percentile since the last look.
+    /// The 99.9th percentile.
     pub p999: Option<f64>,
-    /// About the longest since the last look.
+    /// About the longest.
     pub max: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of each target, the application's side above the storage's.
+//! The figures of each target: the application's side, its syncs, the storage's side.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
@@ -7,9 +7,10 @@ use ratatui::text::Line;
 use ratatui::widgets::{Row, Table};
 
 use super::draw::{colour_of, ink};
+use super::sample::LivePercentiles;
 use super::view::LiveView;
 use crate::printable::printable;
-use crate::quantity::{NONE, duration, mebibytes, or_dash, rate};
+use crate::quantity::{duration, mebibytes, or_dash, rate};
 
 /// How wide a figure's column is.
 const FIGURE: u16 = 10;
@@ -78,37 +79,27 @@ fn rows(view: &LiveView) -> Vec<Figures> {
     let mut rows = Vec::new();
     for (index, target) in sample.targets.iter().enumerate() {
         let rates = view.rates.get(index).copied().flatten();
-        let latency = |value: Option<f64>| or_dash(value, duration);
+        let storage = rates.and_then(|rates| rates.storage);
         let mine = &target.application;
-        rows.push(Figures {
-            target: index,
-            name: printable(&target.name),
-            cells: [
-                or_dash(rates, |rates| rate(rates.iops)),
-                or_dash(rates, |rates| mebibytes(rates.bytes)),
-                latency(mine.p50),
-                latency(mine.p99),
-                latency(mine.p999),
-                latency(mine.max),
-                or_dash(rates, |rates| rate(rates.flushes)),
-            ],
-        });
+        let mut add =
+            |name: String, moved: Option<(f64, f64)>, took: LivePercentiles, flushes: Option<f64>| {
+                let [p50, p99, p999, max] =
+                    [took.p50, took.p99, took.p999, took.max].map(|latency| or_dash(latency, duration));
+                let (iops, bytes) =
+                    (or_dash(moved, |moved| rate(moved.0)), or_dash(moved, |moved| mebibytes(moved.1)));
+                let cells = [iops, bytes, p50, p99, p999, max, or_dash(flushes, rate)];
+                rows.push(Figures { target: index, name, cells });
+            };
+        let moved = rates.map(|rates| (rates.iops, rates.bytes));
+        let flushes = rates.map(|rates| rates.flushes);
+        add(printable(&target.name), moved, mine.latency, flushes);
+        if mine.flushes > 0 {
+            add("  sync".to_owned(), None, mine.sync, flushes);
+        }
         if target.storage.is_some() {
-            let storage = rates.and_then(|rates| rates.storage);
-            let none = || NONE.to_owned();
-            rows.push(Figures {
-                target: index,
-                name: if target.shares_devices { "  storage, shared" } else { "  storage" }.to_owned(),
-                cells: [
-                    or_dash(storage, |rates| rate(rates.iops)),
-                    or_dash(storage, |rates| mebibytes(rates.bytes)),
-                    none(),
-                    none(),
-                    none(),
-                    none(),
-                    or_dash(storage.and_then(|rates| rates.flushes), rate),
-                ],
-            });
+            let name = if target.shares_devices { "  storage, shared" } else { "  storage" };
+            let moved = storage.map(|rates| (rates.iops, rates.bytes));
+            add(name.to_owned(), moved, LivePercentiles::default(), storage.and_then(|rates| rates.flushes));
         }
     }
     rows

@@ -20,10 +20,13 @@ fn sample(tenths: u64) -> LiveSample {
                 operations,
                 bytes: operations * 65_536,
                 flushes: operations / 10,
-                p50: Some(52.4e-6),
-                p99: Some(1.9e-3),
-                p999: Some(21e-3),
-                max: Some(0.126),
+                latency: LivePercentiles {
+                    p50: Some(52.4e-6),
+                    p99: Some(1.9e-3),
+                    p999: Some(21e-3),
+                    max: Some(0.126),
+                },
+                sync: LivePercentiles { p50: Some(8e-3), p99: Some(31e-3), ..LivePercentiles::default() },
             },
             storage: storage.then_some(LiveStorage {
                 reads: 0,
@@ -115,7 +118,7 @@ fn rates_are_of_the_time_between_two_looks() {
 #[test]
 fn a_long_run_keeps_few_points_and_all_of_its_time() {
     let view = view(Style::PLAIN, 20_000);
-    for line in &view.lines {
+    for line in view.lines.iter().flatten().filter(|line| !line.is_empty()) {
         assert!(line.len() < 600, "{}", line.len());
         assert!(line[0].0 < 10.0 && line.last().unwrap().0 > 1_900.0);
         assert!(line.iter().all(|point| (point.1 / line[0].1 - 1.0).abs() < 0.1));
@@ -136,18 +139,4 @@ fn q_and_ctrl_c_stop_and_other_keys_do_not() {
     assert!(key(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert!(!key(KeyCode::Char('c'), KeyModifiers::NONE));
     assert!(!key(KeyCode::Char('x'), KeyModifiers::CONTROL));
-}
-
-#[test]
-fn without_a_terminal_a_line_says_it() {
-    let text = line(Some(&sample(90)), &sample(100));
-    assert_eq!(
-        text,
-        "measuring 10 s of 60 s; tiered+cache: 1,254 IOPS, 78.4 MiB/s, p50 52.4 µs, p99 1.9 ms, 126 flushes/s \
-         (storage 627 IOPS, 78.4 MiB/s); plain HDD: 200 IOPS, 12.5 MiB/s, p50 52.4 µs, p99 1.9 ms, 20 flushes/s"
-    );
-    let mut many = sample(100);
-    many.targets = many.targets.iter().cycle().take(8).cloned().collect();
-    assert!(line(None, &many).contains("8 targets: 5,816 IOPS"), "{}", line(None, &many));
-    assert_eq!(line(None, &LiveSample::default()), "preparing 0 s");
 }

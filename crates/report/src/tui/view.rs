@@ -15,8 +15,8 @@ pub struct LiveView {
     /// The last look, and the rates that led to it.
     pub(super) last: Option<LiveSample>,
     pub(super) rates: Vec<Option<Rates>>,
-    /// The operations per second of each target over time, in seconds.
-    pub(super) lines: Vec<Vec<(f64, f64)>>,
+    /// The operations per second of each target over time, in seconds: the application's and the storage's.
+    pub(super) lines: Vec<[Vec<(f64, f64)>; 2]>,
     /// How many looks make one point.
     together: usize,
     /// The look at the start of the point that is being made.
@@ -44,7 +44,7 @@ impl LiveView {
     /// Takes a look in. One that is not later than the last changes what is shown, but adds nothing to the chart.
     pub fn feed(&mut self, sample: LiveSample) {
         let count = sample.targets.len();
-        self.lines.resize(count, Vec::new());
+        self.lines.resize(count, [Vec::new(), Vec::new()]);
         let fresh: Vec<Option<Rates>> =
             (0..count).map(|index| rates(self.last.as_ref(), &sample, index)).collect();
         self.rates.resize(count, None);
@@ -76,13 +76,14 @@ impl LiveView {
     fn add_points(&mut self, sample: &LiveSample) {
         for (index, line) in self.lines.iter_mut().enumerate() {
             if let Some(rates) = rates(self.point_start.as_ref(), sample, index) {
-                line.push((sample.elapsed, rates.iops));
+                line[0].push((sample.elapsed, rates.iops));
+                line[1].extend(rates.storage.map(|storage| (sample.elapsed, storage.iops)));
             }
         }
         self.point_start = Some(sample.clone());
-        if self.lines.iter().any(|line| line.len() >= POINTS_MAX) {
+        if self.lines.iter().flatten().any(|line| line.len() >= POINTS_MAX) {
             self.together = self.together.saturating_mul(2);
-            for line in &mut self.lines {
+            for line in self.lines.iter_mut().flatten() {
                 *line = line.chunks(2).map(join).collect();
             }
         }
