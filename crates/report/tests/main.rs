@@ -3,8 +3,8 @@
 mod common;
 mod exports;
 mod foreign_documents;
-mod load_schema;
 mod page;
 mod recording;
+mod schemas;
 mod surveyed_paths;
 mod terminal;

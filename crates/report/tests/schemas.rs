@@ -1,0 +1,192 @@
+//! The shipped JSON Schemas say what documents are: everything that is written validates, no key is written that they
+//! do not know, and no promised key can be missing. Guards against a field that is added to a type and
+//! forgotten in the schema.
+
+use crate::common;
+use jsonschema::Validator;
+use plumb_measure::{DeviceIdentity, Manifest, Out, RunDirectory};
+use plumb_report::{Format, RunRecording, Style, render};
+use serde_json::{Value, json};
+
+fn schema(name: &str) -> Value {
+    let path = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(&path).expect(&path)).expect(&path)
+}
+
+const LOAD: &str = "schemas/load.schema.json";
+const CHECK: &str = "schemas/check.schema.json";
+const MANIFEST: &str = "../measure/schemas/manifest.schema.json";
+
+/// The schema with every object closed: what a document may hold today.
+fn closed(name: &str) -> Validator {
+    fn close(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                if fields.get("type") == Some(&json!("object")) && fields.contains_key("properties") {
+                    fields.insert("additionalProperties".to_owned(), json!(false));
+                }
+                fields.values_mut().for_each(close);
+            }
+            Value::Array(items) => items.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    let mut schema = schema(name);
+    close(&mut schema);
+    jsonschema::validator_for(&schema).expect("a closed schema is a schema")
+}
+
+fn complaints(validator: &Validator, document: &Value) -> Vec<String> {
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+/// What `plumb load --json` prints for a sample.
+fn printed(name: &str) -> Value {
+    json_of(&common::load_recording(name))
+}
+
+fn json_of(recording: &RunRecording) -> Value {
+    let text = render(recording, Format::Json, Style::default()).expect("a document");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn every_document_validates_and_holds_nothing_else() {
+    let (load, check) = (closed(LOAD), closed(CHECK));
+    for name in common::LOADS {
+        assert_eq!(complaints(&load, &printed(name)), [""; 0], "{name}");
+    }
+    for name in common::NAMES {
+        let document = json_of(&common::recording(name));
+        assert_eq!(complaints(&check, &document), [""; 0], "{name}");
+        assert!(document["level"].is_string() && document["headline"].is_string(), "{name}");
+    }
+}
+
+#[test]
+fn a_check_with_a_promised_key_missing_does_not_validate() {
+    let validator = jsonschema::validator_for(&schema(CHECK)).unwrap();
+    let good = json_of(&common::recording("virtual-machine"));
+    let later = ["accounting", "failed", "level", "headline", "workload"];
+    let optional = |key: &str| key.ends_with("_because") || later.contains(&key);
+    let pointers = [
+        "",
+        "/path",
+        "/path/durable_at",
+        "/sync/0",
+        "/sync/0/latency",
+        "/io/0/application",
+        "/sync/0/storage",
+    ];
+    every_key_is_required(&validator, &good, &pointers, &optional);
+    let mut bad = json_of(&common::recording("interrupted"));
+    bad.as_object_mut().unwrap().remove("incomplete_because");
+    assert!(!complaints(&validator, &bad).is_empty(), "incomplete for no reason");
+}
+
+fn every_key_is_required(
+    validator: &Validator,
+    good: &Value,
+    pointers: &[&str],
+    optional: &dyn Fn(&str) -> bool,
+) {
+    for pointer in pointers {
+        let keys: Vec<String> = good.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
+        for key in keys.into_iter().filter(|key| !optional(key)) {
+            let mut bad = good.clone();
+            bad.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&key);
+            assert!(!complaints(validator, &bad).is_empty(), "{pointer}/{key} is not required");
+        }
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest::starting("check", vec!["plumb".into(), "check".into()], u64::MAX, "2026-01-02T03:04:05.25Z")
+}
+
+#[test]
+fn a_manifest_validates_at_every_status() {
+    let validator = closed(MANIFEST);
+    let root = tempfile::tempdir().unwrap();
+    let written = || -> Value {
+        serde_json::from_slice(&std::fs::read(root.path().join("manifest.json")).unwrap()).unwrap()
+    };
+    for reason in [None, Some("Ctrl-C".to_owned())] {
+        let out = Out::At { path: root.path().to_owned(), replace: true };
+        let mut run = RunDirectory::create(&out, &manifest()).unwrap().unwrap();
+        assert_eq!(complaints(&validator, &written()), [""; 0]);
+        run.update_manifest(|manifest| {
+            manifest.devices = vec![
+                DeviceIdentity { name: "vda".into(), identity: None },
+                DeviceIdentity { name: "sdb".into(), identity: Some("wwn-0x5000c500".into()) },
+            ];
+            manifest.kernel = Some("6.12".into());
+        })
+        .unwrap();
+        assert_eq!(complaints(&validator, &written()), [""; 0]);
+        run.finish(reason, "2026-01-02T03:05:00Z").unwrap();
+        assert_eq!(complaints(&validator, &written()), [""; 0]);
+    }
+}
+
+#[test]
+fn a_manifest_that_contradicts_itself_does_not_validate() {
+    let validator = jsonschema::validator_for(&schema(MANIFEST)).unwrap();
+    let good = serde_json::to_value(manifest()).unwrap();
+    for (key, value) in [
+        ("status", json!("interrupted")),
+        ("status", json!("complete")),
+        ("status", json!("paused")),
+        ("schema", json!("plumb/manifest/2")),
+        ("started_at", json!("yesterday")),
+        ("seed", json!(-1)),
+    ] {
+        let mut bad = good.clone();
+        bad[key] = value.clone();
+        assert!(!complaints(&validator, &bad).is_empty(), "{key} = {value} was taken");
+    }
+}
+
+#[test]
+fn a_promised_key_that_is_missing_is_noticed() {
+    let validator = jsonschema::validator_for(&schema(LOAD)).unwrap();
+    let good = printed("all-wrong");
+    let optional = |key: &str| key.ends_with("_because") || key == "failed" || key == "errors_by";
+    let pointers = [
+        "",
+        "/total",
+        "/targets/0",
+        "/targets/0/read",
+        "/targets/0/write",
+        "/targets/0/verified",
+        "/targets/0/cpu",
+        "/targets/0/read/latency",
+        "/targets/0/storage",
+        "/spans/0",
+        "/spans/0/jobs/0",
+        "/environment",
+    ];
+    every_key_is_required(&validator, &good, &pointers, &optional);
+    let mut bad = good;
+    bad.as_object_mut().unwrap().remove("incomplete_because");
+    assert!(!complaints(&validator, &bad).is_empty(), "incomplete for no reason");
+}
+
+#[test]
+fn the_promised_keys_stand_at_the_top_for_one_span_and_for_several() {
+    for name in ["side-by-side", "cache-or-disk"] {
+        let document = printed(name);
+        for key in ["seed", "duration", "targets", "total"] {
+            assert!(!document[key].is_null(), "{name}: {key}");
+        }
+        let total = &document["total"];
+        for side in document["targets"].as_array().unwrap().iter().chain([total]) {
+            for direction in ["read", "write", "trim", "sync"] {
+                for key in ["ios", "bytes", "iops", "bytes_per_second", "errors"] {
+                    assert!(side[direction][key].is_number(), "{name}: {direction}.{key}");
+                }
+            }
+            assert!(side["storage"]["iops"].is_number() && side["cpu"]["user"].is_number(), "{name}");
+        }
+    }
+}
