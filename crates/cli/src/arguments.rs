@@ -239,7 +239,7 @@ pub(crate) struct ReportArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
 
-    /// terminal, html, json, csv, prometheus or fio
+    /// terminal, html, markdown, json, csv, prometheus or fio
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     pub(crate) format: Format,
 

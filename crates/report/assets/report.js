@@ -20,66 +20,92 @@
   function shareOf(nines) { return (100 * (1 - Math.pow(10, -nines))).toFixed(Math.max(1, Math.ceil(nines) - 1)) + "%"; }
 
   function axis(more) {
-    var base = { stroke: colour("--soft"), font: "11px " + colour("--sans"), grid: { stroke: colour("--hair"), width: 1 }, ticks: { stroke: colour("--rule"), width: 1, size: 4 } };
+    var base = { stroke: colour("--soft"), font: "11px " + colour("--sans"), labelFont: "11px " + colour("--sans"), labelSize: 16, labelGap: 0, grid: { stroke: colour("--hair"), width: 1 }, ticks: { stroke: colour("--rule"), width: 1, size: 4 } };
     for (var key in more) { base[key] = more[key]; }
     return base;
   }
 
-  function drawCdf(box) {
-    if (!data.cdf.length) { return; }
-    var tables = data.cdf.map(function (line) { return [line.x, line.y]; });
-    var joined = uPlot.join(tables);
-    var top = 1;
-    data.cdf.forEach(function (line) { line.y.forEach(function (y) { top = Math.max(top, y); }); });
-    top = Math.ceil(top * 10) / 10;
-    var splits = []; for (var i = 0; i <= top; i++) { splits.push(i); }
-    var dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
-    var readout = document.getElementById("cdf-readout");
-    var series = [{}].concat(data.cdf.map(function (line, i) {
-      return { label: line.name, stroke: colour(line.colour), width: 2, dash: dashes[i % dashes.length], spanGaps: true, points: { show: false } };
-    }));
-    charts.push(new uPlot({
-      width: box.clientWidth, height: 380, series: series, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-      scales: { x: { time: false, distr: 3 }, y: { range: [0, top] } },
-      axes: [
-        axis({ values: function (u, splits) { return splits.map(function (v) { return v && /^1e/.test(v.toExponential(0)) ? duration(v) : ""; }); }, space: 28, size: 34 }),
-        axis({ splits: function () { return splits; }, values: function (u, s) { return s.map(share); }, size: 62 })
-      ],
-      hooks: { setCursor: [function (u) {
-        var left = u.cursor.left;
-        if (left == null || left < 0) { readout.textContent = ""; return; }
-        var at = u.posToVal(left, "x");
-        readout.textContent = "within " + duration(at) + ": " + data.cdf.map(function (line) {
-          var y = 0; for (var i = 0; i < line.x.length && line.x[i] <= at; i++) { y = line.y[i]; }
-          return line.name + " " + (at >= line.x[line.x.length - 1] ? "all" : shareOf(y));
-        }).join(", ");
-      }] }
-    }, joined, box));
+  var dashes = [[], [8, 3], [2, 3], [9, 3, 2, 3], [5, 2], [12, 4], [1, 2], [6, 2, 2, 2, 2, 2]];
+  // The marker of a style around a point; those of the second half are open.
+  function mark(ctx, style, x, y, r) {
+    ctx.beginPath();
+    if (style % 4 === 0) { ctx.arc(x, y, r, 0, 7); }
+    else if (style % 4 === 1) { ctx.rect(x - r * .85, y - r * .85, r * 1.7, r * 1.7); }
+    else if (style === 2) { ctx.moveTo(x, y - r); ctx.lineTo(x + r, y + r * .8); ctx.lineTo(x - r, y + r * .8); ctx.closePath(); }
+    else if (style === 3) { ctx.moveTo(x, y - r * 1.2); ctx.lineTo(x + r * 1.2, y); ctx.lineTo(x, y + r * 1.2); ctx.lineTo(x - r * 1.2, y); ctx.closePath(); }
+    else if (style === 6) { ctx.moveTo(x - r, y - r); ctx.lineTo(x + r, y + r); ctx.moveTo(x + r, y - r); ctx.lineTo(x - r, y + r); }
+    else { ctx.moveTo(x, y - r * 1.2); ctx.lineTo(x, y + r * 1.2); ctx.moveTo(x - r * 1.2, y); ctx.lineTo(x + r * 1.2, y); }
+    if (style < 6) { ctx.fill(); }
+    ctx.stroke();
+  }
+  // A few markers on each line, at other places than those of the others.
+  function drawMarkers(u, lines, every) {
+    var ctx = u.ctx, ratio = uPlot.pxRatio;
+    ctx.save();
+    ctx.beginPath(); ctx.rect(u.bbox.left - 8, u.bbox.top - 8, u.bbox.width + 16, u.bbox.height + 16); ctx.clip();
+    lines.forEach(function (line, number) {
+      var next = u.bbox.left + every * (number % 4) / 4 * ratio;
+      ctx.strokeStyle = colour("--series-" + (line.style + 1)); ctx.lineWidth = 1.5 * ratio;
+      ctx.fillStyle = line.style < 4 ? ctx.strokeStyle : colour("--paper");
+      line.x.forEach(function (at, i) {
+        if (line.y[i] == null) { return; }
+        var x = u.valToPos(at, "x", true);
+        if (x < next && line.x.length > 3) { return; }
+        mark(ctx, line.style, x, u.valToPos(line.y[i], "y", true), 3 * ratio);
+        next = x + every * ratio;
+      });
+    });
+    ctx.restore();
   }
 
-  function drawSeries(box, phase) {
-    var line = colour("--series-1");
-    var lines = [{}, { stroke: line, width: 1.5, fill: phase.high.length ? undefined : colour("--info-wash"), points: { show: phase.x.length < 3 } }];
-    var table = [phase.x, phase.y];
-    if (phase.high.length) { lines.push({ stroke: colour("--series-2"), width: 1.2, dash: [4, 3], points: { show: phase.x.length < 3 } }); table.push(phase.high); }
-    var words = phase.unit === "seconds" ? duration : count;
-    charts.push(new uPlot({
-      width: box.clientWidth, height: 118, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
-      series: lines,
-      scales: { x: { time: false }, y: { range: function (u, min, max) { return [0, max > 0 ? max * 1.12 : 1]; } } },
-      axes: [axis({ values: function (u, s) { return s.map(function (v) { return v + " s"; }); }, size: 26, space: 46, grid: { show: false } }),
-             axis({ values: function (u, s) { return s.map(words); }, size: 52, space: 28 })]
-    }, table, box));
+  function drawChart(box, chart) {
+    var joined = uPlot.join(chart.lines.map(function (line) { return [line.x, line.y]; }));
+    var top = 1, splits = [];
+    chart.lines.forEach(function (line) { line.y.forEach(function (y) { top = Math.max(top, y); }); });
+    top = Math.ceil(top * 10) / 10;
+    for (var i = 0; i <= top; i++) { splits.push(i); }
+    var readout = document.getElementById(chart.anchor + "-readout");
+    var words = chart.unit === "seconds" ? duration : count;
+    function decades(u, splits) { return splits.map(function (v) { return v && /^1e/.test(v.toExponential(0)) ? duration(v) : ""; }); }
+    // The value of a line at a place: of a distribution the share that was reached, of a series the nearest.
+    function reached(line, at) { var best = 0; line.x.forEach(function (x, i) { if (x <= at) { best = line.y[i]; } }); return shareOf(best); }
+    function nearest(line, at) {
+      var best = null, far = Infinity;
+      line.x.forEach(function (x, i) { if (line.y[i] != null && Math.abs(x - at) < far) { far = Math.abs(x - at); best = line.y[i]; } });
+      return best == null ? "–" : words(best);
+    }
+    var shown = {
+      width: box.clientWidth, height: chart.is_share ? 380 : 190, legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      series: [{}].concat(chart.lines.map(function (line) {
+        return { label: line.name, stroke: colour("--series-" + (line.style + 1)), width: chart.is_share ? 2 : 1.6, dash: dashes[line.style], spanGaps: true, points: { show: false } };
+      })),
+      scales: { x: { time: false, distr: chart.is_share ? 3 : 1 }, y: { range: chart.is_share ? [0, top] : function (u, min, max) { return [0, max > 0 ? max * 1.12 : 1]; } } },
+      axes: chart.is_share ?
+        [axis({ values: decades, space: 28, size: 34, label: "time of an operation" }),
+         axis({ splits: function () { return splits; }, values: function (u, s) { return s.map(share); }, size: 62, label: chart.title })] :
+        [axis({ values: function (u, s) { return s.map(function (v) { return v + " s"; }); }, size: 26, space: 46, grid: { show: false }, label: "time of the run" }),
+         axis({ values: function (u, s) { return s.map(words); }, size: 56, space: 28, label: chart.title })],
+      hooks: {
+        draw: [function (u) { drawMarkers(u, chart.lines, chart.is_share ? 90 : 70); }],
+        setCursor: [function (u) {
+          var left = u.cursor.left;
+          if (left == null || left < 0) { readout.textContent = ""; return; }
+          var at = u.posToVal(left, "x");
+          readout.textContent = (chart.is_share ? "within " + duration(at) : "at " + +at.toPrecision(4) + " s") + ": " +
+            chart.lines.map(function (line) { return line.name + " " + (chart.is_share ? reached : nearest)(line, at); }).join(", ");
+        }]
+      }
+    };
+    charts.push(new uPlot(shown, joined, box));
   }
 
   function draw() {
     charts.forEach(function (chart) { chart.destroy(); });
     charts = [];
-    var cdf = document.getElementById("cdf");
-    if (cdf) { drawCdf(cdf); }
-    data.series.forEach(function (phase) {
-      var box = document.getElementById(phase.anchor);
-      if (box && phase.x.length) { drawSeries(box, phase); }
+    data.forEach(function (chart) {
+      var box = document.getElementById(chart.anchor);
+      if (box) { drawChart(box, chart); }
     });
   }
 
@@ -97,8 +123,8 @@
     pending = requestAnimationFrame(draw);
   });
 
-  // A box of the diagram opens its evidence; printing opens all of it.
-  document.querySelectorAll(".path a").forEach(function (link) {
+  // A box of the diagram opens its evidence, a rule its explanation; printing opens all of it.
+  document.querySelectorAll(".path a, .verdict .id a").forEach(function (link) {
     link.addEventListener("click", function () { var box = document.getElementById(link.getAttribute("href").slice(1)); if (box) { box.open = true; } });
   });
   // Paper is light.

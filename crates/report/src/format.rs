@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::document::RunRecording;
 use crate::terminal::{self, Style};
-use crate::{export, html};
+use crate::{export, html, markdown};
 
 /// What a report is made as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +14,8 @@ pub enum Format {
     Terminal,
     /// One page that opens without a network.
     Html,
+    /// Markdown with tables, for an issue tracker.
+    Markdown,
     /// The document itself.
     Json,
     /// One row for each figure.
@@ -26,14 +28,15 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] =
-        [Self::Terminal, Self::Html, Self::Json, Self::Csv, Self::Prometheus, Self::Fio];
+    pub const ALL: [Self; 7] =
+        [Self::Terminal, Self::Html, Self::Markdown, Self::Json, Self::Csv, Self::Prometheus, Self::Fio];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Terminal => "terminal",
             Self::Html => "html",
+            Self::Markdown => "markdown",
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Prometheus => "prometheus",
@@ -46,6 +49,7 @@ impl Format {
         match self {
             Self::Terminal => "report.txt",
             Self::Html => "report.html",
+            Self::Markdown => "report.md",
             Self::Json => "result.json",
             Self::Csv => "result.csv",
             Self::Prometheus => "metrics.prom",
@@ -62,7 +66,7 @@ impl fmt::Display for Format {
 
 /// There is no format of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{typed}` is not a format: expected terminal, html, json, csv, prometheus or fio")]
+#[error("`{typed}` is not a format: expected terminal, html, markdown, json, csv, prometheus or fio")]
 pub struct UnknownFormat {
     /// What was typed.
     pub typed: String,
@@ -75,6 +79,7 @@ impl FromStr for Format {
         let name = typed.trim().to_ascii_lowercase();
         let format = match name.as_str() {
             "text" => Some(Self::Terminal),
+            "md" => Some(Self::Markdown),
             "prom" => Some(Self::Prometheus),
             "fio-json" | "json+" => Some(Self::Fio),
             _ => Self::ALL.into_iter().find(|format| format.name() == name),
@@ -103,6 +108,7 @@ pub fn render(recording: &RunRecording, format: Format, style: Style) -> Result<
     Ok(match format {
         Format::Terminal => terminal::run(&recording.document, style),
         Format::Html => html::page(recording)?,
+        Format::Markdown => markdown::markdown(recording),
         Format::Json => recording.document.to_json()?,
         Format::Csv => export::csv::csv(recording),
         Format::Prometheus => export::prometheus::prometheus(recording),

@@ -12,6 +12,7 @@
 pub mod balance;
 pub mod document;
 pub mod export;
+mod facts;
 mod figures;
 #[cfg(test)]
 mod fixture;
@@ -19,10 +20,12 @@ pub mod format;
 pub mod headline;
 pub mod html;
 pub mod levels;
+mod markdown;
 pub mod printable;
 pub mod quantity;
 pub mod rules;
 mod sentences;
+mod tables;
 pub mod terminal;
 pub mod tui;
 pub mod verdict;

@@ -226,6 +226,7 @@ fn environment(request: &Request) -> Environment {
     Environment {
         plumb: env!("CARGO_PKG_VERSION").to_owned(),
         argv: request.argv.clone(),
+        directory: std::env::current_dir().ok().map(|directory| directory.display().to_string()),
         started_at: request.started_at.clone(),
         kernel: surroundings::kernel(),
         host: surroundings::host(),

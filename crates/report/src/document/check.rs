@@ -68,6 +68,9 @@ pub struct CheckEnvironment {
     pub plumb: String,
     /// The command line.
     pub argv: Vec<String>,
+    /// The directory that it was typed in, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The seed of all random choices.
     pub seed: u64,
     /// When it began, RFC 3339 in UTC.
@@ -140,6 +143,7 @@ impl From<CheckDocument> for RunDocument {
         run.environment = Environment {
             plumb: environment.plumb,
             argv: environment.argv,
+            directory: environment.directory,
             started_at: environment.started_at,
             kernel: environment.kernel,
             host: environment.host,
@@ -217,6 +221,7 @@ impl From<&RunDocument> for CheckDocument {
             environment: CheckEnvironment {
                 plumb: environment.plumb,
                 argv: environment.argv,
+                directory: environment.directory,
                 seed: run.seed,
                 started_at: environment.started_at,
                 kernel: environment.kernel,

@@ -180,6 +180,9 @@ pub struct Environment {
     pub plumb: String,
     /// The command line.
     pub argv: Vec<String>,
+    /// The directory that it was typed in, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
     /// The kernel's release.

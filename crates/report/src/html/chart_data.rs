@@ -1,48 +1,40 @@
 //! What the page's charts are drawn from: few enough points for a small file, none that would change a picture.
 
-use plumb_measure::{Histogram, SeriesPoint};
+use plumb_measure::Histogram;
+use plumb_measure::run::TimeseriesRow;
 use serde::Serialize;
 
-use crate::figures::bucket_seconds;
-
-/// At most this many points of a distribution, and of a time series.
+/// At most this many points of a distribution.
 pub(super) const POINTS_MAX: usize = 240;
+/// At most this many steps of a time series.
+pub(super) const STEPS_MAX: usize = 120;
 
-/// All charts of a page.
+/// One chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct ChartData {
-    /// One line of the distribution chart for each method.
-    pub(super) cdf: Vec<Line>,
-    /// One small chart for each phase.
-    pub(super) series: Vec<Phase>,
+pub(super) struct Chart {
+    /// The element that holds it.
+    pub(super) anchor: String,
+    /// Whether it is of shares within a time, as nines, or of what happened over time.
+    pub(super) is_share: bool,
+    /// What its values are: `count`, or `seconds` of latency.
+    pub(super) unit: &'static str,
+    /// The title of its upright axis.
+    pub(super) title: &'static str,
+    /// Its lines.
+    pub(super) lines: Vec<Line>,
 }
 
-/// One line of the distribution chart.
+/// One line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Line {
     /// What it is of.
     pub(super) name: String,
-    /// The name of its colour in the style sheet.
-    pub(super) colour: String,
-    /// Seconds, ascending.
+    /// Which of the styles it has.
+    pub(super) style: usize,
+    /// Seconds, ascending: of a distribution how long it took, of a time series when it was.
     pub(super) x: Vec<f64>,
-    /// Nines: 1 is 90%, 2 is 99%, 3 is 99.9%.
-    pub(super) y: Vec<f64>,
-}
-
-/// One small chart of a time series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Phase {
-    /// The element that holds it.
-    pub(super) anchor: String,
-    /// Seconds since the start of the phase, at the middle of each point's span.
-    pub(super) x: Vec<f64>,
-    /// What its values are: `count`, or `seconds` of latency.
-    pub(super) unit: &'static str,
-    /// The values: rates, or means of latency; null where there is none.
+    /// Nines (1 is 90%, 2 is 99%), rates, or latencies; null where there is none.
     pub(super) y: Vec<Option<f64>>,
-    /// A second line above, of the longest latencies; empty if there is none.
-    pub(super) high: Vec<Option<f64>>,
 }
 
 /// The distribution as nines over seconds. The slowest operation of `n` stands at the share of one that is not
@@ -86,52 +78,62 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Operations per second over seconds; neighbouring buckets are averaged until they are few enough.
-pub(super) fn rates(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
-    sums(points, |point| point.operations)
-        .map(|(at, sum, span)| (at, significant(sum as f64 / span, 4)))
-        .unzip()
+/// What is shown of a step of a time series: some neighbouring rows, and how many seconds they are of.
+pub(super) type Shown = fn(&[TimeseriesRow], f64) -> Option<f64>;
+
+/// Operations per second.
+pub(super) fn rate(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
+    Some(rows.iter().map(|row| row.operations as f64).sum::<f64>() / seconds)
 }
 
-/// MiB per second over seconds, likewise.
-pub(super) fn throughputs(points: &[SeriesPoint]) -> (Vec<f64>, Vec<f64>) {
-    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    sums(points, |point| point.bytes)
-        .map(|(at, sum, span)| (at, significant(mebibytes(sum) / span, 4)))
-        .unzip()
+/// MiB per second.
+pub(super) fn throughput(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
+    Some(rows.iter().map(|row| row.bytes as f64).sum::<f64>() / f64::from(1 << 20) / seconds)
 }
 
-/// Seconds, mean latency and longest latency; null where nothing completed.
-pub(super) fn latencies(points: &[SeriesPoint]) -> (Vec<f64>, Vec<Option<f64>>, Vec<Option<f64>>) {
-    let at = sums(points, |_| 0).map(|(at, ..)| at).collect();
-    let of_each = |of: &dyn Fn(&[SeriesPoint]) -> f64| -> Vec<Option<f64>> {
-        let chunks = points.chunks(together(points));
-        chunks
-            .map(|chunk| chunk.iter().any(|point| point.operations > 0).then(|| significant(of(chunk), 4)))
-            .collect()
+/// The mean latency.
+pub(super) fn mean(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
+    weighted(rows, |row| row.latency_mean)
+}
+
+/// The longest latency.
+pub(super) fn longest(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
+    rows.iter().filter_map(|row| row.latency_max).reduce(f64::max)
+}
+
+/// The median latency; of several rows the mean of their medians.
+pub(super) fn p50(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
+    weighted(rows, |row| row.latency_p50)
+}
+
+/// The 99th percentile of latency; of several rows the highest of them.
+pub(super) fn p99(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
+    rows.iter().filter_map(|row| row.latency_p99).reduce(f64::max)
+}
+
+fn weighted(rows: &[TimeseriesRow], of: impl Fn(&TimeseriesRow) -> Option<f64>) -> Option<f64> {
+    let known = || rows.iter().filter_map(|row| Some((of(row)?, row.operations as f64)));
+    let operations: f64 = known().map(|(_, operations)| operations).sum();
+    (operations > 0.0)
+        .then(|| known().map(|(value, operations)| value * operations).sum::<f64>() / operations)
+}
+
+/// `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are few enough.
+pub(super) fn steps(rows: &[TimeseriesRow], of: Shown) -> (Vec<f64>, Vec<Option<f64>>) {
+    let begins = |index: usize| rows.get(index).map(|row| row.at.as_secs_f64());
+    let last_width = match rows {
+        [.., before, last] => last.at.as_secs_f64() - before.at.as_secs_f64(),
+        _ => plumb_measure::SERIES_BUCKET.as_secs_f64(),
     };
-    let mean = of_each(&|chunk| {
-        let operations: f64 = chunk.iter().map(|point| point.operations as f64).sum();
-        chunk.iter().map(|point| point.latency_sum.as_secs_f64()).sum::<f64>() / operations
+    let together = rows.len().div_ceil(STEPS_MAX).max(1);
+    let chunks = rows.chunks(together).enumerate().filter_map(|(number, chunk)| {
+        let begin = chunk.first()?.at.as_secs_f64();
+        let end =
+            begins((number + 1) * together).or_else(|| Some(chunk.last()?.at.as_secs_f64() + last_width))?;
+        let y = of(chunk, end - begin).filter(|y| y.is_finite());
+        Some((significant((begin + end) / 2.0, 5), y.map(|y| significant(y, 4))))
     });
-    let longest =
-        of_each(&|chunk| chunk.iter().map(|point| point.latency_max.as_secs_f64()).fold(0.0, f64::max));
-    (at, mean, longest)
-}
-
-/// The middle, the sum and the length of each stretch of buckets.
-fn sums(points: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> u64) -> impl Iterator<Item = (f64, u64, f64)> {
-    let bucket = bucket_seconds(points);
-    points.chunks(together(points)).map(move |chunk| {
-        let span = bucket * chunk.len() as f64;
-        let sum = chunk.iter().fold(0_u64, |sum, point| of(point).saturating_add(sum));
-        (significant(chunk[0].at.as_secs_f64() + span / 2.0, 5), sum, span)
-    })
-}
-
-/// How many neighbouring buckets are taken together.
-fn together(points: &[SeriesPoint]) -> usize {
-    points.len().div_ceil(POINTS_MAX).max(1)
+    chunks.unzip()
 }
 
 /// `value` with that many significant digits, to keep the file small.
@@ -174,19 +176,40 @@ mod tests {
         assert_eq!(nines(&histogram).0, [1e-6]);
     }
 
+    fn row(at: Nanos, operations: u64) -> TimeseriesRow {
+        TimeseriesRow { at, operations, ..TimeseriesRow::default() }
+    }
+
     #[test]
     fn a_long_series_is_averaged_not_sampled() {
-        let point = |n: u64| SeriesPoint {
-            at: Nanos::millis(100) * n,
-            operations: if n.is_multiple_of(2) { 100 } else { 0 },
-            bytes: 0,
-            latency_sum: Nanos(0),
-            latency_max: Nanos(0),
+        let rows: Vec<_> = (0..960).map(|n| row(Nanos::millis(100) * n, (n % 2) * 100)).collect();
+        let (x, y) = steps(&rows, rate);
+        assert_eq!(x.len(), STEPS_MAX);
+        assert!(y.iter().all(|rate| *rate == Some(500.0)), "{y:?}");
+    }
+
+    #[test]
+    fn looks_that_came_late_are_rates_all_the_same() {
+        let rows: Vec<_> = [0, 100, 350, 450].map(|at| row(Nanos::millis(at), at / 10)).to_vec();
+        let rows: Vec<_> =
+            rows.windows(2).map(|pair| row(pair[0].at, pair[1].operations - pair[0].operations)).collect();
+        let (x, y) = steps(&rows[..2], rate);
+        assert_eq!((x[0], y[0]), (0.05, Some(100.0)));
+        let (x, y) = steps(&rows, rate);
+        assert_eq!((x[1], y[1]), (0.225, Some(100.0)));
+    }
+
+    #[test]
+    fn steps_of_several_rows_weigh_medians_and_keep_the_highest_p99() {
+        let of = |operations, ms: f64| TimeseriesRow {
+            operations,
+            latency_p50: (operations > 0).then_some(ms / 1e3),
+            latency_p99: (operations > 0).then_some(ms / 1e2),
+            ..TimeseriesRow::default()
         };
-        let points: Vec<_> = (0..960).map(point).collect();
-        let (x, y) = rates(&points);
-        assert_eq!(x.len(), POINTS_MAX);
-        assert!(y.iter().all(|rate| *rate == 500.0), "{y:?}");
+        let rows = [of(3, 1.0), of(0, 0.0), of(1, 5.0)];
+        assert_eq!((p50(&rows, 1.0), p99(&rows, 1.0)), (Some(0.002), Some(0.05)));
+        assert_eq!((p50(&rows[1..2], 1.0), longest(&rows, 1.0)), (None, None));
     }
 
     #[test]

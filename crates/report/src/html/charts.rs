@@ -1,99 +1,108 @@
 //! The charts of the page: their data, and the same in words for those who do not see them. Distributions by target and
-//! direction; rate, throughput and latency over time.
+//! direction; rates, throughput and latency over time, of the application and of the storage.
 
-use plumb_measure::SeriesPoint;
+use plumb_measure::run::TimeseriesRow;
 
-use super::chart_data::{self, Line, Phase};
-use super::sync_table;
-use crate::document::{Part, RunDocument, RunRecording};
+use super::chart_data::{self, Chart, Line, Shown};
+use super::style::{STYLES, sample};
+use crate::document::{Part, RunDocument, RunRecording, Track};
+use crate::facts::loses_synced;
 use crate::printable::printable;
 use crate::{quantity, sentences, wording};
 
-/// More lines than this nobody can tell apart.
-const LINES_MAX: usize = 12;
 /// The time series of more targets than this would make the page large.
 const TARGETS_MAX: usize = 8;
-
-/// What is drawn of each target.
+/// What is drawn of the distributions of each target.
 const PARTS: [Part; 5] = [Part::Read, Part::Write, Part::Trim, Part::Sync, Part::Durable];
 
-pub(super) struct CdfView {
-    pub(super) present: bool,
-    pub(super) aria: String,
-}
-
-pub(super) struct SeriesView {
+/// The place of a chart in the page.
+pub(super) struct ChartView {
     pub(super) anchor: String,
+    /// What it is of.
     pub(super) name: String,
-    pub(super) range: String,
+    /// What is shown, and from where to where it goes.
+    pub(super) words: String,
+    /// The same for those who do not see it.
     pub(super) aria: String,
+    /// Its lines.
+    pub(super) legend: Vec<Key>,
 }
 
-/// The distributions of the methods of a durable write, where there are such; else of all targets, by direction.
-pub(super) fn cdf_lines(recording: &RunRecording) -> Vec<Line> {
-    parts(recording)
-        .take(LINES_MAX)
-        .enumerate()
-        .filter_map(|(line, (index, part))| {
-            let (x, y) = chart_data::nines(recording.histogram(index, part)?);
-            Some(Line {
-                name: name(&recording.document, index, part),
-                colour: sync_table::colour(line),
-                x,
-                y,
-            })
-        })
-        .collect()
+/// A line in a legend: a sample of its style as an element, and its name.
+pub(super) struct Key {
+    pub(super) sample: String,
+    pub(super) name: String,
 }
 
-/// The distributions in words.
-pub(super) fn cdf_words(recording: &RunRecording) -> String {
-    let each: Vec<String> = parts(recording)
-        .take(LINES_MAX)
-        .filter_map(|(index, part)| {
-            let latency = recording.histogram(index, part)?.summary()?;
-            Some(format!(
-                "{}: half within {}, 99% within {}, all within {}",
-                name(&recording.document, index, part),
-                quantity::duration(latency.p50),
-                quantity::duration(latency.p99),
-                quantity::duration(latency.max)
-            ))
-        })
-        .collect();
-    format!("Distribution of the time of an operation. {}.", each.join("; "))
-}
-
-/// What is drawn. Without its distribution a method keeps its place, for its colour is that of the table.
-fn parts(recording: &RunRecording) -> impl Iterator<Item = (usize, Part)> + '_ {
-    let document = &recording.document;
-    let methods = sync_table::measured(document).next().is_some();
-    let drawn = move |index: usize, part: Part| match methods {
-        true => {
-            let target = &document.targets[index];
-            part == Part::Durable
-                && sentences::is_method(document, target)
-                && target.sides.durable_latency.is_some()
+impl ChartView {
+    fn of(chart: &Chart, name: &str, words: String, aria: String) -> Self {
+        let key = |line: &Line| Key { sample: sample(line.style), name: line.name.clone() };
+        Self {
+            anchor: chart.anchor.clone(),
+            name: name.to_owned(),
+            words,
+            aria,
+            legend: chart.lines.iter().map(key).collect(),
         }
-        false => recording.histogram(index, part).is_some(),
-    };
-    (0..document.targets.len())
-        .flat_map(|index| PARTS.map(|part| (index, part)))
-        .filter(move |(index, part)| drawn(*index, *part))
+    }
 }
 
-fn name(document: &RunDocument, index: usize, part: Part) -> String {
-    let job = document.targets.get(index).and_then(|target| document.job_of(target));
-    match job.and_then(|job| job.method) {
+/// The distributions of the methods of a durable write, where there are such; else of all targets, by direction. `None`
+/// if none was kept.
+pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Chart)> {
+    let document = &recording.document;
+    let methods = document.targets.iter().any(|target| sentences::is_method(document, target));
+    let places = (0..document.targets.len()).flat_map(|index| PARTS.map(|part| (index, part)));
+    let kept = places.filter_map(|(index, part)| {
+        let is_method = part == Part::Durable && sentences::is_method(document, &document.targets[index]);
+        let histogram = recording.histogram(index, part).filter(|_| is_method || !methods)?;
+        Some((part_name(document, index, part), histogram))
+    });
+    let kept: Vec<_> = kept.collect();
+    let drawn = || kept.iter().take(STYLES);
+    let lines = drawn().enumerate().map(|(style, (name, histogram))| {
+        let (x, y) = chart_data::nines(histogram);
+        Line { name: name.clone(), style, x, y: y.into_iter().map(Some).collect() }
+    });
+    let chart = Chart {
+        anchor: "cdf".to_owned(),
+        is_share: true,
+        unit: "seconds",
+        title: "share of operations",
+        lines: lines.collect(),
+    };
+    let each = drawn().filter_map(|(name, histogram)| {
+        let latency = histogram.summary()?;
+        let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(quantity::duration);
+        Some(format!("{name}: half within {p50}, 99% within {p99}, all within {max}"))
+    });
+    let aria = format!("Distribution of the time of an operation. {}.", each.collect::<Vec<_>>().join("; "));
+    let words = match kept.len().saturating_sub(STYLES) {
+        0 => String::new(),
+        more => format!("{more} more are in the recording."),
+    };
+    (!kept.is_empty()).then(|| (ChartView::of(&chart, "Share that ended within a time", words, aria), chart))
+}
+
+fn part_name(document: &RunDocument, index: usize, part: Part) -> String {
+    let target = &document.targets[index];
+    match document.job_of(target).and_then(|job| job.method) {
         Some(method) => wording::method_short(method).to_owned(),
-        None => format!("{} {}", printable(&document.label_of(index)), part.name()),
+        None => {
+            let part = match part {
+                Part::Durable if loses_synced(document, target) => "write and sync",
+                part => part.name(),
+            };
+            format!("{} {part}", printable(&document.label_of(index)))
+        }
     }
 }
 
 /// What stands above the time series.
 pub(super) fn series_words(document: &RunDocument) -> String {
-    let words = "What each target did in each tenth of a second, or in wider steps if the run was long. Every chart has its \
-                 own scale, from zero. Of latency, the line is the mean and the dashes are the longest.";
+    let words = "What happened in each tenth of a second, or in wider steps if the run was long; of a wider step p50 is a mean \
+                 and p99 the highest. Every chart has its own scale, from zero. Storage is what the block devices beneath \
+                 were handed, by whomever.";
     match document.targets.len().checked_sub(TARGETS_MAX) {
         Some(more) if more > 0 => {
             format!("{words} The first {TARGETS_MAX} targets are shown; all are in the recording.")
@@ -102,68 +111,101 @@ pub(super) fn series_words(document: &RunDocument) -> String {
     }
 }
 
-/// Charts for each target: rate and latency, and throughput where operations are of several sizes.
-pub(super) fn series(recording: &RunRecording) -> (Vec<SeriesView>, Vec<Phase>) {
+/// A line to be: its name, what it is made from, what is shown of that.
+type Wanted<'a> = (&'static str, &'a [TimeseriesRow], Shown);
+
+/// Charts for each target: rates, throughput, latency, and that of its syncs. A line without a value is left out, and so
+/// is a chart without a line.
+pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
     let document = &recording.document;
-    let mut charts = Vec::new();
     let labels = document.labels();
+    let mut charts = Vec::new();
     for (index, target) in document.targets.iter().enumerate().take(TARGETS_MAX) {
-        let points = whole(recording.series_of(index), Some(target.sides.application.seconds));
-        if !points.is_empty() {
-            let label = printable(&labels[index]);
-            charts.push(rate(index, &label, points));
-            if document.job_of(target).is_none_or(|job| job.block_bytes.is_none()) {
-                charts.push(throughput(index, &label, points));
-            }
-            charts.push(latency(index, &label, points));
+        let points = recording.series_of(index).iter().map(|point| TimeseriesRow::of("", point));
+        let all = whole(points.collect(), target.sides.application.seconds);
+        let track = |track| recording.track(index, track);
+        let directions = [("read", Track::Read), ("write", Track::Write), ("trim", Track::Trim)];
+        let mut moving: Vec<(&'static str, &[TimeseriesRow])> = directions
+            .map(|(name, of)| (name, track(of)))
+            .into_iter()
+            .filter(|(_, rows)| !rows.is_empty())
+            .collect();
+        if moving.is_empty() {
+            let name = match target.sides.moving().as_slice() {
+                [(name, _)] => name,
+                _ => "application",
+            };
+            moving.push((name, &all));
         }
+        moving.push(("transactions", track(Track::Transaction)));
+        moving.push(("storage", track(Track::Storage)));
+        let lines =
+            |of: Shown| moving.iter().map(|(name, rows)| (*name, *rows, of)).collect::<Vec<Wanted<'_>>>();
+        let latency: [Wanted<'_>; 2] =
+            [("mean", &all, chart_data::mean), ("longest", &all, chart_data::longest)];
+        let sync: [Wanted<'_>; 2] =
+            [("p50", track(Track::Sync), chart_data::p50), ("p99", track(Track::Sync), chart_data::p99)];
+        let label = printable(&labels[index]);
+        charts.extend(time_chart(
+            &label,
+            format!("iops-{index}"),
+            "operations per second",
+            &lines(chart_data::rate),
+        ));
+        charts.extend(time_chart(
+            &label,
+            format!("mib-{index}"),
+            "MiB per second",
+            &lines(chart_data::throughput),
+        ));
+        charts.extend(time_chart(&label, format!("latency-{index}"), "latency", &latency));
+        charts.extend(time_chart(&label, format!("sync-{index}"), "latency of a sync", &sync));
     }
     charts.into_iter().unzip()
 }
 
-fn rate(index: usize, label: &str, points: &[SeriesPoint]) -> (SeriesView, Phase) {
-    let (x, y) = chart_data::rates(points);
-    let range = range(&y, quantity::rate);
-    let phase = Phase { anchor: format!("iops-{index}"), unit: "count", y: known(y), x, high: Vec::new() };
-    (view(&phase, label, format!("{range} IOPS")), phase)
+fn time_chart(
+    label: &str,
+    anchor: String,
+    title: &'static str,
+    wanted: &[Wanted<'_>],
+) -> Option<(ChartView, Chart)> {
+    let made = wanted.iter().enumerate().map(|(style, (name, rows, of))| {
+        let (x, y) = chart_data::steps(rows, *of);
+        Line { name: (*name).to_owned(), style, x, y }
+    });
+    let mut lines: Vec<Line> = made.collect();
+    // The storage moved nothing is a finding, that there is no storage is none.
+    lines.retain(|line| {
+        line.y.iter().flatten().any(|y| *y > 0.0) || (line.name == "storage" && !line.y.is_empty())
+    });
+    if !lines.iter().any(|line| line.y.iter().flatten().any(|y| *y > 0.0)) {
+        return None;
+    }
+    let is_latency = title.starts_with("latency");
+    let show = if is_latency { quantity::duration } else { quantity::rate };
+    let ranges = lines.iter().map(|line| {
+        let known = || line.y.iter().flatten().copied();
+        let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+        format!("{} {} to {}", line.name, show(low), show(high))
+    });
+    let ranges = ranges.collect::<Vec<_>>().join(", ");
+    let aria = format!("{label}, {title} over time: {ranges}.");
+    let unit = if is_latency { "seconds" } else { "count" };
+    let chart = Chart { anchor, is_share: false, unit, title, lines };
+    Some((ChartView::of(&chart, label, format!("{title}: {ranges}"), aria), chart))
 }
 
-fn throughput(index: usize, label: &str, points: &[SeriesPoint]) -> (SeriesView, Phase) {
-    let (x, y) = chart_data::throughputs(points);
-    let range = range(&y, quantity::rate);
-    let phase = Phase { anchor: format!("mib-{index}"), unit: "count", y: known(y), x, high: Vec::new() };
-    (view(&phase, label, format!("{range} MiB/s")), phase)
-}
-
-fn latency(index: usize, label: &str, points: &[SeriesPoint]) -> (SeriesView, Phase) {
-    let (x, mean, longest) = chart_data::latencies(points);
-    let known: Vec<f64> = longest.iter().copied().flatten().collect();
-    let range = range(&known, quantity::duration);
-    let phase = Phase { anchor: format!("latency-{index}"), unit: "seconds", x, y: mean, high: longest };
-    (view(&phase, label, format!("longest {range}")), phase)
-}
-
-fn known(values: Vec<f64>) -> Vec<Option<f64>> {
-    values.into_iter().map(Some).collect()
-}
-
-fn range(values: &[f64], show: fn(f64) -> String) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(0.0, f64::max);
-    format!("{} to {}", show(low), show(high))
-}
-
-fn view(phase: &Phase, label: &str, range: String) -> SeriesView {
-    let aria = format!("{label} over time: {range}.");
-    SeriesView { anchor: phase.anchor.clone(), name: label.to_owned(), range, aria }
-}
-
-/// The points without a last one that the end of the window cut: its rate would look like a fall.
-fn whole(points: &[SeriesPoint], seconds: Option<f64>) -> &[SeriesPoint] {
-    let (Some(seconds), [first, .., last]) = (seconds, points) else { return points };
-    let width = (last.at.as_secs_f64() - first.at.as_secs_f64()) / (points.len() - 1) as f64;
-    let is_cut = last.at.as_secs_f64() - first.at.as_secs_f64() + width > seconds + width / 100.0;
-    if is_cut { &points[..points.len() - 1] } else { points }
+/// The rows without a last one that the end of the window cut: its rate would look like a fall.
+fn whole(mut rows: Vec<TimeseriesRow>, seconds: f64) -> Vec<TimeseriesRow> {
+    if let [first, .., last] = rows.as_slice() {
+        let length = last.at.as_secs_f64() - first.at.as_secs_f64();
+        let width = length / (rows.len() - 1) as f64;
+        if length + width > seconds + width / 100.0 {
+            rows.pop();
+        }
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -174,17 +216,29 @@ mod tests {
 
     #[test]
     fn a_bucket_that_the_end_cut_is_not_drawn() {
-        let point = |n: u64| SeriesPoint {
-            at: Nanos::millis(100) * n,
-            operations: 1,
-            bytes: 1,
-            latency_sum: Nanos(1),
-            latency_max: Nanos(1),
+        let row =
+            |n: u64| TimeseriesRow { at: Nanos::millis(100) * n, operations: 1, ..TimeseriesRow::default() };
+        let rows: Vec<_> = (0..11).map(row).collect();
+        assert_eq!(whole(rows.clone(), 1.02).len(), 10);
+        assert_eq!(whole(rows.clone(), 1.1).len(), 11);
+        assert_eq!(whole(rows[..1].to_vec(), 0.01).len(), 1);
+    }
+
+    #[test]
+    fn a_chart_without_a_value_is_left_out_and_idle_storage_is_shown() {
+        let row = |at, operations| TimeseriesRow { at, operations, ..TimeseriesRow::default() };
+        let rows = |operations| [0, 100, 200].map(|ms| row(Nanos::millis(ms), operations)).to_vec();
+        let (idle, busy) = (rows(0), rows(7));
+        let of = |wanted: &[Wanted<'_>]| {
+            let chart = time_chart("x", "x".to_owned(), "operations per second", wanted)?.1;
+            Some(chart.lines.iter().map(|line| (line.name.clone(), line.style)).collect::<Vec<_>>())
         };
-        let points: Vec<_> = (0..11).map(point).collect();
-        assert_eq!(whole(&points, Some(1.02)).len(), 10);
-        assert_eq!(whole(&points, Some(1.1)).len(), 11);
-        assert_eq!(whole(&points, None).len(), 11);
-        assert_eq!(whole(&points[..1], Some(0.01)).len(), 1);
+        fn line<'a>(name: &'static str, rows: &'a [TimeseriesRow]) -> Wanted<'a> {
+            (name, rows, chart_data::rate)
+        }
+        assert_eq!(of(&[line("read", &idle), line("storage", &idle)]), None);
+        assert_eq!(of(&[]), None);
+        let named = of(&[line("read", &idle), line("write", &busy), line("storage", &idle)]).unwrap();
+        assert_eq!(named, [("write".to_owned(), 1), ("storage".to_owned(), 2)]);
     }
 }

@@ -1,18 +1,18 @@
 //! What every page has around its figures: head, verdicts, the line to run it again, scripts.
 
-use plumb_path::Finding;
+use plumb_path::Rule;
 
-use super::chart_data::{self, ChartData};
-use super::facts::{Fact, Figure};
+use super::chart_data::{self, Chart};
 use super::glyph;
-use super::verdict_view::{VerdictView, verdict_count, verdict_view};
+use super::verdict_view::{VerdictView, explanations, verdict_count, verdict_view};
+use crate::document::RunDocument;
+use crate::facts::{self, Fact, Figure};
+use crate::figures::masthead;
 use crate::headline::Headline;
 use crate::printable::printable;
 
 /// The frame of a page: every field is ready to print.
 pub(super) struct Frame {
-    /// Of the window.
-    pub(super) title: String,
     /// `plumb check`.
     pub(super) what: &'static str,
     /// What it was done to.
@@ -25,11 +25,12 @@ pub(super) struct Frame {
     pub(super) figures: Vec<Figure>,
     pub(super) verdict_count: String,
     pub(super) verdicts: Vec<VerdictView>,
+    /// What the rules of the verdicts mean.
+    pub(super) rules: Vec<&'static Rule>,
     /// The command line.
     pub(super) command: String,
     pub(super) seed: u64,
     pub(super) facts: Vec<Fact>,
-    pub(super) histogram_error: &'static str,
     pub(super) css: &'static str,
     pub(super) chart_css: &'static str,
     pub(super) js: &'static str,
@@ -48,29 +49,16 @@ pub(super) struct HeadlineView {
     pub(super) meaning: String,
 }
 
-/// What a frame is made from, beside the headline and the charts.
-pub(super) struct Parts<'a> {
-    pub(super) what: &'static str,
-    pub(super) target: String,
-    pub(super) masthead: Vec<String>,
-    pub(super) figures: Vec<Figure>,
-    pub(super) verdicts: &'a [Finding],
-    pub(super) command: String,
-    pub(super) seed: u64,
-    pub(super) facts: Vec<Fact>,
-}
-
 impl Frame {
-    /// The frame around a page.
-    pub(super) fn of(parts: Parts<'_>, headline: &Headline, charts: &ChartData) -> Self {
+    /// The frame around the page of `document`.
+    pub(super) fn of(document: &RunDocument, charts: &[Chart]) -> Self {
+        let headline = Headline::of(document);
+        let incomplete = headline.incomplete.as_deref();
         Self {
-            title: format!("{} · {}", parts.target, parts.what),
-            what: parts.what,
-            target: parts.target,
-            masthead: parts.masthead,
-            incomplete: headline
-                .incomplete
-                .as_deref()
+            what: if document.is_check() { "plumb check" } else { "plumb load" },
+            target: facts::places(document).join(", "),
+            masthead: masthead(&document.environment),
+            incomplete: incomplete
                 .map_or_else(String::new, |why| format!("Not complete: {}", printable(why))),
             headline: HeadlineView {
                 class: headline.class(),
@@ -79,21 +67,19 @@ impl Frame {
                 verdict: printable(&headline.verdict),
                 meaning: printable(&headline.meaning),
             },
-            figures: parts.figures,
-            verdict_count: verdict_count(parts.verdicts),
-            verdicts: parts.verdicts.iter().map(verdict_view).collect(),
-            command: parts.command,
-            seed: parts.seed,
-            facts: parts.facts,
-            histogram_error: "0.1%",
+            figures: facts::figures(document),
+            verdict_count: verdict_count(&document.verdicts),
+            verdicts: document.verdicts.iter().map(verdict_view).collect(),
+            rules: explanations(&document.verdicts),
+            command: facts::command(document),
+            seed: document.seed,
+            facts: facts::facts(document),
             css: include_str!("../../assets/report.css"),
             chart_css: include_str!("../../assets/uPlot.min.css"),
             js: include_str!("../../assets/report.js"),
             chart_js: include_str!("../../assets/uPlot.iife.min.js"),
             chart_licence: include_str!("../../assets/uPlot.LICENSE"),
-            data: chart_data::embeddable(
-                &serde_json::to_string(charts).unwrap_or_else(|_| r#"{"cdf":[],"series":[]}"#.to_owned()),
-            ),
+            data: chart_data::embeddable(&serde_json::to_string(charts).unwrap_or_else(|_| "[]".to_owned())),
         }
     }
 }

@@ -4,17 +4,17 @@
 //! page's own policy forbids every request. Whatever came from outside (paths, labels) is escaped by the template, in
 //! the drawing, or as JSON.
 
-mod accounts;
 mod chart_data;
 mod charts;
 mod diagram;
-mod facts;
+mod escape;
 mod frame;
 mod glyph;
 mod page;
 mod path_view;
 mod sides;
-mod sync_table;
+mod style;
+mod table;
 mod verdict_view;
 
 use askama::Template;

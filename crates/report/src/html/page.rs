@@ -1,92 +1,82 @@
-//! What the template of the page is filled with.
+//! What the template of the page is filled with: every field is ready to print.
 
 use askama::Template;
 
-use super::chart_data::ChartData;
-use super::charts::{self, CdfView, SeriesView};
-use super::frame::{Frame, Parts};
-use super::path_view::{PathView, path_view};
-use super::{accounts, facts, sides, sync_table};
+use super::charts::{self, ChartView};
+use super::frame::Frame;
+use super::path_view::{PathView, path_views};
+use super::{sides, table};
 use crate::document::RunRecording;
-use crate::figures::masthead;
-use crate::headline::Headline;
-use crate::printable::{printable, shell_line, shell_word};
-use crate::sentences;
+use crate::facts::loses_synced;
+use crate::printable::printable;
+use crate::{sentences, tables, terminal};
 
-/// All of a page: every field is ready to print.
+/// All of a page.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub(super) struct Page {
     frame: Frame,
-    /// The drawings and layers of the write path; none if it is not known.
-    path: Option<PathView>,
+    /// The write paths, each with its drawings and layers.
+    paths: Vec<PathView>,
+    /// Why one is missing; empty if none is.
+    path_unknown: String,
     has_methods: bool,
-    sync: sync_table::SyncTable,
-    cdf: CdfView,
-    keys: Vec<Key>,
-    io: Vec<sides::Load>,
+    /// Whether a sync makes nothing durable, so that its cost is not called that of a durable write.
+    lost: bool,
+    durable: String,
+    /// Why methods or targets were not measured, and the storage's side is not known.
+    unmeasured: Vec<String>,
+    cdf: Option<ChartView>,
+    sides: String,
     resolution: String,
     series_words: String,
-    series: Vec<SeriesView>,
-    flushes: Vec<sync_table::FlushRow>,
-    accounts: Vec<accounts::AccountRow>,
+    series: Vec<ChartView>,
+    flushes: String,
+    flush_words: Vec<String>,
+    accounts: String,
     lines: Vec<String>,
     root: Vec<String>,
     workload: String,
-}
-
-/// What a line of the distribution chart is of.
-struct Key {
-    name: String,
-    colour: String,
 }
 
 impl Page {
     /// The page of `recording`.
     pub(super) fn of(recording: &RunRecording) -> Self {
         let document = &recording.document;
-        let cdf = charts::cdf_lines(recording);
-        let (series, phases) = charts::series(recording);
-        let what = if document.is_check() { "plumb check" } else { "plumb load" };
-        let command = match document.environment.argv.as_slice() {
-            [] => format!("{what} {}", shell_word(&document.names().join(" "))),
-            argv => shell_line(argv),
-        };
-        let parts = Parts {
-            what,
-            target: printable(&document.names().join(", ")),
-            masthead: masthead(&document.environment),
-            figures: facts::figures(document),
-            verdicts: &document.verdicts,
-            command,
-            seed: document.seed,
-            facts: facts::facts(document),
-        };
-        let keys: Vec<Key> =
-            cdf.iter().map(|line| Key { name: line.name.clone(), colour: line.colour.clone() }).collect();
-        let sync = sync_table::SyncTable::of(document);
-        let io = sides::targets(document);
-        let flushes = sync_table::flush_rows(document);
+        let printed = |lines: Vec<String>| lines.iter().map(|line| printable(line)).collect::<Vec<_>>();
+        let (cdf, mut drawn) = charts::distributions(recording).unzip();
+        let (series, over_time) = charts::series(recording);
+        let charts: Vec<_> = drawn.take().into_iter().chain(over_time).collect();
+        let durable = terminal::tables::durable_table(document).map(|(unit, durable)| {
+            table::table(&durable, &format!("Time of one write of 4 KiB and its sync, in {}", unit.name()))
+        });
+        let (flushes, flush_words) = tables::flushes(document)
+            .map_or_else(Default::default, |(flushes, words)| (table::table(&flushes, ""), words));
+        let accounts = tables::accounts(&document.accounting).map(|accounts| {
+            table::table(&accounts, "All that the devices were handed, phase by phase and without a gap")
+        });
         let said = sentences::lines(document).into_iter().chain(document.notes.iter().cloned());
-        let lines: Vec<String> = said.map(|line| printable(&line)).collect();
-        let root: Vec<String> =
-            document.environment.root_would_add.iter().map(|line| printable(line)).collect();
-        let charts = ChartData { cdf, series: phases };
+        let mut unmeasured = tables::unmeasured_methods(document);
+        unmeasured.extend(sentences::unmeasured(document));
+        unmeasured.extend(sentences::unknown_storage(document));
         Self {
-            frame: Frame::of(parts, &Headline::of(document), &charts),
-            path: document.path.as_ref().map(path_view),
-            has_methods: !sync.rows.is_empty() || !sync.notes.is_empty() || document.is_check(),
-            sync,
-            cdf: CdfView { present: !keys.is_empty(), aria: charts::cdf_words(recording) },
-            keys,
-            io,
+            frame: Frame::of(document, &charts),
+            paths: path_views(document),
+            path_unknown: printable(document.path_unknown_because.as_deref().unwrap_or_default()),
+            has_methods: durable.is_some() || document.is_check(),
+            lost: document.targets.iter().any(|target| loses_synced(document, target)),
+            durable: durable.unwrap_or_default(),
+            unmeasured: printed(unmeasured),
+            cdf,
+            sides: sides::sides(document),
             resolution: printable(&document.latency_resolution),
             series_words: charts::series_words(document),
             series,
             flushes,
-            accounts: accounts::rows(&document.accounting),
-            lines,
-            root,
+            flush_words,
+            accounts: accounts.unwrap_or_default(),
+            lines: printed(said.collect()),
+            root: printed(document.environment.root_would_add.clone()),
             // Line ends are what makes it readable; everything else is shown as on the terminal.
             workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
         }

@@ -1,13 +1,16 @@
-//! The write path in the page: two drawings, and the evidence for each layer below them.
+//! The write paths in the page: two drawings of each, and the evidence for each layer below them.
 
 use plumb_path::WritePath;
 
 use super::diagram::{self, Width};
 use super::glyph;
+use crate::document::RunDocument;
 use crate::printable::printable;
 use crate::wording;
 
 pub(super) struct PathView {
+    /// The targets that it is beneath; empty if there is only one path.
+    pub(super) targets: String,
     pub(super) wide: String,
     pub(super) narrow: String,
     pub(super) layers: Vec<LayerView>,
@@ -35,11 +38,21 @@ pub(super) struct EvidenceView {
     pub(super) means: String,
 }
 
-fn anchor(index: usize) -> String {
-    format!("layer-{index}")
+/// The paths of a run, each once.
+pub(super) fn path_views(document: &RunDocument) -> Vec<PathView> {
+    if document.paths.is_empty() {
+        return document.path.iter().map(|path| path_view(path, 0, "")).collect();
+    }
+    let several = document.paths.len() > 1;
+    let named = document
+        .paths
+        .iter()
+        .map(|one| (&one.path, if several { one.targets.join(", ") } else { String::new() }));
+    named.enumerate().map(|(number, (path, targets))| path_view(path, number, &targets)).collect()
 }
 
-pub(super) fn path_view(path: &WritePath) -> PathView {
+fn path_view(path: &WritePath, number: usize, targets: &str) -> PathView {
+    let anchor = |index: usize| format!("layer-{number}-{index}");
     let layers = path
         .layers
         .iter()
@@ -70,6 +83,7 @@ pub(super) fn path_view(path: &WritePath) -> PathView {
         })
         .collect();
     PathView {
+        targets: printable(targets),
         wide: diagram::draw(path, Width::Wide, anchor),
         narrow: diagram::draw(path, Width::Narrow, anchor),
         layers,

@@ -1,17 +1,19 @@
 //! The verdicts in the page.
 
-use plumb_path::Finding;
+use plumb_path::{Finding, Rule};
 
 use super::glyph;
 use crate::headline::sentence;
 use crate::printable::printable;
-use crate::wording;
+use crate::{rules, wording};
 
 pub(super) struct VerdictView {
     pub(super) class: &'static str,
     pub(super) glyph: String,
     pub(super) label: &'static str,
     pub(super) id: String,
+    /// Whether the page says what its rule means.
+    pub(super) is_explained: bool,
     pub(super) sentence: String,
     pub(super) evidence: Vec<String>,
     pub(super) remedy: String,
@@ -36,12 +38,24 @@ pub(super) fn verdict_count(verdicts: &[Finding]) -> String {
     if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", ")) }
 }
 
+/// What the rules of `verdicts` mean, each once; a recording of another version may name rules that are not known.
+pub(super) fn explanations(verdicts: &[Finding]) -> Vec<&'static Rule> {
+    let mut known: Vec<&Rule> = Vec::new();
+    for rule in verdicts.iter().filter_map(|finding| rules::find(&finding.id)) {
+        if !known.iter().any(|one| one.id == rule.id) {
+            known.push(rule);
+        }
+    }
+    known
+}
+
 pub(super) fn verdict_view(finding: &Finding) -> VerdictView {
     VerdictView {
         class: wording::severity(finding.severity),
         glyph: glyph::severity(Some(finding.severity)),
         label: wording::severity(finding.severity),
         id: printable(&finding.id),
+        is_explained: rules::find(&finding.id).is_some(),
         sentence: printable(&sentence(&finding.sentence)),
         evidence: finding.evidence.iter().map(|line| printable(line)).collect(),
         remedy: printable(&sentence(&finding.remedy)),

@@ -5,12 +5,12 @@
 
 mod explain;
 mod head;
-mod path_tree;
+pub(crate) mod path_tree;
 mod pen;
-mod run;
+pub(crate) mod run;
 mod survey;
 mod table;
-mod tables;
+pub(crate) mod tables;
 mod verdicts;
 mod wrap;
 

@@ -22,6 +22,32 @@ const NAME_MAX: usize = 26;
 /// The tree of `path`.
 pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
     let wide = style.columns() >= WIDE_FROM;
+    let mut out = path_table(path, wide).show(style);
+    if !wide {
+        for (index, text) in marks(path) {
+            let name = printable(&path.layers[index].name);
+            out.push_str(&hang("  ", &format!("{text} {name}"), style.columns()));
+        }
+    }
+    if let Some((ink, words)) = unsettled(path) {
+        out.push_str(&style.ink_lines(ink, &hang("  ", words, style.columns())));
+    }
+    out
+}
+
+/// What is to be said where it is not known that fsync makes data durable.
+pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &'static str)> {
+    match levels::synced(path) {
+        Synced::Durable(_) => None,
+        Synced::Lost => Some((Ink::Red, "When fsync has returned, nothing is known to be durable.")),
+        Synced::Unknown => {
+            Some((Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here."))
+        }
+    }
+}
+
+/// The tree of `path` as a table; with kinds and marks if it is `wide`.
+pub(crate) fn path_table(path: &WritePath, wide: bool) -> Table {
     let mut head = vec![("layer", Side::Left)];
     if wide {
         head.push(("kind", Side::Left));
@@ -32,22 +58,7 @@ pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
     for index in 0..path.layers.len() {
         tree.layer(index, Lead { own: "", below: "" });
     }
-    let mut out = tree.table.show(style);
-    if !wide {
-        for (index, text) in marks(path) {
-            let name = printable(&path.layers[index].name);
-            out.push_str(&hang("  ", &format!("{text} {name}"), style.columns()));
-        }
-    }
-    let unsettled = match levels::synced(path) {
-        Synced::Durable(_) => return out,
-        Synced::Lost => (Ink::Red, "When fsync has returned, nothing is known to be durable."),
-        Synced::Unknown => {
-            (Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here.")
-        }
-    };
-    out.push_str(&style.ink_lines(unsettled.0, &hang("  ", unsettled.1, style.columns())));
-    out
+    tree.table
 }
 
 /// What stands before a layer's name, and before those of the layers below it.

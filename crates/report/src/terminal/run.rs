@@ -9,8 +9,9 @@ use super::pen::Ink;
 use super::tables::{Group, durable_writes, side_table};
 use super::verdicts::verdicts;
 use super::wrap::{columns, hang};
-use crate::document::RunDocument;
-use crate::figures::{masthead, side_rows};
+use crate::document::{RunDocument, Sides};
+use crate::facts::loses_synced;
+use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::Headline;
 use crate::printable::printable;
 use crate::sentences;
@@ -36,7 +37,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
         section("The write path", path_tree(path, style));
     }
     section("The cost of a durable write", durable_writes(document, style));
-    let mut table = side_table(&groups(document, width), style);
+    let mut table = side_table(&groups(document, NAME_MAX.min(width / 3)), style);
     table.push_str(&hung("  ", &sentences::unmeasured(document)));
     table.push_str(&hung("  ", &sentences::unknown_storage(document)));
     section("Application beside storage", table);
@@ -63,21 +64,35 @@ fn names(document: &RunDocument) -> String {
     }
 }
 
-/// One group for each target, and one for the targets of each span together.
-fn groups(document: &RunDocument, width: usize) -> Vec<Group> {
+/// One group for each target, and one for the targets of each span together; names in at most so many columns.
+pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     let shown = labelled.filter(|(_, target)| target.failed_because.is_none());
     let (labels, targets): (Vec<String>, Vec<_>) = shown
         .filter(|(_, target)| !sentences::is_method(document, target))
         .map(|(label, target)| (printable(&label), target))
         .unzip();
-    let mut groups: Vec<Group> = short(&labels, NAME_MAX.min(width / 3))
+    let mut groups: Vec<Group> = short(&labels, name_most)
         .into_iter()
         .zip(targets)
-        .map(|(name, target)| (name, side_rows(&target.sides)))
+        .map(|(name, target)| (name, rows(&target.sides, loses_synced(document, target))))
         .collect();
-    groups.extend(document.sums().into_iter().map(|(name, sides)| (name, side_rows(sides))));
+    let lost = document.targets.iter().any(|target| loses_synced(document, target));
+    groups.extend(document.sums().into_iter().map(|(name, sides)| (name, rows(sides, lost))));
     groups
+}
+
+/// The rows of `sides`; what a sync takes where it makes nothing `durable` is not called so.
+fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
+    let mut rows = side_rows(sides);
+    // What an application moves by itself is not seen.
+    rows.retain(|row| {
+        row.side != "application" || sides.application.operations > 0 || sides.durable_latency.is_none()
+    });
+    for row in rows.iter_mut().filter(|row| lost && row.side == "durable") {
+        row.side = "write and sync";
+    }
+    rows
 }
 
 /// The labels in at most `most` columns; numbered if they cannot be told apart any more.

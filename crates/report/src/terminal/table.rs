@@ -58,6 +58,16 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The names of the columns, each with its side.
+    pub(crate) fn head(&self) -> impl Iterator<Item = (&str, Side)> {
+        self.rows[0].iter().map(|cell| cell.text.as_str()).zip(self.sides.iter().copied())
+    }
+
+    /// The rows below the head.
+    pub(crate) fn body(&self) -> &[Vec<Cell>] {
+        self.rows.get(1..).unwrap_or_default()
+    }
+
     /// The columns that the widest line takes.
     pub fn width(&self) -> usize {
         let widths = self.widths();

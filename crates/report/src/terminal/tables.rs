@@ -18,7 +18,32 @@ const COLUMNS: [&str; 8] = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "p99.9", 
 const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
 
 /// A target that measures the cost of a durable write, with the method.
-type Measured<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
+pub(crate) type Measured<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
+
+/// The cost of a durable write with its parts, methods across; `None` if none was measured.
+pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Table)> {
+    let measured: Vec<Measured<'_>> = measured(document).collect();
+    let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
+    let mut table = methods_across(&measured, unit);
+    let mut add = |name: &str, of: &dyn Fn(&RunTarget) -> String| {
+        let cells = measured.iter().map(|(_, target, _)| Cell::plain(of(target)));
+        table.row(std::iter::once(Cell::plain(name)).chain(cells).collect());
+    };
+    let p50 = |target: &RunTarget, latency: Option<Latency>| {
+        quantity::or_dash(latency.filter(|_| target.sides.sync.is_used()), |latency| unit.show(latency.p50))
+    };
+    add("p50, write", &|target| p50(target, target.sides.write.latency));
+    add("p50, sync", &|target| p50(target, target.sides.sync.latency));
+    add("measured", &|target| quantity::count(target.sides.application.operations));
+    (!measured.is_empty()).then_some((unit, table))
+}
+
+/// The targets that measure what a durable write costs; those without a figure are left out.
+pub(crate) fn measured(document: &RunDocument) -> impl Iterator<Item = Measured<'_>> {
+    document.targets.iter().filter_map(|target| {
+        Some((document.job_of(target)?.method?, target, target.sides.durable_latency.as_ref()?))
+    })
+}
 
 /// The cost of a durable write, and where its flushes went. Methods across if the lines are too short for them down.
 pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
@@ -27,10 +52,7 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
         .iter()
         .filter_map(|target| Some((document.job_of(target)?.method?, target)))
         .collect();
-    let measured: Vec<Measured<'_>> = methods
-        .iter()
-        .filter_map(|(method, target)| Some((*method, *target, target.sides.durable_latency.as_ref()?)))
-        .collect();
+    let measured: Vec<Measured<'_>> = measured(document).collect();
     let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
     let mut out = String::new();
     if !measured.is_empty() {
@@ -107,7 +129,7 @@ fn flush_words(method: SyncMethod, target: &RunTarget) -> String {
 }
 
 /// What is measured together, with its name and its rows.
-pub(super) type Group = (String, Vec<SideRow>);
+pub(crate) type Group = (String, Vec<SideRow>);
 
 /// The table of `groups`. While it is too wide, the least telling columns are left out, one after the other.
 pub(super) fn side_table(groups: &[Group], style: Style) -> String {
@@ -119,7 +141,7 @@ pub(super) fn side_table(groups: &[Group], style: Style) -> String {
     tables.next().unwrap_or_else(|| side_table_without(groups, &DISPENSABLE)).show(style)
 }
 
-fn side_table_without(groups: &[Group], without: &[&str]) -> Table {
+pub(crate) fn side_table_without(groups: &[Group], without: &[&str]) -> Table {
     let shown: Vec<&str> = COLUMNS.iter().copied().filter(|name| !without.contains(name)).collect();
     let mut head = vec![("", Side::Left), ("", Side::Left)];
     head.extend(shown.iter().map(|name| (*name, Side::Right)));

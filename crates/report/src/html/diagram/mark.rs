@@ -2,7 +2,7 @@
 
 use plumb_path::{Layer, WritePath};
 
-use super::text::{LETTER, cut, escape};
+use crate::html::escape::{LETTER, cut, escape};
 use crate::levels::{self, Levels, Synced};
 use crate::printable::printable;
 use crate::wording;

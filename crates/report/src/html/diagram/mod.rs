@@ -6,13 +6,12 @@
 
 mod mark;
 mod node;
-mod text;
 
 use plumb_path::{Flush, WritePath};
 
 use self::mark::marks;
 use self::node::{Rect, Shape};
-use self::text::escape;
+use crate::html::escape::escape;
 use crate::levels::{Arrival, Levels};
 use crate::printable::printable;
 

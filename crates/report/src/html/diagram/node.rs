@@ -2,7 +2,7 @@
 
 use plumb_path::{Cache, Flush, WritePath};
 
-use super::text::{BOLD, cut, escape};
+use crate::html::escape::{BOLD, cut, escape};
 use crate::html::glyph::{self, Sign};
 use crate::levels::Node;
 use crate::printable::printable;
@@ -103,7 +103,7 @@ pub(super) fn draw(
             .collect::<Vec<_>>()
             .join(" "),
     };
-    let kind = if kind == name { String::new() } else { kind };
+    let kind = if name.starts_with(&kind) { String::new() } else { kind };
     let signs = [glyph::cache(layer.cache), glyph::flush(layer.flush), glyph::fua(layer)];
     words(out, shape, rect, &name, &kind, signs);
     out.push_str("</g></a>");
@@ -121,7 +121,7 @@ fn words(out: &mut String, shape: Shape, rect: Rect, name: &str, kind: &str, sig
     };
     let state_at: [(f64, f64); 3] = match shape {
         Shape::Line => {
-            let name = cut(name, 260.0, 14.0);
+            let name = cut(name, if kind.is_empty() { width - 452.0 } else { 260.0 }, 14.0);
             put(left, y + 26.0, "label", 14.0, &name);
             let after = left + name.chars().count() as f64 * 14.0 * BOLD + 10.0;
             put(after, y + 26.0, "soft", FONT, &cut(kind, x + width - 428.0 - after, FONT));
@@ -129,7 +129,7 @@ fn words(out: &mut String, shape: Shape, rect: Rect, name: &str, kind: &str, sig
             [(from, y + 15.0), (from + 142.0, y + 15.0), (from + 290.0, y + 15.0)]
         }
         Shape::Two => {
-            let name = cut(name, inner * 0.55, 14.0);
+            let name = cut(name, if kind.is_empty() { inner } else { inner * 0.55 }, 14.0);
             put(left, y + 22.0, "label", 14.0, &name);
             let after = left + name.chars().count() as f64 * 14.0 * BOLD + 8.0;
             put(after, y + 22.0, "soft", FONT, &cut(kind, x + width - 12.0 - after, FONT));

@@ -1,12 +1,12 @@
-//! Text in a drawing: how wide it is likely to be, and what must be escaped.
+//! Text in an element or a drawing: what must be escaped, and how wide it is likely to be.
 
 /// The widest of the system fonts needs this part of the font size for a letter, on average.
-pub(super) const LETTER: f64 = 0.62;
+pub(in crate::html) const LETTER: f64 = 0.62;
 /// The same for bold letters.
-pub(super) const BOLD: f64 = 0.72;
+pub(in crate::html) const BOLD: f64 = 0.72;
 
 /// `text`, cut to what fits into `width`.
-pub(super) fn cut(text: &str, width: f64, size: f64) -> String {
+pub(in crate::html) fn cut(text: &str, width: f64, size: f64) -> String {
     let fits = (width / (size * LETTER)).floor().max(0.0) as usize;
     if text.chars().count() <= fits {
         return text.to_owned();
@@ -18,7 +18,7 @@ pub(super) fn cut(text: &str, width: f64, size: f64) -> String {
 }
 
 /// `text` within an element or a double-quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::html) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

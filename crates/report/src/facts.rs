@@ -1,34 +1,42 @@
-//! The figures at the head of the page, and the facts about machine and run at its end.
+//! The figures at the head of a report, and the facts about machine and run at its end.
 
-use super::sync_table;
+use std::path::Path;
+
 use crate::document::{Environment, RunDocument, RunTarget};
-use crate::printable::printable;
+use crate::levels::{self, Synced};
+use crate::printable::{printable, shell_line, shell_word};
 use crate::quantity;
+use crate::terminal::tables::measured;
 
 /// One large figure.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     /// What it is.
-    pub(super) label: &'static str,
+    pub(crate) label: &'static str,
     /// The figure.
-    pub(super) value: String,
+    pub(crate) value: String,
     /// Its unit.
-    pub(super) unit: String,
+    pub(crate) unit: String,
     /// What to compare it with.
-    pub(super) note: String,
+    pub(crate) note: String,
 }
 
 /// A name and a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Fact {
+pub(crate) struct Fact {
     /// What it is.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Its value, with its unit.
-    pub(super) value: String,
+    pub(crate) value: String,
+}
+
+/// Whether the path beneath `target` says that an fsync makes nothing durable there.
+pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
+    document.path_of(target).is_some_and(|path| levels::synced(path) == Synced::Lost)
 }
 
 /// The figures that matter most: what a durable write costs and what reaches the storage, or what the load reached.
-pub(super) fn figures(document: &RunDocument) -> Vec<Figure> {
+pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
     let figures = durable_figures(document);
     if figures.is_empty() { load_figures(document) } else { figures }
 }
@@ -36,7 +44,7 @@ pub(super) fn figures(document: &RunDocument) -> Vec<Figure> {
 /// Of the first method that was measured, and of direct writes.
 fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
-    if let Some((_, target, latency)) = sync_table::measured(document).next() {
+    if let Some((_, target, latency)) = measured(document).next() {
         let (value, unit) = quantity::duration_parts(latency.p50);
         let note = format!("median of {}", quantity::count(latency.count));
         figures.push(Figure { label: "A write and its sync take", value, unit: unit.to_owned(), note });
@@ -50,7 +58,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
             }
             _ => (quantity::NONE.to_owned(), "not counted here".to_owned()),
         };
-        figures.push(Figure { label: "Flushes per durable write", value, unit: String::new(), note });
+        figures.push(Figure { label: "Flushes for each sync", value, unit: String::new(), note });
     }
     let is_direct = |target: &&RunTarget| {
         document.job_of(target).is_some_and(|job| job.name == "write-direct")
@@ -72,12 +80,25 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
 /// What all targets reached together.
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
-    let Some(latency) = &total.application.latency else { return Vec::new() };
-    let mut figures = vec![Figure {
-        label: "The application was served",
-        value: quantity::rate(total.application.iops),
-        unit: "IOPS".to_owned(),
-        note: format!("{} MiB/s", quantity::mebibytes(total.application.bytes_per_second)),
+    let done = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
+    let by_transactions = done.and_then(|done| Some((done, done.latency.as_ref()?)));
+    let Some(latency) = by_transactions.map(|(_, latency)| latency).or(total.application.latency.as_ref())
+    else {
+        return Vec::new();
+    };
+    let mut figures = vec![match by_transactions {
+        Some((done, _)) => Figure {
+            label: "Transactions",
+            value: quantity::rate(done.per_second),
+            unit: "per second".to_owned(),
+            note: format!("{} in all", quantity::count(done.count)),
+        },
+        None => Figure {
+            label: "The application was served",
+            value: quantity::rate(total.application.iops),
+            unit: "IOPS".to_owned(),
+            note: format!("{} MiB/s", quantity::mebibytes(total.application.bytes_per_second)),
+        },
     }];
     if let Some(storage) = &total.storage {
         figures.push(Figure {
@@ -93,24 +114,71 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     if let Some(durable) = &total.durable_latency {
         let (value, unit) = quantity::duration_parts(durable.p50);
         let note = format!("median of {}", quantity::count(durable.count));
-        figures.push(Figure { label: "Until a write is durable", value, unit: unit.to_owned(), note });
+        let lost = document.targets.iter().any(|target| loses_synced(document, target));
+        let label = if lost { "A write and its sync take" } else { "Until a write is durable" };
+        figures.push(Figure { label, value, unit: unit.to_owned(), note });
     }
     figures
 }
 
+/// The command line as it was typed, for a shell.
+pub(crate) fn command(document: &RunDocument) -> String {
+    match document.environment.argv.as_slice() {
+        [] => {
+            let what = if document.is_check() { "check" } else { "load" };
+            format!("plumb {what} {}", shell_word(&document.names().join(" ")))
+        }
+        argv => shell_line(argv),
+    }
+}
+
+/// What was named, each once: files by their absolute paths, as far as it is known where they were named.
+pub(crate) fn places(document: &RunDocument) -> Vec<String> {
+    let directory = document.environment.directory.as_deref();
+    let absolute = |name: &str| match directory {
+        Some(directory) if !has_scheme(name) => Path::new(directory).join(name).display().to_string(),
+        _ => name.to_owned(),
+    };
+    document.names().into_iter().map(|name| printable(&absolute(name))).collect()
+}
+
+/// Whether it is a simulated drive, an export of a server: no file.
+fn has_scheme(name: &str) -> bool {
+    name.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '.']) && scheme.len() > 1)
+}
+
+/// The mounts beneath the targets, each once: the file system with where it is mounted, and its device.
+fn mounts(document: &RunDocument) -> Vec<String> {
+    let several = document.paths.iter().map(|one| &one.path);
+    let alone = document.path.iter().filter(|_| document.paths.is_empty());
+    let mut mounts = Vec::new();
+    for layer in several.chain(alone).flat_map(|path| &path.layers) {
+        let mut from = layer.evidence.iter().filter(|evidence| evidence.source.ends_with("mountinfo"));
+        if let Some(evidence) = from.next() {
+            let mount = format!("{} ({})", layer.name, evidence.value);
+            if !mounts.contains(&mount) {
+                mounts.push(mount);
+            }
+        }
+    }
+    mounts
+}
+
 /// Where and how it was measured.
-pub(super) fn facts(document: &RunDocument) -> Vec<Fact> {
+pub(crate) fn facts(document: &RunDocument) -> Vec<Fact> {
     let environment = &document.environment;
     let unknown = || "not known".to_owned();
     let or_unknown = |text: &str| if text.is_empty() { unknown() } else { text.to_owned() };
     let fact = |name, value: String| Fact { name, value: printable(&value) };
     let size = |size: u64| quantity::bytes(size as f64);
-    let mut facts = vec![
+    let mut facts: Vec<Fact> = places(document).into_iter().map(|place| fact("Target", place)).collect();
+    facts.extend(mounts(document).into_iter().map(|mount| fact("Mount", mount)));
+    facts.extend([
         fact("Host", environment.host.clone().unwrap_or_else(unknown)),
         fact("Kernel", environment.kernel.clone().unwrap_or_else(unknown)),
         fact("Processors", if environment.cpus == 0 { unknown() } else { environment.cpus.to_string() }),
         fact("Memory", environment.memory_bytes.map_or_else(unknown, size)),
-    ];
+    ]);
     facts.extend(environment.file_bytes.map(|bytes| fact("Test file", size(bytes))));
     facts.extend(engine(environment).map(|engine| fact("Engine", engine)));
     let error = document.latency_resolution_seconds.map(quantity::duration);

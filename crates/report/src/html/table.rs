@@ -1,0 +1,97 @@
+//! The tables of the page: those that the terminal and Markdown print too, as elements.
+//!
+//! On a narrow screen a row becomes a block of figures, each with the name of its column before it, so that nothing is
+//! cut off at the edge.
+
+use super::escape::escape;
+use crate::terminal::{Cell, Ink, Side, Table};
+
+/// What stands with one group of rows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Group {
+    /// Behind its name, as text.
+    pub(super) note: String,
+    /// Below its rows, as elements.
+    pub(super) after: String,
+}
+
+/// `table` as an element.
+pub(super) fn table(table: &Table, caption: &str) -> String {
+    let mut out = begin(table, caption, 0);
+    out.push_str("<tbody>");
+    table.body().iter().for_each(|row| push_row(&mut out, table, row));
+    out.push_str("</tbody></table>");
+    out
+}
+
+/// `table` as an element, whose first column names groups of rows: a name begins a group.
+pub(super) fn grouped(table: &Table, groups: &[Group]) -> String {
+    let mut out = begin(table, "", 1);
+    let columns = table.head().count() - 1;
+    let mut groups = groups.iter();
+    let mut after = String::new();
+    for row in table.body() {
+        if let Some(name) = row.first().filter(|cell| !cell.text.is_empty()) {
+            let group = groups.next().cloned().unwrap_or_default();
+            let (name, note) = (escape(&name.text), escape(&group.note));
+            let end = end_of_group(&std::mem::replace(&mut after, group.after), columns);
+            out.push_str(&format!(
+                r#"{end}<tbody class="group"><tr><th scope="rowgroup" colspan="{columns}">{name} <span>{note}</span></th></tr>"#
+            ));
+        }
+        push_row(&mut out, table, row.get(1..).unwrap_or_default());
+    }
+    let end = if table.body().is_empty() { String::new() } else { end_of_group(&after, columns) };
+    out.push_str(&format!("{end}</table>"));
+    out
+}
+
+fn end_of_group(after: &str, columns: usize) -> String {
+    match after {
+        "" => "</tbody>".to_owned(),
+        after => {
+            format!(r#"<tr class="line"><td colspan="{columns}" class="words">{after}</td></tr></tbody>"#)
+        }
+    }
+    .replacen("</tbody>", "</tbody>\n", 1)
+}
+
+fn begin(table: &Table, caption: &str, skip: usize) -> String {
+    let mut out = String::from("<table>");
+    if !caption.is_empty() {
+        out.push_str(&format!("<caption>{}</caption>", escape(caption)));
+    }
+    out.push_str("<thead><tr>");
+    for (name, side) in table.head().skip(skip) {
+        let class = if side == Side::Right { r#" class="n""# } else { "" };
+        match name {
+            "" => out.push_str("<td></td>"),
+            name => out.push_str(&format!(r#"<th scope="col"{class}>{}</th>"#, escape(name))),
+        }
+    }
+    out.push_str("</tr></thead>\n");
+    out
+}
+
+/// One row, which may lack the first columns of the table.
+fn push_row(out: &mut String, table: &Table, row: &[Cell]) {
+    let columns: Vec<(&str, Side)> = table.head().collect();
+    let columns = &columns[columns.len().saturating_sub(row.len())..];
+    out.push_str(r#"<tr class="line">"#);
+    for (index, (cell, (name, side))) in row.iter().zip(columns).enumerate() {
+        let weight = match cell.ink {
+            Ink::Red => "zero mid",
+            Ink::Bold => "mid",
+            Ink::Dim => "u",
+            _ => "",
+        };
+        let text = escape(&cell.text);
+        if index == 0 {
+            out.push_str(&format!(r#"<th scope="row" class="{weight}">{text}</th>"#));
+            continue;
+        }
+        let side = if *side == Side::Right { "n" } else { "" };
+        out.push_str(&format!(r#"<td class="{side} {weight}" data-of="{}">{text}</td>"#, escape(name)));
+    }
+    out.push_str("</tr>\n");
+}

@@ -1,0 +1,238 @@
+//! A report as Markdown, for an issue tracker or a chat: the verdict, the figures, the path, the verdicts with their
+//! rules, and where it was measured. GitHub's dialect, which has tables.
+//!
+//! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
+
+use std::fmt::Write as _;
+
+use plumb_path::Finding;
+
+use crate::document::{RunDocument, RunRecording};
+use crate::facts;
+use crate::figures::masthead;
+use crate::headline::{Headline, sentence};
+use crate::printable::printable;
+use crate::terminal::path_tree::{path_table, unsettled};
+use crate::terminal::run::groups;
+use crate::terminal::tables::{durable_table, side_table_without};
+use crate::terminal::{Cell, Ink, Side, Table};
+use crate::{sentences, tables, wording};
+
+/// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
+pub(crate) fn markdown(recording: &RunRecording) -> String {
+    let document = &recording.document;
+    let mut out = head(document);
+    let mut section = |title: &str, body: String| {
+        if !body.is_empty() {
+            out.push_str(&format!("\n## {title}\n\n{body}"));
+        }
+    };
+    section("Figures", figures(document));
+    section("The write path", paths(document));
+    let lost = document.targets.iter().any(|target| facts::loses_synced(document, target));
+    let mut durable = durable_table(document).map_or_else(String::new, |(_, durable)| table(&durable));
+    durable.push_str(&list(&tables::unmeasured_methods(document)));
+    section(if lost { "The cost of a write and its sync" } else { "The cost of a durable write" }, durable);
+    let loads = groups(document, usize::MAX);
+    let mut sides = if loads.is_empty() { String::new() } else { table(&side_table_without(&loads, &[])) };
+    let words = [
+        sentences::unmeasured(document),
+        sentences::unknown_storage(document),
+        sentences::balances(document),
+    ];
+    sides.push_str(&list(&words.concat()));
+    section("Application beside storage", sides);
+    let flushes = tables::flushes(document);
+    section(
+        "Where the flushes went",
+        flushes.map_or_else(String::new, |(flushes, words)| table(&flushes) + &list(&words)),
+    );
+    section("How it ran", list(&[sentences::lines(document), document.notes.clone()].concat()));
+    let verdicts: String = document.verdicts.iter().map(verdict).collect();
+    section("Verdicts", if verdicts.is_empty() { "No rule found anything.\n".to_owned() } else { verdicts });
+    section("Where and how", environment(document));
+    out
+}
+
+fn head(document: &RunDocument) -> String {
+    let headline = Headline::of(document);
+    let what = if document.is_check() { "check" } else { "load" };
+    let names: Vec<String> = document.names().into_iter().map(code).collect();
+    let mut out = format!("# plumb {what} {}\n\n", names.join(", "));
+    let facts: Vec<String> = masthead(&document.environment).iter().map(|fact| escape(fact)).collect();
+    if !facts.is_empty() {
+        let _ = writeln!(out, "{}\n", facts.join(" · "));
+    }
+    let _ = writeln!(out, "**{}: {}**", headline.label, escape(&headline.verdict));
+    for text in [Some(headline.meaning), headline.incomplete.map(|why| format!("Not complete: {why}"))] {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            let _ = writeln!(out, "\n{}", escape(&text));
+        }
+    }
+    out
+}
+
+fn figures(document: &RunDocument) -> String {
+    let figures = facts::figures(document);
+    let mut shown = Table::new(&[("", Side::Left), ("", Side::Right), ("", Side::Left)]);
+    for figure in &figures {
+        let value = format!("{} {}", figure.value, figure.unit);
+        shown.row(vec![
+            Cell::plain(figure.label),
+            Cell::inked(Ink::Bold, value.trim_end()),
+            Cell::plain(&figure.note),
+        ]);
+    }
+    if figures.is_empty() { String::new() } else { table(&shown) }
+}
+
+fn paths(document: &RunDocument) -> String {
+    let mut out = String::new();
+    let named = document.paths.iter().map(|one| (one.targets.as_slice(), &one.path));
+    let alone = document.path.iter().map(|path| (&[][..], path)).filter(|_| document.paths.is_empty());
+    for (targets, path) in named.chain(alone) {
+        if document.paths.len() > 1 {
+            let targets: Vec<String> = targets.iter().map(|target| code(target)).collect();
+            let _ = writeln!(out, "Beneath {}:\n", targets.join(", "));
+        }
+        out.push_str(&table(&path_table(path, true)));
+        out.push('\n');
+        out.extend(unsettled(path).map(|(_, words)| format!("{words}\n\n")));
+    }
+    if let Some(why) = &document.path_unknown_because {
+        let _ = writeln!(out, "Not known: {}", escape(&sentence(why)));
+    }
+    let end = out.trim_end().len();
+    out.truncate(end);
+    if out.is_empty() { out } else { out + "\n" }
+}
+
+fn verdict(finding: &Finding) -> String {
+    let mut out = format!(
+        "- **{}** `{}`: {}\n",
+        wording::severity(finding.severity),
+        printable(&finding.id).replace('`', "'"),
+        escape(&sentence(&finding.sentence))
+    );
+    finding.evidence.iter().for_each(|line| out.push_str(&format!("  - {}\n", escape(line))));
+    if !finding.remedy.is_empty() {
+        let _ = writeln!(out, "  - **What to do:** {}", escape(&sentence(&finding.remedy)));
+    }
+    out
+}
+
+fn environment(document: &RunDocument) -> String {
+    let mut out = format!("    {}\n\n", facts::command(document));
+    for fact in facts::facts(document) {
+        let _ = writeln!(out, "- {}: {}", fact.name, escape(&fact.value));
+    }
+    let root = document.environment.root_would_add.iter();
+    root.for_each(|line| out.push_str(&format!("- Run as root, plumb would also read: {}\n", escape(line))));
+    out
+}
+
+fn list(lines: &[String]) -> String {
+    let items = lines.iter().map(|line| format!("- {}\n", escape(line)));
+    let items: String = items.collect();
+    if items.is_empty() { items } else { format!("\n{items}") }
+}
+
+fn table(table: &Table) -> String {
+    let mut out = String::new();
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    out.push_str(&row(table.head().map(|(name, _)| escape(name)).collect()));
+    let rules = table.head().map(|(_, side)| if side == Side::Right { "---:" } else { "---" }.to_owned());
+    out.push_str(&row(rules.collect()));
+    let columns = table.head().count();
+    for cells in table.body() {
+        let mut cells: Vec<String> = cells.iter().map(cell).collect();
+        cells.resize(columns, String::new());
+        out.push_str(&row(cells));
+    }
+    out
+}
+
+fn cell(cell: &Cell) -> String {
+    // What is indented is deeper in a tree, and spaces at the start of a cell are dropped.
+    let text = cell.text.trim_start();
+    let indent = "&nbsp;".repeat(cell.text.len() - text.len());
+    match (escape(text.trim_end()), cell.ink) {
+        (text, Ink::Bold | Ink::Red) if !text.is_empty() => format!("{indent}**{text}**"),
+        (text, _) => format!("{indent}{text}"),
+    }
+}
+
+/// `text` so that all of it is shown as it is, in one line: no markup, no link, no mention.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', c]),
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // Trackers look for mentions and references in the text that is shown; a comment is not shown.
+            '@' | '#' => out.extend([c].into_iter().chain("<!-- -->".chars())),
+            _ => out.push(c),
+        }
+    }
+    // An address would become a link.
+    out.replace("://", ":<!-- -->//").replace("www.", "www<!-- -->.")
+}
+
+/// `text` as code, which holds everything but its own fence.
+fn code(text: &str) -> String {
+    let text = printable(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn nothing_from_outside_is_markup() {
+        assert_eq!(escape("a|b_c <img> [x](y) *z*"), r"a\|b\_c &lt;img&gt; \[x\](y) \*z\*");
+        assert_eq!(escape("@root #12 http://x"), "@<!-- -->root #<!-- -->12 http:<!-- -->//x");
+        assert_eq!(escape("two\nlines\u{202e}"), r"two\\nlines\\u\{202e\}");
+        assert_eq!(code("a``b"), "```a``b```");
+        assert_eq!(code("`"), "`` ` ``");
+        let mut document = fixture::virtual_machine();
+        let evil = "x|y\n# z <script>@all";
+        document.verdicts = vec![Finding {
+            id: "evil`id".into(),
+            severity: plumb_path::Severity::Warning,
+            sentence: evil.into(),
+            evidence: vec![evil.into()],
+            remedy: evil.into(),
+        }];
+        document.environment.host = Some(evil.into());
+        document.target = evil.into();
+        let text = markdown(&RunRecording::without_distributions(document));
+        // Within code nothing is markup.
+        let text = text.split_once('\n').unwrap().1;
+        assert!(!text.contains("<script>") && !text.contains("@all") && !text.contains("\n# z"), "{text}");
+        assert!(text.contains("evil'id"), "{text}");
+    }
+
+    #[test]
+    fn every_table_has_as_many_cells_in_each_row() {
+        for document in fixture::all() {
+            let text = markdown(&RunRecording::without_distributions(document));
+            let cells = |line: &str| line.replace(r"\|", "").matches('|').count();
+            let lines: Vec<&str> = text.lines().collect();
+            for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("| -")) {
+                assert!(
+                    lines[index - 1].starts_with('|') && lines[index.saturating_sub(2)].is_empty(),
+                    "{text}"
+                );
+                let rows = lines[index..].iter().take_while(|line| line.starts_with('|'));
+                rows.for_each(|row| assert_eq!(cells(row), cells(line), "{row}"));
+            }
+        }
+    }
+}
