@@ -3,15 +3,17 @@
 use plumb_block::Nanos;
 use plumb_load::{Direction, LoadOutcome, SpanResult};
 use plumb_measure::Histogram;
+use serde::Deserialize;
 
 use crate::measured::Measured;
 use crate::profile::Profile;
 
 /// A limit. A place that misses it is a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Criterion {
     /// A name for it.
-    pub id: &'static str,
+    pub id: String,
     /// Whose latency.
     pub of: Quantity,
     /// Which figure of it.
@@ -19,16 +21,15 @@ pub struct Criterion {
     /// Must be below this.
     pub below: Nanos,
     /// What happens otherwise.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// Whose latency a limit is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Quantity {
     /// Syncs (flushes).
     Syncs,
-    /// Whole transactions; only of profiles that have them.
-    Transactions,
     /// Reads of a job of the scenario, by its place.
     Reads {
         /// Which job.
@@ -42,7 +43,8 @@ pub enum Quantity {
 }
 
 /// Which figure of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// The mean.
     Mean,
@@ -78,27 +80,19 @@ pub enum Standing {
 
 /// Holds what a profile over files measured against its limits.
 pub fn judge(profile: &'static Profile, measured: &Measured) -> Vec<Judged> {
-    let outcome = |_job: Option<usize>| measured.outcome.clone();
-    judged(profile, &outcome, Some(&measured.transactions))
+    judged(profile, &|_job| measured.outcome.clone())
 }
 
 /// Holds what the scenario of a block profile measured against the profile's limits.
 pub fn judge_span(profile: &'static Profile, span: &SpanResult) -> Vec<Judged> {
-    judged(profile, &|job| job.map_or_else(|| span.total(), |job| span.of_job(job)), None)
+    judged(profile, &|job| job.map_or_else(|| span.total(), |job| span.of_job(job)))
 }
 
-fn judged(
-    profile: &'static Profile,
-    outcome: &dyn Fn(Option<usize>) -> LoadOutcome,
-    transactions: Option<&Histogram>,
-) -> Vec<Judged> {
+fn judged(profile: &'static Profile, outcome: &dyn Fn(Option<usize>) -> LoadOutcome) -> Vec<Judged> {
     let figure = |criterion: &Criterion| match criterion.of {
         Quantity::Syncs => of_direction(&outcome(None).flush, criterion.statistic),
         Quantity::Reads { job } => of_direction(&outcome(Some(job)).read, criterion.statistic),
         Quantity::Writes { job } => of_direction(&outcome(Some(job)).write, criterion.statistic),
-        Quantity::Transactions => {
-            transactions.and_then(|transactions| of_histogram(transactions, criterion.statistic))
-        }
     };
     profile.criteria.iter().map(|criterion| criterion.judge(figure(criterion))).collect()
 }
@@ -150,7 +144,6 @@ impl Criterion {
     pub fn in_words(&self) -> String {
         let of = match self.of {
             Quantity::Syncs => "syncs",
-            Quantity::Transactions => "transactions",
             Quantity::Reads { .. } => "reads",
             Quantity::Writes { .. } => "durable writes of the log",
         };
@@ -237,7 +230,7 @@ mod tests {
         };
         let standings: Vec<_> = judge_span(jetstress, &span)
             .iter()
-            .map(|judged| (judged.criterion.id, judged.standing))
+            .map(|judged| (&*judged.criterion.id, judged.standing))
             .collect();
         let expected = [
             ("exchange-read-mean", Standing::Met),

@@ -13,7 +13,7 @@ pub fn explain(profile: &Profile) -> String {
         writeln!(text, "\n{what}: {rest}").expect("a string takes all that is written");
     };
     line("Provenance", &format!("{}. {}", profile.provenance.name(), profile.source));
-    line("Not modelled", profile.leaves_out);
+    line("Not modelled", &profile.leaves_out);
     let criteria: Vec<String> = profile
         .criteria
         .iter()
@@ -35,8 +35,8 @@ fn extent(profile: &Profile) -> String {
         Work::Files(_) | Work::Sqlite(_) => "in a directory of its own, removed afterwards",
     };
     match profile.extent {
-        Extent::Time(time) => format!("{how}, for {time} unless said otherwise"),
-        Extent::Tree(count) => format!("{how}, until {count} files are done unless said otherwise"),
+        Extent::Seconds(seconds) => format!("{how}, for {seconds} s unless said otherwise"),
+        Extent::Files(count) => format!("{how}, until {count} files are done unless said otherwise"),
         Extent::Transactions(count) => format!("{how}, for {count} transactions unless said otherwise"),
     }
 }

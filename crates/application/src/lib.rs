@@ -5,7 +5,7 @@
 //! ordinary engine. The others need names, appends and the several kinds of sync of a file system, or the real
 //! SQLite: [`run()`] runs those in a directory of their own, which is removed whatever happens.
 //!
-//! - `catalogue`: the profiles, one file each; a program says what its threads do.
+//! - `catalogue`: the profiles, read from `profiles.toml`; a program says what its threads do.
 //! - `engine`: runs a program over a [`FileStore`](plumb_block::FileStore), and times each call and each transaction.
 //! - `sqlite`: the real SQLite.
 //! - `criteria`: holds what was measured against a profile's limits.

@@ -1,32 +1,34 @@
-//! What a profile is: a pattern, where it is known from, and how it is carried out.
+//! What a profile is: a pattern, where it is known from, and how it is carried out. All of it is data, in `profiles.toml`.
 
-use plumb_block::{Bytes, Nanos};
-use plumb_workload::Scenario;
+use plumb_block::{Bytes, FlushCall};
+use plumb_workload::{Access, Durability, Rate};
+use serde::Deserialize;
 
-use crate::catalogue::BlockSetting;
+use crate::catalogue::ProgramName;
 use crate::criteria::Criterion;
-use crate::engine::{Program, Setting};
-use crate::sqlite::Journal;
+use crate::sqlite::{Journal, Synchronous};
 
 /// A workload that is named after an application.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Profile {
     /// As it is typed.
-    pub name: &'static str,
+    pub name: String,
     /// In one line.
-    pub summary: &'static str,
+    pub summary: String,
     /// What it does, call by call.
-    pub pattern: &'static str,
+    pub pattern: String,
     /// How its pattern is known.
     pub provenance: Provenance,
     /// The source, and what of the pattern is estimated.
-    pub source: &'static str,
+    pub source: String,
     /// What it does not model.
-    pub leaves_out: &'static str,
+    pub leaves_out: String,
     /// What its users expect of a place; a limit that is missed is a finding.
-    pub criteria: &'static [Criterion],
+    #[serde(default)]
+    pub criteria: Vec<Criterion>,
     /// The ways to run it; the first is taken unless another is named. Never empty.
-    pub variants: &'static [Variant],
+    pub variants: Vec<Variant>,
     /// How long it runs unless that is said.
     pub extent: Extent,
     /// How it is carried out.
@@ -34,7 +36,8 @@ pub struct Profile {
 }
 
 /// How a pattern is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Provenance {
     /// From the system calls of the application, or it is the application itself.
     Traced,
@@ -45,45 +48,80 @@ pub enum Provenance {
 }
 
 /// A way to run a profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Variant {
     /// As it is typed after the profile's name and a colon.
-    pub name: &'static str,
+    pub name: String,
     /// In one line.
-    pub summary: &'static str,
+    pub summary: String,
+    /// How many threads it has, if not as many as the profile.
+    #[serde(default)]
+    pub(crate) threads: Option<u32>,
 }
 
 /// How long a profile runs unless that is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Extent {
     /// For a time.
-    Time(Nanos),
+    Seconds(u64),
     /// For so many transactions.
     Transactions(u64),
     /// Each of so many files once, which are a transaction each; fewer if the files are scaled.
-    Tree(u64),
+    Files(u64),
 }
 
 /// How a profile is carried out.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// By the ordinary engine, on anything that has blocks: see [`scenario`](crate::scenario).
-    Blocks(BlockWork),
+    Blocks(Vec<BlockWork>),
     /// By calls on files in a directory: see [`run`](crate::run()).
     Files(FileWork),
     /// By the real SQLite in a directory: see [`run`](crate::run()).
     Sqlite(SqliteWork),
 }
 
-/// A block workload.
-#[derive(Debug)]
-pub struct BlockWork(pub(crate) fn(&BlockSetting<'_>) -> Scenario);
+/// A job of a block workload, past the page cache.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockWork {
+    /// The job's name in the scenario.
+    pub(crate) name: String,
+    /// Only in the variant of this name.
+    pub(crate) variant: Option<String>,
+    /// The part of the target that is touched; to its end unless a length is said.
+    #[serde(default)]
+    pub(crate) offset: Bytes,
+    pub(crate) length: Option<Bytes>,
+    /// Lengths of operations, and of 100 how many.
+    pub(crate) lengths: Vec<(Bytes, u8)>,
+    pub(crate) access: Access,
+    pub(crate) write_percent: u8,
+    pub(crate) depth: u32,
+    #[serde(default)]
+    pub(crate) durability: Durability,
+    pub(crate) flush: Option<FlushCall>,
+    pub(crate) rate: Option<Rate>,
+    /// About how many operations the other jobs do between two of this one, where a count ends the run and not time.
+    pub(crate) operations_between: Option<u64>,
+    /// One thread, however many are asked for.
+    #[serde(default)]
+    pub(crate) single_thread: bool,
+}
 
 /// A program over files.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FileWork {
-    /// Makes it.
-    pub(crate) program: fn(&Setting) -> Box<dyn Program>,
+    /// Which.
+    pub(crate) program: ProgramName,
+    /// How many threads it has, unless the variant says otherwise; 1 if `None`.
+    pub(crate) threads: Option<u32>,
+    /// The most bytes that one call moves, so that memory for it is there before anything is measured; 64 KiB if `None`.
+    pub(crate) call_bytes_max: Option<u64>,
     /// How much room it takes at full size, about.
     pub(crate) room: Bytes,
     /// Whether each thread takes so much, rather than all together.
@@ -91,10 +129,23 @@ pub struct FileWork {
 }
 
 /// SQLite in one of its modes.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqliteWork {
-    /// By the variant's name.
-    pub(crate) journal: fn(&str) -> Journal,
+    /// With a write-ahead log, rather than a rollback journal.
+    wal: bool,
+}
+
+impl SqliteWork {
+    /// The journal, with `synchronous` as the variant is called.
+    pub(crate) fn journal(&self, variant: &str) -> Journal {
+        let synchronous = match variant {
+            "normal" => Synchronous::Normal,
+            "extra" => Synchronous::Extra,
+            _ => Synchronous::Full,
+        };
+        if self.wal { Journal::Wal(synchronous) } else { Journal::Delete(synchronous) }
+    }
 }
 
 impl Provenance {
@@ -110,13 +161,13 @@ impl Provenance {
 
 impl Profile {
     /// The variant that is taken unless another is named.
-    pub fn default_variant(&self) -> &'static Variant {
+    pub fn default_variant(&self) -> &Variant {
         // Variants are never empty: a test of the catalogue holds that.
         &self.variants[0]
     }
 
     /// The variant of that name.
-    pub fn variant(&self, name: &str) -> Option<&'static Variant> {
+    pub fn variant(&self, name: &str) -> Option<&Variant> {
         self.variants.iter().find(|variant| variant.name == name)
     }
 

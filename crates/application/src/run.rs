@@ -2,15 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, Clock, Nanos};
-use plumb_workload::{Scenario, Stop};
+use plumb_block::{Bytes, Clock, Nanos, Opening};
+use plumb_workload::{BlockSizes, BlockSplit, ByteRange, Job, Rate, Scenario, Span, Stop, Workload};
 
-use crate::catalogue::BlockSetting;
 use crate::engine::{Conduct, Scratch, Setting, perform};
 use crate::error::Error;
 use crate::limits::{Limits, Moment, Place};
 use crate::measured::Measured;
-use crate::profile::{Extent, FileWork, Profile, Variant, Work};
+use crate::profile::{BlockWork, Extent, FileWork, Profile, Variant, Work};
 use crate::sqlite;
 
 /// Of the room that is free, so much is used at most.
@@ -38,35 +37,37 @@ pub fn run(
     let (path, free, open) = match place {
         Place::Directory { path, free, open } => (path, free, open),
         Place::Device(_) if !profile.needs_directory() => {
-            return Err(Error::IsBlocks { profile: profile.name });
+            return Err(Error::IsBlocks { profile: &profile.name });
         }
         Place::Device(name) => {
-            return Err(Error::NeedsDirectory { profile: profile.name, place: name.clone() });
+            return Err(Error::NeedsDirectory { profile: &profile.name, place: name.clone() });
         }
     };
-    let conduct = |scale| {
+    let conduct = |scale, threads, call_bytes_max| {
         let (duration, count) = extent_of(profile, limits, scale);
-        Conduct { clock, stop, duration, count, seed: limits.seed }
+        Conduct { clock, stop, duration, count, threads, call_bytes_max, seed: limits.seed }
     };
     match &profile.work {
-        Work::Blocks(_) => Err(Error::IsBlocks { profile: profile.name }),
+        Work::Blocks(_) => Err(Error::IsBlocks { profile: &profile.name }),
         Work::Files(work) => {
             let (scale, note) = scale_of(profile, work, limits, *free)?;
-            let setting =
-                Setting { variant: variant.name, scale, threads: limits.threads, seed: limits.seed };
-            let program = (work.program)(&setting);
+            let own = variant.threads.or(work.threads).unwrap_or(1);
+            let threads = limits.threads.unwrap_or(own);
+            let program =
+                work.program.make(&Setting { variant: &variant.name, scale, threads, seed: limits.seed });
+            let conduct = conduct(scale, threads, work.call_bytes_max.unwrap_or(64 << 10));
             let scratch = Scratch::beneath(path)?;
             let result = open(scratch.path())
                 .map_err(|error| Error::of_call(error, false))
-                .and_then(|store| perform(program.as_ref(), store.as_ref(), &conduct(scale), tell));
+                .and_then(|store| perform(program.as_ref(), store.as_ref(), &conduct, tell));
             let mut measured = scratch.remove_after(result)?;
             measured.notes.splice(0..0, note);
             Ok(measured)
         }
         Work::Sqlite(work) => {
             let scratch = Scratch::beneath(path)?;
-            let journal = (work.journal)(variant.name);
-            let result = sqlite::perform(journal, scratch.path(), &conduct(1.0), limits.threads, tell);
+            let conduct = conduct(1.0, limits.threads.unwrap_or(1), 0);
+            let result = sqlite::perform(work.journal(&variant.name), scratch.path(), &conduct, tell);
             scratch.remove_after(result)
         }
     }
@@ -83,25 +84,47 @@ pub fn scenario(
     limits: &Limits,
 ) -> Result<Scenario, Error> {
     limits.validate()?;
-    let Work::Blocks(work) = &profile.work else { return Err(Error::IsNotBlocks { profile: profile.name }) };
+    let Work::Blocks(jobs) = &profile.work else { return Err(Error::IsNotBlocks { profile: &profile.name }) };
     let (duration, operations) = extent_of(profile, limits, 1.0);
-    let setting = BlockSetting {
-        variant: variant.name,
-        target,
-        stop: Stop { duration, operations, bytes: None },
+    let stop = Stop { duration, operations, bytes: None };
+    let of_variant = |work: &&BlockWork| work.variant.as_ref().is_none_or(|only| *only == variant.name);
+    let jobs = jobs.iter().filter(of_variant).map(|work| job(work, target, limits, stop)).collect();
+    Ok(Scenario { spans: vec![Span::of(jobs)] })
+}
+
+/// A job of a block profile. A target file that is missing is made 4 GiB long, scaled, at least 64 MiB.
+fn job(work: &BlockWork, target: &str, limits: &Limits, stop: Stop) -> Job {
+    let lengths = BlockSplit(work.lengths.clone());
+    let range = ByteRange { offset: work.offset, length: work.length.unwrap_or(Bytes(u64::MAX)) };
+    let operations = stop.operations.map(|count| count.div_ceil(work.operations_between.unwrap_or(1)));
+    let workload = Workload {
+        access: work.access.clone(),
+        write_percent: work.write_percent,
+        depth: work.depth,
+        durability: work.durability,
+        rate: work.rate.unwrap_or(Rate::Unlimited),
+        stop: Stop { operations, ..stop },
         seed: limits.seed,
-        threads: limits.threads,
-        scale: limits.scale.unwrap_or(1.0),
+        blocks: BlockSizes { read: lengths.clone(), write: lengths.clone(), trim: lengths.clone() },
+        ..Workload::over(range, lengths.max())
     };
-    Ok((work.0)(&setting))
+    let scaled = (Bytes::gib(4).0 as f64 * limits.scale.unwrap_or(1.0)) as u64;
+    let job = Job::on(target, workload);
+    Job {
+        name: work.name.clone(),
+        size: Some(Bytes(scaled.max(64 << 20)).round_down(Bytes::mib(1))),
+        opening: Opening { flush: work.flush.unwrap_or(job.opening.flush), ..job.opening },
+        threads: limits.threads.filter(|_| !work.single_thread).unwrap_or(1),
+        ..job
+    }
 }
 
 /// The limits that were given, or the profile's own.
 fn extent_of(profile: &Profile, limits: &Limits, scale: f64) -> (Option<Nanos>, Option<u64>) {
     match (limits.duration, limits.count, profile.extent) {
-        (None, None, Extent::Time(time)) => (Some(time), None),
+        (None, None, Extent::Seconds(seconds)) => (Some(Nanos::secs(seconds)), None),
         (None, None, Extent::Transactions(count)) => (None, Some(count)),
-        (None, None, Extent::Tree(files)) => {
+        (None, None, Extent::Files(files)) => {
             let files = ((files as f64 * scale).round() as u64).max(1);
             (None, Some(files * u64::from(limits.threads.unwrap_or(1))))
         }
@@ -111,7 +134,7 @@ fn extent_of(profile: &Profile, limits: &Limits, scale: f64) -> (Option<Nanos>, 
 
 /// How large a part of the files is made, and a note if that is not all because there is no room.
 fn scale_of(
-    profile: &Profile,
+    profile: &'static Profile,
     work: &FileWork,
     limits: &Limits,
     free: Option<Bytes>,
@@ -127,7 +150,7 @@ fn scale_of(
         return Ok((1.0, None));
     }
     if fits < SCALE_MIN {
-        return Err(Error::NoRoom { profile: profile.name, room, free });
+        return Err(Error::NoRoom { profile: &profile.name, room, free });
     }
     let note = format!(
         "the files were scaled to {:.0} % of the profile's, because it takes about {room} and only {free} are free",

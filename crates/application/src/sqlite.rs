@@ -78,11 +78,10 @@ pub(crate) fn perform(
     journal: Journal,
     directory: &Path,
     conduct: &Conduct<'_>,
-    threads: Option<u32>,
     tell: &mut dyn FnMut(&Moment<'_>),
 ) -> Result<Measured, Error> {
-    if let Some(threads) = threads.filter(|threads| *threads != 1) {
-        let value = threads.to_string();
+    if conduct.threads != 1 {
+        let value = conduct.threads.to_string();
         return Err(Error::Limit { field: "threads", value, expected: "1: SQLite has one writer at a time" });
     }
     let connection = open(journal, &directory.join("plumb.sqlite"))?;

@@ -63,7 +63,7 @@ pub fn run_profile(
     let mut looking = Looking {
         watcher,
         beneath: &beneath,
-        name: profile.name,
+        name: &profile.name,
         before: None,
         cpu: None,
         looks: Looks::default(),
@@ -170,8 +170,8 @@ fn describe(
     let seconds = outcome.length.as_secs_f64();
     let total = sides(outcome, storage, cpu);
     let job = RunJob {
-        name: profile.name.to_owned(),
-        description: profile.summary.to_owned(),
+        name: profile.name.clone(),
+        description: profile.summary.clone(),
         threads: run.limits.threads.unwrap_or(1),
         caching: Caching::Cached,
         scheduled: false,
@@ -194,7 +194,7 @@ fn describe(
         job: 0,
         size: 0,
         range_bytes: 0,
-        engine: profile.name.to_owned(),
+        engine: profile.name.clone(),
         engine_because: None,
         failed_because: None,
         device: DeviceFacts::default(),

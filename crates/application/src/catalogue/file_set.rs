@@ -1,24 +1,36 @@
-//! A set of files of which some exist, as Filebench has them: threads delete, make, read and extend.
+//! varmail and fileserver: a set of files of which some exist, as Filebench has them. Threads delete, make, read and extend.
 //!
 //! Filebench keeps a file that one thread works on from all others. Here each thread has its own part of the files, in
 //! directories that all share, so that what a thread does follows from its own choices alone.
 
 use std::collections::HashMap;
 
+use plumb_block::FileId;
+
 use super::tree::Tree;
 use crate::chance::Chance;
-use crate::engine::{Hand, Preparation, Step};
+use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
 /// What a set consists of.
 #[derive(Debug, Clone)]
 pub(super) struct FileSet {
-    pub(super) tree: Tree,
+    tree: Tree,
     /// How many names there are.
-    pub(super) count: u64,
+    count: u64,
     /// The mean size of new files.
-    pub(super) size_mean: u64,
-    pub(super) threads: u32,
-    pub(super) seed: u64,
+    size_mean: u64,
+    threads: u32,
+    seed: u64,
+    cycle: Cycle,
+}
+
+/// What a thread does in a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cycle {
+    /// Delete; deliver; read and append; read. What was written is made durable each time.
+    Mail,
+    /// Write a file whole; append; read; delete. Nothing is made durable.
+    Users,
 }
 
 /// Of five names how many exist at first: Filebench's `prealloc=80`.
@@ -31,27 +43,17 @@ const APPEND_MAX: u64 = 16 << 10;
 const SIZES: u64 = 0x7369_7a65_0000_0000;
 
 impl FileSet {
-    /// Makes the directories, and the files that exist at first.
-    pub(super) fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()> {
-        preparation.expect(self.count * self.size_mean * EXISTING_OF_FIVE / 5);
-        for number in 0..self.count {
-            for directory in self.tree.new_directories(number) {
-                hand.create_directory(&directory)?;
-            }
-            if self.exists_at_first(number) {
-                preparation.file(hand, &self.tree.file(number), self.first_size(number))?;
-            }
-        }
-        Ok(())
+    pub(super) fn varmail(setting: &Setting) -> Self {
+        Self::of(setting, Tree::flat("mail"), 1000, 16 << 10, Cycle::Mail)
     }
 
-    /// A thread's part of the files: every `threads`th.
-    pub(super) fn part(&self, thread: u32) -> Part<'_> {
-        let numbers = (u64::from(thread)..self.count).step_by(self.threads as usize);
-        let (existing, missing) = numbers.partition(|number| self.exists_at_first(*number));
-        let mut part = Part { set: self, sizes: HashMap::new(), existing, missing };
-        part.sizes = part.existing.iter().map(|number| (*number, self.first_size(*number))).collect();
-        part
+    pub(super) fn fileserver(setting: &Setting) -> Self {
+        Self::of(setting, Tree::spread("files", 20, 2), 10_000, 128 << 10, Cycle::Users)
+    }
+
+    fn of(setting: &Setting, tree: Tree, count: u64, size_mean: u64, cycle: Cycle) -> Self {
+        let Setting { threads, seed, .. } = *setting;
+        Self { tree, count: setting.scaled(count, 5 * u64::from(threads)), size_mean, threads, seed, cycle }
     }
 
     fn exists_at_first(&self, number: u64) -> bool {
@@ -63,44 +65,76 @@ impl FileSet {
     }
 }
 
+impl Program for FileSet {
+    /// Makes the directories, and the files that exist at first.
+    fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()> {
+        preparation.expect(self.count * self.size_mean * EXISTING_OF_FIVE / 5);
+        for number in 0..self.count {
+            self.tree.make_directories(hand, number)?;
+            if self.exists_at_first(number) {
+                preparation.file(hand, &self.tree.file(number), self.first_size(number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A thread's part of the files: every `threads`th.
+    fn actor(&self, thread: u32, _hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>> {
+        let numbers = (u64::from(thread)..self.count).step_by(self.threads as usize);
+        let (existing, missing) = numbers.partition(|number| self.exists_at_first(*number));
+        let mut part = Part { set: self, sizes: HashMap::new(), existing, missing };
+        part.sizes = part.existing.iter().map(|number| (*number, self.first_size(*number))).collect();
+        Ok(Box::new(part))
+    }
+}
+
 /// The files of one thread.
 #[derive(Debug)]
-pub(super) struct Part<'a> {
+struct Part<'a> {
     set: &'a FileSet,
     sizes: HashMap<u64, u64>,
     existing: Vec<u64>,
     missing: Vec<u64>,
 }
 
-/// Whether what was appended is made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delivery {
-    Visible,
-    Durable,
+impl Actor for Part<'_> {
+    fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()> {
+        let began = hand.begin();
+        match self.set.cycle {
+            Cycle::Mail => {
+                self.delete(hand)?;
+                let size = hand.chance.between(1, APPEND_MAX);
+                self.create(hand, size)?;
+                self.with_any(hand, |part, hand, number, file| {
+                    part.read_whole(hand, number, file)?;
+                    part.append(hand, number, file)
+                })?;
+                self.with_any(hand, Self::read_whole)?;
+            }
+            Cycle::Users => {
+                let size = hand.chance.gamma(self.set.size_mean);
+                self.create(hand, size)?;
+                self.with_any(hand, |part, hand, number, file| part.append(hand, number, file))?;
+                self.with_any(hand, Self::read_whole)?;
+                self.delete(hand)?;
+            }
+        }
+        hand.end(began);
+        Ok(())
+    }
 }
 
 impl Part<'_> {
     /// Deletes one of the files that exist; nothing if there is none.
-    pub(super) fn delete(&mut self, hand: &mut Hand<'_>) -> Step<()> {
+    fn delete(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         let Some(number) = take_any(&mut self.existing, hand) else { return Ok(()) };
         self.missing.push(number);
         self.sizes.remove(&number);
         hand.unlink(&self.set.tree.file(number))
     }
 
-    /// Makes one of the files that do not exist and writes as much into it as one append.
-    pub(super) fn create_appended(&mut self, hand: &mut Hand<'_>, delivery: Delivery) -> Step<()> {
-        let size = hand.chance.between(1, APPEND_MAX);
-        self.create(hand, size, delivery)
-    }
-
     /// Makes one of the files that do not exist and writes it whole.
-    pub(super) fn create_whole(&mut self, hand: &mut Hand<'_>) -> Step<()> {
-        let size = hand.chance.gamma(self.set.size_mean);
-        self.create(hand, size, Delivery::Visible)
-    }
-
-    fn create(&mut self, hand: &mut Hand<'_>, size: u64, delivery: Delivery) -> Step<()> {
+    fn create(&mut self, hand: &mut Hand<'_>, size: u64) -> Step<()> {
         let Some(number) = take_any(&mut self.missing, hand) else { return Ok(()) };
         self.existing.push(number);
         self.sizes.insert(number, size);
@@ -109,44 +143,29 @@ impl Part<'_> {
         for offset in (0..size).step_by(PIECE as usize) {
             hand.append(file, PIECE.min(size - offset))?;
         }
-        if delivery == Delivery::Durable {
+        if self.set.cycle == Cycle::Mail {
             hand.fsync(file)?;
             hand.durable_since(began);
         }
         hand.close(file)
     }
 
-    /// Reads one of the files whole and appends to it.
-    pub(super) fn read_and_append(&mut self, hand: &mut Hand<'_>, delivery: Delivery) -> Step<()> {
-        let Some((number, file)) = self.open_any(hand)? else { return Ok(()) };
-        self.read_whole(hand, number, file)?;
-        self.append_to(hand, number, file, delivery)?;
-        hand.close(file)
-    }
-
-    /// Appends to one of the files.
-    pub(super) fn append(&mut self, hand: &mut Hand<'_>, delivery: Delivery) -> Step<()> {
-        let Some((number, file)) = self.open_any(hand)? else { return Ok(()) };
-        self.append_to(hand, number, file, delivery)?;
-        hand.close(file)
-    }
-
-    /// Reads one of the files whole.
-    pub(super) fn read(&mut self, hand: &mut Hand<'_>) -> Step<()> {
-        let Some((number, file)) = self.open_any(hand)? else { return Ok(()) };
-        self.read_whole(hand, number, file)?;
-        hand.close(file)
-    }
-
-    fn open_any(&mut self, hand: &mut Hand<'_>) -> Step<Option<(u64, plumb_block::FileId)>> {
+    /// Opens one of the files that exist, does something with it and closes it; nothing if there is none.
+    fn with_any(
+        &mut self,
+        hand: &mut Hand<'_>,
+        work: impl FnOnce(&mut Self, &mut Hand<'_>, u64, FileId) -> Step<()>,
+    ) -> Step<()> {
         if self.existing.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         let number = self.existing[hand.chance.below(self.existing.len() as u64) as usize];
-        Ok(Some((number, hand.open(&self.set.tree.file(number))?)))
+        let file = hand.open(&self.set.tree.file(number))?;
+        work(self, hand, number, file)?;
+        hand.close(file)
     }
 
-    fn read_whole(&self, hand: &mut Hand<'_>, number: u64, file: plumb_block::FileId) -> Step<()> {
+    fn read_whole(&mut self, hand: &mut Hand<'_>, number: u64, file: FileId) -> Step<()> {
         let size = self.sizes.get(&number).copied().unwrap_or(0);
         for offset in (0..size).step_by(PIECE as usize) {
             hand.read(file, offset, PIECE.min(size - offset))?;
@@ -154,18 +173,12 @@ impl Part<'_> {
         Ok(())
     }
 
-    fn append_to(
-        &mut self,
-        hand: &mut Hand<'_>,
-        number: u64,
-        file: plumb_block::FileId,
-        delivery: Delivery,
-    ) -> Step<()> {
+    fn append(&mut self, hand: &mut Hand<'_>, number: u64, file: FileId) -> Step<()> {
         let length = hand.chance.between(1, APPEND_MAX);
         let began = hand.begin();
         hand.append(file, length)?;
         *self.sizes.entry(number).or_default() += length;
-        if delivery == Delivery::Durable {
+        if self.set.cycle == Cycle::Mail {
             hand.fsync(file)?;
             hand.durable_since(began);
         }

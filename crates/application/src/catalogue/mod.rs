@@ -1,55 +1,73 @@
-//! The profiles, one file each.
+//! The profiles: their words and figures from `profiles.toml`, and the programs of those that work on files.
 
-mod block_setting;
-mod ceph_osd;
 mod ceph_osd_hdd;
-mod copy;
 mod dbf_update;
 mod defrag;
 mod etcd_wal;
 mod file_set;
-mod fileserver;
-mod jetstress_like;
 mod pg_wal;
-mod registry_kv;
-mod save;
-mod sqlite;
-mod sqlserver;
+mod replace;
+mod rounds;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod unpack;
-mod varmail;
-mod vm_64k;
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::engine::{Program, Setting};
 use crate::error::Error;
 use crate::profile::{Profile, Variant};
 
-pub(crate) use block_setting::BlockSetting;
+#[derive(Deserialize)]
+struct Catalogue {
+    profile: Vec<Profile>,
+}
 
-static PROFILES: [&Profile; 17] = [
-    &sqlite::ROLLBACK,
-    &sqlite::WAL,
-    &pg_wal::PROFILE,
-    &etcd_wal::PROFILE,
-    &ceph_osd::PROFILE,
-    &ceph_osd_hdd::PROFILE,
-    &varmail::PROFILE,
-    &fileserver::PROFILE,
-    &dbf_update::PROFILE,
-    &registry_kv::PROFILE,
-    &unpack::PROFILE,
-    &vm_64k::PROFILE,
-    &copy::PROFILE,
-    &save::PROFILE,
-    &defrag::PROFILE,
-    &sqlserver::PROFILE,
-    &jetstress_like::PROFILE,
-];
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../profiles.toml")).expect("the profiles are read by every test")
+});
+
+/// The programs, by the names under which profiles refer to them.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProgramName {
+    PgWal,
+    EtcdWal,
+    CephOsdHdd,
+    Varmail,
+    Fileserver,
+    DbfUpdate,
+    RegistryKv,
+    Save,
+    Unpack,
+    Copy,
+    Defrag,
+}
+
+impl ProgramName {
+    /// Makes the program.
+    pub(crate) fn make(self, setting: &Setting) -> Box<dyn Program> {
+        match self {
+            Self::PgWal => Box::new(pg_wal::PgWal::new(setting)),
+            Self::EtcdWal => Box::new(etcd_wal::EtcdWal),
+            Self::CephOsdHdd => Box::new(ceph_osd_hdd::Osd::new(setting)),
+            Self::Varmail => Box::new(file_set::FileSet::varmail(setting)),
+            Self::Fileserver => Box::new(file_set::FileSet::fileserver(setting)),
+            Self::DbfUpdate => Box::new(dbf_update::DbfUpdate::new(setting)),
+            Self::RegistryKv => Box::new(replace::Replace::registry_kv(setting)),
+            Self::Save => Box::new(replace::Replace::save(setting)),
+            Self::Unpack => Box::new(rounds::Rounds::unpack(setting)),
+            Self::Copy => Box::new(rounds::Rounds::copy(setting)),
+            Self::Defrag => Box::new(defrag::Defrag::new(setting)),
+        }
+    }
+}
 
 /// All profiles.
-pub fn profiles() -> &'static [&'static Profile] {
-    &PROFILES
+pub fn profiles() -> &'static [Profile] {
+    &CATALOGUE.profile
 }
 
 /// The profile and the variant that were typed: `NAME` or `NAME:VARIANT`.
@@ -60,16 +78,16 @@ pub fn find(typed: &str) -> Result<(&'static Profile, &'static Variant), Error> 
     let (name, variant) =
         typed.split_once(':').map_or((typed, None), |(name, variant)| (name, Some(variant)));
     let profile =
-        PROFILES.iter().find(|profile| profile.name == name).ok_or_else(|| Error::UnknownProfile {
+        profiles().iter().find(|profile| profile.name == name).ok_or_else(|| Error::UnknownProfile {
             typed: name.to_owned(),
-            known: joined(PROFILES.iter().map(|profile| profile.name)),
+            known: joined(profiles().iter().map(|profile| &*profile.name)),
             hint: hint(name),
         })?;
     let Some(variant) = variant else { return Ok((profile, profile.default_variant())) };
     let found = profile.variant(variant).ok_or_else(|| Error::UnknownVariant {
-        profile: profile.name,
+        profile: &profile.name,
         typed: variant.to_owned(),
-        known: joined(profile.variants.iter().map(|variant| variant.name)),
+        known: joined(profile.variants.iter().map(|variant| &*variant.name)),
     })?;
     Ok((profile, found))
 }

@@ -10,23 +10,24 @@ use crate::profile::Work;
 fn every_profile_says_what_it_is() {
     let mut names = std::collections::HashSet::new();
     for profile in profiles() {
-        let name = profile.name;
+        let name = &*profile.name;
         assert!(names.insert(name), "{name} comes twice");
         assert!(!profile.variants.is_empty(), "{name}");
-        for text in [profile.summary, profile.pattern, profile.source, profile.leaves_out] {
+        for text in [&profile.summary, &profile.pattern, &profile.source, &profile.leaves_out] {
             assert!(text.len() > 20 && !text.contains("  "), "{name}: {text:?}");
         }
         let explained = crate::explain(profile);
-        for part in [name, profile.pattern, profile.provenance.name(), profile.source, profile.leaves_out] {
+        for part in [name, &profile.pattern, profile.provenance.name(), &profile.source, &profile.leaves_out]
+        {
             assert!(explained.contains(part), "{name}: {explained}");
         }
-        for variant in profile.variants {
+        for variant in &profile.variants {
             assert!(explained.contains(&format!("{name}:{}", variant.name)), "{explained}");
             let (found, its_variant) = find(&format!("{name}:{}", variant.name)).unwrap();
-            assert_eq!((found.name, its_variant), (name, variant));
+            assert_eq!((&*found.name, its_variant), (name, variant));
         }
         assert_eq!(find(name).unwrap().1, &profile.variants[0], "{name}");
-        for criterion in profile.criteria {
+        for criterion in &profile.criteria {
             assert!(explained.contains(&criterion.in_words()), "{explained}");
         }
         assert!(explained.contains("stimated"), "{name} says what is estimated");

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::engine::{Hand, Step};
+
 /// A tree of numbered files.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
@@ -34,7 +36,7 @@ impl Tree {
     }
 
     /// The directories that the file of that number is the first to need, the outer ones first.
-    pub(super) fn new_directories(&self, number: u64) -> Vec<PathBuf> {
+    fn new_directories(&self, number: u64) -> Vec<PathBuf> {
         let mut made = Vec::new();
         let mut path = PathBuf::from(&self.root);
         if number == 0 {
@@ -47,6 +49,11 @@ impl Tree {
             }
         }
         made
+    }
+
+    /// Makes the directories that the file of that number is the first to need.
+    pub(super) fn make_directories(&self, hand: &mut Hand<'_>, number: u64) -> Step<()> {
+        self.new_directories(number).iter().try_for_each(|directory| hand.create_directory(directory))
     }
 
     /// How many files stand beneath a directory of that level; level 0 holds files.

@@ -31,15 +31,12 @@ pub(crate) struct Hand<'a> {
     pub(crate) chance: Chance,
     noise: Noise,
     into: Aligned,
-    notes: &'a Mutex<Vec<String>>,
 }
 
 /// Makes a call and records it.
 #[derive(Clone, Copy)]
 struct Meter<'a> {
-    store: &'a dyn FileStore,
-    clock: &'a dyn Clock,
-    halts: &'a Halts<'a>,
+    bench: Bench<'a>,
     /// `None`: nothing is recorded.
     book: Option<&'a Mutex<Book>>,
     /// How much time is taken out of the measurement.
@@ -49,7 +46,7 @@ struct Meter<'a> {
 impl Meter<'_> {
     /// The time, without that which is not measured.
     fn now(&self) -> Nanos {
-        self.clock.now().since(self.paused)
+        self.bench.clock.now().since(self.paused)
     }
 
     fn call<T>(
@@ -58,9 +55,9 @@ impl Meter<'_> {
         bytes: usize,
         make: impl FnOnce(&dyn FileStore) -> plumb_block::Result<T>,
     ) -> Step<T> {
-        self.halts.check()?;
+        self.bench.halts.check()?;
         let from = self.now();
-        let answer = make(self.store);
+        let answer = make(self.bench.store);
         let took = Took { from, until: self.now() };
         match answer {
             Ok(answer) => {
@@ -74,7 +71,7 @@ impl Meter<'_> {
                     lock(book).failed(call, &error);
                 }
                 // The other threads stop at their next call, not only when this one has come to its end.
-                self.halts.fail();
+                self.bench.halts.fail();
                 Err(Error::of_call(error, call.is_sync()).into())
             }
         }
@@ -93,16 +90,15 @@ impl<'a> Hand<'a> {
     }
 
     fn new(bench: Bench<'a>, book: Option<&'a Mutex<Book>>, stream: u64) -> Self {
-        let Bench { store, clock, halts, notes, seed } = bench;
-        let mut chance = Chance::of(seed, stream);
+        let mut chance = Chance::of(bench.seed, stream);
         let noise = Noise::new(chance.below(u64::MAX));
-        let meter = Meter { store, clock, halts, book, paused: Nanos::ZERO };
-        Self { meter, chance, noise, into: Aligned::default(), notes }
+        let meter = Meter { bench, book, paused: Nanos::ZERO };
+        Self { meter, chance, noise, into: Aligned::default() }
     }
 
     /// Goes on only if nothing ends the run.
     pub(crate) fn check(&self) -> Step<()> {
-        self.meter.halts.check()
+        self.meter.bench.halts.check()
     }
 
     /// Makes memory and noise for calls of so many bytes.
@@ -113,7 +109,7 @@ impl<'a> Hand<'a> {
 
     /// What ends the run, for those who wait.
     pub(crate) fn halts(&self) -> &'a Halts<'a> {
-        self.meter.halts
+        self.meter.bench.halts
     }
 
     /// The start of a transaction, or of what will be durable.
@@ -149,11 +145,11 @@ impl<'a> Hand<'a> {
 
     /// Does something that belongs to no transaction and is not measured; the time it takes is taken out.
     pub(crate) fn unmeasured<T>(&mut self, work: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
-        let began = self.meter.clock.now();
+        let began = self.meter.bench.clock.now();
         let book = self.meter.book.take();
         let done = work(self);
         self.meter.book = book;
-        self.meter.paused += self.meter.clock.now().since(began);
+        self.meter.paused += self.meter.bench.clock.now().since(began);
         done
     }
 
@@ -169,10 +165,10 @@ impl<'a> Hand<'a> {
 
     /// Sleeps, as an application that computes or waits for a user.
     pub(crate) fn think(&self, time: Nanos) -> Step<()> {
-        let until = self.meter.clock.now().saturating_add(time);
+        let until = self.meter.bench.clock.now().saturating_add(time);
         loop {
             self.check()?;
-            let left = until.since(self.meter.clock.now());
+            let left = until.since(self.meter.bench.clock.now());
             if left == Nanos::ZERO {
                 return Ok(());
             }
@@ -182,7 +178,7 @@ impl<'a> Hand<'a> {
 
     /// Says something to the reader of the figures, once.
     fn note(&self, note: String) {
-        let mut notes = lock(self.notes);
+        let mut notes = lock(self.meter.bench.notes);
         if !notes.contains(&note) {
             notes.push(note);
         }
@@ -252,8 +248,7 @@ impl<'a> Hand<'a> {
 
     /// Makes the whole file system durable.
     pub(crate) fn syncfs(&mut self) -> Step<()> {
-        self.meter
-            .call(Call::Syncfs, 0, |store: &dyn FileStore| -> plumb_block::Result<()> { store.syncfs() })
+        self.meter.call(Call::Syncfs, 0, |store| store.syncfs())
     }
 
     /// Makes the names of a directory durable.

@@ -3,26 +3,24 @@
 //! - `program`: what a profile's program is.
 //! - `hand`: the calls that it may make; every one is timed, recorded and may end the run.
 //! - `recording`: what was recorded, and what becomes of it.
-//! - `crew`: the threads.
+//! - `perform`: the threads.
 //! - `scratch`: the directory that is made for a run and removed after it.
 //! - `group_commit`: how clients share one flusher.
 
-mod crew;
 pub(crate) mod group_commit;
 mod halt;
 mod hand;
+mod perform;
 mod program;
 mod recording;
 mod scratch;
 
 #[cfg(test)]
-pub(crate) mod fake;
-#[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use crew::{Conduct, perform};
 pub(crate) use halt::Step;
 pub(crate) use hand::{Hand, Preparation};
+pub(crate) use perform::{Conduct, perform};
 pub(crate) use program::{Actor, Program, Setting};
 pub(crate) use recording::{Book, Call, Took, lock};
 pub(crate) use scratch::Scratch;

@@ -11,19 +11,13 @@ use crate::measured::Measured;
 /// What each thread does follows from the seed and from its own number alone, never from another thread: so the
 /// threads' files are their own, or they are shared in a way that does not change which calls are made.
 pub(crate) trait Program: Send + Sync {
-    /// How many threads it has.
-    fn threads(&self) -> u32;
-
     /// Makes the files that are there before. Not measured, on one thread; made durable by the engine afterwards.
-    fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()>;
+    fn prepare(&self, _hand: &mut Hand<'_>, _preparation: &mut Preparation<'_>) -> Step<()> {
+        Ok(())
+    }
 
     /// The thread of that number. Not measured.
     fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
-
-    /// The most bytes that one call moves, so that memory for it is there before anything is measured.
-    fn call_bytes_max(&self) -> u64 {
-        64 << 10
-    }
 
     /// What a reader of these figures must know.
     fn notes(&self, _measured: &Measured) -> Vec<String> {
@@ -42,6 +36,12 @@ pub(crate) trait Actor: Send {
     }
 }
 
+impl<F: FnMut(&mut Hand<'_>) -> Step<()> + Send> Actor for F {
+    fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()> {
+        self(hand)
+    }
+}
+
 /// How a program is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
@@ -49,8 +49,8 @@ pub(crate) struct Setting {
     pub(crate) variant: &'static str,
     /// So large a part of the files, above 0, at most 1.
     pub(crate) scale: f64,
-    /// So many threads, rather than the profile's own number.
-    pub(crate) threads: Option<u32>,
+    /// How many threads it has.
+    pub(crate) threads: u32,
     /// What all choices follow from.
     pub(crate) seed: u64,
 }
@@ -59,11 +59,6 @@ impl Setting {
     /// `count` things at this scale, at least `least`.
     pub(crate) fn scaled(&self, count: u64, least: u64) -> u64 {
         ((count as f64 * self.scale).round() as u64).max(least)
-    }
-
-    /// The threads asked for, or the profile's own number.
-    pub(crate) fn threads_or(&self, own: u32) -> u32 {
-        self.threads.unwrap_or(own)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The engine with a store in memory: limits, stops, failures, determinism.
 
+pub(crate) mod fake;
+
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Errno, Nanos, RealClock};
 use plumb_load::Ending;
 
-use super::fake::{Failing, FakeStore};
+use self::fake::{Failing, FakeStore};
 use super::{Conduct, Setting, perform};
 use crate::error::{Cause, Error};
 use crate::measured::Measured;
@@ -15,9 +17,18 @@ use crate::profile::Work;
 pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Result<Measured, Error> {
     let (profile, variant) = crate::find(typed).unwrap();
     let Work::Files(work) = &profile.work else { panic!("{typed} does not work on files") };
-    let program = (work.program)(&Setting { variant: variant.name, scale: 0.01, threads: None, seed });
+    let threads = variant.threads.or(work.threads).unwrap_or(1);
+    let program = work.program.make(&Setting { variant: &variant.name, scale: 0.01, threads, seed });
     let clock = RealClock::start();
-    let conduct = Conduct { clock: &clock, stop: &store.stop, duration: None, count: Some(count), seed };
+    let conduct = Conduct {
+        clock: &clock,
+        stop: &store.stop,
+        duration: None,
+        count: Some(count),
+        threads,
+        call_bytes_max: 1 << 20,
+        seed,
+    };
     perform(program.as_ref(), store, &conduct, &mut |_moment| {})
 }
 
@@ -154,9 +165,16 @@ fn what_is_not_measured_takes_no_time() {
     let store = FakeStore::default();
     let (profile, variant) = crate::find("unpack:syncfs").unwrap();
     let Work::Files(work) = &profile.work else { unreachable!() };
-    let program = (work.program)(&Setting { variant: variant.name, scale: 0.01, threads: None, seed: 1 });
-    let conduct =
-        Conduct { clock: &store.clock, stop: &store.stop, duration: None, count: Some(250), seed: 1 };
+    let program = work.program.make(&Setting { variant: &variant.name, scale: 0.01, threads: 1, seed: 1 });
+    let conduct = Conduct {
+        clock: &store.clock,
+        stop: &store.stop,
+        duration: None,
+        count: Some(250),
+        threads: 1,
+        call_bytes_max: 1 << 20,
+        seed: 1,
+    };
     let measured = perform(program.as_ref(), &store, &conduct, &mut |_moment| {}).unwrap();
     let calls = store.lines();
     let removed = calls.iter().filter(|line| line.starts_with("unlink")).count();
@@ -183,10 +201,18 @@ fn time_ends_a_run_and_progress_is_told() {
     let (_, variant) = crate::find("registry-kv").unwrap();
     let (profile, _) = crate::find("registry-kv").unwrap();
     let Work::Files(work) = &profile.work else { unreachable!() };
-    let program = (work.program)(&Setting { variant: variant.name, scale: 0.01, threads: Some(3), seed: 1 });
+    let program = work.program.make(&Setting { variant: &variant.name, scale: 0.01, threads: 3, seed: 1 });
     let clock = RealClock::start();
     let duration = Some(Nanos::millis(20));
-    let conduct = Conduct { clock: &clock, stop: &store.stop, duration, count: None, seed: 1 };
+    let conduct = Conduct {
+        clock: &clock,
+        stop: &store.stop,
+        duration,
+        count: None,
+        threads: 3,
+        call_bytes_max: 1 << 20,
+        seed: 1,
+    };
     let mut last = None;
     let measured = perform(program.as_ref(), &store, &conduct, &mut |moment| {
         if let crate::Moment::Running(progress) = moment {

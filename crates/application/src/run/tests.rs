@@ -8,7 +8,7 @@ use plumb_linux::DirectoryStore;
 use plumb_load::Ending;
 
 use super::*;
-use crate::engine::fake::{Failing, FakeStore};
+use crate::engine::tests::fake::{Failing, FakeStore};
 use crate::find;
 
 fn open(path: &Path) -> plumb_block::Result<Box<dyn FileStore>> {
@@ -37,7 +37,7 @@ fn assert_empty(directory: &Path, when: &str) {
 fn every_profile_runs_on_a_real_file_system_and_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
     for profile in crate::profiles().iter().filter(|profile| profile.needs_directory()) {
-        for variant in profile.variants {
+        for variant in &profile.variants {
             let typed = format!("{}:{}", profile.name, variant.name);
             let measured = run_in(&typed, &place(home.path()), &small()).unwrap();
             assert_eq!(measured.transactions.count(), 60, "{typed}");

@@ -20,8 +20,16 @@ const MODES: [(&str, Journal); 4] = [
 
 fn insert(journal: Journal, count: u64, directory: &Path) -> Measured {
     let (clock, stop) = (RealClock::start(), AtomicBool::new(false));
-    let conduct = Conduct { clock: &clock, stop: &stop, duration: None, count: Some(count), seed: 1 };
-    perform(journal, directory, &conduct, None, &mut |_moment| {}).unwrap()
+    let conduct = Conduct {
+        clock: &clock,
+        stop: &stop,
+        duration: None,
+        count: Some(count),
+        threads: 1,
+        call_bytes_max: 0,
+        seed: 1,
+    };
+    perform(journal, directory, &conduct, &mut |_moment| {}).unwrap()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::terminal;
 /// Says what a profile does, on what that rests, and what it leaves out; of all of them with `list`.
 pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
     if name == "list" {
-        let line = |profile: &&Profile| {
+        let line = |profile: &Profile| {
             format!("{:18} {:10} {}\n", profile.name, profile.provenance.name(), profile.summary)
         };
         terminal::print(&application::profiles().iter().map(line).collect::<String>())?;
@@ -47,7 +47,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> 
                 );
             }
         };
-        check_directory(profile.name, &directory)?;
+        check_directory(&profile.name, &directory)?;
         return running.run_profile(&ProfileRun { profile: name.to_owned(), directory, limits }, &print);
     }
     let [target] = &words.targets()[..] else {

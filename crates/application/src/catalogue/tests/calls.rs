@@ -1,6 +1,6 @@
 //! The exact calls of each program over files.
 
-use crate::engine::fake::FakeStore;
+use crate::engine::tests::fake::FakeStore;
 use crate::engine::tests::play;
 
 /// The calls after the preparation.

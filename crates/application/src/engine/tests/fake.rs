@@ -10,7 +10,7 @@ use plumb_block::{
     Bytes, Clock, Errno, Error, ErrorKind, FileId, FileStore, Nanos, OpenOptions, Result, VirtualClock,
 };
 
-use super::recording::lock;
+use crate::engine::lock;
 
 /// When the store fails, counted in calls of one verb.
 #[derive(Debug, Clone, Copy)]

@@ -26,6 +26,10 @@ pub(crate) struct Conduct<'a> {
     pub(crate) duration: Option<Nanos>,
     /// So many transactions over all threads.
     pub(crate) count: Option<u64>,
+    /// How many threads there are.
+    pub(crate) threads: u32,
+    /// The most bytes that one call moves, so that memory for it is there before anything is measured.
+    pub(crate) call_bytes_max: u64,
     /// What all choices follow from.
     pub(crate) seed: u64,
 }
@@ -46,14 +50,14 @@ pub(crate) fn perform(
     let halts = Halts::new(conduct.stop);
     let notes = Mutex::new(Vec::new());
     let bench = Bench { store, clock: conduct.clock, halts: &halts, notes: &notes, seed: conduct.seed };
-    let threads = program.threads();
+    let threads = conduct.threads;
     let expected = conduct.duration.unwrap_or(Nanos::ZERO);
     let recording = Recording::starting_at(conduct.clock.now(), expected, threads);
-    let prepared = prepare(program, bench, &recording, tell);
+    let prepared = prepare(program, conduct, bench, &recording, tell);
     let start = conduct.clock.now();
     recording.restart(start, expected);
     let (result, paused) = match prepared {
-        Ok(players) => Crew { conduct, recording: &recording, start }.play(players, tell),
+        Ok(ready) => Threads { conduct, recording: &recording, start }.run(ready, tell),
         Err(halt) => (Err(halt), Nanos::ZERO),
     };
     let ending = match result {
@@ -70,7 +74,7 @@ pub(crate) fn perform(
 }
 
 /// A thread that is ready.
-struct Player<'a> {
+struct Ready<'a> {
     hand: Hand<'a>,
     actor: Box<dyn Actor + 'a>,
 }
@@ -79,46 +83,47 @@ struct Player<'a> {
 /// measured, and lets every thread open what is its own.
 fn prepare<'a>(
     program: &'a dyn Program,
+    conduct: &Conduct<'_>,
     bench: Bench<'a>,
     recording: &'a Recording,
     tell: &mut dyn FnMut(&Moment<'_>),
-) -> Step<Vec<Player<'a>>> {
+) -> Step<Vec<Ready<'a>>> {
     let mut hand = Hand::preparing(bench);
     program.prepare(&mut hand, &mut Preparation::new(tell))?;
     hand.syncfs()?;
-    let player = |number| {
+    let thread = |number| {
         let mut hand = Hand::of(bench, number, recording.of(number));
-        hand.warm(program.call_bytes_max());
+        hand.warm(conduct.call_bytes_max);
         let actor = hand.unmeasured(|hand| program.actor(number, hand))?;
         hand.starts();
-        Ok(Player { hand, actor })
+        Ok(Ready { hand, actor })
     };
-    (0..program.threads()).map(player).collect()
+    (0..conduct.threads).map(thread).collect()
 }
 
 /// The threads while they run.
-struct Crew<'a> {
+struct Threads<'a> {
     conduct: &'a Conduct<'a>,
     recording: &'a Recording,
     start: Nanos,
 }
 
-impl Crew<'_> {
-    /// Runs one thread for each player: how they ended together, and how much time the one that paused longest took out
+impl Threads<'_> {
+    /// Runs them all: how they ended together, and how much time the one that paused longest took out
     /// of the measurement.
-    fn play(&self, players: Vec<Player<'_>>, tell: &mut dyn FnMut(&Moment<'_>)) -> (Step<()>, Nanos) {
-        let threads = players.len() as u64;
+    fn run(&self, ready: Vec<Ready<'_>>, tell: &mut dyn FnMut(&Moment<'_>)) -> (Step<()>, Nanos) {
+        let threads = ready.len() as u64;
         let mut ended = Vec::new();
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            for (number, player) in players.into_iter().enumerate() {
+            for (number, thread) in ready.into_iter().enumerate() {
                 let sender = sender.clone();
                 let quota = self.quota(number as u64, threads);
                 scope.spawn(move || {
-                    let Player { mut hand, actor } = player;
+                    let Ready { mut hand, actor } = thread;
                     let end = self.turns(&mut hand, actor, quota);
                     // The receiver lives until all senders are gone.
-                    sender.send((end, hand.paused())).expect("the crew waits for every thread");
+                    sender.send((end, hand.paused())).expect("every thread is waited for");
                 });
             }
             drop(sender);
