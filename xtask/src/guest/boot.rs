@@ -304,7 +304,7 @@ impl Guest<'_> {
         let duration = self.began.elapsed();
         let run = self.current()?;
         run.duration += duration;
-        Ok(run.scenario.name)
+        Ok(&run.scenario.name)
     }
 
     /// The script's status decides, unless the script has said more.

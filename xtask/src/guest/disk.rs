@@ -7,9 +7,11 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
 
 /// How a drive is attached: what lies between the kernel's block layer and the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Bus {
     /// SATA: ide-hd on the AHCI controller of the machine; six at most.
     Ahci,
@@ -32,84 +34,47 @@ pub(crate) enum Bus {
 }
 
 /// Where a drive's content is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Medium {
     /// A sparse file that lives as long as the boot.
+    #[default]
     File,
     /// Nowhere: what is written is forgotten, for drives that only count.
     Null,
     /// The file of another drive: this one is a second path to it, with the same serial number.
-    SameAs(&'static str),
+    SameAs(String),
     /// A drive that `plumb drive serve` simulates.
     Simulated,
 }
 
-/// One drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One drive of 512 MiB.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Disk {
     /// QEMU's name for it, unique in a boot.
-    pub name: &'static str,
+    pub name: String,
     /// How it is attached.
     pub bus: Bus,
-    size_mib: u64,
-    write_cache: bool,
+    /// Whether it is powered on with its volatile write cache off.
+    #[serde(default)]
+    cache_off: bool,
+    #[serde(default)]
     medium: Medium,
+    /// A World Wide Name beside its serial number: SCSI and SATA.
     wwn: Option<u64>,
+    /// Whether it is reached over two controllers of one subsystem: NVMe.
+    #[serde(default)]
     two_controllers: bool,
 }
 
 impl Disk {
-    /// A drive of 512 MiB with its volatile write cache on.
-    pub(crate) const fn new(bus: Bus, name: &'static str) -> Self {
-        Self {
-            name,
-            bus,
-            size_mib: 512,
-            write_cache: true,
-            medium: Medium::File,
-            wwn: None,
-            two_controllers: false,
-        }
-    }
-
-    /// The same drive, powered on with its write cache off.
-    #[must_use]
-    pub(crate) const fn cache_off(mut self) -> Self {
-        self.write_cache = false;
-        self
-    }
-
-    /// The same drive with a World Wide Name beside its serial number: SCSI and SATA.
-    #[must_use]
-    pub(crate) const fn wwn(mut self, wwn: u64) -> Self {
-        self.wwn = Some(wwn);
-        self
-    }
-
-    /// The same drive, reached over two controllers of one subsystem: NVMe.
-    #[must_use]
-    pub(crate) const fn two_controllers(mut self) -> Self {
-        self.two_controllers = true;
-        self
-    }
+    /// Its capacity in MiB.
+    pub(crate) const SIZE_MIB: u64 = 512;
 
     /// QEMU's name of the device that has to go so that this drive is unplugged; none where that is not provided for.
     pub(crate) fn unplugged_as(&self) -> Option<String> {
         (self.bus == Bus::VirtioScsi).then(|| format!("{}-disk", self.name))
-    }
-
-    /// The same drive, keeping nothing.
-    #[must_use]
-    pub(crate) const fn forgetful(mut self) -> Self {
-        self.medium = Medium::Null;
-        self
-    }
-
-    /// The same drive, simulated by plumb.
-    #[must_use]
-    pub(crate) const fn simulated(mut self) -> Self {
-        self.medium = Medium::Simulated;
-        self
     }
 
     /// Whether plumb simulates it.
@@ -117,33 +82,21 @@ impl Disk {
         self.medium == Medium::Simulated
     }
 
-    /// Its capacity in MiB.
-    pub(crate) const fn size_mib(&self) -> u64 {
-        self.size_mib
-    }
-
-    /// Another path to the drive of that name.
-    #[must_use]
-    pub(crate) const fn path_to(mut self, name: &'static str) -> Self {
-        self.medium = Medium::SameAs(name);
-        self
-    }
-
     /// The serial number that the guest sees.
-    pub(crate) fn serial(&self) -> &'static str {
-        match self.medium {
+    pub(crate) fn serial(&self) -> &str {
+        match &self.medium {
             Medium::SameAs(other) => other,
-            Medium::File | Medium::Null | Medium::Simulated => self.name,
+            Medium::File | Medium::Null | Medium::Simulated => &self.name,
         }
     }
 
     /// Creates the file behind the drive, if it has its own.
     fn create(&self, directory: &Path) -> Result<()> {
         if self.medium == Medium::File {
-            let path = directory.join(self.name);
+            let path = directory.join(&self.name);
             let file =
                 std::fs::File::create(&path).with_context(|| format!("creating {}", path.display()))?;
-            file.set_len(self.size_mib << 20).with_context(|| format!("sizing {}", path.display()))?;
+            file.set_len(Self::SIZE_MIB << 20).with_context(|| format!("sizing {}", path.display()))?;
         }
         Ok(())
     }
@@ -151,10 +104,10 @@ impl Disk {
     /// The `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe): QEMU's counters
     /// count a flush when the emulated drive receives it, whatever becomes of it later.
     fn drive(&self, directory: &Path) -> String {
-        let name = self.name;
+        let name = &self.name;
         match self.medium {
             Medium::Null => {
-                let size = self.size_mib << 20;
+                let size = Self::SIZE_MIB << 20;
                 format!("if=none,id={name},driver=null-co,size={size},read-zeroes=on,cache=unsafe")
             }
             Medium::Simulated => {
@@ -171,10 +124,10 @@ impl Disk {
 
     /// The `-device`s of this disk, the `index`th on its bus.
     fn devices(&self, index: usize) -> Vec<String> {
-        let (name, serial) = (self.name, self.serial());
+        let (name, serial) = (&self.name, self.serial());
         let wwn = self.wwn.map_or_else(String::new, |wwn| format!(",wwn={wwn:#x}"));
         let common = format!("drive={name},serial={serial},share-rw=on{wwn}");
-        let wce = if self.write_cache { "on" } else { "off" };
+        let wce = if self.cache_off { "off" } else { "on" };
         let device = match self.bus {
             Bus::Ahci => format!("ide-hd,bus=ide.{index},{common},write-cache={wce}"),
             Bus::VirtioScsi => {
@@ -201,7 +154,7 @@ impl Disk {
 
     /// The controllers of an NVMe drive. A namespace of a subsystem is reached over all of its controllers.
     fn nvme_controllers(&self) -> Vec<String> {
-        let (name, serial) = (self.name, self.serial());
+        let (name, serial) = (&self.name, self.serial());
         let controller = format!("nvme,id={name}-controller,serial={serial}");
         if !self.two_controllers {
             return vec![controller];
@@ -310,9 +263,9 @@ fn network(disk: &Disk, directory: &Path) -> [String; 6] {
 }
 
 /// The NVMe drives by the number of their namespace, which is unique in a boot.
-pub(crate) fn namespaces(disks: &[Disk]) -> Vec<(usize, &'static str)> {
+pub(crate) fn namespaces(disks: &[Disk]) -> Vec<(usize, &str)> {
     let all = disks.iter().enumerate().filter(|(_, disk)| disk.bus == Bus::Nvme);
-    all.map(|(position, disk)| (namespace_number(index_on_bus(disks, position)), disk.name)).collect()
+    all.map(|(position, disk)| (namespace_number(index_on_bus(disks, position)), &*disk.name)).collect()
 }
 
 /// Namespaces are counted from one.
@@ -328,11 +281,15 @@ fn index_on_bus(disks: &[Disk], position: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn disk(text: &str) -> Disk {
+        toml::from_str(text).unwrap()
+    }
+
     #[test]
     fn disks_of_one_bus_share_the_controller() {
         let directory = tempfile::tempdir().unwrap();
-        let a = Disk::new(Bus::VirtioScsi, "a");
-        let b = Disk::new(Bus::VirtioScsi, "b").cache_off();
+        let a = disk("name = 'a'\nbus = 'virtio-scsi'");
+        let b = disk("name = 'b'\nbus = 'virtio-scsi'\ncache_off = true");
         let text = attach(&[a, b], directory.path()).unwrap().join(" ");
         assert_eq!(text.matches("virtio-scsi-pci").count(), 1);
         assert!(text.contains("id=b-disk,scsi-id=1,drive=b,serial=b,share-rw=on,write-cache=off"), "{text}");
@@ -341,14 +298,15 @@ mod tests {
 
     #[test]
     fn nvme_drives_have_namespaces_of_their_own() {
-        let disks = [Disk::new(Bus::Ahci, "a"), Disk::new(Bus::Nvme, "b"), Disk::new(Bus::Nvme, "c")];
+        let disks = [("a", "ahci"), ("b", "nvme"), ("c", "nvme")]
+            .map(|(name, bus)| disk(&format!("name = '{name}'\nbus = '{bus}'")));
         assert_eq!(namespaces(&disks), [(1, "b"), (2, "c")]);
     }
 
     #[test]
     fn a_second_path_has_the_serial_of_the_first() {
         let directory = tempfile::tempdir().unwrap();
-        let path = Disk::new(Bus::VirtioScsi, "lun-path-2").path_to("lun");
+        let path = disk("name = 'lun-path-2'\nbus = 'virtio-scsi'\nmedium = { same-as = 'lun' }");
         let text = attach(&[path], directory.path()).unwrap().join(" ");
         assert!(text.contains("drive=lun-path-2,serial=lun,"), "{text}");
         assert!(!directory.path().join("lun-path-2").exists());

@@ -141,18 +141,18 @@ fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
     for scenario in &lab.scenarios {
         writeln!(order, "{}", scenario.name)?;
         let home = format!("lab/scenarios/{}", scenario.name);
-        let names: Vec<&str> = scenario.disks.iter().map(|disk| disk.name).collect();
-        archive.file(&format!("{home}/setup"), scenario.setup);
-        archive.file(&format!("{home}/target"), scenario.target);
+        let names: Vec<&str> = scenario.disks.iter().map(|disk| &*disk.name).collect();
+        archive.file(&format!("{home}/setup"), &*scenario.setup);
+        archive.file(&format!("{home}/target"), &*scenario.target);
         archive.file(&format!("{home}/syncs"), scenario.syncs.to_string());
         archive.file(&format!("{home}/drives"), names.join("\n") + "\n");
         if scenario.has_program() {
-            archive.file(&format!("{home}/program"), scenario.program);
+            archive.file(&format!("{home}/program"), &*scenario.program);
         }
         if !scenario.after.is_empty() {
             archive.file(&format!("{home}/after"), format!(". /lab/library.sh\n{}", scenario.after));
         }
-        add_modules(archive, lab, &format!("{home}/modules"), scenario.modules)?;
+        add_modules(archive, lab, &format!("{home}/modules"), &scenario.modules)?;
     }
     archive.file("lab/order", order);
     Ok(())
@@ -160,9 +160,9 @@ fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
 
 /// Adds modules and what they need, and the list of their files in the order to insert them. A wanted module may be
 /// followed by its parameters.
-fn add_modules(archive: &mut Archive, lab: &Lab, list: &str, wanted: &[&str]) -> Result<()> {
+fn add_modules(archive: &mut Archive, lab: &Lab, list: &str, wanted: &[impl AsRef<str>]) -> Result<()> {
     let wanted: Vec<(&str, &str)> =
-        wanted.iter().map(|text| text.split_once(' ').unwrap_or((text, ""))).collect();
+        wanted.iter().map(AsRef::as_ref).map(|text| text.split_once(' ').unwrap_or((text, ""))).collect();
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
     let mut text = String::new();
     for file in lab.modules.files_for(&names)? {

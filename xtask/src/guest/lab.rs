@@ -59,9 +59,9 @@ impl Lab<'_> {
     /// The drives of all scenarios, each once.
     pub(crate) fn disks(&self) -> Vec<Disk> {
         let mut disks: Vec<Disk> = Vec::new();
-        for disk in self.scenarios.iter().flat_map(|scenario| scenario.disks) {
+        for disk in self.scenarios.iter().flat_map(|scenario| &scenario.disks) {
             if !disks.iter().any(|known| known.name == disk.name) {
-                disks.push(*disk);
+                disks.push(disk.clone());
             }
         }
         disks

@@ -77,15 +77,15 @@ impl Oracle {
         let (before, after) = (sample("before")?, sample("after")?);
         let mut block_layer = block_layer_flushes(evidence)?;
         let mut disks = Vec::new();
-        for disk in scenario.disks {
+        for disk in &scenario.disks {
             let counters = |sample: &Sample| -> Result<DriveCounters> {
                 sample
-                    .get(disk.name)
+                    .get(&disk.name)
                     .copied()
                     .with_context(|| format!("QEMU has no counters for {}", disk.name))
             };
             let (before, after) = (counters(before)?, counters(after)?);
-            let name = evidence.nodes.get(disk.name).cloned().context("the guest did not name a drive")?;
+            let name = evidence.nodes.get(&disk.name).cloned().context("the guest did not name a drive")?;
             disks.push(DiskOracle {
                 block_layer_flushes: block_layer.remove(&name).unwrap_or_default(),
                 name,
@@ -99,8 +99,8 @@ impl Oracle {
         let target = evidence.blobs.get("target").map(|text| String::from_utf8_lossy(text).trim().to_owned());
         Ok(Self {
             schema: "plumb/guest-oracle/1",
-            scenario: scenario.name,
-            about: scenario.about,
+            scenario: &scenario.name,
+            about: &scenario.about,
             kernel: kernel.to_owned(),
             target: target.context("the guest did not say what it wrote to")?,
             syncs: scenario.syncs,
@@ -111,7 +111,7 @@ impl Oracle {
 
     /// What differs from what the scenario expects, for people; none when it is as expected.
     pub(crate) fn contradiction(&self, scenario: &Scenario) -> Option<String> {
-        let wrong: Vec<String> = std::iter::zip(scenario.disks, &self.disks)
+        let wrong: Vec<String> = std::iter::zip(&scenario.disks, &self.disks)
             .filter_map(|(disk, seen)| {
                 let arrived = seen.flushes_arrived;
                 let wanted = match arrived {
@@ -159,16 +159,15 @@ fn parse_diskstats(line: &str) -> Option<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::{Bus, Disk};
-    use super::super::scenario::Expected;
+    use std::sync::LazyLock;
+
     use super::*;
 
-    static TRAP: Scenario = Scenario {
-        name: "trap",
-        disks: &[Disk::new(Bus::VirtioScsi, "a")],
-        expected: Expected::none(&["a"]),
-        ..Scenario::PLAIN
-    };
+    static TRAP: LazyLock<Scenario> = LazyLock::new(|| {
+        let text =
+            "name = 'trap'\ndisks = [{ name = 'a', bus = 'virtio-scsi' }]\nexpected = { none = ['a'] }";
+        toml::from_str(text).unwrap()
+    });
 
     fn evidence(flushes: u64) -> Evidence {
         let sample = |flushes| {

@@ -174,11 +174,11 @@ impl Workshop {
 /// The named scenarios, or all, by the boot to which they belong.
 fn select(names: &[String]) -> Result<Vec<(&'static Group, Vec<&'static Scenario>)>> {
     let known =
-        |name: &String| scenarios::GROUPS.iter().flat_map(|group| group.scenarios).any(|s| s.name == name);
+        |name: &String| scenarios::GROUPS.iter().flat_map(|group| &group.scenarios).any(|s| s.name == *name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         bail!("there is no scenario {unknown}; see `cargo xtask guest list`");
     }
-    let wanted = |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| name == scenario.name);
+    let wanted = |scenario: &&Scenario| names.is_empty() || names.contains(&scenario.name);
     let groups =
         scenarios::GROUPS.iter().map(|group| (group, group.scenarios.iter().filter(wanted).collect()));
     Ok(groups.filter(|(_, chosen): &(_, Vec<_>)| !chosen.is_empty()).collect())
@@ -186,7 +186,7 @@ fn select(names: &[String]) -> Result<Vec<(&'static Group, Vec<&'static Scenario
 
 /// Judges one scenario, prints its line and writes its recording.
 fn report(run: &Run, record: Option<&Path>, console: &Path, tally: &mut Tally) {
-    let name = run.scenario.name;
+    let name = &run.scenario.name;
     let seconds = run.duration.as_secs_f64();
     match judge(run, record, console) {
         Ok(Verdict::Passed(oracle)) => {
@@ -240,7 +240,7 @@ fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
         bail!("{contradiction}: {}", counts(&oracle));
     }
     if let Some(directory) = record {
-        write_recording(&directory.join(run.scenario.name), run, &oracle)?;
+        write_recording(&directory.join(&run.scenario.name), run, &oracle)?;
     }
     Ok(Verdict::Passed(oracle))
 }

@@ -1,66 +1,67 @@
-//! A scenario: a stack or a trap that a guest builds, and what must then have reached its drives.
+//! A scenario: a stack or a trap that a guest builds, and what must then have reached its drives. All of them are data, in
+//! `scenarios/`.
+
+use serde::Deserialize;
 
 use super::disk::Disk;
 
-/// How many writes are synced between the two samples, unless a scenario says otherwise.
-pub(crate) const SYNCS: u32 = 4;
-
 /// What the drives' own counters must say after the synced writes. The scenario fails otherwise: a trap that does not
-/// catch is no use as a fixture. Drives that are not named may do as they like, as the slow half of a cache does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// catch is no use as a fixture. Drives that are not named may do as they like, as the slow half of a cache does; with none
+/// named there is no emulated drive below, and so nothing to count.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Expected {
     /// At least one flush reached each of these drives.
-    pub arrived: &'static [&'static str],
+    pub arrived: Vec<String>,
     /// No flush reached any of these drives.
-    pub none: &'static [&'static str],
+    pub none: Vec<String>,
     /// At least one flush reached each of these drives, and exactly as many as the guest's block layer counts for it.
-    pub exactly: &'static [&'static str],
-}
-
-impl Expected {
-    /// There is no emulated drive below, so there is nothing to count.
-    pub(crate) const NO_DRIVE: Self = Self { arrived: &[], none: &[], exactly: &[] };
-
-    /// Flushes reach all these drives.
-    pub(crate) const fn arrived(names: &'static [&'static str]) -> Self {
-        Self { arrived: names, ..Self::NO_DRIVE }
-    }
-
-    /// Flushes reach none of these drives.
-    pub(crate) const fn none(names: &'static [&'static str]) -> Self {
-        Self { none: names, ..Self::NO_DRIVE }
-    }
-
-    /// As many flushes as the guest counts reach all these drives.
-    pub(crate) const fn exactly(names: &'static [&'static str]) -> Self {
-        Self { exactly: names, ..Self::NO_DRIVE }
-    }
+    pub exactly: Vec<String>,
 }
 
 /// One scenario; a guest runs its parts as shell scripts, see `script/scenario.sh` for what these may use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Scenario {
     /// Unique; names its directory among the recordings.
-    pub name: &'static str,
+    pub name: String,
     /// One line for people.
-    pub about: &'static str,
+    pub about: String,
     /// The drives, `$D1`, `$D2` and so on. Scenarios of one boot that name the same drive use it one after the other.
-    pub disks: &'static [Disk],
+    pub disks: Vec<Disk>,
     /// Kernel modules beyond those of the drives' buses, each with its parameters if it has any.
-    pub modules: &'static [&'static str],
+    pub modules: Vec<String>,
     /// Builds the stack.
-    pub setup: &'static str,
+    pub setup: String,
     /// What take-down cannot know; empty for most.
-    pub after: &'static str,
+    pub after: String,
     /// What plumb is asked about and what is written to: a directory, or a device (shell text, expanded after setup).
-    pub target: &'static str,
-    /// How many writes are synced.
+    pub target: String,
+    /// How many writes are synced between the two samples.
     pub syncs: u32,
     /// What must have arrived.
     pub expected: Expected,
     /// Instead of a setup and synced writes: what the guest runs and checks by itself, see `script/policy.sh`. It needs
     /// plumb. Empty for most.
-    pub program: &'static str,
+    pub program: String,
+}
+
+impl Default for Scenario {
+    /// What most scenarios have: a file system on `/mnt/t`.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            about: String::new(),
+            disks: Vec::new(),
+            modules: vec!["ext4".to_owned()],
+            setup: String::new(),
+            after: String::new(),
+            target: "/mnt/t".to_owned(),
+            syncs: 4,
+            expected: Expected::default(),
+            program: String::new(),
+        }
+    }
 }
 
 impl Scenario {
@@ -70,40 +71,37 @@ impl Scenario {
     }
 
     /// Whether the guest checks by itself.
-    pub(crate) const fn has_program(&self) -> bool {
+    pub(crate) fn has_program(&self) -> bool {
         !self.program.is_empty()
-    }
-
-    /// What most scenarios have: a file system on `/mnt/t`.
-    pub(crate) const PLAIN: Self = Self {
-        name: "",
-        about: "",
-        disks: &[],
-        modules: &["ext4"],
-        setup: "",
-        after: "",
-        target: "/mnt/t",
-        syncs: SYNCS,
-        expected: Expected::NO_DRIVE,
-        program: "",
-    };
-
-    /// One that runs a program of its own in the guest.
-    pub(crate) const fn running(
-        name: &'static str,
-        about: &'static str,
-        disks: &'static [Disk],
-        program: &'static str,
-    ) -> Self {
-        Self { name, about, disks, program, ..Self::PLAIN }
     }
 }
 
 /// Scenarios that share a boot because they do not disturb one another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Group {
     /// Names the boot, its log and its temporary files.
+    #[serde(skip)]
     pub name: &'static str,
+    /// What each setup begins with.
+    #[serde(default)]
+    prelude: String,
     /// Run in this order.
-    pub scenarios: &'static [Scenario],
+    #[serde(rename = "scenario")]
+    pub scenarios: Vec<Scenario>,
+}
+
+impl Group {
+    /// Reads the scenarios of a boot.
+    ///
+    /// # Panics
+    /// If the text, which is built in, is not a group: every test of the scenarios reads them all.
+    pub(crate) fn read(name: &'static str, text: &str) -> Self {
+        let mut group: Self = toml::from_str(text).unwrap_or_else(|error| panic!("{name}.toml: {error}"));
+        group.name = name;
+        for scenario in &mut group.scenarios {
+            scenario.setup.insert_str(0, &group.prelude);
+        }
+        group
+    }
 }

@@ -18,7 +18,7 @@ const MODEL: &str = "consumer-nvme-ssd";
 
 /// A drive that is served. Dropping it ends its process.
 pub(crate) struct SimulatedDrive {
-    disk: &'static str,
+    disk: String,
     name: String,
     plumb: PathBuf,
     child: Child,
@@ -44,12 +44,12 @@ impl SimulatedDrive {
         let mut child = Command::new(plumb)
             .args(["drive", "serve", MODEL, "--json", "--name", &name, "--nbd"])
             .arg(socket)
-            .arg(format!("--size={}M", disk.size_mib()))
+            .arg(format!("--size={}M", Disk::SIZE_MIB))
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", plumb.display()))?;
         let output = child.stdout.take().context("plumb has no output")?;
-        let drive = Self { disk: disk.name, name, plumb: plumb.to_owned(), child };
+        let drive = Self { disk: disk.name.clone(), name, plumb: plumb.to_owned(), child };
         let ready = serde_json::Deserializer::from_reader(BufReader::new(output)).into_iter::<Value>().next();
         match ready {
             Some(Ok(_)) => Ok(drive),

@@ -1,34 +1,33 @@
 //! The scenarios, by the boot that they share.
 //!
-//! One file a boot. Within a boot they run in order; a scenario whose state outlives its take-down (a trap in the
+//! One file of data a boot. Within a boot they run in order; a scenario whose state outlives its take-down (a trap in the
 //! kernel's view of a drive) has a drive of its own, the others share a few.
+
+use std::sync::LazyLock;
 
 use super::scenario::{Group, Scenario};
 
-mod buses;
-mod filesystems;
-mod policy_changes;
-mod policy_company;
-mod policy_crash;
-mod policy_traps;
-mod simulated;
-mod stacks;
-mod traps;
-mod ublk;
+macro_rules! groups {
+    ($($name:literal),* $(,)?) => {
+        vec![$(Group::read($name, include_str!(concat!($name, ".toml")))),*]
+    };
+}
 
 /// All boots, the longest first, so that they fill two processors.
-pub(crate) const GROUPS: &[Group] = &[
-    Group { name: "policy-changes", scenarios: policy_changes::ALL },
-    Group { name: "policy-crash", scenarios: policy_crash::ALL },
-    Group { name: "policy-company", scenarios: policy_company::ALL },
-    Group { name: "policy-traps", scenarios: policy_traps::ALL },
-    Group { name: "stacks", scenarios: stacks::ALL },
-    Group { name: "traps", scenarios: traps::ALL },
-    Group { name: "buses", scenarios: buses::ALL },
-    Group { name: "filesystems", scenarios: filesystems::ALL },
-    Group { name: "simulated", scenarios: simulated::ALL },
-    Group { name: "ublk", scenarios: ublk::ALL },
-];
+pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
+    groups![
+        "policy-changes",
+        "policy-crash",
+        "policy-company",
+        "policy-traps",
+        "stacks",
+        "traps",
+        "buses",
+        "filesystems",
+        "simulated",
+        "ublk",
+    ]
+});
 
 /// All of them for people, a line each under the name of their boot.
 pub(crate) fn list() -> String {
@@ -45,14 +44,14 @@ mod tests {
     use super::*;
 
     fn all() -> impl Iterator<Item = &'static Scenario> {
-        GROUPS.iter().flat_map(|group| group.scenarios)
+        GROUPS.iter().flat_map(|group| &group.scenarios)
     }
 
     #[test]
     fn names_are_unique_and_fit_for_directories() {
         let mut seen = BTreeSet::new();
         for scenario in all() {
-            assert!(seen.insert(scenario.name), "{} twice", scenario.name);
+            assert!(seen.insert(&scenario.name), "{} twice", scenario.name);
             assert!(
                 scenario.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
                 "{}",
@@ -66,7 +65,7 @@ mod tests {
     fn expectations_name_drives_of_the_scenario() {
         for Scenario { name, disks, expected, .. } in all().filter(|scenario| !scenario.has_program()) {
             let named: Vec<_> =
-                expected.arrived.iter().chain(expected.none).chain(expected.exactly).collect();
+                expected.arrived.iter().chain(&expected.none).chain(&expected.exactly).collect();
             assert_eq!(named.is_empty(), disks.is_empty(), "{name}");
             for drive in named {
                 assert!(disks.iter().any(|disk| disk.name == *drive), "{name}: {drive}");
@@ -77,9 +76,9 @@ mod tests {
     /// Two scenarios may share a drive only if they mean the same one; and AHCI has six ports.
     #[test]
     fn shared_drives_are_the_same() {
-        for group in GROUPS {
-            let mut disks: Vec<_> = group.scenarios.iter().flat_map(|scenario| scenario.disks).collect();
-            disks.sort_by_key(|disk| disk.name);
+        for group in &*GROUPS {
+            let mut disks: Vec<_> = group.scenarios.iter().flat_map(|scenario| &scenario.disks).collect();
+            disks.sort_by_key(|disk| &disk.name);
             disks.dedup();
             assert!(disks.windows(2).all(|pair| pair[0].name != pair[1].name), "{}", group.name);
         }
