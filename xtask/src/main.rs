@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 mod bench;
@@ -13,6 +13,7 @@ mod guest;
 mod lint;
 mod packages;
 mod phases;
+mod process;
 mod release;
 mod soak;
 mod tally;
@@ -61,14 +62,9 @@ fn main() -> ExitCode {
 
 /// What cargo says of the workspace at `root`, asked with these arguments: packages, and where it builds.
 fn cargo_metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value> {
-    let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--quiet"])
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .context("starting cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", output.status);
-    serde_json::from_slice(&output.stdout).context("reading cargo metadata")
+    let mut command = Command::new("cargo");
+    command.args(["metadata", "--format-version", "1", "--quiet"]).args(arguments);
+    process::document(command.current_dir(root))
 }
 
 /// Where cargo puts what it builds for the workspace at `root`.

@@ -7,7 +7,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+
+use crate::process;
 
 /// A program, and the Debian package that brings it.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,26 @@ pub(crate) struct Program {
     pub name: &'static str,
     /// What is installed when it is not found.
     pub package: &'static str,
+}
+
+/// The programs of a list: `name`, or `name=package` where the package is called otherwise.
+pub(crate) fn programs(list: &'static str) -> impl Iterator<Item = Program> {
+    list.split_whitespace().map(|entry| {
+        let (name, package) = entry.split_once('=').unwrap_or((entry, entry));
+        Program { name, package }
+    })
+}
+
+/// Whether the programs of a list can be found now; says that a chore is skipped, and why, if not.
+///
+/// # Errors
+/// As [`ensure_installed`].
+pub(crate) fn are_there(list: &'static str) -> Result<bool> {
+    let outcome = ensure_installed(&programs(list).collect::<Vec<_>>())?;
+    if let Outcome::Unavailable(reason) = &outcome {
+        println!("skipped: {reason}");
+    }
+    Ok(outcome == Outcome::Ready)
 }
 
 /// Whether everything asked for is there now.
@@ -72,8 +94,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 
 /// Whether apt may be used to install: only root may.
 fn is_root() -> Result<bool> {
-    let output = Command::new("id").arg("-u").output().context("running id")?;
-    Ok(output.stdout.trim_ascii() == b"0")
+    Ok(process::text(Command::new("id").arg("-u"))?.trim() == "0")
 }
 
 /// Installs packages without asking anything and without their suggestions.
@@ -85,15 +106,9 @@ fn apt_install(packages: &[&str]) -> Result<()> {
 
 /// Runs apt-get; its chatter goes to stderr, where progress belongs.
 pub(crate) fn apt_get(arguments: &[&str]) -> Result<()> {
-    let status = Command::new("apt-get")
-        .args(arguments)
-        .arg("--quiet")
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdout(std::io::stderr())
-        .status()
-        .context("running apt-get")?;
-    ensure!(status.success(), "apt-get {} failed: {status}", arguments.join(" "));
-    Ok(())
+    let mut command = Command::new("apt-get");
+    command.args(arguments).arg("--quiet").env("DEBIAN_FRONTEND", "noninteractive");
+    process::run(command.stdout(std::io::stderr()))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::lint;
+use crate::{lint, process};
 
 /// An explicit target keeps `crt-static` away from build scripts and procedural macros.
 #[cfg(target_arch = "x86_64")]
@@ -35,10 +35,12 @@ pub(crate) fn main() -> Result<ExitCode> {
 fn static_binary(root: &Path) -> Result<PathBuf> {
     eprintln!("release: building the static binary");
     let flags = "-C target-feature=+crt-static -C relocation-model=pie";
-    run(Command::new("cargo")
-        .args(["build", "--profile", "dist", "--package", "plumb", "--target", TARGET])
-        .env("RUSTFLAGS", flags)
-        .current_dir(root))?;
+    process::run(
+        Command::new("cargo")
+            .args(["build", "--profile", "dist", "--package", "plumb", "--target", TARGET])
+            .env("RUSTFLAGS", flags)
+            .current_dir(root),
+    )?;
     let binary = crate::target_directory(root)?.join(TARGET).join("dist/plumb");
     ensure!(binary.is_file(), "cargo built no {}", binary.display());
     Ok(binary)
@@ -63,23 +65,26 @@ fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
         ("zsh", "usr/share/zsh/vendor-completions/_plumb"),
         ("fish", "usr/share/fish/vendor_completions.d/plumb.fish"),
     ] {
-        let script = Command::new(binary).args(["completions", shell]).output().context("starting plumb")?;
-        ensure!(script.status.success(), "plumb completions {shell}: {}", script.status);
-        write(&at(place), &script.stdout)?;
+        let script = process::text(Command::new(binary).args(["completions", shell]))?;
+        write(&at(place), script.as_bytes())?;
     }
     write(&at("DEBIAN/control"), control().as_bytes())?;
     let package =
         binary.with_file_name(format!("plumb_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()));
-    run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(tree.path()).arg(&package))?;
+    process::run(
+        Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(tree.path()).arg(&package),
+    )?;
     Ok(package)
 }
 
 /// Manual pages are made by the binary itself, and compressed as Debian wants them.
 fn manual_pages(binary: &Path, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    run(Command::new(binary).arg("manual").arg(directory))?;
+    process::run(Command::new(binary).arg("manual").arg(directory))?;
     for page in fs::read_dir(directory).context("reading the manual pages")? {
-        run(Command::new("gzip").args(["-9", "-n"]).arg(page.context("reading the manual pages")?.path()))?;
+        process::run(
+            Command::new("gzip").args(["-9", "-n"]).arg(page.context("reading the manual pages")?.path()),
+        )?;
     }
     Ok(())
 }
@@ -104,11 +109,9 @@ fn architecture() -> &'static str {
 }
 
 fn install(from: &Path, to: &Path) -> Result<()> {
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
-    }
-    fs::copy(from, to).with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
-    Ok(())
+    write(to, &fs::read(from).with_context(|| from.display().to_string())?)?;
+    let permissions = fs::metadata(from).with_context(|| from.display().to_string())?.permissions();
+    fs::set_permissions(to, permissions).with_context(|| to.display().to_string())
 }
 
 fn write(to: &Path, bytes: &[u8]) -> Result<()> {
@@ -116,10 +119,4 @@ fn write(to: &Path, bytes: &[u8]) -> Result<()> {
         fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
     }
     fs::write(to, bytes).with_context(|| to.display().to_string())
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("starting {command:?}"))?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
 }

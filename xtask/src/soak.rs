@@ -55,18 +55,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
     let status = Command::new("cargo")
-        .args([
-            "test",
-            "--release",
-            "--quiet",
-            "--package",
-            "plumb",
-            "--test",
-            "all",
-            "--",
-            "drive_cuts::",
-            "--nocapture",
-        ])
+        .args(["test", "--release", "--quiet", "--package", "plumb", "--test", "all"])
+        .args(["--", "drive_cuts::", "--nocapture"])
         .env("PLUMB_CUTS", cuts.to_string())
         .env("PLUMB_SEED", seed.to_string())
         .current_dir(root)

@@ -28,14 +28,6 @@ pub enum Error {
         /// Those that it has.
         known: String,
     },
-    /// The profile works on files, and a device was named.
-    #[error("profile {profile} works on files: name a directory instead of {place}")]
-    NeedsDirectory {
-        /// Which profile.
-        profile: &'static str,
-        /// What was named.
-        place: String,
-    },
     /// The profile is a block workload: its scenario is for the ordinary engine.
     #[error("profile {profile} is a block workload and does not run by calls on files: run its scenario")]
     IsBlocks {

@@ -30,7 +30,7 @@ pub use catalogue::{find, profiles};
 pub use criteria::{Criterion, Judged, Quantity, Standing, Statistic, judge, judge_span};
 pub use error::Error;
 pub use explain::explain;
-pub use limits::{Limits, Moment, OpenStore, Place};
+pub use limits::{Directory, Limits, Moment, OpenStore};
 pub use measured::Measured;
 pub use profile::{BlockWork, Extent, FileWork, Profile, Provenance, SqliteWork, Variant, Work};
 pub use run::{run, scenario};

@@ -11,20 +11,15 @@ use crate::error::Error;
 /// Opens a directory as a store.
 pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileStore>>;
 
-/// Where a profile runs.
+/// Where a profile over files runs: in a directory of its own beneath this one.
 #[derive(Clone)]
-pub enum Place<'a> {
-    /// In a directory of its own beneath this one.
-    Directory {
-        /// Which.
-        path: PathBuf,
-        /// How much the file system has free, if that is known: less is prepared where it is short.
-        free: Option<Bytes>,
-        /// How the directory that is made there is opened.
-        open: OpenStore<'a>,
-    },
-    /// On a device: only block workloads can.
-    Device(String),
+pub struct Directory<'a> {
+    /// Which.
+    pub path: PathBuf,
+    /// How much the file system has free, if that is known: less is prepared where it is short.
+    pub free: Option<Bytes>,
+    /// How the directory that is made there is opened.
+    pub open: OpenStore<'a>,
 }
 
 /// How long a profile runs, and how.

@@ -7,7 +7,7 @@ use plumb_workload::{BlockSizes, BlockSplit, ByteRange, Job, Rate, Scenario, Spa
 
 use crate::engine::{Conduct, Scratch, Setting, perform};
 use crate::error::Error;
-use crate::limits::{Limits, Moment, Place};
+use crate::limits::{Directory, Limits, Moment};
 use crate::measured::Measured;
 use crate::profile::{BlockWork, Extent, FileWork, Profile, Variant, Work};
 use crate::sqlite;
@@ -17,32 +17,22 @@ const ROOM_SHARE: f64 = 0.5;
 /// A smaller part of a profile says nothing.
 const SCALE_MIN: f64 = 0.01;
 
-/// Runs a profile that works on files in a directory of its own beneath the place, and removes that directory however
-/// it ends. `stop` ends it early: what was measured until then is returned. `tell` is called about ten times a second.
+/// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however it ends. `stop` ends it early: what was measured until then is returned. `tell` is called about ten times a second.
 ///
 /// A call that hangs in the kernel is waited for.
 ///
 /// # Errors
-/// If the profile or the place or a limit makes no sense; the first call that failed. A failed sync is never retried.
+/// If the profile or a limit makes no sense; the first call that failed. A failed sync is never retried.
 pub fn run(
     profile: &'static Profile,
     variant: &'static Variant,
-    place: &Place<'_>,
+    directory: &Directory<'_>,
     limits: &Limits,
     clock: &dyn Clock,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&Moment<'_>),
 ) -> Result<Measured, Error> {
     limits.validate()?;
-    let (path, free, open) = match place {
-        Place::Directory { path, free, open } => (path, free, open),
-        Place::Device(_) if !profile.needs_directory() => {
-            return Err(Error::IsBlocks { profile: &profile.name });
-        }
-        Place::Device(name) => {
-            return Err(Error::NeedsDirectory { profile: &profile.name, place: name.clone() });
-        }
-    };
     let conduct = |scale, threads, call_bytes_max| {
         let (duration, count) = extent_of(profile, limits, scale);
         Conduct { clock, stop, duration, count, threads, call_bytes_max, seed: limits.seed }
@@ -50,14 +40,14 @@ pub fn run(
     match &profile.work {
         Work::Blocks(_) => Err(Error::IsBlocks { profile: &profile.name }),
         Work::Files(work) => {
-            let (scale, note) = scale_of(profile, work, limits, *free)?;
+            let (scale, note) = scale_of(profile, work, limits, directory.free)?;
             let own = variant.threads.or(work.threads).unwrap_or(1);
             let threads = limits.threads.unwrap_or(own);
             let program =
                 work.program.make(&Setting { variant: &variant.name, scale, threads, seed: limits.seed });
             let conduct = conduct(scale, threads, work.call_bytes_max.unwrap_or(64 << 10));
-            let scratch = Scratch::beneath(path)?;
-            let result = open(scratch.path())
+            let scratch = Scratch::beneath(&directory.path)?;
+            let result = (directory.open)(scratch.path())
                 .map_err(|error| Error::of_call(error, false))
                 .and_then(|store| perform(program.as_ref(), store.as_ref(), &conduct, tell));
             let mut measured = scratch.remove_after(result)?;
@@ -65,7 +55,7 @@ pub fn run(
             Ok(measured)
         }
         Work::Sqlite(work) => {
-            let scratch = Scratch::beneath(path)?;
+            let scratch = Scratch::beneath(&directory.path)?;
             let conduct = conduct(1.0, limits.threads.unwrap_or(1), 0);
             let result = sqlite::perform(work.journal(&variant.name), scratch.path(), &conduct, tell);
             scratch.remove_after(result)

@@ -1,5 +1,5 @@
 //! Commands to drives and to device mapper, also those that change something: SG_IO with data in either direction,
-//! NVMe admin commands, NVME_IOCTL_RESCAN, and loading a dm table again. scsi/sg.h, linux/nvme_ioctl.h,
+//! NVMe admin commands, and loading a dm table again. scsi/sg.h, linux/nvme_ioctl.h,
 //! linux/dm-ioctl.h.
 //!
 //! Nothing here decides: which command is sent, and to which disk, is the caller's responsibility. What only reads goes
@@ -19,7 +19,6 @@ const SG_DXFER_FROM_DEV: i32 = -3;
 /// `_IO('N', 0x40)`, `_IOWR('N', 0x41, struct nvme_admin_cmd)`, `_IO('N', 0x46)`.
 const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
-const NVME_IOCTL_RESCAN: libc::Ioctl = 0x4e46;
 
 /// The data of a SCSI command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,16 +231,6 @@ pub fn nvme_namespace(device: &File) -> io::Result<u32> {
     // SAFETY: NVME_IOCTL_ID takes no argument and returns the id.
     let returned = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ID) };
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned as u32) }
-}
-
-/// Makes the kernel look at the namespaces of a controller again; `controller` is its character device.
-///
-/// # Errors
-/// The error of ioctl(2).
-pub fn nvme_rescan(controller: &File) -> io::Result<()> {
-    // SAFETY: NVME_IOCTL_RESCAN takes no argument.
-    let returned = unsafe { libc::ioctl(controller.as_raw_fd(), NVME_IOCTL_RESCAN) };
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The I/O command Flush for a namespace, past the block layer. NVMe NVM Command Set 1.0, 3.2.2 (opcode 00h).

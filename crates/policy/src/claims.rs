@@ -3,85 +3,47 @@
 //! The file and what it says are in [`crate::device::claims`]: the last word about a disk counts, and only until its end.
 //! A word is added at the end of the file, so that what people wrote into it stays, comments too.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 
 pub use crate::device::{Claim, Claims, ClaimsError};
-use crate::durable_file;
+use crate::file;
 use crate::view::{DeviceView, Protection, ProtectionRank};
 
 const HEADER: &str = "# Disks whose write cache survives a power cut, by the word of an administrator. Read by plumb policy.\n";
-
-/// A word that is not recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The file cannot be used as it is, or the word is not whole.
-    #[error(transparent)]
-    Claims(#[from] ClaimsError),
-    /// The file system refused or failed.
-    #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// It would never count.
-    #[error("the claim would have ended already: {until} is not after {now}; give a later end")]
-    Ended {
-        /// Its end.
-        until: Timestamp,
-        /// Now.
-        now: Timestamp,
-    },
-}
 
 /// Adds a word to the file at `path`, durably.
 ///
 /// # Errors
 /// If it is not whole or has ended, or the file cannot be read, understood or written.
-pub fn record(path: &Path, claim: &Claim, now: Timestamp) -> Result<(), RecordError> {
+pub fn record(path: &Path, claim: &Claim, now: Timestamp) -> Result<(), ClaimsError> {
     if claim.until <= now {
-        return Err(RecordError::Ended { until: claim.until, now });
+        return Err(ClaimsError::Ended { until: claim.until, now });
     }
     let addition = Claims { claims: vec![claim.clone()] }.to_toml()?;
     // What is added must be readable, and so must what it is added to.
     Claims::parse(&addition, "the claim")?;
-    Claims::load(path)?;
-    let mut text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(absent) if absent.kind() == io::ErrorKind::NotFound => HEADER.to_owned(),
-        Err(source) => return Err(RecordError::Write { path: path.to_owned(), source }),
-    };
+    let mut text = Claims::read(path)?.map_or_else(|| HEADER.to_owned(), |(_, text)| text);
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    write(path, &format!("{text}\n{addition}"))
+    Ok(file::publish(path, format!("{text}\n{addition}").as_bytes())?)
 }
 
 /// Takes all words about a disk out of the file; how many there were. Comments in the file are lost.
 ///
 /// # Errors
 /// If the file cannot be read, understood or written.
-pub fn withdraw(path: &Path, identity: &str) -> Result<usize, RecordError> {
+pub fn withdraw(path: &Path, identity: &str) -> Result<usize, ClaimsError> {
     let mut claims = Claims::load(path)?;
     let before = claims.claims.len();
     claims.claims.retain(|claim| claim.identity != identity);
     let withdrawn = before - claims.claims.len();
     if withdrawn > 0 {
-        write(path, &format!("{HEADER}\n{}", claims.to_toml()?))?;
+        file::publish(path, format!("{HEADER}\n{}", claims.to_toml()?).as_bytes())?;
     }
     Ok(withdrawn)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), RecordError> {
-    let failed = |source| RecordError::Write { path: path.to_owned(), source };
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
-    }
-    durable_file::replace(path, text.as_bytes(), 0o644).map_err(failed)
 }
 
 /// What `protected` rests on for a disk: the drive's own word or the model's, else a word that is recorded and has not
@@ -114,7 +76,7 @@ pub fn protection(view: &DeviceView, claims: &Claims, now: Timestamp) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view_sample::sample;
+    use crate::view::tests::sample;
 
     fn moment(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -152,7 +114,7 @@ mod tests {
         let path = directory.path().join("claims.toml");
         let now = moment("2026-11-22T00:00:00Z");
         let ended = record(&path, &claim("naa.a", "R", "2026-11-22T00:00:00Z"), now).unwrap_err();
-        assert!(matches!(ended, RecordError::Ended { .. }));
+        assert!(matches!(ended, ClaimsError::Ended { .. }));
         assert!(record(&path, &claim("naa.a", " ", "2027-01-01T00:00:00Z"), now).is_err());
         std::fs::write(&path, "[[claim]]\nidentity = 1\n").unwrap();
         assert!(record(&path, &claim("naa.a", "R", "2027-01-01T00:00:00Z"), now).is_err(), "not added to");

@@ -1,7 +1,6 @@
 //! Why a policy was not changed, and by which of the ways that a caller must tell apart.
 
-use crate::claims::RecordError;
-use crate::device::InventoryError;
+use crate::device::{ClaimsError, InventoryError};
 use crate::journal::JournalError;
 use crate::persist::PersistError;
 use crate::plan::PlanError;
@@ -32,7 +31,7 @@ pub enum PolicyError {
     Journal(#[from] JournalError),
     /// An administrator's word.
     #[error(transparent)]
-    Claim(#[from] RecordError),
+    Claim(#[from] ClaimsError),
     /// What is to last.
     #[error(transparent)]
     Persist(#[from] PersistError),
@@ -65,7 +64,7 @@ impl PolicyError {
     /// What to decide by.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Select(_) | Self::Claim(RecordError::Ended { .. }) => ErrorKind::Usage,
+            Self::Select(_) | Self::Claim(ClaimsError::Ended { .. }) => ErrorKind::Usage,
             Self::Plan(PlanError::NotAPlan { .. }) => ErrorKind::Usage,
             Self::Plan(PlanError::Altered { .. } | PlanError::OtherBoot) => ErrorKind::Refused,
             Self::Journal(error) => match error {
@@ -75,7 +74,7 @@ impl PolicyError {
             },
             Self::Persist(PersistError::Nameless { .. }) => ErrorKind::Refused,
             Self::Inventory(_) | Self::Refused { .. } | Self::NotPossible { .. } => ErrorKind::Refused,
-            Self::Plan(PlanError::Io { .. }) | Self::Claim(_) | Self::Persist(_) => ErrorKind::Failed,
+            Self::Plan(PlanError::File(_)) | Self::Claim(_) | Self::Persist(_) => ErrorKind::Failed,
         }
     }
 }

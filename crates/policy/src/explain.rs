@@ -28,7 +28,6 @@ pub fn change(change: &Change) -> Vec<String> {
                     .to_owned(),
             ]
         }
-        Change::RescanNamespaces => vec!["NVME_IOCTL_RESCAN (4e46h) on the controller".to_owned()],
     }
 }
 
@@ -58,7 +57,7 @@ fn name_of(cdb: &[u8], data: &[u8]) -> String {
         let feature = if enabled { "02h: enable" } else { "82h: disable" };
         return format!("ATA PASS-THROUGH(16), SET FEATURES {feature} the write cache");
     }
-    if let Some(sct::Command::Set(state, kept)) = sct::read(data) {
+    if let Some((state, kept)) = sct::read_set(data) {
         let kept = if kept { ", kept over a power cycle" } else { "" };
         return format!("ATA PASS-THROUGH(16), SCT Feature Control 1: {}{kept}", state.word());
     }

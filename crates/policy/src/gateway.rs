@@ -99,8 +99,6 @@ pub enum Change {
     /// The table of a device-mapper device is loaded again as it is, and the device resumed with it (DM_TABLE_LOAD,
     /// DM_DEV_SUSPEND): it then sees the caches below as they are now. The disk is the dm device itself.
     ReloadTable,
-    /// NVME_IOCTL_RESCAN on the controller.
-    RescanNamespaces,
 }
 
 /// Why a step, or a reading, did not succeed.

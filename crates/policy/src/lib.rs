@@ -18,14 +18,15 @@ pub mod apply;
 pub mod claims;
 pub mod device;
 mod digest;
-mod durable_file;
 pub mod error;
 pub mod explain;
+pub mod file;
 pub mod gateway;
 pub mod heal;
 pub mod journal;
 mod many;
 pub mod mechanism;
+mod metrics;
 #[cfg(feature = "mock")]
 #[path = "../tests/mock/mod.rs"]
 pub mod mock;
@@ -39,8 +40,6 @@ pub mod select;
 pub mod state;
 pub mod verify;
 pub mod view;
-#[cfg(test)]
-mod view_sample;
 pub mod watch;
 pub mod waves;
 pub mod wire;

@@ -9,13 +9,12 @@
 //!
 //! Limitation: a heal is not rolled back, for that would set the trap again.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use plumb_block::Nanos;
 
-use crate::apply::{Carried, DiskReport, DiskResult, Ended, Event, Report, Session, Worker};
+use crate::apply::{DiskReport, DiskResult, Ended, Event, Report, Session, StepsEnded, Worker};
 use crate::device::Reader;
 use crate::error::PolicyError;
 use crate::journal::{DiskBefore, Journal, JournalError, Lock, Phase, Record};
@@ -51,7 +50,7 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
     }
     let place = journal.place();
     let snapshot = journal.snapshot();
-    let touched = touched(&journal);
+    let touched = journal.begun();
     let mut work: Vec<(PlannedChange, DiskBefore)> =
         snapshot.plan.changes.iter().cloned().zip(snapshot.disks.iter().cloned()).collect();
     work.retain(|(change, _)| touched.contains(&change.name));
@@ -71,10 +70,7 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
         disks.push(DiskReport { name: change.name.clone(), identity: change.identity.clone(), result });
     }
     let ended = ended(&disks);
-    journal.record(match ended {
-        Ended::Complete => Record::Complete { phase: Phase::Rollback },
-        _ => Record::Stopped { phase: Phase::Rollback, why: format!("{ended:?}").to_lowercase() },
-    })?;
+    journal.record(ended.record(Phase::Rollback))?;
     let go_on = (ended != Ended::Complete)
         .then(|| format!("`plumb policy rollback {}` tries again", place.display()));
     Ok(Report { schema: Report::SCHEMA.to_owned(), journal: place, disks, ended, go_on })
@@ -94,15 +90,6 @@ fn ended(disks: &[DiskReport]) -> Ended {
     }
 }
 
-/// The disks for which a step was about to be carried out.
-fn touched(journal: &Journal) -> HashSet<String> {
-    let names = journal.entries().iter().filter_map(|entry| match &entry.record {
-        Record::Intent { phase: Phase::Apply, disk, .. } => Some(disk.clone()),
-        _ => None,
-    });
-    names.collect()
-}
-
 fn one(
     session: &Session<'_>,
     journal: &mut Journal,
@@ -120,11 +107,11 @@ fn one(
     };
     let mut worker = Worker { session, journal, phase: Phase::Rollback, disk: &change.name };
     match worker.carry_out(&steps)? {
-        Carried::Interrupted => Ok(DiskResult::Interrupted),
-        Carried::Failed(error) => {
+        StepsEnded::Interrupted => Ok(DiskResult::Interrupted),
+        StepsEnded::Failed(error) => {
             Ok(worker.give_up(&error, &mechanism::read_back(session.gateway, &material)))
         }
-        Carried::All => worker.conclude(&settle(session, &material, before)),
+        StepsEnded::All => worker.conclude(&settle(session, &material, before)),
     }
 }
 
@@ -135,13 +122,10 @@ fn read(
     change: &PlannedChange,
     before: &DiskBefore,
 ) -> Result<Material, Refusal> {
-    let gone = || Refusal {
-        reason: format!("the disk {} is not there", change.identity),
-        remedy: "attach it and roll back again".to_owned(),
+    let gone = || {
+        Refusal::new(format!("the disk {} is not there", change.identity), "attach it and roll back again")
     };
-    let same = |disk: &crate::gateway::Disk| disk.identity == change.identity;
-    let disk =
-        reader.disk(&change.name).filter(same).or_else(|| reader.find(&change.identity)).ok_or_else(gone)?;
+    let disk = reader.find_named(&change.name, &change.identity).ok_or_else(gone)?;
     let mut view = reader.one(&disk.name).map_err(|_| gone())?;
     // What the apply itself has forced by SCT is no reason to leave it so.
     if forced(&view) && !forced(&before.view) {

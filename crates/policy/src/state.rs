@@ -58,7 +58,7 @@ impl FromStr for State {
 }
 
 /// The state that a disk is found in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
     /// As [`State::Off`].
@@ -68,12 +68,18 @@ pub enum Found {
     /// As [`State::Protected`]: flushes are suppressed, whether or not the claim for it is any good.
     Protected,
     /// There is no write cache of its own that could be in a state: a loop device, a partition, a zram.
+    #[default]
     None,
     /// Nothing says, or not to this user.
     Unknown,
 }
 
 impl Found {
+    /// Whether it is in a state that can be asked for.
+    pub fn is(self, state: State) -> bool {
+        self.word() == state.word()
+    }
+
     /// As it is written in every interface.
     pub const fn word(self) -> &'static str {
         match self {

@@ -75,8 +75,7 @@ fn drift(
     identity: &str,
     goal: Goal,
 ) -> (Option<String>, Vec<String>) {
-    let same = |disk: &crate::gateway::Disk| disk.identity == identity;
-    let Some(disk) = reader.disk(name).filter(same).or_else(|| reader.find(identity)) else {
+    let Some(disk) = reader.find_named(name, identity) else {
         return (None, vec!["the disk is not there".to_owned()]);
     };
     let lines = match reader.one(&disk.name) {
@@ -96,10 +95,7 @@ fn read(session: &Session<'_>, reader: &Reader<'_>, view: &DeviceView, goal: Goa
         Ok(material) => {
             let found = mechanism::read_back(session.gateway, &material);
             let differs = mechanism::disagreements(material.kind, goal, &found);
-            differs
-                .iter()
-                .map(|one| format!("{} is {}, expected {}", one.what, one.found, one.expected))
-                .collect()
+            differs.iter().map(ToString::to_string).collect()
         }
     }
 }

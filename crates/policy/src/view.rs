@@ -22,7 +22,7 @@ impl PolicyDocument {
 }
 
 /// One disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceView {
     /// The kernel's name now.
     pub name: String,
@@ -69,24 +69,10 @@ impl DeviceView {
     pub(crate) fn no_disk(name: &str, transport: &str, changeable_by: &str, refusal: Refusal) -> Self {
         Self {
             name: name.to_owned(),
-            identity: None,
             transport: transport.to_owned(),
-            vendor: None,
-            model: None,
-            serial: None,
-            size: None,
-            rotational: None,
-            state: Found::None,
-            device: DeviceSide::default(),
-            kernel: KernelSide::default(),
-            holders: Vec::new(),
-            port: String::new(),
-            redundancy_groups: Vec::new(),
-            protection: None,
-            health: Vec::new(),
-            findings: Vec::new(),
             changeable_by: changeable_by.to_owned(),
             refusal: Some(refusal),
+            ..Self::default()
         }
     }
 }
@@ -151,6 +137,24 @@ pub enum ProtectionRank {
     TimingHint,
 }
 
+impl ProtectionRank {
+    /// As it is written in documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Declared => "declared",
+            Self::HealthConfirmed => "health-confirmed",
+            Self::ModelList => "model-list",
+            Self::AdministratorsWord => "administrators-word",
+            Self::TimingHint => "timing-hint",
+        }
+    }
+
+    /// How far it is from the best, which is 1 of 5.
+    pub const fn rung(self) -> u8 {
+        self as u8 + 1
+    }
+}
+
 /// A claim of power-loss protection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protection {
@@ -181,3 +185,13 @@ pub struct Refusal {
     /// What to do.
     pub remedy: String,
 }
+
+impl Refusal {
+    /// A refusal for this reason, with what to do instead.
+    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -5,13 +5,12 @@
 //! same, and another disk under an old name is not.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use plumb_path::Severity;
 use serde::{Deserialize, Serialize};
 
+use crate::metrics;
 use crate::moment::now_text;
-use crate::state::{Found, on_off};
+use crate::state::on_off;
 use crate::view::{DeviceView, PolicyDocument};
 
 /// Something that has changed since the last look.
@@ -70,47 +69,12 @@ impl Watcher {
 
     /// What is now, and how often it has changed: the text format of Prometheus.
     pub fn metrics(&self) -> String {
-        let mut text = String::new();
         let disks: Vec<&DeviceView> = self.disks.values().collect();
-        family(
-            &mut text,
-            "plumb_policy_write_cache_enabled",
-            "gauge",
-            "The drive says that its volatile write cache is on.",
-        );
-        for view in disks.iter().filter(|view| view.state != Found::None) {
-            sample(&mut text, "plumb_policy_write_cache_enabled", view, view.device.wce.map(f64::from));
-        }
-        family(
-            &mut text,
-            "plumb_policy_flushes_sent",
-            "gauge",
-            "The kernel believes in a volatile cache and sends flushes.",
-        );
-        for view in disks.iter().filter(|view| view.state != Found::None) {
-            let sent = view.kernel.write_cache.as_deref().map(|says| f64::from(says == "write back"));
-            sample(&mut text, "plumb_policy_flushes_sent", view, sent);
-        }
-        family(&mut text, "plumb_policy_findings", "gauge", "Findings of severity warning or danger.");
-        for view in &disks {
-            let count = view.findings.iter().filter(|finding| finding.severity > Severity::Info).count();
-            sample(&mut text, "plumb_policy_findings", view, Some(count as f64));
-        }
-        family(
-            &mut text,
-            "plumb_policy_changes_total",
-            "counter",
-            "Changes that were seen since the watch began.",
-        );
-        for view in &disks {
+        let changes = |view: &DeviceView| {
             let disk = view.identity.as_ref().unwrap_or(&view.name);
-            let count = self.changes.get(disk).copied().unwrap_or(0);
-            sample(&mut text, "plumb_policy_changes_total", view, Some(count as f64));
-        }
-        family(&mut text, "plumb_policy_looks_total", "counter", "How often the disks were read.");
-        // Writing to a String cannot fail.
-        writeln!(text, "plumb_policy_looks_total {}", self.looks).ok();
-        text
+            self.changes.get(disk).copied().unwrap_or(0)
+        };
+        metrics::text(&disks, &changes, self.looks)
     }
 }
 
@@ -169,25 +133,11 @@ pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
     lines
 }
 
-fn family(text: &mut String, name: &str, kind: &str, help: &str) {
-    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
-}
-
-/// What is unknown has no sample.
-fn sample(text: &mut String, name: &str, view: &DeviceView, value: Option<f64>) {
-    let Some(value) = value else { return };
-    let identity = view.identity.as_deref().unwrap_or_default();
-    writeln!(text, "{name}{{disk=\"{}\",identity=\"{}\"}} {value}", label(&view.name), label(identity)).ok();
-}
-
-fn label(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view_sample::sample as disk;
+    use crate::state::Found;
+    use crate::view::tests::sample as disk;
 
     fn document(devices: Vec<DeviceView>) -> PolicyDocument {
         PolicyDocument { schema: PolicyDocument::SCHEMA.into(), kernel: None, devices }

@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::view::Holder;
-    use crate::view_sample::sample;
+    use crate::view::tests::sample;
 
     fn holder(name: &str) -> Vec<Holder> {
         vec![Holder { name: name.into(), kind: "ext4".into(), write_cache: None }]

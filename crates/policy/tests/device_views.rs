@@ -88,12 +88,17 @@ fn each_refusal_says_why_and_what_to_do() {
     let sata = |change: fn(&mut MockDisk)| one(MockDisk::new(MockKind::Sata).with(change));
     let usb = one(MockDisk::new(MockKind::Usb).with(|disk| disk.has_page = false));
     let raid = one(MockDisk::new(MockKind::Raid));
+    let is_root = rustix::process::geteuid().is_root();
     for (view, why, what) in [
         (sas(|disk| disk.has_page = false), "no caching page", "temporary write back"),
         (sas(|disk| disk.write_protected = true), "H8", "rescan"),
         (sas(|disk| disk.changeable = false), "does not let", "firmware"),
         (sas(|disk| disk.registrations = 4), "shared", "storage system"),
-        (sas(|disk| disk.denied = true), "only root", "as root"),
+        (
+            sas(|disk| disk.denied = true),
+            "cannot be asked",
+            if is_root { "CAP_SYS_RAWIO" } else { "as root" },
+        ),
         (sata(|disk| disk.sct = Some(WriteCache::ForcedOn)), "forced-on", "smartctl"),
         (usb, "no caching page", "another bridge"),
         (

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use plumb_policy::apply::{Ended, Session, Silent, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::device::Reader;
+use plumb_policy::mock::udev::check_rules;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::persist::{
-    BOOT_UNIT, DesiredState, InstallPaths, Ledger, Means, RESUME_UNIT, Reading, Standing, check_rules,
-    install, load_desired, means, remove,
+    BOOT_UNIT, DesiredState, InstallPaths, Ledger, Means, RESUME_UNIT, Reading, Standing, install,
+    load_desired, means, remove,
 };
 use plumb_policy::plan::{Ask, Asked, Wanted, make};
 use plumb_policy::state::State;

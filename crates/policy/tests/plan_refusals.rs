@@ -60,7 +60,7 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
         ("sdf", "same identity"),
         ("sdg", "same identity"),
         ("sdh", "resync"),
-        ("sdi", "only root"),
+        ("sdi", "cannot be asked"),
         ("sdz", "no block device"),
         ("md0", "no write cache of its own"),
     ] {

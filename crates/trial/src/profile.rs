@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use plumb_application::{self as application, Limits, Measured, Moment, Place, Profile};
+use plumb_application::{self as application, Directory, Limits, Measured, Moment, Profile};
 use plumb_block::{Bytes, Caching, FileStore, Nanos};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
@@ -56,7 +56,7 @@ pub fn run_profile(
         Ok(Box::new(DirectoryStore::open(path)?))
     };
     let free = space::space_at(&directory).ok().map(|space| space.free);
-    let place = Place::Directory { path: directory.clone(), free, open: &open };
+    let place = Directory { path: directory.clone(), free, open: &open };
     RunDirectory::check(&request.out)?;
     let mut recorder = Recorder::default();
     recorder.open(request, run.limits.seed)?;

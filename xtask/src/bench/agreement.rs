@@ -1,13 +1,13 @@
 //! Whether `plumb check` and fio see the same storage: the same patterns in turn, ratio by ratio.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::paired::{median, median_interval};
-use crate::packages::{self, Outcome, Program};
+use crate::{packages, process};
 
 /// The size of the test file of both.
 const SIZE: &str = "256M";
@@ -50,10 +50,7 @@ const PATTERNS: [Pattern; 6] = [
 
 /// Prints the median ratio of plumb's rate to fio's for each pattern, with its interval.
 pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
-    if let Outcome::Unavailable(reason) =
-        packages::ensure_installed(&[Program { name: "fio", package: "fio" }])?
-    {
-        println!("skipped: {reason}");
+    if !packages::are_there("fio")? {
         return Ok(());
     }
     let place = tempfile::tempdir_in(directory).context("making a directory for the test files")?;
@@ -91,16 +88,11 @@ fn remove_if_there(path: &Path) -> Result<()> {
 /// One check; a finding (exit 1) is as good as none.
 fn check(plumb: &Path, place: &Path) -> Result<Value> {
     let run = place.join("run");
-    let output = Command::new(plumb)
-        .args(["check", "--json", "--seconds", CHECK_SECONDS, "--size", SIZE, "--out"])
-        .arg(&run)
-        .arg(place)
-        .stderr(Stdio::null())
-        .output()
-        .context("starting plumb")?;
-    ensure!(matches!(output.status.code(), Some(0 | 1)), "plumb check: {}", output.status);
+    let mut command = Command::new(plumb);
+    command.args(["check", "--json", "--seconds", CHECK_SECONDS, "--size", SIZE, "--out"]);
+    let document = process::document(command.arg(&run).arg(place))?;
     std::fs::remove_dir_all(&run).context("removing the run directory")?;
-    serde_json::from_slice(&output.stdout).context("reading what plumb check printed")
+    Ok(document)
 }
 
 /// Operations per second of one part of the document.
@@ -120,16 +112,6 @@ fn rate(document: &Value, name: &str) -> Result<f64> {
 
 /// fio's rate with these options, on its own file.
 fn fio(options: &[&str], place: &Path) -> Result<f64> {
-    let output = Command::new("fio")
-        .args(["--name=peer", "--norandommap", "--output-format=json"])
-        .args([format!("--filename={PEER}"), format!("--size={SIZE}")])
-        .args(options)
-        .current_dir(place)
-        .output()
-        .context("starting fio")?;
-    ensure!(output.status.success(), "fio {}: {}", options.join(" "), output.status);
-    let document: Value = serde_json::from_slice(&output.stdout).context("reading what fio printed")?;
-    let job = &document["jobs"][0];
-    let of = |direction: &str| job[direction]["iops"].as_f64().unwrap_or(0.0);
-    Ok(of("read") + of("write"))
+    let own = [format!("--filename={}", place.join(PEER).display()), format!("--size={SIZE}")];
+    super::fio::rate(&options.iter().map(|option| (*option).to_owned()).chain(own).collect::<Vec<_>>())
 }

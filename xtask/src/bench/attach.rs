@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use super::fio;
 use super::paired::Pairs;
 use super::served::{ServedDrive, Way};
-use crate::packages::{self, Outcome, Program};
+use crate::{packages, process};
 
 /// The size of both.
 const SIZE: &str = "256M";
@@ -43,9 +43,7 @@ const CASES: [Case; 5] = [
 
 /// Prints the ratios.
 pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
-    let programs = [Program { name: "fio", package: "fio" }, Program { name: "losetup", package: "mount" }];
-    if let Outcome::Unavailable(reason) = packages::ensure_installed(&programs)? {
-        println!("skipped: {reason}");
+    if !packages::are_there("fio losetup=mount")? {
         return Ok(());
     }
     let needed = ["/dev/fuse", "/dev/loop-control", MEMORY];
@@ -101,13 +99,7 @@ impl LoopedFile {
         let path = directory.path().join("disk");
         let file = std::fs::File::create(&path).context("making a file in memory")?;
         file.set_len(256 << 20).context("sizing a file in memory")?;
-        let output = Command::new("losetup")
-            .args(["--find", "--show"])
-            .arg(&path)
-            .output()
-            .context("starting losetup")?;
-        ensure!(output.status.success(), "losetup: {}", String::from_utf8_lossy(&output.stderr).trim());
-        let device = String::from_utf8(output.stdout).context("the name of a loop device")?;
+        let device = process::text(Command::new("losetup").args(["--find", "--show"]).arg(&path))?;
         Ok(Self { device: device.trim().into(), _file: directory })
     }
 }

@@ -2,8 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
+
+use crate::process;
 
 /// Operations per second of one job with these options.
 pub(super) fn rate(options: &[String]) -> Result<f64> {
@@ -13,8 +15,7 @@ pub(super) fn rate(options: &[String]) -> Result<f64> {
     let mut command = Command::new("fio");
     command.args(["--name=bench", "--norandommap", "--randrepeat=0", "--output-format=json"]);
     command.arg(format!("--output={}", said.display())).args(options).stdout(Stdio::null());
-    let status = command.status().context("starting fio")?;
-    ensure!(status.success(), "fio {}: {status}", options.join(" "));
+    process::run(&mut command)?;
     let text = std::fs::read(&said).context("reading what fio said")?;
     let document: Value = serde_json::from_slice(&text).context("understanding what fio said")?;
     let job = &document["jobs"][0];

@@ -15,6 +15,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
+pub(super) use memory::peak_megabytes;
+
 /// Runs all parts in turn.
 pub(super) fn run(root: &Path, plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -16,9 +16,9 @@ mod survey;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 
-use crate::lint;
+use crate::{lint, process};
 
 /// Every bench, in the order in which they run.
 const ALL: [&str; 7] = ["start", "survey", "agreement", "load", "nbd", "realtime", "attach"];
@@ -65,11 +65,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Builds plumb as users build it and says where it is.
 fn release_binary(root: &Path) -> Result<PathBuf> {
-    let built = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "plumb"])
-        .current_dir(root)
-        .status()
-        .context("starting cargo build")?;
-    ensure!(built.success(), "cargo build: {built}");
+    let build = ["build", "--release", "--quiet", "--package", "plumb"];
+    process::run(Command::new("cargo").args(build).current_dir(root))?;
     Ok(crate::target_directory(root)?.join("release/plumb"))
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::fio;
 use super::paired::Pairs;
 use super::served::{Nbdkit, ServedDrive, Way, uri};
-use crate::packages::{self, Outcome, Program};
+use crate::packages;
 
 /// The size of what is served.
 const SIZE: &str = "256M";
@@ -30,9 +30,7 @@ const CASES: [Case; 4] = [
 
 /// Prints the ratios for drives that keep nothing and for drives in memory.
 pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
-    let programs = [Program { name: "fio", package: "fio" }, Program { name: "nbdkit", package: "nbdkit" }];
-    if let Outcome::Unavailable(reason) = packages::ensure_installed(&programs)? {
-        println!("skipped: {reason}");
+    if !packages::are_there("fio nbdkit")? {
         return Ok(());
     }
     println!("4 KiB, IOPS; ratios of plumb to nbdkit and the interval of their median ({pairs} pairs)");

@@ -14,15 +14,17 @@ mod answers;
 mod processors;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 
 use super::paired::{median, median_interval};
 use super::served::{SEED, ServedDrive, Way};
 use answers::Answers;
 use processors::{KeptAwake, Ticks};
+
+use crate::process;
 
 /// The size of every drive.
 const SIZE: &str = "4GiB";
@@ -41,43 +43,28 @@ const SHARE: f64 = 0.05;
 const MORE_SECONDS: f64 = 50e-6;
 
 /// What is asked of a drive.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    RandomReads,
-    SequentialReads,
-    RandomWrites,
-    /// Each write is followed by a flush; the flushes are measured.
-    Flushes,
-}
-
-impl Asked {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::RandomReads => "random reads",
-            Self::SequentialReads => "sequential reads",
-            Self::RandomWrites => "random writes",
-            Self::Flushes => "flushes after writes",
-        }
-    }
-
-    const fn arguments(self) -> &'static [&'static str] {
-        match self {
-            Self::RandomReads => &["--random"],
-            Self::SequentialReads => &["--sequential"],
-            Self::RandomWrites => &["--random", "--write", "100"],
-            Self::Flushes => &["--random", "--write", "100", "--sync-every", "1"],
-        }
-    }
-
+struct Asked {
+    name: &'static str,
+    arguments: &'static [&'static str],
     /// Where its answers stand in a report in the format of fio.
-    const fn pointer(self) -> &'static str {
-        match self {
-            Self::RandomReads | Self::SequentialReads => "/jobs/0/read/clat_ns/bins",
-            Self::RandomWrites => "/jobs/0/write/clat_ns/bins",
-            Self::Flushes => "/jobs/0/sync/lat_ns/bins",
-        }
-    }
+    pointer: &'static str,
 }
+
+const READ_BINS: &str = "/jobs/0/read/clat_ns/bins";
+const RANDOM_READS: Asked = Asked { name: "random reads", arguments: &["--random"], pointer: READ_BINS };
+const SEQUENTIAL_READS: Asked =
+    Asked { name: "sequential reads", arguments: &["--sequential"], pointer: READ_BINS };
+const RANDOM_WRITES: Asked = Asked {
+    name: "random writes",
+    arguments: &["--random", "--write", "100"],
+    pointer: "/jobs/0/write/clat_ns/bins",
+};
+/// Each write is followed by a flush; the flushes are measured.
+const FLUSHES: Asked = Asked {
+    name: "flushes after writes",
+    arguments: &["--random", "--write", "100", "--sync-every", "1"],
+    pointer: "/jobs/0/sync/lat_ns/bins",
+};
 
 /// A load on drives of a model.
 struct Case {
@@ -101,29 +88,29 @@ impl Case {
     }
 
     fn name(&self) -> String {
-        format!("{} {} {} IOPS", self.model, self.asked.name(), self.rate)
+        format!("{} {} {} IOPS", self.model, self.asked.name, self.rate)
     }
 }
 
 const CASES: [Case; 12] = [
-    Case::disk("nearline-4tb", Asked::RandomReads, 50, 8, 2.5),
-    Case::disk("sas-15k", Asked::RandomReads, 100, 8, 2.0),
-    Case::disk("nearline-4tb", Asked::SequentialReads, 1_000, 1, 1.5),
-    Case::disk("nearline-4tb", Asked::SequentialReads, 2_500, 1, 1.0),
-    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 100, 2.0),
-    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 1_000, 1.0),
-    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 5_000, 0.7),
-    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 20_000, 1.0),
-    Case::ssd("plp-nvme-ssd", Asked::RandomReads, 20_000, 1.0),
-    Case::ssd("plp-nvme-ssd", Asked::RandomWrites, 20_000, 1.0),
-    Case::ssd("consumer-nvme-ssd", Asked::Flushes, 500, 1.0),
-    Case::ssd("plp-nvme-ssd", Asked::Flushes, 5_000, 0.7),
+    Case::disk("nearline-4tb", RANDOM_READS, 50, 8, 2.5),
+    Case::disk("sas-15k", RANDOM_READS, 100, 8, 2.0),
+    Case::disk("nearline-4tb", SEQUENTIAL_READS, 1_000, 1, 1.5),
+    Case::disk("nearline-4tb", SEQUENTIAL_READS, 2_500, 1, 1.0),
+    Case::ssd("consumer-nvme-ssd", RANDOM_READS, 100, 2.0),
+    Case::ssd("consumer-nvme-ssd", RANDOM_READS, 1_000, 1.0),
+    Case::ssd("consumer-nvme-ssd", RANDOM_READS, 5_000, 0.7),
+    Case::ssd("consumer-nvme-ssd", RANDOM_READS, 20_000, 1.0),
+    Case::ssd("plp-nvme-ssd", RANDOM_READS, 20_000, 1.0),
+    Case::ssd("plp-nvme-ssd", RANDOM_WRITES, 20_000, 1.0),
+    Case::ssd("consumer-nvme-ssd", FLUSHES, 500, 1.0),
+    Case::ssd("plp-nvme-ssd", FLUSHES, 5_000, 0.7),
 ];
 
 /// Where sleeping processors show most.
 const CASES_ASLEEP: [Case; 2] = [
-    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 100, 2.0),
-    Case::ssd("consumer-nvme-ssd", Asked::RandomReads, 1_000, 1.0),
+    Case::ssd("consumer-nvme-ssd", RANDOM_READS, 100, 2.0),
+    Case::ssd("consumer-nvme-ssd", RANDOM_READS, 1_000, 1.0),
 ];
 
 /// Prints two lines for each load.
@@ -245,25 +232,14 @@ fn load(plumb: &Path, case: &Case, target: &str, run: &Run) -> Result<Answers> {
     let recording = place.path().join("run");
     let seed = run.seed.to_string();
     let (duration, delay) = (format!("{}s", run.seconds), format!("{}us", run.delay_microseconds));
-    let loaded = Command::new(plumb)
+    let mut command = Command::new(plumb);
+    command
         .args(["load", "--json", "--overwrite", "--depth", "64", "--seed", &seed])
         .args(["--duration", &duration, "--start-delay", &delay])
         .args(["--rate", &format!("{}iops", case.rate), "--arrival", "poisson"])
-        .args(case.asked.arguments())
-        .arg("--out")
-        .arg(&recording)
-        .arg(target)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .context("starting plumb")?;
-    ensure!(matches!(loaded.code(), Some(0 | 1)), "plumb load of {target}: {loaded}");
-    let output = Command::new(plumb)
-        .args(["report", "--format", "fio"])
-        .arg(&recording)
-        .output()
-        .context("starting plumb report")?;
-    ensure!(output.status.success(), "plumb report: {}", output.status);
-    let document: Value = serde_json::from_slice(&output.stdout).context("reading the report")?;
-    Answers::of_fio(document.pointer(case.asked.pointer()).unwrap_or(&Value::Null))
+        .args(case.asked.arguments);
+    process::captured(command.arg("--out").arg(&recording).arg(target), &[0, 1])?;
+    let document =
+        process::document(Command::new(plumb).args(["report", "--format", "fio"]).arg(&recording))?;
+    Answers::of_fio(document.pointer(case.asked.pointer).unwrap_or(&Value::Null))
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::paired::median;
+use crate::process;
 
 const RUNS: usize = 41;
 
@@ -28,7 +29,6 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
 /// The wall time of one run.
 fn milliseconds(command: &mut Command) -> Result<f64> {
     let began = Instant::now();
-    let status = command.stdout(Stdio::null()).status().with_context(|| format!("starting {command:?}"))?;
-    ensure!(status.success(), "{command:?}: {status}");
+    process::run(command.stdout(Stdio::null()))?;
     Ok(began.elapsed().as_secs_f64() * 1e3)
 }

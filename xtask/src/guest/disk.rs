@@ -185,37 +185,29 @@ impl fmt::Display for Bus {
 }
 
 impl Bus {
-    /// The controllers that must be there before a disk on this bus.
-    fn controllers(self) -> &'static [&'static str] {
+    /// What it needs: controllers that must be there before a disk, and kernel modules with their parameters. SCSI disks need
+    /// sd_mod besides.
+    const fn needs(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
-            Self::VirtioScsi => &["virtio-scsi-pci,id=scsi"],
-            Self::Megasas => &["megasas-gen2,id=raid"],
-            Self::UsbStorage => &["qemu-xhci,id=usb"],
-            Self::Uas => &["qemu-xhci,id=usb", "usb-uas,id=uas,bus=usb.0"],
-            Self::Ahci | Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme | Self::NbdClient => &[],
+            Self::Ahci => (&[], &["ahci"]),
+            Self::VirtioScsi => (&["virtio-scsi-pci,id=scsi"], &["virtio_pci", "virtio_scsi"]),
+            Self::Megasas => (&["megasas-gen2,id=raid"], &["megaraid_sas"]),
+            Self::UsbStorage => (&["qemu-xhci,id=usb"], &["xhci_pci", "usb_storage delay_use=0"]),
+            Self::Uas => (&["qemu-xhci,id=usb", "usb-uas,id=uas,bus=usb.0"], &["xhci_pci", "uas"]),
+            Self::VirtioBlk | Self::VirtioBlkFixed => (&[], &["virtio_pci", "virtio_blk"]),
+            Self::Nvme => (&[], &["nvme"]),
+            Self::NbdClient => (&[], &["virtio_pci"]),
         }
     }
 
     /// Whether its disks are SCSI disks for the kernel.
-    pub(crate) fn is_scsi(self) -> bool {
-        match self {
-            Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas => true,
-            Self::VirtioBlk | Self::VirtioBlkFixed | Self::Nvme | Self::NbdClient => false,
-        }
+    pub(crate) const fn is_scsi(self) -> bool {
+        matches!(self, Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas)
     }
 
-    /// The kernel modules that drive it, with their parameters. SCSI disks need sd_mod besides.
-    pub(crate) fn modules(self) -> &'static [&'static str] {
-        match self {
-            Self::Ahci => &["ahci"],
-            Self::VirtioScsi => &["virtio_pci", "virtio_scsi"],
-            Self::Megasas => &["megaraid_sas"],
-            Self::UsbStorage => &["xhci_pci", "usb_storage delay_use=0"],
-            Self::Uas => &["xhci_pci", "uas"],
-            Self::VirtioBlk | Self::VirtioBlkFixed => &["virtio_pci", "virtio_blk"],
-            Self::Nvme => &["nvme"],
-            Self::NbdClient => &["virtio_pci"],
-        }
+    /// The kernel modules that drive it.
+    pub(crate) const fn modules(self) -> &'static [&'static str] {
+        self.needs().1
     }
 }
 
@@ -229,7 +221,7 @@ pub(crate) fn attach(disks: &[Disk], directory: &Path) -> Result<Vec<String>> {
         disk.create(directory)?;
     }
     let mut controllers: Vec<&str> = Vec::new();
-    for controller in disks.iter().flat_map(|disk| disk.bus.controllers()) {
+    for controller in disks.iter().flat_map(|disk| disk.bus.needs().0) {
         if !controllers.contains(controller) {
             controllers.push(controller);
             arguments.extend(["-device".to_owned(), (*controller).to_owned()]);

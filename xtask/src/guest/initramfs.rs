@@ -25,23 +25,14 @@ use super::lab::Lab;
 use super::libraries::add_program;
 use super::modules::module_name;
 use super::policy;
-use crate::packages::{Program, find};
+use crate::packages::{self, Program, find};
 
-/// What builds the stacks: name in the guest, and the Debian package that brings it here.
-const TOOLS: &[Program] = &[
-    Program { name: "cryptsetup", package: "cryptsetup-bin" },
-    Program { name: "dmsetup", package: "dmsetup" },
-    Program { name: "fsck.ext4", package: "e2fsprogs" },
-    Program { name: "lvm", package: "lvm2" },
-    Program { name: "make-bcache", package: "bcache-tools" },
-    Program { name: "mdadm", package: "mdadm" },
-    Program { name: "mkfs.btrfs", package: "btrfs-progs" },
-    Program { name: "mkfs.ext4", package: "e2fsprogs" },
-    Program { name: "mkfs.xfs", package: "xfsprogs" },
-    Program { name: "nbd-client", package: "nbd-client" },
-    Program { name: "nvme", package: "nvme-cli" },
-    Program { name: "sdparm", package: "sdparm" },
-];
+/// What builds the stacks: names in the guest, and the Debian packages that bring them here.
+const TOOLS: &str = "cryptsetup=cryptsetup-bin dmsetup fsck.ext4=e2fsprogs lvm=lvm2 make-bcache=bcache-tools mdadm \
+    mkfs.btrfs=btrfs-progs mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs nbd-client nvme=nvme-cli sdparm";
+/// What makes and runs guests.
+const MACHINE: &str = "qemu-system-x86_64=qemu-system-x86 setpriv=util-linux busybox=busybox-static xz=xz-utils tar \
+    ldd=libc-bin apt-cache=apt dpkg-deb=dpkg";
 
 /// The other names by which lvm is called.
 const LVM_NAMES: &[&str] = &["pvcreate", "vgcreate", "vgchange", "lvcreate"];
@@ -59,17 +50,7 @@ pub(crate) const SCENARIO_SECONDS: u64 = 90;
 
 /// Everything that must be on this machine to make guests.
 pub(crate) fn programs() -> Vec<Program> {
-    let machine = [
-        Program { name: "qemu-system-x86_64", package: "qemu-system-x86" },
-        Program { name: "setpriv", package: "util-linux" },
-        Program { name: "busybox", package: "busybox-static" },
-        Program { name: "xz", package: "xz-utils" },
-        Program { name: "tar", package: "tar" },
-        Program { name: "ldd", package: "libc-bin" },
-        Program { name: "apt-cache", package: "apt" },
-        Program { name: "dpkg-deb", package: "dpkg" },
-    ];
-    machine.into_iter().chain(TOOLS.iter().copied()).chain(policy::TOOLS).collect()
+    [MACHINE, TOOLS, policy::TOOLS].into_iter().flat_map(packages::programs).collect()
 }
 
 /// Composes the root of a laboratory and writes it to `file`.
@@ -103,7 +84,7 @@ fn add_tools(archive: &mut Archive, lab: &Lab) -> Result<()> {
     let mut libraries = BTreeSet::new();
     let busybox = find("busybox").context("busybox has gone")?;
     archive.program("bin/busybox", std::fs::read(&busybox).context("reading busybox")?);
-    for tool in TOOLS {
+    for tool in packages::programs(TOOLS) {
         let program = find(tool.name).with_context(|| format!("{} has gone", tool.name))?;
         add_program(archive, &program, tool.name, &mut libraries)?;
     }

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use crate::packages::apt_get;
+use crate::process;
 
 /// The kernel line to boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,19 +25,11 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// The directory name in the cache.
-    fn name(self) -> &'static str {
+    /// The directory name in the cache, and what the version in the package's name starts with.
+    const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::V6_12 => "6.12",
-            Self::V6_1 => "6.1",
-        }
-    }
-
-    /// What the version in the package's name starts with.
-    fn version_start(self) -> &'static str {
-        match self {
-            Self::V6_12 => "6.12.",
-            Self::V6_1 => "6.1.0-",
+            Self::V6_12 => ("6.12", "6.12."),
+            Self::V6_1 => ("6.1", "6.1.0-"),
         }
     }
 }
@@ -57,7 +50,7 @@ pub(crate) struct Kernel {
 /// # Errors
 /// When apt offers no such kernel, or it cannot be downloaded or unpacked.
 pub(crate) fn fetch(line: Line, cache: &Path) -> Result<Kernel> {
-    let home = cache.join(format!("kernel-{}", line.name()));
+    let home = cache.join(format!("kernel-{}", line.names().0));
     if !home.is_dir() {
         let package = newest_package(line)?;
         eprintln!("downloading {package}");
@@ -78,16 +71,12 @@ fn newest_package(line: Line) -> Result<String> {
         return Ok(package);
     }
     apt_get(&["update"])?;
-    newest(&search()?, line).with_context(|| format!("apt offers no kernel {} for amd64", line.name()))
+    newest(&search()?, line).with_context(|| format!("apt offers no kernel {} for amd64", line.names().0))
 }
 
 fn search() -> Result<String> {
-    let output = Command::new("apt-cache")
-        .args(["search", "--names-only", "^linux-image-6.*-amd64-unsigned$"])
-        .output()
-        .context("running apt-cache")?;
-    ensure!(output.status.success(), "apt-cache search failed: {}", output.status);
-    String::from_utf8(output.stdout).context("apt-cache printed something that is not text")
+    let names = "^linux-image-6.*-amd64-unsigned$";
+    process::text(Command::new("apt-cache").args(["search", "--names-only", names]))
 }
 
 /// The plain (not cloud, not real-time) kernel of the highest version in apt-cache's list.
@@ -96,7 +85,7 @@ fn newest(list: &str, line: Line) -> Option<String> {
         .filter_map(|text| text.split_whitespace().next())
         .filter_map(|package| {
             let version = package.strip_prefix("linux-image-")?.strip_suffix("-amd64-unsigned")?;
-            let plain = version.starts_with(line.version_start())
+            let plain = version.starts_with(line.names().1)
                 && !version.ends_with("-cloud")
                 && !version.ends_with("-rt");
             plain.then(|| (numbers(version), package.to_owned()))
@@ -114,18 +103,12 @@ fn numbers(version: &str) -> Vec<u64> {
 fn download(package: &str, home: &Path) -> Result<()> {
     let cache = home.parent().context("the cache has no parent directory")?;
     let work = tempfile::tempdir_in(cache).context("making a directory to download to")?;
-    let status = Command::new("apt-get")
-        .args(["download", "--quiet", "-o", "APT::Sandbox::User=root", package])
-        .current_dir(work.path())
-        .stdout(std::io::stderr())
-        .status()
-        .context("running apt-get download")?;
-    ensure!(status.success(), "apt-get download {package} failed: {status}");
+    let mut command = Command::new("apt-get");
+    command.args(["download", "--quiet", "-o", "APT::Sandbox::User=root", package]).current_dir(work.path());
+    process::run(command.stdout(std::io::stderr()))?;
     let deb = work.path().join(only_entry(work.path())?);
     let unpacked = work.path().join("unpacked");
-    let status =
-        Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&unpacked).status().context("running dpkg-deb")?;
-    ensure!(status.success(), "dpkg-deb could not unpack {}: {status}", deb.display());
+    process::run(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&unpacked))?;
     match std::fs::rename(&unpacked, home) {
         // Another run may have been faster; its kernel is as good.
         Err(_) if home.is_dir() => Ok(()),

@@ -12,6 +12,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::process;
+
 /// The modules of one kernel package, by name, and those compiled into the kernel itself.
 #[derive(Debug)]
 pub(crate) struct Modules {
@@ -152,8 +154,7 @@ fn collect(directory: &Path, into: &mut BTreeMap<String, PathBuf>) -> Result<()>
 }
 
 fn unpack(packed: &Path, file: &Path) -> Result<()> {
-    let output = Command::new("xz").arg("-dc").arg(packed).output().context("running xz")?;
-    ensure!(output.status.success(), "xz could not unpack {}", packed.display());
+    let output = process::captured(Command::new("xz").arg("-dc").arg(packed), &[0])?;
     // Written aside and renamed: another boot, or another run, may unpack the same module at this moment.
     let home = file.parent().context("a module lies in a directory")?;
     let mut aside =

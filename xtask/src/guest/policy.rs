@@ -11,11 +11,10 @@ use anyhow::{Context, Result};
 
 use super::cpio::Archive;
 use super::libraries::add_program;
-use crate::packages::{Program, find};
+use crate::packages::{self, find};
 
-/// Name in the guest, and the Debian package that brings it here.
-pub(crate) const TOOLS: [Program; 2] =
-    [Program { name: "jq", package: "jq" }, Program { name: "udevadm", package: "udev" }];
+/// Names in the guest, and the Debian packages that bring them here.
+pub(crate) const TOOLS: &str = "jq udevadm=udev";
 
 /// Programs that Debian's rules start.
 const HELPERS: [&str; 2] = ["ata_id", "scsi_id"];
@@ -30,7 +29,7 @@ const UDEV: &str = "usr/lib/udev";
 /// When something cannot be read.
 pub(crate) fn add(archive: &mut Archive) -> Result<()> {
     let mut libraries = std::collections::BTreeSet::new();
-    for tool in TOOLS {
+    for tool in packages::programs(TOOLS) {
         let program = find(tool.name).with_context(|| format!("{} has gone", tool.name))?;
         add_program(archive, &program, tool.name, &mut libraries)?;
     }

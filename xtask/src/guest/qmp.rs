@@ -12,7 +12,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// How long QEMU may take to answer. Under emulation on a busy machine it may be slow, but not for ever.
@@ -75,7 +74,7 @@ impl Qmp {
     pub(crate) fn sample(&mut self) -> Result<Sample> {
         let stats = self.execute("query-blockstats")?;
         let blocks = self.execute("query-block")?;
-        counters(stats, blocks)
+        counters(&stats, &blocks)
     }
 
     /// Asks the guest to give the device with this id up; it is gone when the guest has.
@@ -116,45 +115,23 @@ impl Qmp {
     }
 }
 
-/// Joins the answers of query-blockstats and query-block.
-fn counters(stats: Value, blocks: Value) -> Result<Sample> {
-    #[derive(Deserialize)]
-    struct Device {
-        device: String,
-        stats: Stats,
+/// Joins the answers of query-blockstats and query-block. Drives without a medium are left out.
+fn counters(stats: &Value, blocks: &Value) -> Result<Sample> {
+    let blocks = blocks.as_array().context("reading query-block")?;
+    let mut sample = Sample::new();
+    for device in stats.as_array().context("reading query-blockstats")? {
+        let name = device["device"].as_str().context("a drive has no name")?;
+        let block = blocks.iter().find(|block| block["device"] == name);
+        let Some(write_cache) = block.and_then(|block| block["inserted"]["cache"]["writeback"].as_bool())
+        else {
+            continue;
+        };
+        let count =
+            |field: &str| device["stats"][field].as_u64().with_context(|| format!("{name} has no {field}"));
+        let (flushes, writes) = (count("flush_operations")?, count("wr_operations")?);
+        sample.insert(name.to_owned(), DriveCounters { flushes, writes, write_cache });
     }
-    #[derive(Deserialize)]
-    struct Stats {
-        flush_operations: u64,
-        wr_operations: u64,
-    }
-    #[derive(Deserialize)]
-    struct Block {
-        device: String,
-        inserted: Option<Inserted>,
-    }
-    #[derive(Deserialize)]
-    struct Inserted {
-        cache: Cache,
-    }
-    #[derive(Deserialize)]
-    struct Cache {
-        writeback: bool,
-    }
-    let devices: Vec<Device> = serde_json::from_value(stats).context("reading query-blockstats")?;
-    let blocks: Vec<Block> = serde_json::from_value(blocks).context("reading query-block")?;
-    let write_cache: BTreeMap<String, bool> = blocks
-        .into_iter()
-        .filter_map(|block| Some((block.device, block.inserted?.cache.writeback)))
-        .collect();
-    Ok(devices
-        .into_iter()
-        .filter_map(|device| {
-            let write_cache = *write_cache.get(&device.device)?;
-            let Stats { flush_operations: flushes, wr_operations: writes } = device.stats;
-            Some((device.device, DriveCounters { flushes, writes, write_cache }))
-        })
-        .collect())
+    Ok(sample)
 }
 
 #[cfg(test)]
@@ -171,13 +148,13 @@ mod tests {
             {"device": "a", "inserted": {"cache": {"writeback": true, "direct": false}}},
             {"device": "empty"}
         ]);
-        let sample = counters(stats, blocks).unwrap();
+        let sample = counters(&stats, &blocks).unwrap();
         let expected = DriveCounters { flushes: 7, writes: 9, write_cache: true };
         assert_eq!(sample, Sample::from([("a".to_owned(), expected)]));
     }
 
     #[test]
     fn another_shape_is_an_error() {
-        assert!(counters(json!({"device": 1}), json!([])).is_err());
+        assert!(counters(&json!({"device": 1}), &json!([])).is_err());
     }
 }

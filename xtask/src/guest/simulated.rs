@@ -7,11 +7,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::disk::Disk;
 use super::qmp::{DriveCounters, Sample};
+use crate::process;
 
 /// The model: it has a volatile cache and native FUA.
 const MODEL: &str = "consumer-nvme-ssd";
@@ -58,12 +59,8 @@ impl SimulatedDrive {
     }
 
     fn counters(&self) -> Result<DriveCounters> {
-        let output = Command::new(&self.plumb)
-            .args(["drive", "status", "--json", &self.name])
-            .output()
-            .context("asking a simulated drive for its counters")?;
-        ensure!(output.status.success(), "plumb drive status: {}", String::from_utf8_lossy(&output.stderr));
-        let status: Value = serde_json::from_slice(&output.stdout).context("reading the state of a drive")?;
+        let status =
+            process::document(Command::new(&self.plumb).args(["drive", "status", "--json", &self.name]))?;
         let count =
             |field: &str| status[field].as_u64().with_context(|| format!("a drive states no {field}"));
         Ok(DriveCounters {

@@ -13,6 +13,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::process;
+
 /// One rule broken: where, and what is wrong.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Offence {
@@ -83,10 +85,7 @@ fn clippy(root: &Path) -> Result<()> {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
-    let status =
-        Command::new("cargo").args(arguments).current_dir(root).status().context("starting cargo")?;
-    ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
-    Ok(())
+    process::run(Command::new("cargo").args(arguments).current_dir(root))
 }
 
 /// The directory of the workspace.
@@ -99,13 +98,8 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
 
 /// Every file that git tracks or would track, relative to the root, with one of these endings.
 fn tracked(root: &Path, endings: &[&str]) -> Result<Vec<String>> {
-    let listing = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output()
-        .context("starting git")?;
-    ensure!(listing.status.success(), "git ls-files: {}", listing.status);
-    let names = String::from_utf8(listing.stdout).context("a file name is not UTF-8")?;
+    let listing = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let names = process::text(Command::new("git").args(listing).current_dir(root))?;
     let mut files: Vec<String> = names
         .lines()
         .filter(|name| endings.iter().any(|ending| name.ends_with(ending)) && root.join(name).is_file())

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde_json::Value;
+
+use crate::process;
 
 /// A program of tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,44 +37,6 @@ pub(super) struct Built {
     pub(super) succeeded: bool,
 }
 
-/// What cargo says of a compilation, a line of JSON each.
-#[derive(Deserialize)]
-#[serde(tag = "reason")]
-enum Message {
-    #[serde(rename = "compiler-artifact")]
-    Made(Artifact),
-    #[serde(rename = "compiler-message")]
-    Said { message: Complaint },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Artifact {
-    manifest_path: PathBuf,
-    package_id: String,
-    target: Target,
-    profile: Profile,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    kind: Vec<String>,
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
-}
-
-#[derive(Deserialize)]
-struct Complaint {
-    rendered: Option<String>,
-    level: String,
-}
-
 /// Compiles all tests, and everything that they start.
 ///
 /// # Errors
@@ -91,7 +55,7 @@ pub(super) fn build(root: &Path) -> Result<Built> {
     let mut built = Built::default();
     for line in BufReader::new(output).lines() {
         let line = line.context("reading from cargo build")?;
-        built.hear(serde_json::from_str(&line).with_context(|| format!("cargo build said {line}"))?);
+        built.hear(&serde_json::from_str(&line).with_context(|| format!("cargo build said {line}"))?);
     }
     built.succeeded = child.wait().context("waiting for cargo build")?.success();
     Ok(built)
@@ -99,54 +63,49 @@ pub(super) fn build(root: &Path) -> Result<Built> {
 
 /// The driver beside the compiler of this toolchain.
 fn clippy_driver() -> Result<PathBuf> {
-    let output = Command::new("rustc").args(["--print", "sysroot"]).output().context("starting rustc")?;
-    let sysroot = String::from_utf8(output.stdout).context("the name of the toolchain is not text")?;
+    let sysroot = process::text(Command::new("rustc").args(["--print", "sysroot"]))?;
     let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
     ensure!(driver.is_file(), "there is no {}: `rustup component add clippy`", driver.display());
     Ok(driver)
 }
 
 impl Built {
-    fn hear(&mut self, message: Message) {
-        match message {
-            Message::Made(artifact) => {
-                if artifact.target.is("bin") && artifact.target.name == "plumb" && !artifact.profile.test {
-                    self.plumb.clone_from(&artifact.executable);
-                }
-                self.programs.extend(artifact.program());
+    /// Takes in what cargo says of a compilation, a line of JSON each.
+    fn hear(&mut self, message: &Value) {
+        if message["reason"] == "compiler-artifact" {
+            let target = &message["target"];
+            let is_test = message["profile"]["test"] == true;
+            if is_of_kind(target, "bin") && target["name"] == "plumb" && !is_test {
+                self.plumb = message["executable"].as_str().map(PathBuf::from);
             }
-            Message::Said { message } if ["warning", "error"].contains(&&*message.level) => {
-                eprint!("{}", message.rendered.unwrap_or_default());
+            self.programs.extend(program(message).filter(|_| is_test));
+        } else if message["reason"] == "compiler-message" {
+            let complaint = &message["message"];
+            if ["warning", "error"].iter().any(|level| complaint["level"] == *level) {
+                eprint!("{}", complaint["rendered"].as_str().unwrap_or_default());
                 self.complaints += 1;
             }
-            Message::Said { .. } | Message::Other => {}
         }
     }
 }
 
-impl Target {
-    /// Whether it is of that kind, by cargo's word.
-    fn is(&self, kind: &str) -> bool {
-        self.kind.iter().any(|known| known == kind)
-    }
+/// Whether a target is of that kind, by cargo's word.
+fn is_of_kind(target: &Value, kind: &str) -> bool {
+    target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))
 }
 
-impl Artifact {
-    /// The program of tests that this is; examples hold none.
-    fn program(self) -> Option<TestProgram> {
-        let path = self.executable.filter(|_| self.profile.test)?;
-        let directory = self.manifest_path.parent()?.to_owned();
-        if self.target.is("example") {
-            return None;
-        }
-        let package = package_name(&self.package_id);
-        let name = if self.target.is("test") {
-            format!("{package}/{}", self.target.name)
-        } else {
-            package.to_owned()
-        };
-        Some(TestProgram { name, path, directory })
-    }
+/// The program that an artifact is; examples hold no tests.
+fn program(artifact: &Value) -> Option<TestProgram> {
+    let target = &artifact["target"];
+    let path = artifact["executable"].as_str()?.into();
+    let directory = Path::new(artifact["manifest_path"].as_str()?).parent()?.to_owned();
+    let package = package_name(artifact["package_id"].as_str()?);
+    let name = match target["name"].as_str()? {
+        _ if is_of_kind(target, "example") => return None,
+        name if is_of_kind(target, "test") => format!("{package}/{name}"),
+        _ => package.to_owned(),
+    };
+    Some(TestProgram { name, path, directory })
 }
 
 /// The name in `path+file:///home/x/crates/sim#plumb-sim@0.1.0` or `path+file:///home/x/xtask#0.1.0`.
@@ -180,7 +139,7 @@ mod tests {
             serde_json::json!({"reason": "compiler-message", "message": {"level": "warning", "rendered": ""}}),
             serde_json::json!({"reason": "build-finished", "success": true}),
         ] {
-            built.hear(serde_json::from_value(value).unwrap());
+            built.hear(&value);
         }
         let names: Vec<_> = built.programs.iter().map(|program| program.name.as_str()).collect();
         assert_eq!(names, ["plumb-sim/all", "plumb-sim"]);

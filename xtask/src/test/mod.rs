@@ -21,39 +21,17 @@ use crate::tally::Tally;
 use crate::{guest, lint};
 
 /// What the tests use for real, beside what the guests need.
-const PROGRAMS: [Program; 24] = [
-    Program { name: "fio", package: "fio" },
-    Program { name: "chromium", package: "chromium" },
-    Program { name: "promtool", package: "prometheus" },
-    Program { name: "losetup", package: "mount" },
-    Program { name: "mkfs.ext4", package: "e2fsprogs" },
-    Program { name: "mkfs.xfs", package: "xfsprogs" },
-    Program { name: "mkfs.btrfs", package: "btrfs-progs" },
-    Program { name: "mkfs.vfat", package: "dosfstools" },
-    Program { name: "mkfs.exfat", package: "exfatprogs" },
-    Program { name: "mkfs.ntfs", package: "ntfs-3g" },
-    Program { name: "mkfs.f2fs", package: "f2fs-tools" },
-    Program { name: "mkfs.jfs", package: "jfsutils" },
-    Program { name: "mkfs.nilfs2", package: "nilfs-tools" },
-    Program { name: "mkfs.reiserfs", package: "reiserfsprogs" },
-    Program { name: "mkfs.erofs", package: "erofs-utils" },
-    Program { name: "sfdisk", package: "fdisk" },
-    Program { name: "strace", package: "strace" },
-    Program { name: "python3", package: "python3" },
-    Program { name: "nbdinfo", package: "libnbd-bin" },
-    Program { name: "nbdsh", package: "python3-libnbd" },
-    Program { name: "nbdkit", package: "nbdkit" },
-    Program { name: "qemu-nbd", package: "qemu-utils" },
-    Program { name: "certtool", package: "gnutls-bin" },
-    Program { name: "setpriv", package: "util-linux" },
-];
+const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs \
+    mkfs.btrfs=btrfs-progs mkfs.vfat=dosfstools mkfs.exfat=exfatprogs mkfs.ntfs=ntfs-3g mkfs.f2fs=f2fs-tools \
+    mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \
+    python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux";
 
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {
     let began = Instant::now();
     let root = lint::workspace_root()?;
     let mut phases = Phases::default();
-    let needed: Vec<Program> = PROGRAMS.into_iter().chain(guest::programs()).collect();
+    let needed: Vec<Program> = packages::programs(PROGRAMS).chain(guest::programs()).collect();
     if let Outcome::Unavailable(reason) = phases.time("packages", || packages::ensure_installed(&needed))? {
         eprintln!("test: {reason}; tests that need it will say that they were skipped");
     }

@@ -15,15 +15,15 @@ fn open(path: &Path) -> plumb_block::Result<Box<dyn FileStore>> {
     Ok(Box::new(DirectoryStore::open(path)?))
 }
 
-fn place(path: &Path) -> Place<'static> {
-    Place::Directory { path: path.to_owned(), free: Some(Bytes::gib(64)), open: &open }
+fn place(path: &Path) -> Directory<'static> {
+    Directory { path: path.to_owned(), free: Some(Bytes::gib(64)), open: &open }
 }
 
 fn small() -> Limits {
     Limits { count: Some(60), scale: Some(0.01), seed: 5, ..Limits::default() }
 }
 
-fn run_in(typed: &str, place: &Place<'_>, limits: &Limits) -> Result<Measured, Error> {
+fn run_in(typed: &str, place: &Directory<'_>, limits: &Limits) -> Result<Measured, Error> {
     let (profile, variant) = find(typed).unwrap();
     run(profile, variant, place, limits, &RealClock::start(), &AtomicBool::new(false), &mut |_moment| {})
 }
@@ -75,7 +75,7 @@ fn a_failing_store_leaves_nothing() {
             let failing = Some(Failing { verb, call: 1, errno });
             Ok(Box::new(FakeStore { failing, ..FakeStore::default() }))
         };
-        let place = Place::Directory { path: home.path().to_owned(), free: None, open: &open };
+        let place = Directory { path: home.path().to_owned(), free: None, open: &open };
         let error = run_in("varmail", &place, &small()).unwrap_err();
         let is_right = match verb {
             "append" => matches!(error, Error::Full { .. }),
@@ -100,7 +100,7 @@ fn only_its_own_directory_is_touched() {
         seen.store(true, Ordering::Release);
         open(path)
     };
-    let place = Place::Directory { path: home.path().to_owned(), free: None, open: &open };
+    let place = Directory { path: home.path().to_owned(), free: None, open: &open };
     run_in("varmail", &place, &small()).unwrap();
     assert!(seen.into_inner());
     assert_eq!(std::fs::read_to_string(home.path().join("mail")).unwrap(), "of the user");
@@ -110,7 +110,7 @@ fn only_its_own_directory_is_touched() {
 #[test]
 fn where_room_is_short_less_is_made_and_that_is_said() {
     let home = tempfile::tempdir().unwrap();
-    let with_free = |free| Place::Directory { path: home.path().to_owned(), free: Some(free), open: &open };
+    let with_free = |free| Directory { path: home.path().to_owned(), free: Some(free), open: &open };
     let limits = Limits { count: Some(50), ..Limits::default() };
     let measured = run_in("fileserver", &with_free(Bytes::mib(80)), &limits).unwrap();
     let note = "the files were scaled to 2 % of the profile's, because it takes about 2 GiB and only 80 MiB are free";
@@ -135,10 +135,8 @@ fn a_tree_is_done_once_and_a_time_that_was_asked_for_wins() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let home = tempfile::tempdir().unwrap();
-    let device = Place::Device("/dev/null".to_owned());
-    let refused = |typed, place: &Place<'_>, limits| run_in(typed, place, &limits).unwrap_err().to_string();
-    assert!(refused("varmail", &device, small()).contains("name a directory instead of /dev/null"));
-    assert!(refused("ceph-osd", &device, small()).contains("run its scenario"));
+    let refused =
+        |typed, place: &Directory<'_>, limits| run_in(typed, place, &limits).unwrap_err().to_string();
     assert!(refused("ceph-osd", &place(home.path()), small()).contains("run its scenario"));
     let (varmail, variant) = find("varmail").unwrap();
     assert!(matches!(scenario(varmail, variant, "x", &small()), Err(Error::IsNotBlocks { .. })));

@@ -12,7 +12,7 @@ use crate::state::on_off;
 
 /// How far the steps of a disk came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Carried {
+pub(crate) enum StepsEnded {
     /// All were carried out, or not needed.
     All,
     /// It was told to stop.
@@ -31,16 +31,16 @@ pub(crate) struct Worker<'a> {
 
 impl Worker<'_> {
     /// Carries out the steps in order, up to the first that fails.
-    pub(crate) fn carry_out(&mut self, steps: &[Step]) -> Result<Carried, JournalError> {
+    pub(crate) fn carry_out(&mut self, steps: &[Step]) -> Result<StepsEnded, JournalError> {
         for (number, step) in steps.iter().enumerate() {
             if self.session.stop.load(Ordering::Relaxed) {
-                return Ok(Carried::Interrupted);
+                return Ok(StepsEnded::Interrupted);
             }
             if let Some(error) = self.one(number, step, steps.len())? {
-                return Ok(Carried::Failed(error));
+                return Ok(StepsEnded::Failed(error));
             }
         }
-        Ok(Carried::All)
+        Ok(StepsEnded::All)
     }
 
     /// One step; why it failed, if it did.
@@ -112,9 +112,5 @@ impl Worker<'_> {
 
 /// Disagreements as one line.
 pub(crate) fn in_words(disagreements: &[Disagreement]) -> String {
-    let lines: Vec<String> = disagreements
-        .iter()
-        .map(|one| format!("{} is {}, expected {}", one.what, one.found, one.expected))
-        .collect();
-    lines.join("; ")
+    disagreements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

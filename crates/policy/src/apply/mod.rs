@@ -25,4 +25,4 @@ pub use progress::{Event, Progress, Silent};
 pub use report::{DiskReport, DiskResult, Ended, Report};
 pub use run::{Session, apply, apply_in, resume, resume_in};
 
-pub(crate) use disk::{Carried, Worker};
+pub(crate) use disk::{StepsEnded, Worker};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorKind;
+use crate::journal::{Phase, Record};
 
 /// What became of an apply, a resume or a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +75,16 @@ pub enum Ended {
     Refused,
     /// A disk is not as it should be, or a step failed.
     Failed,
+}
+
+impl Ended {
+    /// The last record of a journal that ended so.
+    pub(crate) fn record(self, phase: Phase) -> Record {
+        match self {
+            Self::Complete => Record::Complete { phase },
+            _ => Record::Stopped { phase, why: format!("{self:?}").to_lowercase() },
+        }
+    }
 }
 
 impl Report {

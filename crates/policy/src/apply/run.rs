@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use plumb_block::Nanos;
 
 use super::check::{Extent, among_agreed, as_agreed, same_cache, unchanged};
-use super::disk::{Carried, Worker, in_words};
+use super::disk::{StepsEnded, Worker, in_words};
 use super::progress::{Event, Progress};
 use super::report::{DiskReport, DiskResult, Ended, Report};
 use crate::claims::Claims;
@@ -89,7 +89,7 @@ fn begin(
     store: Box<dyn JournalStore>,
 ) -> Result<Report, PolicyError> {
     let journal = Journal::begin(store, snapshot)?;
-    run(session, journal, Begun::default())
+    run(session, journal, HashSet::new())
 }
 
 /// Goes on with a plan that was cut off. Disks that were verified are read back again; those that were begun are brought to
@@ -110,29 +110,9 @@ pub fn resume(session: &Session<'_>, mut journal: Journal) -> Result<Report, Pol
     if journal.snapshot().boot_id != boot_id {
         return Err(PolicyError::Plan(PlanError::OtherBoot));
     }
-    let begun = Begun::of(&journal);
+    let begun = journal.begun();
     journal.record(Record::Reopened { phase: Phase::Apply, boot_id })?;
     run(session, journal, begun)
-}
-
-/// The disks to which something was done before.
-#[derive(Debug, Default)]
-struct Begun {
-    names: HashSet<String>,
-}
-
-impl Begun {
-    fn of(journal: &Journal) -> Self {
-        let intent = |record: &Record| match record {
-            Record::Intent { disk, .. } => Some(disk.clone()),
-            _ => None,
-        };
-        Self { names: journal.entries().iter().filter_map(|entry| intent(&entry.record)).collect() }
-    }
-
-    fn extent(&self, name: &str) -> Extent {
-        if self.names.contains(name) { Extent::AllButTheCache } else { Extent::Everything }
-    }
 }
 
 /// Checks the plan and every disk of it, and reads all that a rollback needs.
@@ -176,9 +156,11 @@ fn check_disk(
     change: &PlannedChange,
     extent: Extent,
 ) -> Result<(DiskBefore, Vec<Step>), Refusal> {
-    let mut view = reader.one(&change.name).map_err(|_| Refusal {
-        reason: format!("there is no {} any more", change.name),
-        remedy: "look with `plumb policy show --all`, and make a plan anew".to_owned(),
+    let mut view = reader.one(&change.name).map_err(|_| {
+        Refusal::new(
+            format!("there is no {} any more", change.name),
+            "look with `plumb policy show --all`, and make a plan anew",
+        )
     })?;
     unchanged(change, &view, extent)?;
     same_cache(reader, change, &view)?;
@@ -195,7 +177,7 @@ fn check_disk(
 }
 
 /// All waves, up to the first disk that is not verified.
-fn run(session: &Session<'_>, mut journal: Journal, begun: Begun) -> Result<Report, PolicyError> {
+fn run(session: &Session<'_>, mut journal: Journal, begun: HashSet<String>) -> Result<Report, PolicyError> {
     let changes = journal.snapshot().plan.changes.clone();
     let place = journal.place();
     session.progress.event(&Event::Begun { disks: changes.len(), journal: &place });
@@ -220,11 +202,7 @@ fn run(session: &Session<'_>, mut journal: Journal, begun: Begun) -> Result<Repo
         }
     }
     let ended = ended(&results);
-    let record = match ended {
-        Ended::Complete => Record::Complete { phase: Phase::Apply },
-        _ => Record::Stopped { phase: Phase::Apply, why: format!("{ended:?}").to_lowercase() },
-    };
-    journal.record(record)?;
+    journal.record(ended.record(Phase::Apply))?;
     results.resize(changes.len(), DiskResult::Untouched);
     let disks = changes.iter().zip(results).map(|(change, result)| DiskReport {
         name: change.name.clone(),
@@ -254,7 +232,7 @@ fn how_to_go_on(place: &Path) -> String {
 
 struct Run<'a> {
     session: &'a Session<'a>,
-    begun: Begun,
+    begun: HashSet<String>,
     started_at: Nanos,
     done: usize,
     total: usize,
@@ -312,7 +290,9 @@ impl Run<'_> {
             total: self.total,
             remaining: self.remaining(),
         });
-        let extent = self.begun.extent(&change.name);
+        // The disks to which something was done before are not as they were planned any more.
+        let is_begun = self.begun.contains(&change.name);
+        let extent = if is_begun { Extent::AllButTheCache } else { Extent::Everything };
         let checked = check_disk(self.session, reader, change, extent)
             .and_then(|(now, steps)| among_agreed(change, &steps).map(|()| (now, steps)));
         let (now, steps) = match checked {
@@ -321,11 +301,11 @@ impl Run<'_> {
         };
         let mut worker = Worker { session: self.session, journal, phase: Phase::Apply, disk: &change.name };
         let result = match worker.carry_out(&steps)? {
-            Carried::Interrupted => DiskResult::Interrupted,
-            Carried::Failed(error) => {
+            StepsEnded::Interrupted => DiskResult::Interrupted,
+            StepsEnded::Failed(error) => {
                 worker.give_up(&error, &mechanism::read_back(self.session.gateway, &now.material))
             }
-            Carried::All => {
+            StepsEnded::All => {
                 let outcome = mechanism::settle(self.session.gateway, &now.material, change.goal());
                 worker.conclude(&outcome)?
             }

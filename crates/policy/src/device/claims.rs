@@ -13,6 +13,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::file::{self, FileError};
+
 /// The file of the machine.
 pub const PLACE: &str = "/etc/plumb/claims.toml";
 
@@ -40,17 +42,12 @@ pub struct Claims {
     pub claims: Vec<Claim>,
 }
 
-/// The file cannot be used.
+/// The file of the claims cannot be used, or a claim is not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimsError {
-    /// It cannot be read.
-    #[error("cannot read {place}")]
-    Read {
-        /// The file.
-        place: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The file system refused or failed.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// It is no list of claims.
     #[error(
         "{place} holds no claims of protection: {what}; expected [[claim]] tables with identity, who, until and reason"
@@ -61,6 +58,14 @@ pub enum ClaimsError {
         /// What is wrong, with the line.
         what: String,
     },
+    /// A claim that would never count.
+    #[error("the claim would have ended already: {until} is not after {now}; give a later end")]
+    Ended {
+        /// Its end.
+        until: Timestamp,
+        /// Now.
+        now: Timestamp,
+    },
 }
 
 impl Claims {
@@ -69,11 +74,16 @@ impl Claims {
     /// # Errors
     /// [`ClaimsError`] if it cannot be read or is none.
     pub fn load(place: &Path) -> Result<Self, ClaimsError> {
-        match std::fs::read_to_string(place) {
-            Ok(text) => Self::parse(&text, &place.display().to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(ClaimsError::Read { place: place.display().to_string(), source }),
-        }
+        Ok(Self::read(place)?.map_or_else(Self::default, |(claims, _)| claims))
+    }
+
+    /// Reads `place`, with its text; none if there is no such file.
+    pub(crate) fn read(place: &Path) -> Result<Option<(Self, String)>, ClaimsError> {
+        let Some(bytes) = file::read(place)? else { return Ok(None) };
+        let shown = place.display().to_string();
+        let text = String::from_utf8(bytes)
+            .map_err(|error| ClaimsError::Format { place: shown.clone(), what: error.to_string() })?;
+        Ok(Some((Self::parse(&text, &shown)?, text)))
     }
 
     /// Reads the text of the file at `place`.

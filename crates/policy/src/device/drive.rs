@@ -5,6 +5,7 @@ use plumb_linux::probe::{PageControl, ProbedDevice, Refusal, Reply, Request};
 
 use super::identity::{Names, unnamed};
 use super::kernel;
+use super::refusal::denied;
 use crate::gateway::{Gateway, Query};
 use crate::view::{DeviceSide, HealthCounter};
 use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, sense, smart};
@@ -287,7 +288,7 @@ fn no_page(drive: &mut Drive) {
 
 fn because(refusal: Refusal) -> String {
     match refusal {
-        Refusal::Denied => "only root may ask the drive".to_owned(),
+        Refusal::Denied => denied(rustix::process::geteuid().is_root()).to_owned(),
         other => format!("the drive was asked: {other}"),
     }
 }

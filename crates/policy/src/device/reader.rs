@@ -82,6 +82,12 @@ impl<'a> Reader<'a> {
             .find_map(|block| self.disk(&block.name).filter(|disk| disk.identity == identity))
     }
 
+    /// The same; quickly, if it still has the name that it had.
+    pub fn find_named(&self, name: &str, identity: &str) -> Option<Disk> {
+        let still = self.disk(name).filter(|disk| disk.identity == identity);
+        still.or_else(|| self.find(identity))
+    }
+
     /// The disks that have the same write cache as the one called `name`: the further namespaces of an NVMe controller.
     pub fn siblings(&self, name: &str) -> Vec<DeviceView> {
         let names = super::siblings(self.gateway.tree(), name);
@@ -226,7 +232,7 @@ impl<'a> Reader<'a> {
         let refused = refusal::of(&case);
         view.changeable_by = match &refused {
             None => "plumb as root".to_owned(),
-            Some(_) if drive.denied => "plumb as root, as far as this user can see".to_owned(),
+            Some(_) if drive.denied => "plumb as root with all rights, as far as can be seen here".to_owned(),
             Some(_) if view.transport == "raid" => {
                 format!("the RAID controller's own tool ({})", refusal::tool_of(driver.as_deref()))
             }

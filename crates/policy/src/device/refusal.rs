@@ -1,7 +1,7 @@
 //! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is said.
 
 use super::drive::Drive;
-use crate::state::{Found, State};
+use crate::state::State;
 use crate::view::{DeviceView, ProtectionRank, Refusal};
 use crate::wire::sct::WriteCache;
 use plumb_linux::inventory::{Block, BlockKind, Inventory};
@@ -20,7 +20,7 @@ pub(super) struct Case<'a> {
 }
 
 fn refuse(reason: impl Into<String>, remedy: impl Into<String>) -> Option<Refusal> {
-    Some(Refusal { reason: reason.into(), remedy: remedy.into() })
+    Some(Refusal::new(reason, remedy))
 }
 
 /// Why nobody changes the disk with plumb; `None` if it can be changed.
@@ -97,10 +97,32 @@ fn controller(case: &Case<'_>) -> Option<Refusal> {
     )
 }
 
+/// Why a drive that answers EPERM was not asked. To root it is said that root is not enough here.
+pub(super) const fn denied(is_root: bool) -> &'static str {
+    if is_root {
+        "the kernel refuses it to this process although it is root's (EPERM)"
+    } else {
+        "only root may ask the drive"
+    }
+}
+
+/// What helps against that.
+const fn more_rights(is_root: bool) -> &'static str {
+    if is_root {
+        "run plumb outside of the container, or in one that has CAP_SYS_RAWIO and CAP_SYS_ADMIN"
+    } else {
+        "run plumb as root"
+    }
+}
+
 fn unreadable(case: &Case<'_>) -> Option<Refusal> {
     let (name, drive, view) = (&case.block.name, case.drive, case.view);
     if drive.denied {
-        return refuse(format!("only root may ask {name} about its cache"), "run plumb as root");
+        let is_root = rustix::process::geteuid().is_root();
+        return refuse(
+            format!("{name} cannot be asked about its cache: {}", denied(is_root)),
+            more_rights(is_root),
+        );
     }
     if drive.no_caching_page {
         let remedy = match view.transport.as_str() {
@@ -262,10 +284,6 @@ const DROPPING: [&str; 4] =
 /// Why `view` is not brought into `state`: what holds for every change, then what holds for this one. `None` if it can
 /// be, or is there already.
 pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
-    let there = matches!(
-        (view.state, state),
-        (Found::Off, State::Off) | (Found::On, State::On) | (Found::Protected, State::Protected)
-    );
     if let Some(refusal) = &view.refusal {
         return Some(refusal.clone());
     }
@@ -277,7 +295,7 @@ pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
             "record who says so and until when (`plumb policy claim`), or use the state `on`, in which flushes are sent",
         );
     }
-    if there || state == State::Off || view.device.wce == Some(true) {
+    if view.state.is(state) || state == State::Off || view.device.wce == Some(true) {
         return None;
     }
     let dropping = view.findings.iter().find(|finding| DROPPING.contains(&finding.id.as_str()))?;
@@ -288,4 +306,16 @@ pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
         ),
         dropping.remedy.clone(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_not_told_to_become_root() {
+        assert!(more_rights(false).ends_with("as root") && denied(false).contains("only root"));
+        assert!(!more_rights(true).contains("as root") && more_rights(true).contains("CAP_SYS_RAWIO"));
+        assert!(denied(true).contains("EPERM") && !denied(true).contains("only root"));
+    }
 }

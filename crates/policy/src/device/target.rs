@@ -63,7 +63,7 @@ fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView
             format!("name what it is on: {}; `plumb survey {target}` shows the way to it", disks.join(", "))
         }
     };
-    let refusal = Refusal { reason: format!("{target} is a path on {kind}, not a disk"), remedy };
+    let refusal = Refusal::new(format!("{target} is a path on {kind}, not a disk"), remedy);
     DeviceView {
         device: DeviceSide {
             wce_unknown_because: Some("a path has no write cache of its own".to_owned()),

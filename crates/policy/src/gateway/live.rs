@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use plumb_block::{Errno, Nanos};
-use plumb_linux::command::{self, Transfer};
+use plumb_linux::command::Transfer;
 use plumb_linux::dm_reload;
 use plumb_linux::probe::{LiveProbe, Probe};
 use plumb_linux::tree::{LiveTree, Tree};
@@ -25,13 +25,6 @@ impl LiveGateway {
     /// A gateway to this machine.
     pub fn new() -> Self {
         Self { tree: LiveTree::new(), probe: LiveProbe::new(), start: Instant::now() }
-    }
-
-    fn controller_of(&self, disk: &Disk) -> Option<String> {
-        let sysfs = self.tree.canonical(&format!("/sys/class/block/{}", disk.name)).ok()?;
-        let parent = sysfs.rsplit('/').nth(1)?;
-        let digits = parent.strip_prefix("nvme")?;
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("/dev/{parent}"))
     }
 }
 
@@ -81,14 +74,6 @@ impl Gateway for LiveGateway {
             Change::Flush => device.flush(),
             Change::ReloadTable => dm_reload::reload_table(disk.number)
                 .map_err(|error| os(&disk.name, format!("reload the table of {}", disk.name), &error)),
-            Change::RescanNamespaces => {
-                let node = self
-                    .controller_of(disk)
-                    .ok_or_else(|| GatewayError::Gone { name: format!("the controller of {}", disk.name) })?;
-                let rescan =
-                    OpenOptions::new().read(true).open(&node).and_then(|file| command::nvme_rescan(&file));
-                rescan.map_err(|error| os(&disk.name, format!("NVME_IOCTL_RESCAN of {node}"), &error))
-            }
         }
     }
 

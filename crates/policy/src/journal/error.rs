@@ -1,21 +1,15 @@
 //! What can be wrong with a journal.
 
-use std::io;
 use std::path::PathBuf;
+
+use crate::file::FileError;
 
 /// A journal that cannot be written, read or trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file system refused or failed. Nothing further was changed.
-    #[error("cannot {operation} {}", path.display())]
-    Io {
-        /// What was done.
-        operation: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Another apply, resume or rollback runs.
     #[error("{} is held by another plumb (process {holder}): wait for it, or stop it", path.display())]
     Busy {

@@ -9,7 +9,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::JournalError;
-use super::store::{io_error, make_root};
+use super::store::make_root;
+use crate::file::failed;
 
 /// Held while policies are changed. The kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
@@ -32,20 +33,20 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(|source| io_error("open", &path, source))?;
+            .map_err(failed("open", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
                 let mut holder = String::new();
-                file.read_to_string(&mut holder).map_err(|source| io_error("read", &path, source))?;
+                file.read_to_string(&mut holder).map_err(failed("read", &path))?;
                 return Err(JournalError::Busy { path, holder: holder.trim().to_owned() });
             }
-            Err(errno) => return Err(io_error("lock", &path, errno.into())),
+            Err(errno) => return Err(failed("lock", &path)(errno.into()).into()),
         }
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(|source| io_error("write", &path, source))?;
+            .map_err(failed("write", &path))?;
         Ok(Self { _file: file })
     }
 }

@@ -1,14 +1,15 @@
 //! A journal that is written, or read again.
 
-use std::fs;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::error::JournalError;
 use super::line::{decode, encode};
-use super::record::{Entry, Record};
+use super::record::{Entry, Phase, Record};
 use super::snapshot::Snapshot;
-use super::store::{DirectoryStore, JournalStore, io_error};
+use super::store::{DirectoryStore, JournalStore};
 use crate::digest::sha256_hex;
+use crate::file;
 use crate::moment::now_text;
 
 const SNAPSHOT: &str = "snapshot.json";
@@ -132,23 +133,40 @@ fn corrupt(path: &Path, what: String) -> JournalError {
     JournalError::Corrupt { path: path.to_owned(), line: 1, offset: 0, what }
 }
 
+impl Journal {
+    /// The disks for which a step of the apply was about to be carried out.
+    pub fn begun(&self) -> HashSet<String> {
+        let names = self.entries.iter().filter_map(|entry| match &entry.record {
+            Record::Intent { phase: Phase::Apply, disk, .. } => Some(disk.clone()),
+            _ => None,
+        });
+        names.collect()
+    }
+}
+
+/// The snapshot of the journal in `directory`, read as it is: another plumb may be writing the journal now.
+///
+/// # Errors
+/// [`JournalError::NotBegun`] where there is none, [`JournalError::Corrupt`] if it is not as it was written.
+pub fn snapshot_of(directory: &Path) -> Result<Snapshot, JournalError> {
+    let path = directory.join(SNAPSHOT);
+    let not_begun = || JournalError::NotBegun { path: directory.to_owned() };
+    let bytes = file::read(&path)?.ok_or_else(not_begun)?;
+    let snapshot: Snapshot =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error.to_string()))?;
+    if snapshot.plan.hash_now() != snapshot.plan.hash {
+        return Err(corrupt(&path, "the plan in it was altered".to_owned()));
+    }
+    Ok(snapshot)
+}
+
 /// The journals below `root`, oldest first.
 ///
 /// # Errors
 /// If the directory cannot be read. One that does not exist holds none.
 pub fn list(root: &Path) -> Result<Vec<PathBuf>, JournalError> {
-    let entries = match fs::read_dir(root) {
-        Ok(entries) => entries,
-        Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(io_error("list", root, source)),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|source| io_error("list", root, source))?.path();
-        if path.join(SNAPSHOT).is_file() {
-            found.push(path);
-        }
-    }
+    let mut found = file::list(root)?;
+    found.retain(|path| path.join(SNAPSHOT).is_file());
     found.sort();
     Ok(found)
 }

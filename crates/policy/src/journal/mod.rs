@@ -28,7 +28,7 @@ mod store;
 
 pub use error::JournalError;
 pub use lock::Lock;
-pub use log::{Journal, list};
+pub use log::{Journal, list, snapshot_of};
 pub use record::{Entry, Phase, Record};
 pub use snapshot::{DiskBefore, Snapshot};
 pub use store::{DirectoryStore, JournalStore};

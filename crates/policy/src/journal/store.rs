@@ -1,12 +1,12 @@
 //! Where a journal is kept: a directory whose files are durable when a call returns.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::error::JournalError;
-use crate::durable_file;
+use crate::file::{self, failed};
 
 /// Files of one apply. Everything is durable when a call returns; after a failure nothing may be assumed.
 pub trait JournalStore: Send {
@@ -53,14 +53,14 @@ impl DirectoryStore {
             let directory = root.join(name);
             match fs::DirBuilder::new().mode(0o700).create(&directory) {
                 Ok(()) => {
-                    durable_file::sync_directory(root).map_err(|source| io_error("sync", root, source))?;
+                    file::sync_directory(root)?;
                     return Ok(Self { directory, open: None });
                 }
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(io_error("make", &directory, source)),
+                Err(source) => return Err(failed("make", &directory)(source).into()),
             }
         }
-        Err(io_error("make", &root.join(id), io::ErrorKind::AlreadyExists.into()))
+        Err(failed("make", &root.join(id))(io::ErrorKind::AlreadyExists.into()).into())
     }
 
     /// The directory of an apply that was begun before.
@@ -86,10 +86,9 @@ impl DirectoryStore {
                     .create(true)
                     .mode(0o600)
                     .open(&path)
-                    .map_err(|source| io_error("open", &path, source))?;
+                    .map_err(failed("open", &path))?;
                 // The name must last as well as what is written to it.
-                durable_file::sync_directory(&self.directory)
-                    .map_err(|source| io_error("sync", &self.directory, source))?;
+                file::sync_directory(&self.directory)?;
                 (name.to_owned(), file)
             }
         };
@@ -103,41 +102,25 @@ impl JournalStore for DirectoryStore {
     }
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, JournalError> {
-        let path = self.directory.join(name);
-        let mut bytes = Vec::new();
-        match File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
-            Ok(_) => Ok(Some(bytes)),
-            Err(absent) if absent.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(io_error("read", &path, source)),
-        }
+        Ok(file::read(&self.directory.join(name))?)
     }
 
     fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
         // An open descriptor would go on with the file that is replaced.
         self.open = None;
-        let path = self.directory.join(name);
-        durable_file::replace(&path, bytes, 0o600).map_err(|source| io_error("write", &path, source))
+        Ok(file::replace(&self.directory.join(name), bytes, 0o600)?)
     }
 
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
         let path = self.directory.join(name);
         let file = self.appender(name)?;
-        file.write_all(bytes)
-            .and_then(|()| file.sync_data())
-            .map_err(|source| io_error("write durably to", &path, source))
+        let written = file.write_all(bytes).and_then(|()| file.sync_data());
+        Ok(written.map_err(failed("write durably to", &path))?)
     }
 }
 
 /// Makes the root of all journals, which only its owner may look into: serial numbers and mounts are nobody else's
 /// business.
 pub(super) fn make_root(root: &Path) -> Result<(), JournalError> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(root)
-        .map_err(|source| io_error("make", root, source))
-}
-
-pub(super) fn io_error(operation: &'static str, path: &Path, source: io::Error) -> JournalError {
-    JournalError::Io { operation, path: path.to_owned(), source }
+    Ok(file::make_directory(root, 0o700)?)
 }

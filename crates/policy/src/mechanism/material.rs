@@ -68,9 +68,11 @@ impl Material {
         if let Some(refusal) = &view.refusal {
             return Err(refusal.clone());
         }
-        let gone = || Refusal {
-            reason: format!("{} is not there any more, or has lost its identity", view.name),
-            remedy: "run `plumb policy show --all` and plan again".to_owned(),
+        let gone = || {
+            Refusal::new(
+                format!("{} is not there any more, or has lost its identity", view.name),
+                "run `plumb policy show --all` and plan again",
+            )
         };
         let block = reader.inventory().get(&view.name).ok_or_else(gone)?;
         let identity = view.identity.clone().ok_or_else(gone)?;
@@ -112,12 +114,14 @@ fn above(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Resul
         if block.kind != BlockKind::DeviceMapper {
             continue;
         }
-        let disk = reader.disk(&block.name).ok_or_else(|| Refusal {
-            reason: format!(
-                "{} stands on {} and has no uuid by which it could be recognised",
-                block.name, view.name
-            ),
-            remedy: format!("set {} up again with a uuid (`dmsetup create --uuid`)", block.name),
+        let disk = reader.disk(&block.name).ok_or_else(|| {
+            Refusal::new(
+                format!(
+                    "{} stands on {} and has no uuid by which it could be recognised",
+                    block.name, view.name
+                ),
+                format!("set {} up again with a uuid (`dmsetup create --uuid`)", block.name),
+            )
         })?;
         above.push(Above { disk, write_cache: kernel_paths(gateway.tree(), block).write_cache });
     }

@@ -1,5 +1,7 @@
 //! Reading back: what the device and the kernel say now, and whether that is what was wanted.
 
+use std::fmt;
+
 use plumb_block::Nanos;
 use plumb_linux::probe::wire::{ata_identify, caching_page, nvme};
 use plumb_linux::probe::{PageControl, ProbedDevice, Request};
@@ -39,6 +41,12 @@ pub struct Disagreement {
     pub found: String,
     /// What it should say.
     pub expected: String,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, expected {}", self.what, self.found, self.expected)
+    }
 }
 
 /// How waiting for agreement ended.

@@ -91,17 +91,16 @@ impl Plan<'_> {
         let Some(saved) = goal.saved else { return Ok(()) };
         let name = &self.material.disk.name;
         if !self.material.saveable {
-            return Err(Refusal {
-                reason: format!("{name} cannot save its setting"),
-                remedy: "leave saving to plumb: `plumb policy persist` writes a udev rule and a unit"
-                    .to_owned(),
-            });
+            return Err(Refusal::new(
+                format!("{name} cannot save its setting"),
+                "leave saving to plumb: `plumb policy persist` writes a udev rule and a unit",
+            ));
         }
         if self.material.kind == Kind::Ata && saved != (goal.state != State::Off) {
-            return Err(Refusal {
-                reason: format!("{name} saves by SCT, which forces the cache to what is saved"),
-                remedy: "save the state that is set, or do not save".to_owned(),
-            });
+            return Err(Refusal::new(
+                format!("{name} saves by SCT, which forces the cache to what is saved"),
+                "save the state that is set, or do not save",
+            ));
         }
         Ok(())
     }
@@ -219,7 +218,7 @@ impl Plan<'_> {
     }
 
     fn cannot(&self, reason: &str, remedy: &str) -> Refusal {
-        Refusal { reason: reason.to_owned(), remedy: remedy.to_owned() }
+        Refusal::new(reason.to_owned(), remedy.to_owned())
     }
 
     /// sd reads the drive again, without an override that may have been left.

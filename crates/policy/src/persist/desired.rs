@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::PersistError;
 use super::means::Means;
+use crate::file;
 use crate::state::State;
 use crate::view::DeviceView;
 
@@ -84,19 +85,12 @@ impl DesiredState {
 /// # Errors
 /// If one of them cannot be read or understood: then none is acted on, for it may be the one that counts.
 pub fn load_desired(directory: &Path) -> Result<Vec<DesiredState>, PersistError> {
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(PersistError::io("list", directory, source)),
-    };
     let mut desired_states: Vec<DesiredState> = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|source| PersistError::io("list", directory, source))?.path();
+    for path in file::list(directory)? {
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| PersistError::io("read", &path, source))?;
+        let text = std::fs::read_to_string(&path).map_err(file::failed("read", &path))?;
         let malformed = |what: String| PersistError::Malformed { path: path.clone(), what };
         let desired: DesiredState =
             toml::from_str(&text).map_err(|error| malformed(error.to_string().trim().to_owned()))?;

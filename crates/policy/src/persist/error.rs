@@ -1,23 +1,15 @@
 //! Why a policy could not be made to last.
 
-use std::io;
 use std::path::PathBuf;
 
-use super::udev::RuleError;
+use crate::file::FileError;
 
 /// A policy that could not be made to last, or was not found where it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum PersistError {
     /// The file system refused or failed.
-    #[error("cannot {operation} {}", path.display())]
-    Io {
-        /// What was done.
-        operation: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file of ours is not as it should be.
     #[error("{} is not what plumb writes there: {what}; mend or remove it", path.display())]
     Malformed {
@@ -32,13 +24,4 @@ pub enum PersistError {
         /// The disk.
         name: String,
     },
-    /// The rules that would be written are not understood by udev.
-    #[error("the udev rule would be wrong")]
-    Rule(#[from] RuleError),
-}
-
-impl PersistError {
-    pub(super) fn io(operation: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Io { operation, path: path.into(), source }
-    }
 }

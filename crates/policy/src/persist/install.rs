@@ -3,16 +3,15 @@
 //! The desired state is written first and taken away last: whenever this is cut off, what the rule does is desired. Each file
 //! is whole at every moment.
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::desired::{DesiredState, load_desired};
 use super::error::PersistError;
+use super::udev;
 use super::unit::{BOOT_UNIT, RESUME_UNIT, SLEEPS, boot_unit, resume_unit};
-use super::{udev, unit};
-use crate::durable_file;
+use crate::file;
 
 /// Where the files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +77,8 @@ pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result
     let mut files = Vec::new();
     for desired in desired_states {
         let path = places.desired_states().join(desired.file_name());
-        let text = toml::to_string(desired)
-            .map_err(|error| PersistError::io("encode", &path, io::Error::other(error)))?;
+        let encoded = toml::to_string(desired).map_err(io::Error::other);
+        let text = encoded.map_err(file::failed("encode", &path))?;
         write(&path, &text, &mut files)?;
     }
     let all = load_desired(&places.desired_states())?;
@@ -88,7 +87,7 @@ pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result
     for (link, target) in places.links() {
         make_link(&link, &target, &mut files)?;
     }
-    write(&places.rules(), &udev::rules(&all, &places.program, DESIRED)?, &mut files)?;
+    write(&places.rules(), &udev::rules(&all, &places.program, DESIRED), &mut files)?;
     Ok(Installed { files, then_run: THEN_RUN.to_vec() })
 }
 
@@ -106,11 +105,11 @@ pub fn remove(places: &InstallPaths, identity: &str) -> Result<Installed, Persis
         for (link, _) in places.links() {
             take_away(&link, &mut files)?;
         }
-        for unit in [unit::BOOT_UNIT, unit::RESUME_UNIT] {
+        for unit in [BOOT_UNIT, RESUME_UNIT] {
             take_away(&places.unit(unit), &mut files)?;
         }
     } else if !gone.is_empty() {
-        write(&places.rules(), &udev::rules(&rest, &places.program, DESIRED)?, &mut files)?;
+        write(&places.rules(), &udev::rules(&rest, &places.program, DESIRED), &mut files)?;
     }
     for desired in gone {
         take_away(&places.desired_states().join(desired.file_name()), &mut files)?;
@@ -119,32 +118,25 @@ pub fn remove(places: &InstallPaths, identity: &str) -> Result<Installed, Persis
 }
 
 fn write(path: &Path, text: &str, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {
-    make_directory_of(path)?;
-    durable_file::replace(path, text.as_bytes(), 0o644)
-        .map_err(|source| PersistError::io("write", path, source))?;
+    file::publish(path, text.as_bytes())?;
     files.push(path.to_owned());
     Ok(())
 }
 
-fn make_directory_of(path: &Path) -> Result<(), PersistError> {
-    let Some(directory) = path.parent() else { return Ok(()) };
-    fs::create_dir_all(directory).map_err(|source| PersistError::io("make", directory, source))
-}
-
 fn make_link(link: &Path, target: &str, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {
-    make_directory_of(link)?;
+    if let Some(directory) = link.parent() {
+        file::make_directory(directory, 0o777)?;
+    }
     match symlink(target, link) {
         Ok(()) => files.push(link.to_owned()),
         Err(there) if there.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(source) => return Err(PersistError::io("make", link, source)),
+        Err(source) => return Err(file::failed("make", link)(source).into()),
     }
     Ok(())
 }
 
 fn take_away(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {
-    if path.parent().is_some_and(Path::is_dir)
-        && durable_file::remove(path).map_err(|source| PersistError::io("remove", path, source))?
-    {
+    if path.parent().is_some_and(Path::is_dir) && file::remove(path)? {
         files.push(path.to_owned());
     }
     Ok(())

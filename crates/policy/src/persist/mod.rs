@@ -33,5 +33,5 @@ pub use error::PersistError;
 pub use install::{InstallPaths, Installed, install, remove};
 pub use means::{Means, means};
 pub use standing::{Kept, Ledger, Reading, Standing};
-pub use udev::{RuleError, check_rules, rules};
+pub use udev::rules;
 pub use unit::{BOOT_UNIT, RESUME_UNIT, boot_unit, resume_unit};

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::error::PersistError;
 use super::means::Means;
 use crate::device::Reader;
-use crate::durable_file;
+use crate::file;
 use crate::moment::now_text;
-use crate::state::{Found, State, on_off};
+use crate::state::{State, on_off};
 use crate::view::DeviceView;
 
 /// How sure it is that a policy outlasts a power cycle.
@@ -92,11 +92,7 @@ impl Ledger {
     /// # Errors
     /// If it cannot be read or understood.
     pub fn load(path: &Path) -> Result<Self, PersistError> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => return Err(PersistError::io("read", path, source)),
-        };
+        let Some(bytes) = file::read(path)? else { return Ok(Self::default()) };
         serde_json::from_slice(&bytes)
             .map_err(|error| PersistError::Malformed { path: path.to_owned(), what: error.to_string() })
     }
@@ -106,13 +102,8 @@ impl Ledger {
     /// # Errors
     /// As the file system answers.
     pub fn save(&self, path: &Path) -> Result<(), PersistError> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory)
-                .map_err(|source| PersistError::io("make", directory, source))?;
-        }
-        let bytes = serde_json::to_vec_pretty(self)
-            .map_err(|error| PersistError::io("encode", path, error.into()))?;
-        durable_file::replace(path, &bytes, 0o644).map_err(|source| PersistError::io("write", path, source))
+        let encoded = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
+        Ok(file::publish(path, &encoded.map_err(file::failed("encode", path))?)?)
     }
 
     /// Notes that a policy was set, in this boot. What was known of the disk before counts no more.
@@ -230,11 +221,6 @@ fn judge(kept: &Kept, reading: Reading<'_>) -> Option<Standing> {
 
 fn is_as_wanted(kept: &Kept, view: &DeviceView) -> bool {
     let wanted = kept.state != State::Off;
-    let state = match kept.state {
-        State::Off => Found::Off,
-        State::On => Found::On,
-        State::Protected => Found::Protected,
-    };
     let saved = kept.means == Means::AtEveryStart || view.device.saved.is_none_or(|saved| saved == wanted);
-    view.state == state && view.device.wce == Some(wanted) && saved
+    view.state.is(kept.state) && view.device.wce == Some(wanted) && saved
 }

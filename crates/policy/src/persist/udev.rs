@@ -16,23 +16,10 @@ use super::desired::{CacheType, DesiredState};
 use super::means::Means;
 use crate::state::State;
 
-/// A rule that udev would not take.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}: {text}")]
-pub struct RuleError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub what: &'static str,
-    /// The line.
-    pub text: String,
-}
-
 /// The rules for all desired states that no drive keeps. `program` is the absolute path of plumb, `directory` that of the desired states.
 ///
-/// # Errors
-/// If a name in it cannot stand in a rule.
-pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> Result<String, RuleError> {
+/// `program` and `directory` are plain: they hold nothing that udev or a shell would expand.
+pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> String {
     let mut text = String::from(
         "# Made by plumb from /etc/plumb/policy.d: `plumb policy persist` writes this file anew.\n\
          ACTION!=\"add|change\", GOTO=\"plumb_policy_end\"\n\
@@ -60,8 +47,7 @@ pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) ->
     }
     push(&mut text, &format!(r#"ENV{{PLUMB_POLICY}}=="enforce", RUN+="{enforce}""#));
     push(&mut text, r#"LABEL="plumb_policy_end""#);
-    check_rules(&text)?;
-    Ok(text)
+    text
 }
 
 fn push(text: &mut String, line: &str) {
@@ -134,74 +120,10 @@ fn plain(value: &str) -> String {
     value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// Whether udev would take the rules: every line is a comment or pairs of key, operator and quoted value, every GOTO has
-/// its LABEL, and no line only matches. udev(7); a rule with an error is dropped there with a line in the log.
-///
-/// # Errors
-/// The first line that is wrong.
-pub fn check_rules(text: &str) -> Result<(), RuleError> {
-    let labels: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("LABEL=")).collect();
-    for (index, line) in text.lines().enumerate() {
-        let wrong = |what| RuleError { line: index + 1, what, text: line.to_owned() };
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let pairs = pairs(line).map_err(wrong)?;
-        if !pairs.iter().any(|pair| !matches!(pair.operator, "==" | "!=")) {
-            return Err(wrong("it matches and does nothing"));
-        }
-        for pair in pairs.iter().filter(|pair| pair.key == "GOTO") {
-            if !labels.contains(&format!("\"{}\"", pair.value).as_str()) {
-                return Err(wrong("it goes to a label that is not there"));
-            }
-        }
-    }
-    Ok(())
-}
-
-struct Pair<'a> {
-    key: &'a str,
-    operator: &'a str,
-    value: &'a str,
-}
-
-const KEYS: [&str; 11] =
-    ["ACTION", "SUBSYSTEM", "SUBSYSTEMS", "ENV", "ATTR", "ATTRS", "TEST", "RUN", "GOTO", "LABEL", "KERNEL"];
-
-/// The pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
-fn pairs(line: &str) -> Result<Vec<Pair<'_>>, &'static str> {
-    let mut rest = line;
-    let mut pairs = Vec::new();
-    loop {
-        let end = rest.find(['=', '!', '+', ':']).ok_or("a key has no operator")?;
-        // An attribute may hold anything up to its brace.
-        let end = match (rest.find('{'), rest.find('}')) {
-            (Some(open), Some(close)) if open < end && open < close => close + 1,
-            _ => end,
-        };
-        let (key, tail) = rest.split_at(end);
-        let operator = ["==", "!=", "+=", ":=", "="]
-            .into_iter()
-            .find(|operator| tail.starts_with(operator))
-            .ok_or("an operator is not known")?;
-        let name = key.split('{').next().unwrap_or(key);
-        if !KEYS.contains(&name) {
-            return Err("a key is not known");
-        }
-        let quoted = tail[operator.len()..].strip_prefix('"').ok_or("a value has no quotes")?;
-        let (value, tail) = quoted.split_once('"').ok_or("a value never ends")?;
-        pairs.push(Pair { key: name, operator, value });
-        match tail.strip_prefix(", ") {
-            Some(next) => rest = next,
-            None if tail.is_empty() => return Ok(pairs),
-            None => return Err("there is no comma between two keys"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::udev::{check_rules, pairs};
 
     fn desired(identity: &str, transport: &str, state: State, cache_type: CacheType) -> DesiredState {
         DesiredState {
@@ -232,8 +154,8 @@ mod tests {
             ],
             "/usr/bin/plumb",
             "/etc/plumb/policy.d",
-        )
-        .unwrap();
+        );
+        check_rules(&text).unwrap();
         for line in [
             r#"ATTRS{wwid}=="naa.1", ENV{PLUMB_POLICY}="scsi-off""#,
             r#"ATTRS{wwid}=="t10.ATA     QEMU HARDDISK   ?a?b?", ENV{PLUMB_POLICY}="scsi-on""#,
@@ -260,7 +182,8 @@ mod tests {
         let hostile = "naa.1\", RUN+=\"/bin/x\n* | [a]";
         let mut desired = desired(hostile, "ata", State::Off, CacheType::Scsi);
         desired.model = Some("M\nRUN+=\"/bin/x\"".into());
-        let text = rules(&[desired], "/usr/bin/plumb", "/d").unwrap();
+        let text = rules(&[desired], "/usr/bin/plumb", "/d");
+        check_rules(&text).unwrap();
         assert_eq!(text.lines().filter(|line| line.contains("/bin/x")).count(), 2, "{text}");
         let rule = text.lines().find(|line| line.starts_with("ATTRS")).unwrap();
         assert_eq!(pairs(rule).unwrap().len(), 2, "{rule}");
@@ -287,7 +210,7 @@ mod tests {
         fn any_identity_gives_rules_that_udev_takes(identity in ".{1,40}", serial in ".{0,20}") {
             let mut desired = desired(&identity, "ata", State::Off, CacheType::Scsi);
             desired.serial = Some(serial);
-            proptest::prop_assert!(rules(&[desired], "/usr/bin/plumb", "/d").is_ok());
+            proptest::prop_assert_eq!(check_rules(&rules(&[desired], "/usr/bin/plumb", "/d")), Ok(()));
         }
     }
 }

@@ -1,21 +1,15 @@
 //! What can be wrong with a plan.
 
-use std::io;
 use std::path::PathBuf;
+
+use crate::file::FileError;
 
 /// A plan that is not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file system refused or failed.
-    #[error("cannot {operation} the plan {}", path.display())]
-    Io {
-        /// What was done.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file is no plan, or one of another version.
     #[error("{} is no plan of schema {}", path.display(), super::Plan::SCHEMA)]
     NotAPlan {

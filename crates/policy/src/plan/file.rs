@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::document::Plan;
 use super::error::PlanError;
 use super::hash;
-use crate::durable_file;
+use crate::file::{self, failed};
 
 /// Writes a plan, for people and programs to read.
 ///
 /// # Errors
 /// As the file system answers.
 pub fn save(plan: &Plan, path: &Path) -> Result<(), PlanError> {
-    let failed = |source| PlanError::Io { operation: "write", path: path.to_owned(), source };
-    let mut bytes = serde_json::to_vec_pretty(plan).map_err(|error| failed(error.into()))?;
+    let encoded = serde_json::to_vec_pretty(plan).map_err(std::io::Error::from);
+    let mut bytes = encoded.map_err(failed("write the plan", path))?;
     bytes.push(b'\n');
-    durable_file::replace(path, &bytes, 0o644).map_err(failed)
+    Ok(file::replace(path, &bytes, 0o644)?)
 }
 
 /// Reads a plan.
@@ -25,11 +25,7 @@ pub fn save(plan: &Plan, path: &Path) -> Result<(), PlanError> {
 /// # Errors
 /// [`PlanError::Altered`] if it is not as it was made.
 pub fn load(path: &Path) -> Result<Plan, PlanError> {
-    let bytes = std::fs::read(path).map_err(|source| PlanError::Io {
-        operation: "read",
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes = std::fs::read(path).map_err(failed("read the plan", path))?;
     let not_a_plan = |source| PlanError::NotAPlan { path: path.to_owned(), source };
     let value: Value = serde_json::from_slice(&bytes).map_err(not_a_plan)?;
     if value.get("schema").and_then(Value::as_str) != Some(Plan::SCHEMA) {

@@ -33,13 +33,10 @@ pub(crate) fn judge(
     }
     let enables = state == State::On && view.state == Found::Off;
     match view.findings.iter().find(|finding| enables && finding.id == REMEMBERS) {
-        Some(finding) => Err(Refusal {
-            reason: format!(
-                "with the cache of {} on, flushes might not be sent: {}",
-                view.name, finding.sentence
-            ),
-            remedy: "export the pool, change the disk, and import the pool again".to_owned(),
-        }),
+        Some(finding) => Err(Refusal::new(
+            format!("with the cache of {} on, flushes might not be sent: {}", view.name, finding.sentence),
+            "export the pool, change the disk, and import the pool again",
+        )),
         None => Ok(None),
     }
 }

@@ -41,73 +41,63 @@ impl<K: Eq + Hash, A: Clone> Known<K, A> {
 /// The machine behind it, each question once.
 pub(super) struct Once<'a> {
     machine: &'a dyn Gateway,
-    tree: OnceTree<'a>,
-    probe: OnceProbe<'a>,
-}
-
-struct OnceTree<'a> {
-    tree: &'a dyn Tree,
     files: Known<String, Answer<Vec<u8>>>,
     lists: Known<String, Answer<Vec<String>>>,
     links: Known<String, Answer<String>>,
     stats: Known<String, Answer<Stat>>,
     canonical: Known<String, Answer<String>>,
-}
-
-struct OnceProbe<'a> {
-    probe: &'a dyn Probe,
     replies: Known<(DeviceNumber, Request), Reply>,
 }
 
 impl<'a> Once<'a> {
     pub(super) fn new(machine: &'a dyn Gateway) -> Self {
-        let tree = OnceTree {
-            tree: machine.tree(),
+        Self {
+            machine,
             files: Known::new(),
             lists: Known::new(),
             links: Known::new(),
             stats: Known::new(),
             canonical: Known::new(),
-        };
-        Self { machine, tree, probe: OnceProbe { probe: machine.probe(), replies: Known::new() } }
+            replies: Known::new(),
+        }
     }
 }
 
-impl Tree for OnceTree<'_> {
+impl Tree for Once<'_> {
     fn read(&self, path: &str) -> Answer<Vec<u8>> {
-        self.files.get(path, || self.tree.read(path))
+        self.files.get(path, || self.machine.tree().read(path))
     }
 
     fn list(&self, path: &str) -> Answer<Vec<String>> {
-        self.lists.get(path, || self.tree.list(path))
+        self.lists.get(path, || self.machine.tree().list(path))
     }
 
     fn link(&self, path: &str) -> Answer<String> {
-        self.links.get(path, || self.tree.link(path))
+        self.links.get(path, || self.machine.tree().link(path))
     }
 
     fn stat(&self, path: &str) -> Answer<Stat> {
-        self.stats.get(path, || self.tree.stat(path))
+        self.stats.get(path, || self.machine.tree().stat(path))
     }
 
     fn canonical(&self, path: &str) -> Answer<String> {
-        self.canonical.get(path, || self.tree.canonical(path))
+        self.canonical.get(path, || self.machine.tree().canonical(path))
     }
 }
 
-impl Probe for OnceProbe<'_> {
+impl Probe for Once<'_> {
     fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
-        self.replies.get(&(device.number, request), || self.probe.ask(device, request))
+        self.replies.get(&(device.number, request), || self.machine.probe().ask(device, request))
     }
 }
 
 impl Gateway for Once<'_> {
     fn tree(&self) -> &dyn Tree {
-        &self.tree
+        self
     }
 
     fn probe(&self) -> &dyn Probe {
-        &self.probe
+        self
     }
 
     fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {

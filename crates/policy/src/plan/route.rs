@@ -29,9 +29,11 @@ pub(crate) fn route(
     let others = device::siblings(gateway.tree(), &view.name);
     if !others.is_empty() && siblings::switches_the_drive(view, goal) {
         for other in &others {
-            let gone = |_| Refusal {
-                reason: format!("{other}, which has the same write cache as {}, cannot be read", view.name),
-                remedy: "look with `plumb policy show --all`, and plan again".to_owned(),
+            let gone = |_| {
+                Refusal::new(
+                    format!("{other}, which has the same write cache as {}, cannot be read", view.name),
+                    "look with `plumb policy show --all`, and plan again",
+                )
             };
             siblings::allow(view, &reader.one(other).map_err(gone)?, asked, words)?;
         }

@@ -31,19 +31,21 @@ pub(super) fn allow(
     let (name, other) = (&view.name, &sibling.name);
     let one_cache = format!("{name} and {other} are namespaces of one controller, with one write cache");
     match asked {
-        Asked::Protected => Err(Refusal {
-            reason: format!(
+        Asked::Protected => Err(Refusal::new(
+            format!(
                 "{one_cache}, which is off: it would be on for {other} before its flushes are suppressed"
             ),
-            remedy: format!("plan `on` for {name} and {other} first, then `protected`"),
-        }),
-        Asked::On if sibling.kernel.write_cache.as_deref() != Some("write back") => Err(Refusal {
-            reason: format!("{one_cache}, and the kernel would send {other} no flushes once it is on"),
-            remedy: format!("`echo 'write back' > /sys/block/{other}/queue/write_cache`, and plan again"),
-        }),
-        _ => judge(sibling, asked, words.0, words.1).map(|_| ()).map_err(|refusal| Refusal {
-            reason: format!("{one_cache}, and {other} must not be changed: {}", refusal.reason),
-            remedy: refusal.remedy,
+            format!("plan `on` for {name} and {other} first, then `protected`"),
+        )),
+        Asked::On if sibling.kernel.write_cache.as_deref() != Some("write back") => Err(Refusal::new(
+            format!("{one_cache}, and the kernel would send {other} no flushes once it is on"),
+            format!("`echo 'write back' > /sys/block/{other}/queue/write_cache`, and plan again"),
+        )),
+        _ => judge(sibling, asked, words.0, words.1).map(|_| ()).map_err(|refusal| {
+            Refusal::new(
+                format!("{one_cache}, and {other} must not be changed: {}", refusal.reason),
+                refusal.remedy,
+            )
         }),
     }
 }
@@ -51,15 +53,12 @@ pub(super) fn allow(
 /// The refusal of a sibling that an expression left out.
 pub(super) fn left_out(view: &DeviceView, sibling: &str) -> Refusal {
     let name = &view.name;
-    Refusal {
-        reason: format!(
+    Refusal::new(
+        format!(
             "{name} and {sibling} are namespaces of one controller, with one write cache, and the expression leaves {sibling} out"
         ),
-        remedy: format!(
-            "choose both or neither: `name ~ {}*`",
-            name.trim_end_matches(|c: char| c.is_ascii_digit())
-        ),
-    }
+        format!("choose both or neither: `name ~ {}*`", name.trim_end_matches(|c: char| c.is_ascii_digit())),
+    )
 }
 
 /// `steps` with a flush of every sibling before the first and after the last: a flush reaches one namespace.

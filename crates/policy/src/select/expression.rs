@@ -1,9 +1,8 @@
 //! An expression, and what it says of a disk.
 
-use std::cmp::Ordering;
-
 use super::caret::SelectError;
 use super::field::Field;
+use super::token::Operator;
 use super::{glob, parse, size};
 use crate::view::DeviceView;
 
@@ -28,25 +27,8 @@ pub(super) enum Expression {
     Or(Box<Expression>, Box<Expression>),
     And(Box<Expression>, Box<Expression>),
     Not(Box<Expression>),
-    Text { field: Field, operator: TextOperator, value: String },
-    Size { operator: SizeOperator, bytes: u64 },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextOperator {
-    Equal,
-    Unequal,
-    Like,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SizeOperator {
-    Equal,
-    Unequal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
+    Text { field: Field, operator: Operator, value: String },
+    Size { operator: Operator, bytes: u64 },
 }
 
 impl Selection {
@@ -98,26 +80,25 @@ impl Expression {
 }
 
 /// A field with several words (the roles) equals a word if one of them does.
-fn compare_text(words: &[String], operator: TextOperator, value: &str) -> Known {
+fn compare_text(words: &[String], operator: Operator, value: &str) -> Known {
     if words.is_empty() {
         return Known::Unknown;
     }
     let equal = |word: &String| word.trim().to_lowercase() == value.to_lowercase();
     Known::from_bool(match operator {
-        TextOperator::Equal => words.iter().any(equal),
-        TextOperator::Unequal => !words.iter().any(equal),
-        TextOperator::Like => words.iter().any(|word| glob::matches(value, word.trim())),
+        Operator::Equal => words.iter().any(equal),
+        Operator::Unequal => !words.iter().any(equal),
+        _ => words.iter().any(|word| glob::matches(value, word.trim())),
     })
 }
 
-fn compare_size(size: u64, operator: SizeOperator, bytes: u64) -> bool {
-    let order = size.cmp(&bytes);
+fn compare_size(size: u64, operator: Operator, bytes: u64) -> bool {
     match operator {
-        SizeOperator::Equal => size::called(size, bytes),
-        SizeOperator::Unequal => !size::called(size, bytes),
-        SizeOperator::Less => order == Ordering::Less,
-        SizeOperator::LessOrEqual => order != Ordering::Greater,
-        SizeOperator::Greater => order == Ordering::Greater,
-        SizeOperator::GreaterOrEqual => order != Ordering::Less,
+        Operator::Less => size < bytes,
+        Operator::LessOrEqual => size <= bytes,
+        Operator::Greater => size > bytes,
+        Operator::GreaterOrEqual => size >= bytes,
+        Operator::Unequal => !size::called(size, bytes),
+        Operator::Equal | Operator::Like => size::called(size, bytes),
     }
 }

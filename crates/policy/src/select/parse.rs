@@ -6,10 +6,10 @@
 //! ```
 
 use super::caret::SelectError;
-use super::expression::{Expression, SizeOperator, TextOperator};
+use super::expression::Expression;
 use super::field::{Field, Shape};
 use super::size;
-use super::token::{Kind, Token, cut};
+use super::token::{Kind, Operator, Token, cut};
 use crate::state::State;
 use plumb_block::nearest;
 
@@ -125,7 +125,7 @@ impl Parser<'_> {
         let value = match self.take() {
             Kind::Word(value) | Kind::Quoted(value) => value,
             Kind::Operator(second) => {
-                let both = format!("{operator}{second}");
+                let both = format!("{}{}", operator.sign(), second.sign());
                 let meant = if both == "<>" { "!=" } else { "~" };
                 let message = format!("expected a value here, for `{both}` is no comparison: use `{meant}`");
                 return Err(self.wrong_at(value_at, message));
@@ -136,23 +136,18 @@ impl Parser<'_> {
                 );
             }
         };
-        match field.shape() {
-            Shape::Size => {
-                let operator = size_operator(operator).ok_or_else(|| {
-                    self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >=")
-                })?;
-                let bytes = size::parse(&value).map_err(|message| self.wrong_at(value_at, message))?;
-                Ok(Expression::Size { operator, bytes })
+        if field.shape() == Shape::Size {
+            if operator == Operator::Like {
+                return Err(self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >="));
             }
-            shape => {
-                let operator = text_operator(operator).ok_or_else(|| {
-                    self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here")
-                })?;
-                let value =
-                    one_of(field, shape, value).map_err(|message| self.wrong_at(value_at, message))?;
-                Ok(Expression::Text { field, operator, value })
-            }
+            let bytes = size::parse(&value).map_err(|message| self.wrong_at(value_at, message))?;
+            return Ok(Expression::Size { operator, bytes });
         }
+        if !operator.is_of_text() {
+            return Err(self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here"));
+        }
+        let value = one_of(field, value).map_err(|message| self.wrong_at(value_at, message))?;
+        Ok(Expression::Text { field, operator, value })
     }
 }
 
@@ -186,8 +181,8 @@ fn comparing(field: Field, word: &str) -> String {
 }
 
 /// A value of a field that knows only some words must be one of them, unless it is a pattern.
-fn one_of(field: Field, shape: Shape, value: String) -> Result<String, String> {
-    let Shape::Words(words) = shape else { return Ok(value) };
+fn one_of(field: Field, value: String) -> Result<String, String> {
+    let Shape::Words(words) = field.shape() else { return Ok(value) };
     let plain = value.to_lowercase();
     let plain = match (field, plain.as_str()) {
         (Field::Rotational, "true" | "1") => "yes".to_owned(),
@@ -202,25 +197,4 @@ fn one_of(field: Field, shape: Shape, value: String) -> Result<String, String> {
     let meant = nearest(&plain, words.iter().copied())
         .map_or_else(String::new, |word| format!(" Did you mean `{word}`?"));
     Err(format!("`{value}` is not known here.{meant} Expected {}", words.join(", ")))
-}
-
-fn text_operator(operator: &str) -> Option<TextOperator> {
-    match operator {
-        "=" => Some(TextOperator::Equal),
-        "!=" => Some(TextOperator::Unequal),
-        "~" => Some(TextOperator::Like),
-        _ => None,
-    }
-}
-
-fn size_operator(operator: &str) -> Option<SizeOperator> {
-    match operator {
-        "=" => Some(SizeOperator::Equal),
-        "!=" => Some(SizeOperator::Unequal),
-        "<" => Some(SizeOperator::Less),
-        "<=" => Some(SizeOperator::LessOrEqual),
-        ">" => Some(SizeOperator::Greater),
-        ">=" => Some(SizeOperator::GreaterOrEqual),
-        _ => None,
-    }
 }

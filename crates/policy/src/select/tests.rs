@@ -1,8 +1,8 @@
 //! Expressions against one disk.
 
 use super::{Known, Selection};
+use crate::view::tests::sample;
 use crate::view::{DeviceView, Holder};
-use crate::view_sample::sample;
 
 fn judge(expression: &str, view: &DeviceView) -> Known {
     Selection::parse(expression).unwrap_or_else(|error| panic!("{error}")).judge(view)

@@ -2,6 +2,38 @@
 
 use super::caret::SelectError;
 
+/// How a property is compared with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    Unequal,
+    Like,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Operator {
+    /// As it is typed.
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::Unequal => "!=",
+            Self::Like => "~",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// Whether text can be compared so.
+    pub(super) const fn is_of_text(self) -> bool {
+        matches!(self, Self::Equal | Self::Unequal | Self::Like)
+    }
+}
+
 /// What a token is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -10,7 +42,7 @@ pub(super) enum Kind {
     /// A value in quotes.
     Quoted(String),
     /// `=`, `!=`, `~`, `<`, `<=`, `>`, `>=`.
-    Operator(&'static str),
+    Operator(Operator),
     /// `(`
     Open,
     /// `)`
@@ -54,13 +86,13 @@ fn token(rest: &[char]) -> Result<(Kind, usize), String> {
     Ok(match rest[0] {
         '(' => (Kind::Open, 1),
         ')' => (Kind::Close, 1),
-        '=' => (Kind::Operator("="), if next_is_equals { 2 } else { 1 }),
-        '~' => (Kind::Operator("~"), 1),
-        '<' if next_is_equals => (Kind::Operator("<="), 2),
-        '<' => (Kind::Operator("<"), 1),
-        '>' if next_is_equals => (Kind::Operator(">="), 2),
-        '>' => (Kind::Operator(">"), 1),
-        '!' if next_is_equals => (Kind::Operator("!="), 2),
+        '=' => (Kind::Operator(Operator::Equal), if next_is_equals { 2 } else { 1 }),
+        '~' => (Kind::Operator(Operator::Like), 1),
+        '<' if next_is_equals => (Kind::Operator(Operator::LessOrEqual), 2),
+        '<' => (Kind::Operator(Operator::Less), 1),
+        '>' if next_is_equals => (Kind::Operator(Operator::GreaterOrEqual), 2),
+        '>' => (Kind::Operator(Operator::Greater), 1),
+        '!' if next_is_equals => (Kind::Operator(Operator::Unequal), 2),
         '!' => return Err("`!` alone means nothing here: `!=` compares, `not` turns around".to_owned()),
         quote @ ('"' | '\'') => {
             let inside: String = rest[1..].iter().take_while(|letter| **letter != quote).collect();

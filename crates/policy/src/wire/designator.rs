@@ -81,15 +81,6 @@ pub fn serial(page: &[u8]) -> Option<String> {
     text(page.get(4..(4 + length).min(page.len()))?)
 }
 
-/// A page 83h with one NAA designator, and a page 80h: what a mock answers.
-pub fn encode(naa: [u8; 8], serial: &str) -> (Vec<u8>, Vec<u8>) {
-    let mut names = vec![0, 0x83, 0, 12, 1, 3, 0, 8];
-    names.extend(naa);
-    let mut page = vec![0, 0x80, 0, serial.len() as u8];
-    page.extend(serial.bytes().take(255));
-    (names, page)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +105,7 @@ mod tests {
         assert_eq!(serial(b"\0\x80\0\x08  AB12  ").as_deref(), Some("AB12"));
         assert_eq!(serial(b"\0\x83\0\x04AB12"), None);
         assert_eq!(serial(b"\0\x80\0\x00"), None);
-        let (names, page) = encode([0x50, 0, 0, 0, 0, 0, 0, 7], "S7");
+        let (names, page) = crate::mock::encode::identity([0x50, 0, 0, 0, 0, 0, 0, 7], "S7");
         assert_eq!(parse(&names)[0].text, "naa.5000000000000007");
         assert_eq!(serial(&page).as_deref(), Some("S7"));
     }

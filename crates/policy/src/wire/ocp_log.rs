@@ -35,19 +35,10 @@ pub fn parse(bytes: &[u8]) -> Option<PowerLoss> {
     })
 }
 
-/// A page that says this: what a mock answers.
-pub fn encode(page: PowerLoss) -> Vec<u8> {
-    let mut bytes = vec![0_u8; BYTES as usize];
-    bytes[112..116].copy_from_slice(&(page.incomplete_shutdowns as u32).to_le_bytes());
-    bytes[128..130].copy_from_slice(&(page.capacitor_health.unwrap_or(0xffff) as u16).to_le_bytes());
-    bytes[160..168].copy_from_slice(&page.starts.to_le_bytes());
-    bytes[496..].copy_from_slice(&GUID);
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::encode::ocp_log as encode;
 
     #[test]
     fn the_page_is_read_only_with_its_guid() {

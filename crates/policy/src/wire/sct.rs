@@ -76,59 +76,13 @@ pub fn state(registers: AtaStatus) -> Option<WriteCache> {
     WriteCache::from_code(u16::from(registers.count) | u16::from(registers.lba_low) << 8)
 }
 
-/// What a command block asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// Set the state of the write cache, kept or not.
-    Set(WriteCache, bool),
-    /// Return it.
-    AskState,
-    /// Return the options.
-    AskOptions,
-}
-
-/// Reads a command block; `None` if it is another command.
-pub fn read(block: &[u8]) -> Option<Command> {
+/// What a command block sets the state to, and whether it is kept; `None` if it is another command.
+pub fn read_set(block: &[u8]) -> Option<(WriteCache, bool)> {
     let word = |at: usize| little::<2>(block, at * 2);
-    if (word(0)?, word(2)?) != (4, 1) {
+    if (word(0)?, word(1)?, word(2)?) != (4, 1, 1) {
         return None;
     }
-    match word(1)? {
-        1 => Some(Command::Set(WriteCache::from_code(word(3)? as u16)?, word(4)? & 1 == 1)),
-        2 => Some(Command::AskState),
-        3 => Some(Command::AskOptions),
-        _ => None,
-    }
-}
-
-/// The SCT status response, the log read. ACS-4 8.2.5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
-    /// Word 0, the format: 2 or 3.
-    pub format: u16,
-    /// Byte 10: what the drive does; 5 is an SCT command in the background.
-    pub device_state: u8,
-    /// Bytes 14-15, the extended status: FFFFh while a command runs, 0 after success.
-    pub extended_status: u16,
-    /// Bytes 16-17, the action code of the last command.
-    pub action: u16,
-    /// Bytes 18-19, its function.
-    pub function: u16,
-}
-
-/// Reads the status; `None` if it is too short or of an unknown format.
-pub fn status(bytes: &[u8]) -> Option<Status> {
-    if bytes.len() < BLOCK_BYTES {
-        return None;
-    }
-    let format = little::<2>(bytes, 0)? as u16;
-    matches!(format, 2 | 3).then_some(Status {
-        format,
-        device_state: *bytes.get(10)?,
-        extended_status: little::<2>(bytes, 14)? as u16,
-        action: little::<2>(bytes, 16)? as u16,
-        function: little::<2>(bytes, 18)? as u16,
-    })
+    Some((WriteCache::from_code(word(3)? as u16)?, word(4)? & 1 == 1))
 }
 
 #[cfg(test)]
@@ -138,12 +92,12 @@ mod tests {
     #[test]
     fn commands_are_read_as_they_were_made() {
         for state in [WriteCache::AtaControlled, WriteCache::ForcedOn, WriteCache::ForcedOff] {
-            assert_eq!(read(&set(state, true)), Some(Command::Set(state, true)));
+            assert_eq!(read_set(&set(state, true)), Some((state, true)));
             assert_eq!(WriteCache::from_code(state.code()), Some(state));
         }
-        assert_eq!(read(&ask_state()), Some(Command::AskState));
+        assert_eq!(read_set(&ask_state()), None);
         assert_eq!(&set(WriteCache::ForcedOff, true)[..10], [4, 0, 1, 0, 1, 0, 3, 0, 1, 0]);
-        assert_eq!(read(&[0; 512]), None);
+        assert_eq!(read_set(&[0; 512]), None);
     }
 
     #[test]
@@ -151,11 +105,5 @@ mod tests {
         let registers = AtaStatus { error: 0, count: 2, lba_low: 0, lba_mid: 0, lba_high: 0, status: 0x50 };
         assert_eq!(state(registers), Some(WriteCache::ForcedOn));
         assert_eq!(state(AtaStatus { lba_low: 1, ..registers }), None);
-        let mut bytes = vec![0_u8; 512];
-        bytes[0] = 3;
-        bytes[14..16].fill(0xff);
-        assert_eq!(status(&bytes).map(|status| status.extended_status), Some(0xffff));
-        bytes[0] = 9;
-        assert_eq!(status(&bytes), None);
     }
 }

@@ -87,17 +87,10 @@ pub fn ata_status(bytes: &[u8]) -> Option<AtaStatus> {
     None
 }
 
-/// The sense data with which an ATA command with CK_COND ends: what a mock answers.
-pub fn encode_ata(status: AtaStatus) -> Vec<u8> {
-    let mut bytes = vec![0x72, 1, 0, 0x1d, 0, 0, 0, 14];
-    bytes.extend([9, 12, 0, status.error, 0, status.count, 0, status.lba_low]);
-    bytes.extend([0, status.lba_mid, 0, status.lba_high, 0, status.status]);
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::encode::encode_ata;
 
     #[test]
     fn both_formats_are_read() {

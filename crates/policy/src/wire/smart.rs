@@ -26,22 +26,10 @@ pub fn power_cycles(bytes: &[u8]) -> Option<u64> {
     little::<6>(entry, 5).filter(|count| *count > 0)
 }
 
-/// An answer with this count of power cycles, for drives that are not there.
-pub fn encode(power_cycles: u64) -> Vec<u8> {
-    let mut page = vec![0_u8; BYTES];
-    page[0] = 0x10;
-    let entry = &mut page[TABLE.start..TABLE.start + ENTRY_BYTES];
-    entry[0] = POWER_CYCLE_COUNT;
-    (entry[3], entry[4]) = (100, 100);
-    entry[5..11].copy_from_slice(&power_cycles.to_le_bytes()[..6]);
-    let sum = page.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
-    page[BYTES - 1] = sum.wrapping_neg();
-    page
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::encode::smart as encode;
 
     #[test]
     fn the_count_is_read_from_whole_answers_alone() {

@@ -6,10 +6,11 @@ use plumb_linux::probe::wire::dm;
 use plumb_linux::probe::{PageControl, ProbedDevice, Refusal, Reply, Request};
 
 use super::disk::{MockDisk, MockKind};
+use super::encode;
 use super::machine::Machine;
 use crate::gateway::{Disk, GatewayError, NvmeCommand, Query};
-use crate::wire::sense::{AtaStatus, encode_ata};
-use crate::wire::{ata, designator, nvme_command, nvme_log, ocp_log, sct, smart};
+use crate::wire::sense::AtaStatus;
+use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct};
 
 const ENOTTY: Errno = Errno(25);
 /// ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE and INVALID FIELD IN CDB.
@@ -186,14 +187,14 @@ impl MockDisk {
     }
 
     fn scsi(&self, cdb: &[u8]) -> Reply {
-        let (names, serial) = designator::encode(self.world_wide_name(), &self.serial);
+        let (names, serial) = encode::identity(self.world_wide_name(), &self.serial);
         match cdb {
             [0x12, 1, 0x83, ..] => Ok(names),
             [0x12, 1, 0x80, ..] => Ok(serial),
             [0x12, 1, 0xb1, ..] => Ok([&[0, 0xb1, 0, 0x3c, 0x1c, 0x20][..], &[0; 58]].concat()),
             [0x12, 0, ..] => Ok(self.inquiry()),
             cdb if cdb == ata::SMART_READ_DATA && self.kind == MockKind::Sata => {
-                Ok(smart::encode(self.power_cycles.unwrap_or(0)))
+                Ok(encode::smart(self.power_cycles.unwrap_or(0)))
             }
             [0x5e, 0, ..] if self.kind == MockKind::Sas => {
                 Ok([&[0; 4][..], &(self.registrations * 8).to_be_bytes()].concat())
@@ -204,10 +205,10 @@ impl MockDisk {
 
     /// ATA commands whose answer is in the registers.
     fn registers(&self, cdb: &[u8], data: &[u8]) -> Reply {
-        let asks_state = cdb == ata::write_log(sct::LOG) && sct::read(data) == Some(sct::Command::AskState);
+        let asks_state = cdb == ata::write_log(sct::LOG) && data == sct::ask_state();
         let (Some(state), true) = (self.sct, asks_state) else { return Err(UNKNOWN_FIELD) };
         let [low, high] = state.code().to_le_bytes();
-        Ok(encode_ata(AtaStatus {
+        Ok(encode::encode_ata(AtaStatus {
             error: 0,
             count: low,
             lba_low: high,
@@ -234,7 +235,7 @@ impl MockDisk {
             return Ok(data);
         }
         match self.ocp {
-            Some(page) if log(ocp_log::PAGE, ocp_log::BYTES) => Ok(ocp_log::encode(page)),
+            Some(page) if log(ocp_log::PAGE, ocp_log::BYTES) => Ok(encode::ocp_log(page)),
             // Invalid Log Page.
             _ => Err(Refusal::NvmeStatus(0x4109)),
         }

@@ -38,7 +38,7 @@ impl Machine {
                 disk.flushes += 1;
                 Ok(())
             }
-            Change::ReloadTable | Change::RescanNamespaces => Ok(()),
+            Change::ReloadTable => Ok(()),
         };
         self.refresh(index);
         if matches!(change, Change::NvmeAdmin(_)) {
@@ -95,8 +95,8 @@ impl MockDisk {
             self.revalidate(now);
             return Ok(());
         }
-        match sct::read(data) {
-            Some(sct::Command::Set(state, kept)) if self.sct.is_some() && cdb == ata::write_log(sct::LOG) => {
+        match sct::read_set(data) {
+            Some((state, kept)) if self.sct.is_some() && cdb == ata::write_log(sct::LOG) => {
                 self.sct = Some(state);
                 self.sct_kept = kept;
                 match state {

@@ -1,8 +1,8 @@
 //! The tree of /sys: where a disk of each kind is, and what its files say.
 
 use super::disk::{MockDisk, MockKind};
+use super::encode;
 use super::files::Files;
-use crate::wire::designator;
 
 /// How many SAS disks hang on one adapter.
 const DISKS_PER_ADAPTER: usize = 24;
@@ -144,7 +144,7 @@ pub(super) fn identify(tree: &mut Files, disk: &MockDisk) {
         }
         _ => {
             let device = sysfs.split("/block/").next().unwrap_or_default();
-            let (_, serial) = designator::encode(disk.world_wide_name(), &disk.serial);
+            let (_, serial) = encode::identity(disk.world_wide_name(), &disk.serial);
             tree.put_text(&format!("{device}/wwid"), &format!("{}\n", disk.identity()));
             tree.put_bytes(&format!("{device}/vpd_pg80"), &serial);
         }

@@ -12,10 +12,12 @@
 mod answer;
 mod change;
 mod disk;
+pub mod encode;
 mod files;
 mod layout;
 mod machine;
 mod stack;
+pub mod udev;
 
 use std::panic;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};

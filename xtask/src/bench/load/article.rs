@@ -7,10 +7,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::places::{Mounted, NoiseFile, Zram};
 use super::verdict;
+use crate::process;
 
 /// The size of the disk; the file is half of it.
 const MIB: u64 = 512;
@@ -57,20 +58,9 @@ fn rows(plumb: &Path, name: &str, target: &Path) -> Result<()> {
 /// The two sides of one run.
 fn row(plumb: &Path, switches: &[&str], target: &Path) -> Result<(Side, Side)> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
-    let output = Command::new(plumb)
-        .args(["diskspd", "--overwrite", "-d3", "-W2", "-b8K", "-r", "-o32", "-t1", "-Zr"])
-        .args(switches)
-        .arg(target)
-        .current_dir(place.path())
-        .output()
-        .context("starting plumb")?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    ensure!(
-        output.status.success(),
-        "plumb diskspd {switches:?}: {}: {}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let mut command = Command::new(plumb);
+    command.args(["diskspd", "--overwrite", "-d3", "-W2", "-b8K", "-r", "-o32", "-t1", "-Zr"]);
+    let said = process::text(command.args(switches).arg(target).current_dir(place.path()))?;
     let side = |name: &str| {
         let line =
             said.lines().rfind(|line| line.starts_with(name)).with_context(|| format!("no {name} side"))?;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
 use super::verdict;
+use crate::process;
 
 /// The processor time of an operation at a depth of 32, in nanoseconds: ten million a second of one processor. Not the
 /// rate, which is also that of whoever else wants the processor.
@@ -35,14 +36,8 @@ pub(super) fn run(root: &Path) -> Result<()> {
 
 /// What an example of `load` prints.
 fn example(root: &Path, name: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new("cargo")
-        .args(["run", "--release", "--quiet", "--package", "plumb-load", "--example", name, "--"])
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .with_context(|| format!("starting the example {name}"))?;
-    ensure!(output.status.success(), "{name}: {}", output.status);
-    String::from_utf8(output.stdout).context("reading what the example printed")
+    let example = ["run", "--release", "--quiet", "--package", "plumb-load", "--example", name, "--"];
+    process::text(Command::new("cargo").args(example).args(arguments).current_dir(root))
 }
 
 /// The number before `ns of processor time`.

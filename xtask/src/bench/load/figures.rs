@@ -1,10 +1,12 @@
 //! What plumb and fio say of a run, in the same figures.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
+
+use crate::process;
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
@@ -24,17 +26,9 @@ impl Figures {
 /// The document that `plumb load --json` prints with these arguments, run in a directory that is removed.
 pub(super) fn plumb_load(plumb: &Path, arguments: &[&str], targets: &[&Path]) -> Result<Value> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
-    let output = Command::new(plumb)
-        .args(["load", "--json"])
-        .args(arguments)
-        .arg("--out")
-        .arg(place.path().join("run"))
-        .args(targets)
-        .stderr(Stdio::null())
-        .output()
-        .context("starting plumb")?;
-    ensure!(matches!(output.status.code(), Some(0 | 1)), "plumb load {arguments:?}: {}", output.status);
-    serde_json::from_slice(&output.stdout).context("reading what plumb load printed")
+    let mut command = Command::new(plumb);
+    command.args(["load", "--json"]).args(arguments).arg("--out").arg(place.path().join("run"));
+    process::document(command.args(targets))
 }
 
 /// The figures of that document.
@@ -52,14 +46,10 @@ pub(super) fn of_plumb(document: &Value) -> Result<Figures> {
 
 /// fio's figures with these options: of its job's thread alone, as plumb's are.
 pub(super) fn of_fio(options: &[&str], target: &Path) -> Result<Figures> {
-    let output = Command::new("fio")
-        .args(["--name=peer", "--thread", "--output-format=json", "--randrepeat=0", "--norandommap"])
-        .arg(format!("--filename={}", target.display()))
-        .args(options)
-        .output()
-        .context("starting fio")?;
-    ensure!(output.status.success(), "fio {options:?}: {}", output.status);
-    let document: Value = serde_json::from_slice(&output.stdout).context("reading what fio printed")?;
+    let mut command = Command::new("fio");
+    command.args(["--name=peer", "--thread", "--output-format=json", "--randrepeat=0", "--norandommap"]);
+    command.arg(format!("--filename={}", target.display())).args(options);
+    let document = process::document(&mut command)?;
     let job = &document["jobs"][0];
     let number =
         |pointer: &str| job.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer}"));

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::places::{MEMORY, NoiseFile};
 use super::verdict;
-use crate::packages::{self, Outcome, Program};
+use crate::{packages, process};
 
 /// How many targets.
 const TARGETS: usize = 16;
@@ -18,9 +18,7 @@ const GROWTH_BAR: f64 = 1.0;
 
 /// Prints the largest resident size of reads and of a mix, short and long.
 pub(super) fn run(plumb: &Path) -> Result<()> {
-    let time = Program { name: "time", package: "time" };
-    if let Outcome::Unavailable(reason) = packages::ensure_installed(&[time])? {
-        println!("skipped: {reason}");
+    if !packages::are_there("time")? {
         return Ok(());
     }
     println!("largest resident size, {TARGETS} targets, depth 256, 4 KiB");
@@ -42,20 +40,23 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
 /// The largest resident size of one load, in MB.
 fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Result<f64> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
-    let output = Command::new("time")
-        .args(["--format", "%M"])
-        .arg(plumb)
-        .args(["load", "--json", "--depth", "256", "--duration", duration])
-        .args(more)
-        .arg("--out")
-        .arg(place.path().join("run"))
-        .args(targets)
-        .stdout(Stdio::null())
-        .output()
-        .context("starting time")?;
+    let mut command = Command::new("time");
+    command.args(["--format", "%M"]).arg(plumb).args([
+        "load",
+        "--json",
+        "--depth",
+        "256",
+        "--duration",
+        duration,
+    ]);
+    peak_megabytes(command.args(more).arg("--out").arg(place.path().join("run")).args(targets))
+}
+
+/// The largest resident size in MB of what `time --format %M` runs.
+pub(in super::super) fn peak_megabytes(command: &mut Command) -> Result<f64> {
+    let output = process::captured(command.stdout(Stdio::null()), &[0, 1])?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(matches!(output.status.code(), Some(0 | 1)), "plumb load {more:?}: {}: {said}", output.status);
-    // The last line is the largest resident size in KiB; plumb has said something before.
+    // The last line is the largest resident size in KiB; plumb may have said something before.
     let kib: f64 =
         said.lines().last().and_then(|line| line.trim().parse().ok()).context("time said nothing")?;
     Ok(kib * 1024.0 / 1e6)

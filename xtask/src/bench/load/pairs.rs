@@ -9,7 +9,7 @@ use super::places::{MEMORY, NoiseFile, Zram};
 use super::sampled::user_of_plumb;
 use super::verdict;
 use crate::bench::paired::{median, median_interval};
-use crate::packages::{self, Outcome, Program};
+use crate::packages;
 
 /// The size of each place.
 const MIB: u64 = 256;
@@ -33,10 +33,7 @@ enum Bar {
 
 /// Compares on each kind of place.
 pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
-    if let Outcome::Unavailable(reason) =
-        packages::ensure_installed(&[Program { name: "fio", package: "fio" }])?
-    {
-        println!("skipped: {reason}");
+    if !packages::are_there("fio")? {
         return Ok(());
     }
     if packages::find("t/io_uring").is_none() && packages::find("fio-t").is_none() {
@@ -78,9 +75,7 @@ fn compare(plumb: &Path, name: &str, target: &Path, bar: Bar, pairs: usize) -> R
 
 /// The user time of plumb, in runs of their own, since sampling takes time too.
 fn user_time(plumb: &Path, depth: &str, target: &Path) -> Result<()> {
-    let perf = Program { name: "perf", package: "linux-perf" };
-    if let Outcome::Unavailable(reason) = packages::ensure_installed(&[perf])? {
-        println!("  user time: skipped: {reason}");
+    if !packages::are_there("perf=linux-perf")? {
         return Ok(());
     }
     let affinity = format!("each:{PROCESSOR}");

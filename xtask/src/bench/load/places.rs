@@ -6,8 +6,10 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use tempfile::TempDir;
+
+use crate::process;
 
 /// Where memory disks are asked for.
 const ZRAM_CONTROL: &str = "/sys/class/zram-control";
@@ -89,8 +91,8 @@ impl Mounted {
     /// Makes ext4 on `disk` and mounts it.
     pub(super) fn ext4(disk: &Path) -> Result<Self> {
         let at = tempfile::tempdir().context("making a mount point")?;
-        succeeds(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk))?;
-        succeeds(Command::new("mount").arg(disk).arg(at.path()))?;
+        process::run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk))?;
+        process::run(Command::new("mount").arg(disk).arg(at.path()))?;
         Ok(Self { at })
     }
 
@@ -101,16 +103,10 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if let Err(error) = succeeds(Command::new("umount").arg(self.at.path())) {
+        if let Err(error) = process::run(Command::new("umount").arg(self.at.path())) {
             eprintln!("{} is still mounted: {error:#}", self.at.path().display());
         }
     }
-}
-
-fn succeeds(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("starting {command:?}"))?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
 }
 
 /// Writes noise, which neither compresses nor is answered from nothing, down to the medium.

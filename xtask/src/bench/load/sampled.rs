@@ -7,10 +7,12 @@
 //! kernel's books, which keep that exactly.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
+
+use crate::process;
 
 /// How often, in a second of processor time.
 const FREQUENCY: &str = "4000";
@@ -21,31 +23,14 @@ const THREADS: &str = "load-";
 pub(super) fn user_of_plumb(plumb: &Path, arguments: &[&str], target: &Path) -> Result<f64> {
     let place = tempfile::tempdir().context("making a directory for the samples")?;
     let samples = place.path().join("samples");
-    let output = Command::new("perf")
-        .args(["record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "-o"])
-        .arg(&samples)
-        .arg(plumb)
-        .args(["load", "--json"])
-        .args(arguments)
-        .arg("--out")
-        .arg(place.path().join("run"))
-        .arg(target)
-        .stderr(Stdio::null())
-        .output()
-        .context("starting perf record")?;
-    ensure!(matches!(output.status.code(), Some(0 | 1)), "perf record plumb load: {}", output.status);
-    let document: Value =
-        serde_json::from_slice(&output.stdout).context("reading what plumb load printed")?;
+    let mut command = Command::new("perf");
+    command.args(["record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "-o"]).arg(&samples).arg(plumb);
+    command.args(["load", "--json"]).args(arguments).arg("--out").arg(place.path().join("run"));
+    let document = process::document(command.arg(target))?;
     let operations = document.pointer("/total/application/operations").and_then(Value::as_f64);
     let operations = operations.context("no /total/application/operations")?;
-    let report = Command::new("perf")
-        .args(["report", "--no-children", "-F", "period,comm,dso", "--sort", "comm,dso", "-i"])
-        .arg(&samples)
-        .stderr(Stdio::null())
-        .output()
-        .context("starting perf report")?;
-    ensure!(report.status.success(), "perf report: {}", report.status);
-    let nanoseconds = outside_kernel(&String::from_utf8_lossy(&report.stdout));
+    let report = ["report", "--no-children", "-F", "period,comm,dso", "--sort", "comm,dso", "-i"];
+    let nanoseconds = outside_kernel(&process::text(Command::new("perf").args(report).arg(&samples))?);
     Ok(nanoseconds / 1e9 / (operations / 1e6))
 }
 

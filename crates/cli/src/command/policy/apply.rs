@@ -6,15 +6,16 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::RealClock;
 use plumb_policy::apply::{Progress, Report, apply_in, resume_in};
 use plumb_policy::error::PolicyError;
-use plumb_policy::journal::JournalError;
+use plumb_policy::file::FileError;
+use plumb_policy::journal::{self, JournalError};
 use plumb_policy::observe::{LightLoad as _, Observation, SwitchRecorder};
 use plumb_policy::plan::{self, Plan, PlanError};
 use serde::Serialize;
 
 use super::host::{Host, of_kind, refusal};
-use super::observe::{FsyncWriter, journal_snapshot};
-use super::progress::Narrator;
-use super::{print_json, text};
+use super::observe::FsyncWriter;
+use super::progress::TerminalProgress;
+use super::{print, text};
 use crate::arguments::policy::{ApplyArguments, Carrying};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     match (&arguments.resume, &arguments.plan) {
         (Some(journal), _) => {
-            let plan = journal_snapshot(journal)?.plan;
+            let plan = journal::snapshot_of(journal).map_err(|error| refusal(error.into()))?.plan;
             told(&host, &Job::Resumed { journal, plan: &plan }, &arguments.carrying, &stop)
         }
         (None, Some(path)) => {
@@ -70,9 +71,9 @@ pub(super) fn told(
     carrying: &Carrying,
     stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
-    let narrator = Narrator::on_stderr();
-    let outcome = carry_out(host, job, carrying, stop, &narrator);
-    narrator.end();
+    let progress = TerminalProgress::on_stderr();
+    let outcome = carry_out(host, job, carrying, stop, &progress);
+    drop(progress);
     tell(&outcome?, carrying.json)
 }
 
@@ -113,26 +114,22 @@ pub(super) fn carry_out(
 
 fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<Exit> {
     let exit = outcome.report.error_kind().map_or(Exit::Done, of_kind);
-    if json {
-        print_json(outcome)?;
-        if let Some(go_on) = &outcome.report.go_on {
-            terminal::say(&format!("plumb: {go_on}"));
-        }
-        return Ok(exit);
-    }
     let style = terminal::style();
-    let mut page = text::report::of(&outcome.report, style);
-    if let Some(observation) = &outcome.observation {
-        page += &text::report::observation(observation, style);
+    print(json, outcome, || {
+        let observed = outcome.observation.as_ref();
+        let observed = observed.map_or_else(String::new, |seen| text::report::observation(seen, style));
+        text::report::of(&outcome.report, style) + &observed
+    })?;
+    if let Some(go_on) = outcome.report.go_on.as_ref().filter(|_| json) {
+        terminal::say(&format!("plumb: {go_on}"));
     }
-    terminal::print(&page)?;
     Ok(exit)
 }
 
 /// Where the journal cannot be kept nothing is changed: the first write to it comes before the first change.
 fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
     match error {
-        PolicyError::Journal(JournalError::Io { operation: "make", .. }) => {
+        PolicyError::Journal(JournalError::File(FileError { operation: "make", .. })) => {
             let place = carrying.journal.display();
             let message = format!(
                 "{:#}; nothing was changed: name another place than {place} with --journal",

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use plumb_policy::claims::{self, Claim, Claims, RecordError};
+use plumb_policy::claims::{self, Claim, Claims};
 use plumb_policy::device::claims::PLACE;
 use plumb_report::printable::printable;
 use serde::Serialize;
 
 use super::host::{Host, refusal, refused_disk};
-use super::print_json;
+use super::print;
 use crate::arguments::policy::ClaimArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
@@ -25,17 +25,14 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    const SCHEMA: &'static str = "plumb/policy-claim/1";
-
-    /// A word was recorded in `file`.
-    pub(super) const fn recorded(file: &'a Path, claim: &'a Claim) -> Self {
-        let identity = claim.identity.as_str();
-        Self { schema: Self::SCHEMA, file, identity, claim: Some(claim), withdrawn: 0 }
-    }
-
-    /// So many words were taken back out of `file`.
-    pub(super) const fn taken_back(file: &'a Path, identity: &'a str, withdrawn: usize) -> Self {
-        Self { schema: Self::SCHEMA, file, identity, claim: None, withdrawn }
+    /// What was done in `file`: a claim was recorded, or so many were taken back.
+    pub(super) const fn of(
+        file: &'a Path,
+        identity: &'a str,
+        claim: Option<&'a Claim>,
+        withdrawn: usize,
+    ) -> Self {
+        Self { schema: "plumb/policy-claim/1", file, identity, claim, withdrawn }
     }
 }
 
@@ -50,17 +47,15 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     }
     let given = give(&mut host, arguments)?;
     let claim = &given.claim;
-    if arguments.json {
-        print_json(&Document::recorded(file, claim))?;
-    } else {
+    print(arguments.json, &Document::of(file, &claim.identity, Some(claim), 0), || {
         let (file, name) = (file.display(), &given.name);
-        terminal::print(&format!(
+        format!(
             "{name}: by the word of {} its cache survives a power cut, until {} ({file})\n\
              `plumb policy plan protected {name}` shows what would be changed by it.\n",
             printable(&claim.who),
             claim.until
-        ))?;
-    }
+        )
+    })?;
     if let Some(doubt) = given.doubt {
         terminal::say(&format!("plumb: it is recorded, but {doubt}"));
         return Ok(Exit::Finding);
@@ -85,7 +80,7 @@ pub(super) fn give(host: &mut Host, arguments: &ClaimArguments) -> anyhow::Resul
     }
     let claim = claim(arguments, view.identity.clone().unwrap_or_default())?;
     claims::record(file, &claim, host.now).map_err(|error| refusal(error.into()))?;
-    host.claims = Claims::load(file).map_err(|error| refusal(RecordError::from(error).into()))?;
+    host.claims = Claims::load(file).map_err(|error| refusal(error.into()))?;
     let view = host.disk(&arguments.device)?;
     let doubt = claims::protection(&view, &host.claims, host.now).err();
     Ok(Given { name: view.name, claim, doubt })
@@ -113,10 +108,7 @@ fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path) -> anyhow::Res
         let message = format!("{} holds no claim for {identity}: nothing was taken back", file.display());
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    if arguments.json {
-        print_json(&Document::taken_back(file, &identity, withdrawn))?;
-    } else {
-        terminal::print(&format!("{identity}: taken back ({})\n", file.display()))?;
-    }
+    let document = Document::of(file, &identity, None, withdrawn);
+    print(arguments.json, &document, || format!("{identity}: taken back ({})\n", file.display()))?;
     Ok(Exit::Done)
 }

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::host::{Host, of_kind, refusal};
 use super::persist::update;
-use super::progress::Narrator;
-use super::{print_json, text};
+use super::progress::TerminalProgress;
+use super::{print, text};
 use crate::arguments::policy::EnforceArguments;
 use crate::exit::Exit;
 use crate::{stop, terminal};
@@ -42,11 +42,11 @@ pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
     let host = Host::new(&arguments.claims)?;
     host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
-    let narrator = Narrator::on_stderr();
-    let enforced = enforce(&host, arguments, &stop, &narrator);
-    narrator.end();
+    let progress = TerminalProgress::on_stderr();
+    let enforced = enforce(&host, arguments, &stop, &progress);
+    drop(progress);
     let (done, exit) = enforced?;
-    tell(&done, arguments.json)?;
+    print(arguments.json, &done, || page(&done))?;
     Ok(exit)
 }
 
@@ -156,10 +156,7 @@ fn apply(session: &Session<'_>, plan: &Plan, arguments: &EnforceArguments) -> an
     }
 }
 
-fn tell(done: &Document, json: bool) -> anyhow::Result<()> {
-    if json {
-        return print_json(done);
-    }
+fn page(done: &Document) -> String {
     let style = terminal::style();
     let mut page = String::new();
     for plan in done.plans.iter().filter(|plan| !plan.refused.is_empty()) {
@@ -176,5 +173,5 @@ fn tell(done: &Document, json: bool) -> anyhow::Result<()> {
     } else if done.reports.is_empty() {
         page += &format!("{} disks with a recorded state are here; none was changed.\n", done.disks);
     }
-    terminal::print(&page)
+    page
 }

@@ -6,7 +6,7 @@ use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 use super::apply::{Job, told};
 use super::host::{Host, filter, refusal};
 use super::plan::{exit_of, wanted};
-use super::{print_json, text};
+use super::{print, text};
 use crate::arguments::policy::HealArguments;
 use crate::exit::Exit;
 use crate::{stop, terminal};
@@ -16,11 +16,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
     let plan = make(&host, arguments)?;
     let json = arguments.carrying.json;
     if arguments.dry_run || plan.changes.is_empty() {
-        if json {
-            print_json(&plan)?;
-        } else {
-            terminal::print(&page(&plan))?;
-        }
+        print(json, &plan, || page(&plan))?;
         let found = if plan.changes.is_empty() { Exit::Done } else { Exit::Finding };
         return Ok(exit_of(&plan).and(found));
     }

@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_policy::apply::{Progress, Session};
-use plumb_policy::claims::{Claims, RecordError};
+use plumb_policy::claims::Claims;
 use plumb_policy::device::{Reader, foreign};
 use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::file::FileError;
 use plumb_policy::gateway::{Gateway, LiveGateway};
 use plumb_policy::plan::PlanError;
 use plumb_policy::select::Selection;
@@ -28,7 +29,7 @@ pub(super) struct Host {
 impl Host {
     /// This machine, now.
     pub(super) fn new(claims: &ClaimsFile) -> anyhow::Result<Self> {
-        let claims = Claims::load(&claims.path).map_err(|error| refusal(RecordError::from(error).into()))?;
+        let claims = Claims::load(&claims.path).map_err(|error| refusal(error.into()))?;
         let is_root = rustix::process::geteuid().is_root();
         Ok(Self { gateway: Arc::new(LiveGateway::new()), claims, now: Timestamp::now(), is_root })
     }
@@ -130,7 +131,7 @@ pub(super) fn refusal(error: PolicyError) -> anyhow::Error {
     }
     let exit = match &error {
         // A plan that is not there was not typed right.
-        PolicyError::Plan(PlanError::Io { operation: "read", .. }) => Exit::Usage,
+        PolicyError::Plan(PlanError::File(FileError { operation: "read the plan", .. })) => Exit::Usage,
         error => of_kind(error.kind()),
     };
     Refusal::because(exit, error).into()

@@ -7,11 +7,11 @@ mod claim;
 mod enforce;
 mod heal;
 mod host;
-mod listening;
 mod observe;
 mod persist;
 mod plan;
 mod progress;
+mod recording_gateway;
 mod rollback;
 mod show;
 #[cfg(test)]
@@ -42,9 +42,8 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// Prints the one document of a command.
-fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(document)?;
-    text.push('\n');
-    terminal::print(&text)
+/// Prints what a command has to say: its one document as JSON, or a page for people.
+fn print(json: bool, document: &impl Serialize, page: impl FnOnce() -> String) -> anyhow::Result<()> {
+    let page = if json { serde_json::to_string_pretty(document)? + "\n" } else { page() };
+    terminal::print(&page)
 }

@@ -15,11 +15,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use plumb_block::{Clock as _, RealClock};
 use plumb_path::survey_path;
-use plumb_policy::journal::{JournalError, Snapshot};
 use plumb_policy::observe::{LightLoad, LoadSample};
 use plumb_policy::plan::Plan;
 
-use super::host::{Host, refusal};
+use super::host::Host;
 use crate::exit::{Exit, Refusal};
 
 const BLOCK: usize = 4096;
@@ -120,27 +119,6 @@ fn is_on_the_plan(host: &Host, plan: &Plan, path: &Path) -> anyhow::Result<()> {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     );
     Err(Refusal::new(Exit::Usage, message).into())
-}
-
-/// The snapshot of a journal, read as it is: another plumb may be writing the journal now.
-pub(super) fn journal_snapshot(directory: &Path) -> anyhow::Result<Snapshot> {
-    let path = directory.join("snapshot.json");
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(absent) if absent.kind() == std::io::ErrorKind::NotFound => {
-            return Err(refusal(JournalError::NotBegun { path: directory.to_owned() }.into()));
-        }
-        Err(source) => {
-            return Err(refusal(JournalError::Io { operation: "read", path, source }.into()));
-        }
-    };
-    let corrupt =
-        |what: String| refusal(JournalError::Corrupt { path: path.clone(), line: 1, offset: 0, what }.into());
-    let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
-    if snapshot.plan.hash_now() != snapshot.plan.hash {
-        return Err(corrupt("the plan in it was altered".to_owned()));
-    }
-    Ok(snapshot)
 }
 
 #[cfg(test)]

@@ -13,10 +13,9 @@ use plumb_policy::view::{DeviceView, Refusal as Refused};
 use serde::Serialize;
 
 use super::host::{Host, refusal, refused_disk};
-use super::print_json;
+use super::print;
 use crate::arguments::policy::PersistArguments;
 use crate::exit::{Exit, Refusal};
-use crate::terminal;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -52,7 +51,9 @@ pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
         keep(&host, arguments, &places, &mut ledger)?
     };
     ledger.save(&ledger_file).map_err(failed)?;
-    tell(done, ledger, arguments)
+    let document = Document::of(ledger, done);
+    print(arguments.json, &document, || page(&document, arguments))?;
+    Ok(Exit::Done)
 }
 
 fn failed(error: persist::PersistError) -> anyhow::Error {
@@ -103,16 +104,15 @@ fn state(host: &Host, view: &DeviceView) -> Result<State, Refused> {
         Found::On => Ok(State::On),
         Found::Protected => match claims::protection(view, &host.claims, host.now) {
             Ok(_) => Ok(State::Protected),
-            Err(reason) => Err(Refused {
-                reason: format!("its flushes are suppressed, and {reason}"),
-                remedy: "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`"
-                    .to_owned(),
-            }),
+            Err(reason) => Err(Refused::new(
+                format!("its flushes are suppressed, and {reason}"),
+                "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`",
+            )),
         },
-        Found::None | Found::Unknown => Err(Refused {
-            reason: "which state it is in is unknown".to_owned(),
-            remedy: format!("`plumb policy show {}` says what cannot be read", view.name),
-        }),
+        Found::None | Found::Unknown => Err(Refused::new(
+            "which state it is in is unknown",
+            format!("`plumb policy show {}` says what cannot be read", view.name),
+        )),
     }
 }
 
@@ -151,16 +151,11 @@ fn list(host: &Host, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Re
     }
     let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
     let exit = if lost { Exit::Finding } else { Exit::Done };
-    if json {
-        let nothing = persist::Installed { files: Vec::new(), then_run: Vec::new() };
-        print_json(&Document::of(ledger.clone(), nothing))?;
-    } else if ledger.kept.is_empty() {
-        terminal::print(
-            "No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n",
-        )?;
-    } else {
-        terminal::print(&ledger.kept.iter().map(line).collect::<String>())?;
-    }
+    let nothing = persist::Installed { files: Vec::new(), then_run: Vec::new() };
+    print(json, &Document::of(ledger.clone(), nothing), || match &ledger.kept[..] {
+        [] => "No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n".to_owned(),
+        kept => kept.iter().map(line).collect(),
+    })?;
     Ok(exit)
 }
 
@@ -194,12 +189,9 @@ fn line(kept: &Kept) -> String {
     format!("{}: {}, {means}; {standing}\n", kept.identity, kept.state)
 }
 
-fn tell(done: persist::Installed, ledger: Ledger, arguments: &PersistArguments) -> anyhow::Result<Exit> {
-    if arguments.json {
-        print_json(&Document::of(ledger, done))?;
-        return Ok(Exit::Done);
-    }
-    let mut page: String = ledger.kept.iter().map(line).collect();
+/// What was written or removed for what is kept, and what to run.
+fn page(done: &Document, arguments: &PersistArguments) -> String {
+    let mut page: String = done.kept.iter().map(line).collect();
     for file in &done.files {
         let verb = if file.symlink_metadata().is_ok() { "wrote" } else { "removed" };
         page += &format!("  {verb} {}\n", file.display());
@@ -207,6 +199,5 @@ fn tell(done: persist::Installed, ledger: Ledger, arguments: &PersistArguments) 
     if arguments.root == Path::new("/") && !done.files.is_empty() {
         page += &format!("So that it counts before the next start: {}\n", done.then_run.join("; "));
     }
-    terminal::print(&page)?;
-    Ok(Exit::Done)
+    page
 }

@@ -3,7 +3,7 @@
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 
 use super::host::{Host, filter, no_disk_of_this_machine, refusal};
-use super::{print_json, text};
+use super::{print, text};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
@@ -14,21 +14,16 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     if let Some(path) = &arguments.out {
         plan::save(&plan, path).map_err(|error| refusal(error.into()))?;
     }
-    if arguments.json {
-        print_json(&plan)?;
-    } else {
-        let mut page = text::plan::of(&plan, terminal::style(), arguments.explain);
-        page += &match &arguments.out {
+    print(arguments.json, &plan, || {
+        let page = text::plan::of(&plan, terminal::style(), arguments.explain);
+        match &arguments.out {
             Some(path) => {
-                format!("\nWritten to {0}; `plumb policy apply {0}` carries it out.\n", path.display())
+                format!("{page}\nWritten to {0}; `plumb policy apply {0}` carries it out.\n", path.display())
             }
-            None if plan.changes.is_empty() => String::new(),
-            None => {
-                "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n".to_owned()
-            }
-        };
-        terminal::print(&page)?;
-    }
+            None if plan.changes.is_empty() => page,
+            None => page + "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n",
+        }
+    })?;
     Ok(exit_of(&plan))
 }
 

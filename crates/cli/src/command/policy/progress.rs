@@ -9,11 +9,11 @@ use plumb_policy::apply::{Event, Progress};
 use crate::terminal;
 
 /// Tells people what happens.
-pub(super) struct Narrator {
+pub(super) struct TerminalProgress {
     bar: ProgressBar,
 }
 
-impl Narrator {
+impl TerminalProgress {
     /// Lines on stderr, and a bar if that is a terminal.
     pub(super) fn on_stderr() -> Self {
         let target = if std::io::stderr().is_terminal() {
@@ -28,17 +28,19 @@ impl Narrator {
         Self { bar }
     }
 
-    /// Takes the bar away.
-    pub(super) fn end(&self) {
-        self.bar.finish_and_clear();
-    }
-
     fn say(&self, line: &str) {
         self.bar.suspend(|| terminal::say(&format!("plumb: {line}")));
     }
 }
 
-impl Progress for Narrator {
+impl Drop for TerminalProgress {
+    /// Takes the bar away.
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for TerminalProgress {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::Begun { disks: 0, .. } => self.say("nothing to change"),

@@ -3,8 +3,8 @@
 use plumb_policy::rollback::rollback_in;
 
 use super::host::{Host, of_kind, refusal};
-use super::progress::Narrator;
-use super::{print_json, text};
+use super::progress::TerminalProgress;
+use super::{print, text};
 use crate::arguments::policy::RollbackArguments;
 use crate::exit::Exit;
 use crate::{stop, terminal};
@@ -13,14 +13,10 @@ pub(super) fn run(arguments: &RollbackArguments) -> anyhow::Result<Exit> {
     let host = Host::new(&arguments.claims)?;
     host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
-    let narrator = Narrator::on_stderr();
-    let report = rollback_in(&host.session(&stop, &narrator), &arguments.journal);
-    narrator.end();
+    let progress = TerminalProgress::on_stderr();
+    let report = rollback_in(&host.session(&stop, &progress), &arguments.journal);
+    drop(progress);
     let report = report.map_err(refusal)?;
-    if arguments.json {
-        print_json(&report)?;
-    } else {
-        terminal::print(&text::report::of(&report, terminal::style()))?;
-    }
+    print(arguments.json, &report, || text::report::of(&report, terminal::style()))?;
     Ok(report.error_kind().map_or(Exit::Done, of_kind))
 }

@@ -8,11 +8,12 @@ use plumb_path::Severity;
 use plumb_policy::device::raid_tool::{self, RaidReport};
 use plumb_policy::raid::{self, Controller};
 use plumb_policy::view::PolicyDocument;
+use plumb_policy::watch::Watcher;
 use serde::Serialize;
 
 use super::host::Host;
-use super::listening::Listening;
-use super::{print_json, text};
+use super::recording_gateway::RecordingGateway;
+use super::{print, text};
 use crate::arguments::policy::ShowArguments;
 use crate::exit::{Exit, Refusal};
 use crate::{files, terminal};
@@ -29,29 +30,30 @@ struct Document<'a> {
 
 pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let mut host = Host::new(&arguments.claims)?;
-    let listening = Arc::new(Listening::new(Arc::clone(&host.gateway)));
+    let recording = Arc::new(RecordingGateway::new(Arc::clone(&host.gateway)));
     if arguments.explain {
-        host.gateway = listening.clone();
+        host.gateway = recording.clone();
     }
     let raid = arguments.raid_report.as_deref().map(report).transpose()?;
     let document = host.document(&arguments.chosen)?;
     let controllers = raid::controllers(host.gateway.tree(), is_installed);
-    if arguments.json {
-        print_json(&Document { document: &document, raid: raid.as_ref(), raid_controllers: &controllers })?;
-    } else if arguments.prometheus {
-        terminal::print(&text::prometheus::of(&document))?;
+    if arguments.prometheus {
+        // The first look finds no changes.
+        let mut watcher = Watcher::new();
+        watcher.look(document.clone());
+        terminal::print(&watcher.metrics())?;
     } else {
-        let mut page = page(&document, arguments, host.is_root);
-        if arguments.explain {
-            for view in &document.devices {
-                page += &text::wire::answers(&view.name, &listening.heard(&view.name));
+        let all = Document { document: &document, raid: raid.as_ref(), raid_controllers: &controllers };
+        print(arguments.json, &all, || {
+            let mut page = page(&document, arguments, host.is_root);
+            for view in document.devices.iter().filter(|_| arguments.explain) {
+                page += &text::wire::answers(&view.name, &recording.exchanges(&view.name));
             }
-        }
-        match &raid {
-            Some(raid) => page += &text::raid::of(raid, terminal::style()),
-            None => page += &text::raid::hidden(&controllers, terminal::style()),
-        }
-        terminal::print(&page)?;
+            page + &match &raid {
+                Some(raid) => text::raid::of(raid, terminal::style()),
+                None => text::raid::hidden(&controllers, terminal::style()),
+            }
+        })?;
     }
     let is_at_risk =
         raid.is_some_and(|raid| raid.volumes.iter().any(|volume| text::raid::is_at_risk(&raid, volume)));

@@ -12,11 +12,12 @@ use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::persist::{InstallPaths, Ledger};
 use plumb_policy::plan::Plan;
 use plumb_policy::state::Found;
+use plumb_policy::watch::Watcher;
 use plumb_report::Style;
 
 use super::apply::{Job, Outcome, carry_out};
 use super::host::Host;
-use super::listening::Listening;
+use super::recording_gateway::RecordingGateway;
 use super::{claim, enforce, heal, persist, plan, text};
 use crate::arguments::policy::{Carrying, PolicyCommand};
 use crate::arguments::{Arguments, Command};
@@ -248,23 +249,43 @@ fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
 #[test]
 fn the_detail_view_and_the_bytes_say_what_was_asked() {
     let (mut host, mock) = here([MockDisk::new(MockKind::Nvme).with(|disk| disk.unsafe_shutdowns = 7)]);
-    let listening = Arc::new(Listening::new(mock));
-    host.gateway = listening.clone();
+    let recording = Arc::new(RecordingGateway::new(mock));
+    host.gateway = recording.clone();
     let document = host.reader().unwrap().all();
     let name = document.devices[0].name.clone();
     let page = text::detail::of(&document.devices[0], Style { width: 200, ..Style::PLAIN });
     assert!(page.contains("read by nvme-feature") && page.contains("flushes are sent"), "{page}");
     assert!(page.contains("unsafe_shutdowns = 7"), "{page}");
-    let bytes = text::wire::answers(&name, &listening.heard(&name));
+    let bytes = text::wire::answers(&name, &recording.exchanges(&name));
     assert!(bytes.contains("nvme-identify-controller: 4096 bytes"), "{bytes}");
     assert!(bytes.contains("NVMe admin 02"), "Get Log Page: {bytes}");
+}
+
+#[test]
+fn the_table_explains_its_columns_and_every_question_mark() {
+    let (host, _) = here([MockDisk::new(MockKind::Virtio), MockDisk::new(MockKind::Sata)]);
+    let document = host.reader().unwrap().all();
+    let page = text::table::of(&document, Style { width: 200, ..Style::PLAIN }, true);
+    for column in ["state", "cache", "changeable", "default", "saved", "kernel", "identity"] {
+        assert!(page.lines().any(|line| line.starts_with(&format!("  {column:<14}"))), "{column}: {page}");
+    }
+    for view in &document.devices {
+        let kind = if view.transport == "virtio" { "virtio" } else { "ATA" };
+        for (column, value) in [("default", view.device.default), ("saved", view.device.saved)] {
+            let explained = page.contains(&format!("{column} of {}: {kind} d", view.name));
+            assert_eq!(explained, value.is_none(), "{column} of {}: {page}", view.name);
+        }
+    }
+    assert!(!page.contains("who says that the cache survives"), "a column that is left out is not explained");
 }
 
 #[test]
 fn every_metric_has_a_family_and_no_label_breaks_a_line() {
     let odd = MockDisk::new(MockKind::Sas).with(|disk| "a\"b\\".clone_into(&mut disk.model));
     let (host, _) = here([odd, MockDisk::new(MockKind::Nvme)]);
-    let metrics = text::prometheus::of(&host.reader().unwrap().all());
+    let mut watcher = Watcher::new();
+    watcher.look(host.reader().unwrap().all());
+    let metrics = watcher.metrics();
     let mut families: Vec<&str> = Vec::new();
     for line in metrics.lines() {
         if let Some(family) = line.strip_prefix("# TYPE ") {
@@ -300,10 +321,11 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
     assert_eq!(exit_of(&claim::give(&mut host, &ended).err().unwrap()), Exit::Usage);
     let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
     let given = claim::give(&mut host, &arguments).unwrap();
-    let document = validates("policy-claim", &claim::Document::recorded(&file, &given.claim));
+    let document =
+        validates("policy-claim", &claim::Document::of(&file, &given.claim.identity, Some(&given.claim), 0));
     assert_eq!((&document["claim"]["who"], &document["withdrawn"]), (&"R".into(), &0.into()));
     let identity = given.claim.identity.clone();
-    let document = validates("policy-claim", &claim::Document::taken_back(&file, &identity, 1));
+    let document = validates("policy-claim", &claim::Document::of(&file, &identity, None, 1));
     assert_eq!((&document["claim"], &document["withdrawn"]), (&serde_json::Value::Null, &1.into()));
     assert_eq!((given.doubt, given.claim.who.as_str()), (None, "R"));
     let plan = planned(&host, &["plan", "power-protected", &name]);

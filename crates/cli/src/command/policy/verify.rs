@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_policy::apply::Silent;
 use plumb_policy::error::PolicyError;
+use plumb_policy::journal;
 use plumb_policy::plan::{self, Plan};
 use plumb_policy::verify::verify;
 
 use super::host::{Host, refusal};
-use super::observe::journal_snapshot;
-use super::{print_json, text};
+use super::{print, text};
 use crate::arguments::policy::VerifyArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
@@ -25,17 +25,14 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let stop = AtomicBool::new(false);
     let verification = verify(&host.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
-    if arguments.json {
-        print_json(&verification)?;
-    } else {
-        terminal::print(&text::report::verification(&verification, terminal::style()))?;
-    }
+    print(arguments.json, &verification, || text::report::verification(&verification, terminal::style()))?;
     Ok(if verification.has_drift() { Exit::Finding } else { Exit::Done })
 }
 
 fn plan(arguments: &VerifyArguments) -> anyhow::Result<Plan> {
     if arguments.plan.is_dir() {
-        return Ok(journal_snapshot(&arguments.plan)?.plan);
+        let snapshot = journal::snapshot_of(&arguments.plan).map_err(|error| refusal(error.into()))?;
+        return Ok(snapshot.plan);
     }
     plan::load(&arguments.plan).map_err(|error| refusal(error.into()))
 }

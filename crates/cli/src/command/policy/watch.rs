@@ -9,7 +9,6 @@ use plumb_policy::watch::{Change, Watcher};
 use serde::Serialize;
 
 use super::host::Host;
-use super::text;
 use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::Exit;
 use crate::{files, stop, terminal};
@@ -36,13 +35,12 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     let mut looks = 0;
     let mut document = first;
     loop {
-        let extra = text::prometheus::beside_the_watch(&document);
         for change in watcher.look(document) {
             exit = exit.and(Exit::Finding);
             tell(&change, arguments.json)?;
         }
         if let Some(path) = &arguments.prometheus_file {
-            files::write(path, format!("{}{extra}", watcher.metrics()).as_bytes())?;
+            files::write(path, watcher.metrics().as_bytes())?;
         }
         looks += 1;
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {

@@ -91,7 +91,7 @@ fn kernel(view: &DeviceView) -> String {
     let sent = if write_cache == "write back" { "flushes are sent" } else { "flushes are NOT sent" };
     let cache_type =
         kernel.cache_type.as_deref().map_or_else(String::new, |text| format!(", cache_type {text}"));
-    format!("{write_cache}: {sent}{cache_type}, FUA {}", words::yes_no(kernel.fua))
+    format!("{write_cache}: {sent}{cache_type}, FUA {}", said(words::yes_no(kernel.fua)))
 }
 
 fn protection(view: &DeviceView) -> String {
@@ -99,7 +99,7 @@ fn protection(view: &DeviceView) -> String {
         return "nobody claims that its cache survives a power cut".to_owned();
     };
     let until = protection.until.as_deref().map_or_else(String::new, |until| format!(", until {until}"));
-    let (rank, rung) = (words::rank(protection.rank), words::rung(protection.rank));
+    let (rank, rung) = (protection.rank.word(), protection.rank.rung());
     format!("{rank} (rung {rung} of 5, 1 is best): {}{until}", protection.claim)
 }
 

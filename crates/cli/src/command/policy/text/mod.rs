@@ -3,7 +3,6 @@
 pub(super) mod detail;
 mod layout;
 pub(super) mod plan;
-pub(super) mod prometheus;
 pub(super) mod raid;
 pub(super) mod report;
 pub(super) mod table;

@@ -11,13 +11,9 @@ use plumb_report::terminal::{Cell, Table};
 
 use super::layout::{Ink, cell, hang, table};
 
-/// The columns in the order in which they are given up where a terminal is narrow, the last first.
-const HEADS: [&[&str]; 4] = [
-    &["wave", "disk", "change", "how", "used for", "identity", "model", "port"],
-    &["wave", "disk", "change", "how", "used for", "identity", "model"],
-    &["wave", "disk", "change", "how", "used for", "identity"],
-    &["wave", "disk", "change", "how", "used for"],
-];
+/// The columns. Where a terminal is narrow the last are left out first, down to so many.
+const HEAD: [&str; 8] = ["wave", "disk", "change", "how", "used for", "identity", "model", "port"];
+const COLUMNS_MIN: usize = 5;
 
 /// The plan; with the bytes of each step if asked.
 pub(in super::super) fn of(plan: &Plan, style: Style, with_bytes: bool) -> String {
@@ -86,16 +82,14 @@ fn changes(plan: &Plan, style: Style, with_bytes: bool) -> String {
 
 /// The table with as many columns as fit.
 fn fitting(rows: &[Vec<Cell>], style: Style) -> Table {
-    let tables = HEADS.iter().map(|head| table(head, rows.to_vec()));
-    let mut last = Table::default();
-    for table in tables {
-        let fits = table.width() <= style.width.max(Style::WIDTH_MIN);
-        last = table;
-        if fits {
-            break;
+    let mut columns = HEAD.len();
+    loop {
+        let table = table(&HEAD[..columns], rows.to_vec());
+        if columns == COLUMNS_MIN || table.width() <= style.width.max(Style::WIDTH_MIN) {
+            return table;
         }
+        columns -= 1;
     }
-    last
 }
 
 fn row(change: &PlannedChange, letter: &str) -> Vec<Cell> {
@@ -143,22 +137,18 @@ fn beside(change: &PlannedChange, style: Style) -> String {
 fn lists(changes: &[PlannedChange], with_bytes: bool) -> Vec<StepList<'_>> {
     let mut lists: Vec<StepList<'_>> = Vec::new();
     for change in changes {
-        let steps: Vec<String> = change.steps.iter().map(|step| sentence(change, step)).collect();
+        let said = |step: &PlannedStep| match with_bytes {
+            true => std::iter::once(&sentence(change, step))
+                .chain(&step.bytes)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join("\n"),
+            false => sentence(change, step),
+        };
+        let steps: Vec<String> = change.steps.iter().map(said).collect();
         match lists.iter_mut().find(|list| !with_bytes && list.steps == steps) {
             Some(list) => list.changes.push(change),
-            None => lists.push(StepList { letter: String::new(), steps, changes: vec![change] }),
-        }
-    }
-    for (index, list) in lists.iter_mut().enumerate() {
-        list.letter = letter(index);
-    }
-    if with_bytes {
-        for list in &mut lists {
-            let bytes = |(index, step): (usize, &String)| {
-                let lines = list.changes[0].steps.get(index).map_or(&[][..], |step| step.bytes.as_slice());
-                lines.iter().fold(step.clone(), |text, line| format!("{text}\n{line}"))
-            };
-            list.steps = list.steps.iter().enumerate().map(bytes).collect();
+            None => lists.push(StepList { letter: letter(lists.len()), steps, changes: vec![change] }),
         }
     }
     lists

@@ -9,34 +9,41 @@ use plumb_report::{Style, wording};
 use super::layout::{self, Ink, cell, hang, model};
 use super::words;
 
-const HEAD: [&str; 12] = [
-    "disk",
-    "state",
-    "cache",
-    "changeable",
-    "default",
-    "saved",
-    "kernel",
-    "protection",
-    "worst finding",
-    "transport",
-    "model",
-    "identity",
+/// The columns, and what they say, if the name does not say it.
+const HEAD: [(&str, &str); 12] = [
+    ("disk", ""),
+    (
+        "state",
+        "off: the cache is off; on: the cache is on and flushes are sent; protected: it is on and the kernel sends no flushes; \
+         none: no write cache of its own",
+    ),
+    ("cache", "whether the drive says that its write cache is on"),
+    ("changeable", "whether the drive lets its write cache be switched"),
+    ("default", "the write cache as the maker set it"),
+    ("saved", "the write cache after the next power cut"),
+    ("kernel", "write back: the kernel sends flushes to the drive; write through: it sends none"),
+    ("protection", "who says that the cache survives a power cut"),
+    ("worst finding", "its id; the sentence is below"),
+    ("transport", ""),
+    ("model", ""),
+    ("identity", "by what plumb knows the disk again: WWN, EUI or serial number"),
 ];
 
 /// The disks as a table; where a terminal is too narrow for it, as a paragraph each.
 pub(in super::super) fn of(document: &PolicyDocument, style: Style, is_terminal: bool) -> String {
-    let table = layout::table(&HEAD, document.devices.iter().map(row).collect());
+    let rows: Vec<Vec<Cell>> = document.devices.iter().map(row).collect();
+    let legend = legend(document, &rows, style);
+    let table = layout::table(&HEAD.map(|(name, _)| name), rows);
     let fits = table.width() <= style.width || !is_terminal;
     let mut out = if fits { table.show(style) } else { stacked(document, style) };
+    out.push_str(&legend);
     out.push_str(&wrong(document, style));
-    out.push_str(&unseen(document, style));
     style.finish(out)
 }
 
 fn row(view: &DeviceView) -> Vec<Cell> {
     let device = &view.device;
-    let protection = view.protection.as_ref().map_or("", |protection| words::rank(protection.rank));
+    let protection = view.protection.as_ref().map_or("", |protection| protection.rank.word());
     let worst = worst(view)
         .map_or_else(|| plain(""), |finding| cell(words::severity_ink(finding.severity), &finding.id));
     vec![
@@ -100,19 +107,27 @@ fn stacked(document: &PolicyDocument, style: Style) -> String {
 
 /// Warnings and dangers: what several disks share is said once.
 fn wrong(document: &PolicyDocument, style: Style) -> String {
-    let mut said: Vec<(&Finding, Vec<&str>)> = Vec::new();
-    for view in &document.devices {
-        for finding in view.findings.iter().filter(|finding| finding.severity > Severity::Info) {
-            match said.iter_mut().find(|(known, _)| *known == finding) {
-                Some((_, disks)) => disks.push(&view.name),
-                None => said.push((finding, vec![&view.name])),
-            }
-        }
-    }
+    let said = document.devices.iter().flat_map(|view| {
+        let serious = view.findings.iter().filter(|finding| finding.severity > Severity::Info);
+        serious.map(|finding| (finding, &*view.name))
+    });
+    let mut said = grouped(said);
     said.sort_by_key(|(finding, _)| std::cmp::Reverse(finding.severity));
     let each =
         said.iter().map(|(finding, disks)| format!("\n{}", self::finding(finding, Some(disks), style)));
     each.collect()
+}
+
+/// Each thing once, with the disks of which it is said.
+fn grouped<'a, T: PartialEq>(said: impl Iterator<Item = (T, &'a str)>) -> Vec<(T, Vec<&'a str>)> {
+    let mut grouped: Vec<(T, Vec<&str>)> = Vec::new();
+    for (thing, disk) in said {
+        match grouped.iter_mut().find(|(known, _)| *known == thing) {
+            Some((_, disks)) => disks.push(disk),
+            None => grouped.push((thing, vec![disk])),
+        }
+    }
+    grouped
 }
 
 /// A finding: how bad it is, the sentence, what to do.
@@ -129,18 +144,35 @@ pub(super) fn finding(finding: &Finding, disks: Option<&[&str]>, style: Style) -
     out
 }
 
-fn unseen(document: &PolicyDocument, style: Style) -> String {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for view in document.devices.iter().filter(|view| view.device.wce.is_none()) {
-        let why = view.device.wce_unknown_because.as_deref().unwrap_or("it does not say");
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, disks)) => disks.push(&view.name),
-            None => reasons.push((why, vec![&view.name])),
-        }
-    }
-    if reasons.is_empty() {
-        return String::new();
-    }
-    let lines = reasons.iter().map(|(why, disks)| hang("  ", &format!("{}: {why}", disks.join(" ")), style));
-    format!("\nNot seen:\n{}", lines.collect::<String>())
+/// What the columns that are shown say, and why a value is not known.
+fn legend(document: &PolicyDocument, rows: &[Vec<Cell>], style: Style) -> String {
+    let shown = |column: usize| rows.iter().any(|row| !row[column].text.is_empty());
+    let columns = HEAD.iter().enumerate().filter(|(column, (_, says))| !says.is_empty() && shown(*column));
+    let columns = columns.map(|(_, (name, says))| hang(&format!("  {name:<14}"), says, style));
+    let unknown = grouped(document.devices.iter().flat_map(unknown));
+    let unknown = unknown.iter().map(|((what, why), disks)| {
+        hang("  ?             ", &format!("{what} of {}: {why}", disks.join(" ")), style)
+    });
+    format!("\n{}{}", columns.collect::<String>(), unknown.collect::<String>())
+}
+
+/// What is not known of a disk, and why.
+fn unknown(view: &DeviceView) -> Vec<((&'static str, &str), &str)> {
+    let device = &view.device;
+    let why = match (device.wce, device.mechanism.as_str()) {
+        (None, _) => device.wce_unknown_because.as_deref().unwrap_or("the drive does not say"),
+        (_, "ata-identify") => "ATA drives do not report it",
+        (_, "virtio-config") => "virtio disks do not report it",
+        _ => "the drive does not report it",
+    };
+    let kernel = view.kernel.write_cache.as_deref().map(|_| true);
+    let values = [
+        ("cache", device.wce, why),
+        ("changeable", device.changeable, why),
+        ("default", device.default, why),
+        ("saved", device.saved, why),
+        ("kernel", kernel, "it has no request queue of its own"),
+    ];
+    let unknown = values.into_iter().filter(|(_, value, _)| value.is_none());
+    unknown.map(|(what, _, why)| ((what, why), &*view.name)).collect()
 }

@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use plumb_report::printable::printable;
 
-use super::super::listening::Heard;
+use super::super::recording_gateway::Exchange;
 
 const ROW: usize = 16;
 
 /// All questions to a disk with their answers.
-pub(in super::super) fn answers(disk: &str, heard: &[Heard]) -> String {
+pub(in super::super) fn answers(disk: &str, exchanges: &[Exchange]) -> String {
     let mut out = format!("\nWhat {} was asked\n", printable(disk));
-    if heard.is_empty() {
+    if exchanges.is_empty() {
         out.push_str("  nothing: all that is known was read from /sys and /proc\n");
     }
-    for one in heard {
+    for one in exchanges {
         // Writing to a String cannot fail.
         match &one.answer {
             Ok(bytes) => {
@@ -59,11 +59,11 @@ mod tests {
         let mut bytes = vec![0_u8; 40];
         bytes[0] = 0x12;
         bytes[39] = b'A';
-        let heard = [
-            Heard { disk: "sda".into(), question: "inquiry".into(), answer: Ok(bytes) },
-            Heard { disk: "sda".into(), question: "ata-identify".into(), answer: Err("EPERM".into()) },
+        let exchanges = [
+            Exchange { disk: "sda".into(), question: "inquiry".into(), answer: Ok(bytes) },
+            Exchange { disk: "sda".into(), question: "ata-identify".into(), answer: Err("EPERM".into()) },
         ];
-        let text = answers("sda", &heard);
+        let text = answers("sda", &exchanges);
         assert!(text.contains("inquiry: 40 bytes\n    0000  12 00"), "{text}");
         assert!(text.contains("    ...   zeroes\n    0020  00 00 00 00 00 00 00 41"), "{text}");
         assert!(text.contains("ata-identify: no answer, EPERM"), "{text}");

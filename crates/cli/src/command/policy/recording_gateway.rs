@@ -9,7 +9,7 @@ use plumb_policy::gateway::{Change, Disk, Gateway, GatewayError, Query};
 
 /// A question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct Exchange {
     /// The disk's name.
     pub(super) disk: String,
     /// What was asked.
@@ -18,69 +18,57 @@ pub(super) struct Heard {
     pub(super) answer: Result<Vec<u8>, String>,
 }
 
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<Heard>>>);
-
-impl Notes {
-    /// The survey and the reading of a drive ask the same: each question is noted once.
-    fn note(&self, heard: Heard) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !notes.contains(&heard) {
-            notes.push(heard);
-        }
-    }
-}
-
-/// Passes everything on, and notes it.
-pub(super) struct Listening {
+/// Passes everything on, and notes what is asked.
+pub(super) struct RecordingGateway {
     inner: Arc<dyn Gateway>,
-    probe: ListeningProbe,
-    notes: Notes,
+    exchanges: Mutex<Vec<Exchange>>,
 }
 
-struct ListeningProbe {
-    inner: Arc<dyn Gateway>,
-    notes: Notes,
-}
-
-impl Listening {
+impl RecordingGateway {
     pub(super) fn new(inner: Arc<dyn Gateway>) -> Self {
-        let notes = Notes::default();
-        Self { probe: ListeningProbe { inner: Arc::clone(&inner), notes: notes.clone() }, inner, notes }
+        Self { inner, exchanges: Mutex::default() }
+    }
+
+    /// The survey and the reading of a drive ask the same: each question is noted once.
+    fn note(&self, exchange: Exchange) {
+        let mut all = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.contains(&exchange) {
+            all.push(exchange);
+        }
     }
 
     /// All questions about the disk of this name, in their order.
-    pub(super) fn heard(&self, disk: &str) -> Vec<Heard> {
-        let notes = self.notes.0.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.iter().filter(|heard| heard.disk == disk).cloned().collect()
+    pub(super) fn exchanges(&self, disk: &str) -> Vec<Exchange> {
+        let all = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|exchange| exchange.disk == disk).cloned().collect()
     }
 }
 
-impl Probe for ListeningProbe {
+impl Probe for RecordingGateway {
     fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
         let reply = self.inner.probe().ask(device, request);
         // The kernel's log is no answer of a drive.
         if request != Request::KernelLog {
             let answer = reply.clone().map_err(|error| error.to_string());
-            self.notes.note(Heard { disk: device.name.to_owned(), question: request.to_string(), answer });
+            self.note(Exchange { disk: device.name.to_owned(), question: request.to_string(), answer });
         }
         reply
     }
 }
 
-impl Gateway for Listening {
+impl Gateway for RecordingGateway {
     fn tree(&self) -> &dyn Tree {
         self.inner.tree()
     }
 
     fn probe(&self) -> &dyn Probe {
-        &self.probe
+        self
     }
 
     fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError> {
         let reply = self.inner.ask(disk, query);
         let answer = reply.clone().map_err(|error| error.to_string());
-        self.notes.note(Heard { disk: disk.name.clone(), question: in_words(query), answer });
+        self.note(Exchange { disk: disk.name.clone(), question: in_words(query), answer });
         reply
     }
 

@@ -1,0 +1,102 @@
+//! What is known of disks in the text format of Prometheus. What is unknown has no sample.
+
+use std::fmt::Write as _;
+
+use plumb_path::Severity;
+
+use crate::state::Found;
+use crate::view::DeviceView;
+
+/// Labels beside the disk and its identity, and the value.
+type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
+
+/// The metrics of `views`: what they are now, and how often each has changed since `looks` began.
+pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, looks: u64) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, help: &str, samples: &dyn for<'a> Fn(&'a DeviceView) -> Vec<Sample<'a>>| {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        // Writing to a String cannot fail.
+        writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
+        for view in views {
+            for (more, value) in samples(view) {
+                let own = [("disk", &*view.name), ("identity", view.identity.as_deref().unwrap_or_default())];
+                let labels =
+                    own.iter().chain(&more).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+                writeln!(text, "{name}{{{}}} {value}", labels.collect::<Vec<_>>().join(",")).ok();
+            }
+        }
+    };
+    let has_cache = |view: &DeviceView| view.state != Found::None;
+    family(
+        "plumb_policy_write_cache_enabled",
+        "The drive says that its volatile write cache is on.",
+        &|view| one(view.device.wce.filter(|_| has_cache(view)).map(f64::from)),
+    );
+    family(
+        "plumb_policy_flushes_sent",
+        "The kernel believes in a volatile cache and sends flushes.",
+        &|view| {
+            let says = view.kernel.write_cache.as_deref().filter(|_| has_cache(view));
+            one(says.map(|says| f64::from(says == "write back")))
+        },
+    );
+    family("plumb_policy_findings", "Findings of severity warning or danger.", &|view| {
+        one(Some(view.findings.iter().filter(|finding| finding.severity > Severity::Info).count() as f64))
+    });
+    family("plumb_policy_changes_total", "Changes that were seen since the watch began.", &|view| {
+        one(Some(changes(view) as f64))
+    });
+    family("plumb_policy_disk_info", "What the disk is; always 1.", &|view| {
+        let model = view.model.as_deref().unwrap_or_default();
+        vec![(vec![("model", model), ("transport", &view.transport)], 1.0)]
+    });
+    family("plumb_policy_state", "The state of the write cache: 1 for the one that it is in.", &|view| {
+        let states = [Found::Off, Found::On, Found::Protected, Found::None, Found::Unknown];
+        states.map(|state| (vec![("state", state.word())], f64::from(view.state == state))).to_vec()
+    });
+    family("plumb_policy_kernel_fua", "The kernel sends FUA.", &|view| one(view.kernel.fua.map(f64::from)));
+    family("plumb_policy_changeable", "plumb can change the write cache.", &|view| {
+        one(Some(f64::from(view.refusal.is_none())))
+    });
+    family(
+        "plumb_policy_protection_rung",
+        "How good the claim of protection is: 1 is best of 5, 0 is none.",
+        &|view| one(Some(view.protection.as_ref().map_or(0.0, |protection| protection.rank.rung().into()))),
+    );
+    family(
+        "plumb_policy_health",
+        "Counters of the drive: shutdowns without warning, what protects the cache.",
+        &|view| {
+            let counters = view.health.iter();
+            counters.map(|counter| (vec![("counter", &*counter.name)], counter.value as f64)).collect()
+        },
+    );
+    family("plumb_policy_finding", "One for each finding.", &|view| {
+        let mut seen: Vec<Sample<'_>> = Vec::new();
+        for finding in &view.findings {
+            let severity = match finding.severity {
+                Severity::Info => "info",
+                Severity::Warning => "warning",
+                Severity::Danger => "danger",
+            };
+            let sample = (vec![("id", &*finding.id), ("severity", severity)], 1.0);
+            if !seen.contains(&sample) {
+                seen.push(sample);
+            }
+        }
+        seen
+    });
+    text.push_str("# HELP plumb_policy_looks_total How often the disks were read.\n# TYPE plumb_policy_looks_total counter\n");
+    writeln!(text, "plumb_policy_looks_total {looks}").ok();
+    text
+}
+
+/// A sample without further labels, if the value is known.
+fn one<'a>(value: Option<f64>) -> Vec<Sample<'a>> {
+    value.map(|value| (Vec::new(), value)).into_iter().collect()
+}
+
+/// A label's value: backslash, quote and line feed escaped, as the format asks.
+fn escaped(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}
