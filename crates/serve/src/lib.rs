@@ -11,6 +11,7 @@ pub mod named;
 pub mod nbd;
 mod requests;
 mod served_device;
+mod slab;
 #[cfg(feature = "ublk")]
 pub mod ublk;
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
-use crate::nbd::tls::{ServerPapers, ServerTls, TlsError};
+use crate::nbd::tls::{ServerCertificates, ServerTls, TlsError};
 use crate::nbd::uri::{Address, TlsUri, Uri};
 use plumb_block::Device;
 
@@ -40,7 +40,7 @@ impl NbdAddress {
 #[derive(Clone)]
 pub struct Encryption {
     directory: PathBuf,
-    papers: ServerPapers,
+    certificates: ServerCertificates,
     tls: ServerTls,
     verifies_clients: bool,
 }
@@ -51,9 +51,9 @@ impl Encryption {
     /// # Errors
     /// If they cannot be read, do not fit together, or are out of date.
     pub fn new(directory: PathBuf, verifies_clients: bool) -> Result<Self, TlsError> {
-        let papers = ServerPapers::read(&directory, verifies_clients)?;
-        let tls = papers.tls(verifies_clients)?;
-        Ok(Self { directory, papers, tls, verifies_clients })
+        let certificates = ServerCertificates::read(&directory, verifies_clients)?;
+        let tls = certificates.tls(verifies_clients)?;
+        Ok(Self { directory, certificates, tls, verifies_clients })
     }
 
     /// The certificates of a client on this machine, if they are in the same directory.
@@ -224,7 +224,7 @@ fn host(address: IpAddr, encryption: Option<&Encryption>) -> String {
         names.push("localhost".to_owned());
     }
     let is_named = |name: &&String| {
-        encryption.is_none_or(|encryption| encryption.papers.speak_for(name.as_str()).is_ok())
+        encryption.is_none_or(|encryption| encryption.certificates.speak_for(name.as_str()).is_ok())
     };
     names.iter().find(is_named).unwrap_or(&names[0]).clone()
 }

@@ -1,8 +1,8 @@
 //! An export of an NBD server, opened as a [`Device`].
 //!
-//! - `handshake`, `tls`, `socket`, `transport`: a connection is made.
+//! - `handshake`, `socket`: a connection is made.
 //! - `export`: what was negotiated, and what requests become under it.
-//! - `queue` ─ `link` ─ `output`, `replies`: the way of a request. A `link` is a connection, shared by the queues that
+//! - `queue` ─ `link` ─ `replies`: the way of a request. A `link` is a connection, shared by the queues that
 //!   have a port at it; `jobs` are its requests, `commands` the pieces of them that the server has.
 //! - `connections`: all connections of a device.
 //! - `extents`, `ask`: questions outside of any queue.
@@ -31,12 +31,9 @@ mod handshake;
 mod jobs;
 mod link;
 mod options;
-mod output;
 mod queue;
 mod replies;
 mod socket;
-mod tls;
-mod transport;
 mod wait;
 mod wake;
 mod wake_set;

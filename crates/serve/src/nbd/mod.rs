@@ -1,7 +1,9 @@
 //! The network block device protocol: bytes ([`wire`]), and any device as a [`server`] of it.
 
 pub mod client;
+mod output;
 pub mod server;
 pub mod tls;
+mod transport;
 pub mod uri;
 pub mod wire;

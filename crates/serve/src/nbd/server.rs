@@ -5,8 +5,8 @@
 //!
 //! - `handshake`: what is negotiated, as a state machine.
 //! - `transmission`: requests and replies: the heart.
-//! - `connection`: both over any transport; `transport`, `stream`: what carries the bytes.
-//! - `input`, `output`, `buffers`: the memory of a connection, all of it bounded.
+//! - `connection`: both over any transport.
+//! - `input`, `buffers`: the memory of a connection, all of it bounded.
 //! - `listener`, `connections`: sockets that wait, and those that are served.
 //!
 //! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a flush, or to
@@ -17,15 +17,12 @@ mod connection;
 pub(crate) mod connections;
 mod export;
 #[cfg(test)]
-mod fuzz;
+mod tests;
 mod handshake;
 mod input;
 mod listener;
 mod options;
-mod output;
-mod stream;
 mod transmission;
-pub(super) mod transport;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,15 +35,14 @@ use plumb_block::in_one_line;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::Shutdown;
 
+use super::transport::Socket;
 use super::wire::STRING_MAX_BYTES;
-use buffers::Budgets;
+use buffers::Budget;
 use connection::Setting;
 use connections::Connections;
 use export::Served;
 use handshake::{Encryption, Terms};
-use stream::Stream;
 use transmission::{Broken, Manner};
-use transport::Socket;
 
 use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
@@ -137,7 +133,7 @@ pub enum ServeError {
 pub struct Server {
     exports: Arc<[Arc<Served>]>,
     options: Options,
-    budgets: Budgets,
+    budget: Arc<Budget>,
     stopper: Stopper,
     served: Arc<Connections>,
     refused: Arc<Connections>,
@@ -177,7 +173,7 @@ impl Server {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
         Ok(Self {
             exports: exports.into_iter().map(|export| Arc::new(Served::new(export))).collect(),
-            budgets: Budgets::new(options.memory_max),
+            budget: Budget::new(options.memory_max),
             options,
             stopper: Stopper { is_stopped: Arc::new(AtomicBool::new(false)), event: Arc::new(event) },
             served: Arc::default(),
@@ -286,8 +282,7 @@ impl Server {
         let builder = Builder::new().name("nbd".to_owned()).stack_size(STACK_BYTES);
         let thread = builder.spawn_scoped(scope, move || {
             let connected = connected;
-            let outcome =
-                connection::serve(&mut Stream::Plain(Socket { fd: socket }), self.setting(is_refused));
+            let outcome = connection::serve(&mut Socket::new(socket), self.setting(is_refused));
             self.tell(outcome);
             drop(connected);
         });
@@ -306,7 +301,7 @@ impl Server {
         let timeout = if is_refused { REFUSAL_TIMEOUT } else { self.options.handshake_timeout };
         Setting {
             terms: Terms { exports: Arc::clone(&self.exports), encryption, refusal },
-            manner: Manner { depth: self.options.depth.max(1), budgets: self.budgets.clone() },
+            manner: Manner { depth: self.options.depth.max(1), budget: Arc::clone(&self.budget) },
             tls: self.options.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
             until: Instant::now() + timeout,
         }

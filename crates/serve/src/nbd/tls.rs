@@ -1,24 +1,33 @@
-//! TLS for the server: certificates, and a socket that is encrypted.
+//! TLS: certificates, keys, and how server and client encrypt with them. The files are laid out as QEMU, nbdkit and libnbd have
+//! them:
 //!
-//! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. [`ServerPapers`] are the files, laid
-//! out as QEMU and nbdkit have them.
+//! ```text
+//! DIR/ca-cert.pem                       the authorities that the other side's certificate must come from
+//! DIR/server-cert.pem, client-cert.pem  the own certificate, then those between it and its authority
+//! DIR/server-key.pem, client-key.pem    its key
+//! ```
+//!
+//! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. The system's own authorities are not
+//! consulted: where they are differs between systems, and an export should be trusted because somebody said so.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+mod rsa;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::ring;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CertificateError, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 
-use super::server::transport::{Patience, Transport, Wants, wait_for};
+use super::uri::{Address, TlsUri, Uri};
 
 /// Certificates that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +36,7 @@ pub enum TlsError {
     #[error("cannot read {what}: expected PEM")]
     Pem {
         /// Which of the files.
-        what: &'static str,
+        what: String,
         /// What is wrong with it.
         source: rustls::pki_types::pem::Error,
     },
@@ -35,7 +44,7 @@ pub enum TlsError {
     #[error("{what} has no certificate in it")]
     Empty {
         /// Which of the files.
-        what: &'static str,
+        what: String,
     },
     /// A file that is needed cannot be read.
     #[error("cannot read {}", path.display())]
@@ -44,6 +53,17 @@ pub enum TlsError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// An RSA key that cannot sign.
+    #[error(
+        "{what} is an RSA key of {bits} bits, and only those of 2048, 3072 and 4096 bits can be used: make another with \
+         `openssl genrsa 3072`, and a certificate for it"
+    )]
+    RsaKey {
+        /// Which of the files.
+        what: String,
+        /// How long it is.
+        bits: usize,
     },
     /// No client could take the server's certificate.
     #[error("no client takes the certificate {}", path.display())]
@@ -56,9 +76,12 @@ pub enum TlsError {
     /// They do not fit together, or are of a kind that is not supported.
     #[error("the certificates cannot be used")]
     Rejected(#[from] rustls::Error),
-    /// The authority for clients cannot be used.
+    /// The authority of the other side cannot be used.
     #[error("the authorities cannot be used")]
     Authority(#[from] rustls::server::VerifierBuilderError),
+    /// The URI does not say enough.
+    #[error("{0}")]
+    Uri(String),
 }
 
 /// The PEM texts that a server is known by, and knows its clients by.
@@ -90,60 +113,46 @@ impl ServerTls {
         let builder = match pem.client_authorities {
             None => builder.with_no_client_auth(),
             Some(authorities) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates("the client authorities", authorities)? {
-                    roots.add(certificate)?;
-                }
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+                let roots = Arc::new(roots("the client authorities", authorities)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let key = PrivateKeyDer::from_pem_slice(pem.key)
-            .map_err(|source| TlsError::Pem { what: "the server's key", source })?;
+        let key = private_key("the server's key", pem.key)?;
         let chain = certificates("the server's certificates", pem.chain)?;
         Ok(Self { config: Arc::new(builder.with_single_cert(chain, key)?) })
     }
 }
 
-/// What a server is known by, in a directory:
-///
-/// ```text
-/// DIR/server-cert.pem   its certificate, then those between it and its authority
-/// DIR/server-key.pem    the key
-/// DIR/ca-cert.pem       the authorities that clients' certificates must come from
-/// ```
+/// The certificates of a server, from a directory.
 #[derive(Debug, Clone)]
-pub struct ServerPapers {
+pub struct ServerCertificates {
     chain: Vec<u8>,
     key: Vec<u8>,
     authorities: Option<Vec<u8>>,
 }
 
-impl ServerPapers {
+impl ServerCertificates {
     /// Reads them. The authorities are needed only where clients are verified.
     ///
     /// # Errors
     /// If one that is needed cannot be read, or no client could take the certificate because its time is over.
     pub fn read(directory: &Path, verifies_clients: bool) -> Result<Self, TlsError> {
-        let file = |name: &str| {
-            let path = directory.join(name);
-            std::fs::read(&path).map_err(|source| TlsError::File { path, source })
-        };
-        let authorities = match file("ca-cert.pem") {
+        let authorities = match read(directory, "ca-cert.pem") {
             Err(TlsError::File { source, .. })
                 if !verifies_clients && source.kind() == io::ErrorKind::NotFound =>
             {
                 None
             }
-            read => Some(read?),
+            read => Some(read?.1),
         };
-        let papers = Self { chain: file("server-cert.pem")?, key: file("server-key.pem")?, authorities };
-        match papers.speak_for("localhost") {
+        let chain = read(directory, "server-cert.pem")?.1;
+        let found = Self { chain, key: read(directory, "server-key.pem")?.1, authorities };
+        match found.speak_for("localhost") {
             Err(TlsError::Rejected(source)) if is_about_time(&source) => {
                 Err(TlsError::Outdated { path: directory.join("server-cert.pem"), source })
             }
-            _ => Ok(papers),
+            _ => Ok(found),
         }
     }
 
@@ -161,18 +170,103 @@ impl ServerPapers {
     /// # Errors
     /// Why it does not; also if there are no authorities here to ask.
     pub fn speak_for(&self, name: &str) -> Result<(), TlsError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates("the authorities", self.authorities.as_deref().unwrap_or_default())? {
-            roots.add(certificate)?;
-        }
+        let roots = Arc::new(roots("the authorities", self.authorities.as_deref().unwrap_or_default())?);
         let provider = Arc::new(ring::default_provider());
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build()?;
         let chain = certificates("the server's certificates", &self.chain)?;
-        let (first, between) = chain.split_first().ok_or(TlsError::Empty { what: "the server's chain" })?;
+        let (first, between) =
+            chain.split_first().ok_or_else(|| TlsError::Empty { what: "the server's chain".to_owned() })?;
         let name = ServerName::try_from(name)
             .map_err(|_| rustls::Error::InvalidCertificate(CertificateError::NotValidForName))?;
         verifier.verify_server_cert(first, between, &name, &[], UnixTime::now())?;
         Ok(())
+    }
+}
+
+/// An encrypted session of a client to the server of `uri`, which asks for it, not begun yet.
+///
+/// # Errors
+/// If the files that the URI names cannot be used, or it does not say whom to trust.
+pub(super) fn client(uri: &Uri) -> Result<ClientConnection, TlsError> {
+    let tls = uri.tls.as_ref().ok_or_else(|| TlsError::Uri("the URI does not ask for it".to_owned()))?;
+    // The name that the server's certificate must carry.
+    let name = match (&tls.hostname, &uri.address) {
+        (Some(name), _) => name.clone(),
+        (None, Address::Tcp { host, .. }) => host.clone(),
+        (None, Address::Unix(_)) => "localhost".to_owned(),
+    };
+    let config = client_config(tls)?;
+    let name = ServerName::try_from(name.clone()).map_err(|_| {
+        TlsError::Uri(format!("{name:?} is no host name that a certificate could carry; set tls-hostname"))
+    })?;
+    Ok(ClientConnection::new(Arc::new(config), name)?)
+}
+
+fn client_config(tls: &TlsUri) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    let directory = tls.certificates.as_deref();
+    let builder = match directory {
+        _ if !tls.is_verified => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        }
+        Some(directory) => {
+            let (what, pem) = read(directory, "ca-cert.pem")?;
+            builder.with_root_certificates(roots(&what, &pem)?)
+        }
+        None => {
+            let why = "which authorities to trust? expected tls-certificates=DIR with ca-cert.pem";
+            return Err(TlsError::Uri(why.to_owned()));
+        }
+    };
+    match directory.filter(|directory| directory.join("client-cert.pem").exists()) {
+        Some(directory) => {
+            let (what, pem) = read(directory, "client-cert.pem")?;
+            let chain = certificates(&what, &pem)?;
+            let (what, pem) = read(directory, "client-key.pem")?;
+            Ok(builder.with_client_auth_cert(chain, private_key(&what, &pem)?)?)
+        }
+        None => Ok(builder.with_no_client_auth()),
+    }
+}
+
+/// Takes any certificate, but the server must hold its key: for `tls-verify=false`.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -182,119 +276,36 @@ fn is_about_time(error: &rustls::Error) -> bool {
     matches!(error, Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. })
 }
 
-fn certificates(what: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// The file `name` in `directory`: its path, for messages, and what is in it.
+fn read(directory: &Path, name: &str) -> Result<(String, Vec<u8>), TlsError> {
+    let path = directory.join(name);
+    let shown = path.display().to_string();
+    std::fs::read(&path).map(|pem| (shown, pem)).map_err(|source| TlsError::File { path, source })
+}
+
+fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|source| TlsError::Pem { what, source })?;
-    if found.is_empty() { Err(TlsError::Empty { what }) } else { Ok(found) }
+        .map_err(|source| TlsError::Pem { what: what.to_owned(), source })?;
+    if found.is_empty() { Err(TlsError::Empty { what: what.to_owned() }) } else { Ok(found) }
 }
 
-/// A socket that is encrypted.
-pub(super) struct TlsSocket {
-    fd: Arc<OwnedFd>,
-    connection: ServerConnection,
-}
-
-/// The raw socket under the encryption; never waits unless told.
-struct Raw<'a>(&'a OwnedFd, RecvFlags);
-
-impl Read for Raw<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(recv(self.0, into, self.1)?.0)
+fn roots(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(what, pem)? {
+        roots.add(certificate)?;
     }
+    Ok(roots)
 }
 
-impl Write for Raw<'_> {
-    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        Ok(send(self.0, from, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl TlsSocket {
-    /// Shakes hands, at most until `until`.
-    pub(super) fn accept(fd: &Arc<OwnedFd>, config: &Arc<ServerConfig>, until: Instant) -> io::Result<Self> {
-        let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-        let mut socket = Self { fd: Arc::clone(fd), connection };
-        while socket.connection.is_handshaking() {
-            let is_sent = socket.hand_over()?;
-            match socket.receive_records(Patience::None) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(_) => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => {
-                    // The alert that says why is worth a try; that it cannot be sent changes nothing.
-                    drop(socket.hand_over());
-                    return Err(error);
-                }
-            }
-            if Instant::now() >= until {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            socket.wait(Wants { read: true, write: !is_sent, wake: None, until: Some(until) })?;
+fn private_key(what: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let key = PrivateKeyDer::from_pem_slice(pem)
+        .map_err(|source| TlsError::Pem { what: what.to_owned(), source })?;
+    match rsa::bits(&key) {
+        // What the library signs with: its primes are multiples of 512 bits.
+        Some(bits) if ![2048, 3072, 4096].contains(&bits) => {
+            Err(TlsError::RsaKey { what: what.to_owned(), bits })
         }
-        Ok(socket)
-    }
-
-    /// Receives encrypted bytes and decrypts what is whole.
-    fn receive_records(&mut self, patience: Patience) -> io::Result<usize> {
-        let flags = if patience == Patience::None { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-        let count = loop {
-            match self.connection.read_tls(&mut Raw(&self.fd, flags)) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
-            }
-        };
-        self.connection.process_new_packets().map_err(io::Error::other)?;
-        Ok(count)
-    }
-}
-
-impl Transport for TlsSocket {
-    fn receive(&mut self, into: &mut [IoSliceMut<'_>], patience: Patience) -> io::Result<usize> {
-        let Some(first) = into.iter_mut().find(|slice| !slice.is_empty()) else { return Ok(0) };
-        loop {
-            match self.connection.reader().read(first) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Whoever cuts the stream short leaves, with or without the alert that says so.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-                other => return other,
-            }
-            if self.receive_records(patience)? == 0 {
-                return Ok(0);
-            }
-            self.hand_over()?;
-        }
-    }
-
-    fn send(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.hand_over()?;
-        match self.connection.writer().write_vectored(from)? {
-            0 => Err(io::ErrorKind::WouldBlock.into()),
-            count => Ok(count),
-        }
-    }
-
-    fn hand_over(&mut self) -> io::Result<bool> {
-        while self.connection.wants_write() {
-            match self.connection.write_tls(&mut Raw(&self.fd, RecvFlags::empty())) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-
-    fn wait(&mut self, wants: Wants<'_>) -> io::Result<()> {
-        wait_for(self.fd.as_fd(), wants)
-    }
-
-    fn encrypt(&mut self, _config: &Arc<ServerConfig>, _until: Instant) -> io::Result<()> {
-        Err(io::ErrorKind::AlreadyExists.into())
+        _ => Ok(key),
     }
 }

@@ -99,8 +99,20 @@ impl Client {
         Ok(cookie)
     }
 
-    /// The next reply, whichever it is.
+    /// The next reply, whichever it is; its chunks come one behind the other.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
+        let mut bytes = Vec::new();
+        loop {
+            let (reply, is_last) = self.chunk()?;
+            bytes.extend_from_slice(&reply.bytes);
+            if is_last {
+                return Ok(Reply { bytes, ..reply });
+            }
+        }
+    }
+
+    /// A reply or a chunk of one, and whether it is the last.
+    fn chunk(&mut self) -> io::Result<(Reply, bool)> {
         let mut head = vec![0; 4];
         self.stream.read_exact(&mut head)?;
         let (head, _) = loop {
@@ -116,13 +128,12 @@ impl Client {
                 let length = self.reads.remove(&simple.cookie).unwrap_or(0);
                 let mut bytes = vec![0; if simple.errno == WireErrno::NONE { length as usize } else { 0 }];
                 self.stream.read_exact(&mut bytes)?;
-                Ok(Reply { cookie: simple.cookie, errno: simple.errno, bytes, status: Vec::new() })
+                Ok((Reply { cookie: simple.cookie, errno: simple.errno, bytes, status: Vec::new() }, true))
             }
             ReplyHead::Chunk(chunk) => {
                 let mut content = vec![0; chunk.length as usize];
                 self.stream.read_exact(&mut content)?;
                 self.reads.remove(&chunk.cookie);
-                assert!(chunk.is_last, "this server answers in one chunk");
                 let mut reply = Reply {
                     cookie: chunk.cookie,
                     errno: WireErrno::NONE,
@@ -131,16 +142,17 @@ impl Client {
                 };
                 if chunk.kind == ChunkKind::OFFSET_DATA {
                     reply.bytes = content.split_off(8);
-                    return Ok(reply);
+                    return Ok((reply, chunk.is_last));
                 }
                 match Chunk::decode(chunk.kind, &content).map_err(io::Error::other)? {
                     Chunk::Error(error) => reply.errno = error.errno,
                     Chunk::Status(status) => {
                         reply.status = status.descriptors.iter().map(|one| (one.length, one.flags)).collect();
                     }
+                    Chunk::None => {}
                     other => return Err(io::Error::other(format!("{other:?}"))),
                 }
-                Ok(reply)
+                Ok((reply, chunk.is_last))
             }
         }
     }

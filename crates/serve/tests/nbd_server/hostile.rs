@@ -55,6 +55,22 @@ fn options_that_are_wrong_get_the_errors_of_the_protocol() {
 }
 
 #[test]
+fn an_option_of_four_gibibytes_is_refused_at_once() {
+    let running = Running::of_memory(Bytes::mib(1));
+    for code in [OptionCode::GO, OptionCode::LIST, OptionCode(4711), OptionCode::EXPORT_NAME] {
+        let mut client = Client::greeted(&running.socket).unwrap();
+        let mut header = encode_option(code, &[])[..12].to_vec();
+        header.extend(u32::MAX.to_be_bytes());
+        client.stream.write_all(&header).unwrap();
+        let mut answer = Vec::new();
+        client.stream.read_to_end(&mut answer).unwrap();
+        let kind = answer.get(12..16).map(|kind| OptionReplyKind(u32::from_be_bytes(kind.try_into().unwrap())));
+        let expected = (code != OptionCode::EXPORT_NAME).then_some(OptionReplyKind::ERR_TOO_BIG);
+        assert_eq!(kind, expected, "{code:?}: and then the end");
+    }
+}
+
+#[test]
 fn an_export_says_what_it_is() {
     let running = Running::of_memory(Bytes::mib(1));
     let mut client = Client::greeted(&running.socket).unwrap();

@@ -2,13 +2,12 @@
 //! promises notice when they are broken.
 
 mod client;
-mod crowd;
+mod connections;
 mod hostile;
 mod interop;
 mod judge;
-#[path = "../../examples/support/memory.rs"]
-#[expect(dead_code, reason = "the example uses more of it")]
 mod memory;
+mod power;
 mod running;
 pub(crate) mod staged;
 mod tls;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use plumb_block::conformance::{ModelDevice, ModelOptions};
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Queue,
+    Bytes, Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Power, Queue,
     QueueFull, QueueOptions, Request, Result, VirtualClock, Wait,
 };
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,11 +14,17 @@ use rustix::event::{EventfdFlags, eventfd};
 /// Which requests something is staged for.
 type Which = Box<dyn Fn(Op, LbaRange) -> bool + Send>;
 
-#[derive(Default)]
 struct Stage {
+    power: Power,
     hold: Option<Which>,
     end: Option<(Which, Outcome)>,
     seen: Vec<(Op, LbaRange)>,
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self { power: Power::ALWAYS, hold: None, end: None, seen: Vec::new() }
+    }
 }
 
 #[derive(Clone)]
@@ -53,6 +59,11 @@ impl Staged {
         self.stage.lock().unwrap().end = Some((Box::new(which), outcome));
     }
 
+    /// What it says of its power from now on.
+    pub(crate) fn set_power(&self, power: Power) {
+        self.stage.lock().unwrap().power = power;
+    }
+
     /// What was submitted to any queue.
     pub(crate) fn seen(&self) -> Vec<(Op, LbaRange)> {
         self.stage.lock().unwrap().seen.clone()
@@ -79,6 +90,10 @@ impl Device for Staged {
 
     fn latched(&self) -> Option<Latch> {
         self.model.latched()
+    }
+
+    fn power(&self) -> Power {
+        self.stage.lock().unwrap().power
     }
 }
 

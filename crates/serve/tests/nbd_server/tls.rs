@@ -129,3 +129,35 @@ fn papers_that_do_not_fit_are_refused() {
     assert!(pem("", &one.server.1).is_err(), "no certificate");
     assert!(pem(&one.server.0, "nonsense").is_err(), "no key");
 }
+
+#[test]
+fn rsa_keys_are_read_or_refused_with_their_length() {
+    if !has("openssl") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let openssl = |arguments: &[&str]| {
+        let output = Command::new("openssl").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    for bits in [1024, 2048, 2100, 3072, 8192] {
+        let (bits_text, key, certificate) = (bits.to_string(), at("key"), at("certificate"));
+        openssl(&["genrsa", "-out", &key, &bits_text]);
+        openssl(&["req", "-x509", "-new", "-key", &key, "-subj", "/CN=localhost", "-out", &certificate]);
+        openssl(&["rsa", "-in", &key, "-traditional", "-out", &at("traditional")]);
+        let chain = std::fs::read(&certificate).unwrap();
+        for file in ["key", "traditional"] {
+            let key = std::fs::read(at(file)).unwrap();
+            let read = ServerTls::from_pem(&ServerPem { chain: &chain, key: &key, client_authorities: None });
+            match (bits, read) {
+                (2048 | 3072, Ok(_)) => {}
+                (1024 | 2100 | 8192, Err(error)) => {
+                    let said = error.to_string();
+                    assert!(said.contains(&format!("RSA key of {bits} bits")) && said.contains("4096"), "{said}");
+                }
+                (_, other) => panic!("{bits} bits, {file}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,12 +1,13 @@
 //! What was asked of the server and is not answered yet, by cookie.
 //!
-//! A cookie is a place in a table and the number of times that the place was used, so that an answer to nobody, or a
-//! second answer, is recognised.
+//! A cookie is a number in a table and the number of commands until then, so that an answer to nobody, or a second answer, is
+//! recognised.
 
 use plumb_block::Errno;
 
 use super::coverage::Coverage;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
+use crate::slab::Slab;
 
 /// One command under way.
 #[derive(Debug)]
@@ -32,50 +33,37 @@ impl Asked {
     }
 }
 
-#[derive(Default)]
-struct Place {
-    uses: u32,
-    asked: Option<Asked>,
-}
-
 /// All commands under way on one connection.
 #[derive(Default)]
 pub(super) struct Commands {
-    places: Vec<Place>,
-    free: Vec<u32>,
+    asked: Slab<(u32, Asked)>,
+    count: u32,
 }
 
 impl Commands {
     /// Enters a command.
     pub(super) fn enter(&mut self, asked: Asked) -> Cookie {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
-            self.places.len() as u32 - 1
-        });
-        let place = &mut self.places[index as usize];
-        place.uses = place.uses.wrapping_add(1);
-        place.asked = Some(asked);
-        Cookie(u64::from(place.uses) << 32 | u64::from(index))
+        self.count = self.count.wrapping_add(1);
+        let number = self.asked.insert((self.count, asked));
+        Cookie(u64::from(self.count) << 32 | u64::from(number))
     }
 
     /// The command with this cookie.
     pub(super) fn get(&mut self, cookie: Cookie) -> Option<&mut Asked> {
-        let place = self.places.get_mut(cookie.0 as u32 as usize)?;
-        if u64::from(place.uses) == cookie.0 >> 32 { place.asked.as_mut() } else { None }
+        let (count, asked) = self.asked.get(cookie.0 as u32)?;
+        (u64::from(*count) == cookie.0 >> 32).then_some(asked)
     }
 
     /// The command with this cookie is over.
     pub(super) fn finish(&mut self, cookie: Cookie) -> Option<Asked> {
         self.get(cookie)?;
-        let index = cookie.0 as u32;
-        self.free.push(index);
-        self.places[index as usize].asked.take()
+        self.asked.remove(cookie.0 as u32).map(|(_, asked)| asked)
     }
 
     /// Whether nothing is under way.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.free.len() == self.places.len()
+        self.asked.numbers(|_| true).is_empty()
     }
 }
 

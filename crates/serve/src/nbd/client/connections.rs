@@ -13,7 +13,7 @@ use super::handshake::Handshake;
 use super::link::{Common, Link};
 use super::options::Options;
 use super::socket;
-use super::transport::Transport;
+use crate::nbd::transport::Socket;
 use crate::nbd::uri::Uri;
 
 /// More connections than this are not made, whatever is asked.
@@ -82,13 +82,13 @@ fn still_there(link: &Arc<Link>, until: Instant) -> Result<(), String> {
     }
 }
 
-fn handshake(uri: &Uri, timeout: Nanos, until: Instant) -> Result<(Transport, Export), ConnectError> {
+fn handshake(uri: &Uri, timeout: Nanos, until: Instant) -> Result<(Socket, Export), ConnectError> {
     let (place, seconds) = (uri.to_string(), Duration::from(timeout).as_secs());
     let socket = socket::connected(&uri.address, until).map_err(|source| match source.kind() {
         io::ErrorKind::TimedOut => ConnectError::Silent { place, seconds },
         _ => ConnectError::Io { operation: "connect to", place, source },
     })?;
-    Handshake { transport: Transport::new(socket), uri, until, seconds }.negotiate()
+    Handshake { transport: Socket::new(Arc::new(socket)), uri, until, seconds }.negotiate()
 }
 
 fn refused(uri: &Uri, because: String) -> ConnectError {

@@ -1,13 +1,15 @@
 //! The negotiation, client side: fixed newstyle with everything that is useful, and back to EXPORT_NAME for servers
 //! that know no better.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::time::Instant;
+
+use plumb_block::in_one_line;
 
 use super::error::ConnectError;
 use super::export::{BlockSizes, Export};
-use super::tls;
-use super::transport::Transport;
+use crate::nbd::tls;
+use crate::nbd::transport::{Socket, Transport as _};
 use crate::nbd::uri::Uri;
 use crate::nbd::wire::{
     BASE_ALLOCATION, ClientFlags, GoRequest, HandshakeFlags, Info, InfoKind, Malformed, MetaContext,
@@ -22,7 +24,7 @@ const ZEROES_BYTES: usize = 124;
 
 /// A connection in the handshake phase.
 pub(super) struct Handshake<'a> {
-    pub(super) transport: Transport,
+    pub(super) transport: Socket,
     pub(super) uri: &'a Uri,
     pub(super) until: Instant,
     /// How long the whole may take, for messages.
@@ -38,7 +40,7 @@ struct Replies {
 
 impl Handshake<'_> {
     /// Negotiates the export of the URI.
-    pub(super) fn negotiate(mut self) -> Result<(Transport, Export), ConnectError> {
+    pub(super) fn negotiate(mut self) -> Result<(Socket, Export), ConnectError> {
         let mut hello = [0; ServerHello::BYTES];
         self.receive(&mut hello)?;
         let hello = self.decoded(ServerHello::decode(&hello))?;
@@ -80,10 +82,11 @@ impl Handshake<'_> {
                 self.refused(format!("the server does not do TLS{}; use nbd:// without it", replies.message))
             );
         }
-        let session = tls::session(self.uri)?;
-        self.transport.encrypt(session, self.until).map_err(|error| match error.kind() {
+        let failed = |because: String| ConnectError::Tls { place: self.uri.to_string(), because };
+        let session = tls::client(self.uri).map_err(|error| failed(in_one_line(&error)))?;
+        self.transport.encrypt(session.into(), self.until).map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => self.silent(),
-            _ => ConnectError::Tls { place: self.uri.to_string(), because: error.to_string() },
+            _ => failed(error.to_string()),
         })
     }
 
@@ -187,42 +190,19 @@ impl Handshake<'_> {
         Err(self.refused(format!("more than {REPLIES_MAX} replies to one option")))
     }
 
-    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ConnectError> {
-        loop {
-            let outcome = match bytes {
-                [] => match self.transport.hand_over() {
-                    Ok(true) => return Ok(()),
-                    Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
-                    Err(error) => Err(error),
-                },
-                _ => self.transport.send(&[IoSlice::new(bytes)]),
-            };
-            match outcome {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(true)?,
-                Err(error) => return Err(self.io("send to", error)),
-            }
-        }
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
+        self.transport.send_all(bytes, self.until).map_err(|error| self.io("send to", error))
     }
 
-    fn receive(&mut self, into: &mut [u8]) -> Result<(), ConnectError> {
-        let mut filled = 0;
-        while filled < into.len() {
-            match self.transport.receive(&mut [IoSliceMut::new(&mut into[filled..])]) {
+    fn receive(&mut self, mut into: &mut [u8]) -> Result<(), ConnectError> {
+        while !into.is_empty() {
+            match self.transport.receive_by(into, self.until) {
                 Ok(0) => return Err(self.io("receive from", io::ErrorKind::UnexpectedEof.into())),
-                Ok(received) => filled += received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(false)?,
+                Ok(received) => into = &mut into[received..],
                 Err(error) => return Err(self.io("receive from", error)),
             }
         }
         Ok(())
-    }
-
-    fn wait(&self, to_write: bool) -> Result<(), ConnectError> {
-        self.transport.wait(to_write, self.until).map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => self.silent(),
-            _ => self.io("wait for", error),
-        })
     }
 
     fn decoded<T>(&self, decoded: Result<T, Malformed>) -> Result<T, ConnectError> {
@@ -230,6 +210,9 @@ impl Handshake<'_> {
     }
 
     fn io(&self, operation: &'static str, source: io::Error) -> ConnectError {
+        if source.kind() == io::ErrorKind::TimedOut {
+            return self.silent();
+        }
         ConnectError::Io { operation, place: self.uri.to_string(), source }
     }
 

@@ -13,6 +13,7 @@ use plumb_block::{Completion, Errno, Nanos, Op, Outcome, Payload, Request};
 use super::export::Plan;
 use super::replies::Landing;
 use crate::nbd::wire::{BlockDescriptor, Command};
+use crate::slab::Slab;
 
 /// The number of a queue at a connection.
 pub(super) type PortId = u32;
@@ -104,45 +105,7 @@ pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos
 }
 
 /// The jobs of one connection, by number.
-#[derive(Default)]
-pub(super) struct Jobs {
-    slots: Vec<Option<Job>>,
-    free: Vec<u32>,
-}
-
-impl Jobs {
-    pub(super) fn enter(&mut self, job: Job) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Some(job);
-            return index;
-        }
-        self.slots.push(Some(job));
-        self.slots.len() as u32 - 1
-    }
-
-    pub(super) fn get(&mut self, index: u32) -> Option<&mut Job> {
-        self.slots.get_mut(index as usize)?.as_mut()
-    }
-
-    pub(super) fn remove(&mut self, index: u32) -> Option<Job> {
-        let job = self.slots.get_mut(index as usize)?.take()?;
-        self.free.push(index);
-        Some(job)
-    }
-
-    /// The numbers of those that fit `which`.
-    pub(super) fn numbers(&self, which: impl Fn(&Job) -> bool) -> Vec<u32> {
-        let fits =
-            |(index, slot): (usize, &Option<Job>)| slot.as_ref().is_some_and(&which).then_some(index as u32);
-        self.slots.iter().enumerate().filter_map(fits).collect()
-    }
-
-    /// Takes all of them out.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
-        self.free.clear();
-        std::mem::take(&mut self.slots).into_iter().flatten()
-    }
-}
+pub(super) type Jobs = Slab<Job>;
 
 impl Landing for Jobs {
     #[inline]

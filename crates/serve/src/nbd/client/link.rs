@@ -21,10 +21,10 @@ use rustix::net::{Shutdown, shutdown};
 use super::commands::Commands;
 use super::export::Export;
 use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
-use super::output::Output;
 use super::replies::{Answer, Replies};
-use super::transport::Transport;
 use super::wake::Wake;
+use crate::nbd::output::Output;
+use crate::nbd::transport::Socket;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
 
 /// What the connections of a device have in common.
@@ -82,7 +82,7 @@ pub(super) struct Link {
 }
 
 struct State {
-    transport: Transport,
+    transport: Socket,
     replies: Replies,
     commands: Commands,
     output: Output,
@@ -97,8 +97,8 @@ struct State {
 }
 
 impl Link {
-    pub(super) fn new(transport: Transport, export: Arc<Export>, common: Arc<Common>) -> Self {
-        let socket = Arc::clone(transport.socket());
+    pub(super) fn new(transport: Socket, export: Arc<Export>, common: Arc<Common>) -> Self {
+        let socket = Arc::clone(transport.fd());
         let state = State {
             replies: Replies::new(export.is_structured),
             transport,
@@ -207,7 +207,7 @@ impl Link {
             sends_zeroes: false,
         };
         let mut state = self.state();
-        let number = state.jobs.enter(Job::new(port, request, plan));
+        let number = state.jobs.insert(Job::new(port, request, plan));
         state.to_stage.push_back(number);
     }
 
@@ -271,7 +271,7 @@ impl Drop for Link {
         if state.lost.is_none() && state.output.is_empty() {
             let header = staging::header(Command::DISC, CommandFlags::default(), Cookie(0), 0, 0);
             let State { output, transport, .. } = &mut *state;
-            output.bytes(&header.encode());
+            output.head(&header.encode());
             // If it cannot be said, the end of the stream says it.
             output.send(transport).ok();
         }
@@ -301,7 +301,7 @@ impl State {
     fn admit(&mut self, port: PortId, request: Request, export: &Export, now: Nanos) {
         match export.plan(&request) {
             Ok(plan) => {
-                let number = self.jobs.enter(Job::new(port, request, plan));
+                let number = self.jobs.insert(Job::new(port, request, plan));
                 self.to_stage.push_back(number);
             }
             Err(errno) => {

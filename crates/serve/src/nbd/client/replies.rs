@@ -11,7 +11,7 @@ use std::io::{self, IoSliceMut};
 use plumb_block::Errno;
 
 use super::commands::{Asked, Commands};
-use super::transport::Transport;
+use crate::nbd::transport::{Patience, Socket, Transport as _};
 use crate::nbd::wire::{
     Chunk, ChunkHeader, ChunkKind, Command, Cookie, Malformed, OffsetHole, ReplyHead, SimpleReply,
 };
@@ -80,7 +80,7 @@ impl Replies {
     /// Receives once; what `advance` then understands. Whether more may be there; `None` at the end of the stream.
     pub(super) fn receive(
         &mut self,
-        transport: &mut Transport,
+        transport: &mut Socket,
         commands: &mut Commands,
         landing: &mut impl Landing,
     ) -> io::Result<Option<bool>> {
@@ -92,7 +92,7 @@ impl Replies {
         {
             let room = memory.len() + self.input.len();
             let received =
-                transport.receive(&mut [IoSliceMut::new(memory), IoSliceMut::new(&mut self.input)])?;
+                transport.receive(&mut [IoSliceMut::new(memory), IoSliceMut::new(&mut self.input)], Patience::None)?;
             let placed = received.min(*left as usize);
             *at += placed as u64;
             *left -= placed as u32;
@@ -101,7 +101,7 @@ impl Replies {
         }
         let space = self.space();
         let room = space.len();
-        let received = transport.receive(&mut [IoSliceMut::new(space)])?;
+        let received = transport.receive(&mut [IoSliceMut::new(space)], Patience::None)?;
         self.end += received;
         Ok((received > 0).then(|| transport.may_have_more(received, room)))
     }

@@ -35,23 +35,6 @@ impl Budget {
     }
 }
 
-/// What the connections of a server share.
-#[derive(Clone)]
-pub(super) struct Budgets {
-    /// For pools of large buffers, held as long as the connection.
-    pub(super) pools: Arc<Budget>,
-    /// For reads too large for the pools, held until they are sent.
-    pub(super) gathered: Arc<Budget>,
-}
-
-impl Budgets {
-    /// Half of `limit` each, but always room for some of the largest reads.
-    pub(super) fn new(limit: Bytes) -> Self {
-        let half = Bytes(limit.0 / 2);
-        Self { pools: Budget::new(half), gathered: Budget::new(half.max(Bytes::mib(64))) }
-    }
-}
-
 /// A part of a budget.
 pub(super) struct Share {
     budget: Arc<Budget>,
@@ -124,7 +107,7 @@ impl Buffers {
         pool.take(Bytes(u64::from(length)))
     }
 
-    /// How many pieces of a read may wait for each other in buffers of the pool: half of it, so that others get on.
+    /// In how many pieces a read may be that waits for all of them in buffers of the pool: half of it, so that others get on.
     pub(super) const fn pieces_held_max(cut: Cut) -> u32 {
         if cut.is_large { LARGE_COUNT / 2 } else { SMALL_COUNT / 2 }
     }

@@ -1,12 +1,12 @@
 //! One connection from greeting to goodbye, over any transport.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::handshake::{Handshake, Session, Step, Terms};
 use super::transmission::{Broken, Manner, Transmission};
-use super::transport::{Patience, Transport, Wants};
+use crate::nbd::transport::Transport;
 
 /// How much is received at once during the handshake.
 const PIECE_BYTES: usize = 4 << 10;
@@ -22,96 +22,55 @@ pub(super) struct Setting {
 
 /// Serves one connection to its end.
 pub(super) fn serve(transport: &mut impl Transport, setting: Setting) -> Result<(), Broken> {
-    let Setting { terms, manner, tls, until } = setting;
-    let mut talk = Talk { transport, until, received: Vec::new() };
-    match talk.shake_hands(Handshake::new(terms), tls.as_ref())? {
+    let mut received = Vec::new();
+    match shake_hands(transport, &setting, &mut received)? {
         None => Ok(()),
-        Some(session) => {
-            let received = std::mem::take(&mut talk.received);
-            Transmission::new(session, manner, &received).run(transport)
+        Some(session) => Transmission::new(session, setting.manner, &received).run(transport),
+    }
+}
+
+/// What was agreed, if anything; what came behind it is left in `received`.
+fn shake_hands(
+    transport: &mut impl Transport,
+    setting: &Setting,
+    received: &mut Vec<u8>,
+) -> Result<Option<Session>, Broken> {
+    let until = setting.until;
+    let mut handshake = Handshake::new(setting.terms.clone());
+    transport.send_all(&Handshake::greeting(), until).map_err(broken)?;
+    let mut output = Vec::new();
+    loop {
+        let (consumed, step) = handshake.advance(received, &mut output)?;
+        received.drain(..consumed);
+        if !matches!(step, Step::Continue) || output.len() > PIECE_BYTES {
+            transport.send_all(&output, until).map_err(broken)?;
+            output.clear();
+        }
+        match step {
+            Step::Continue => {}
+            Step::NeedBytes => {
+                let mut piece = [0; PIECE_BYTES];
+                let count = transport.receive_by(&mut piece, until).map_err(broken)?;
+                if count == 0 {
+                    return Ok(None);
+                }
+                received.extend_from_slice(&piece[..count]);
+            }
+            Step::Close => return Ok(None),
+            Step::Transmit(session) => return Ok(Some(session)),
+            Step::StartTls => {
+                // Bytes sent in the clear behind STARTTLS could be anyone's.
+                let Some(config) = setting.tls.as_ref().filter(|_| received.is_empty()) else {
+                    return Err(Broken::Socket(io::ErrorKind::InvalidData.into()));
+                };
+                let tls = rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                transport.encrypt(tls.into(), until).map_err(broken)?;
+                handshake.encrypted();
+            }
         }
     }
 }
 
-/// The handshake with its clock and its buffer.
-struct Talk<'a, T> {
-    transport: &'a mut T,
-    until: Instant,
-    received: Vec<u8>,
-}
-
-impl<T: Transport> Talk<'_, T> {
-    fn shake_hands(
-        &mut self,
-        mut handshake: Handshake,
-        tls: Option<&Arc<rustls::ServerConfig>>,
-    ) -> Result<Option<Session>, Broken> {
-        self.send(&Handshake::greeting())?;
-        let mut output = Vec::new();
-        loop {
-            let (consumed, step) = handshake.advance(&self.received, &mut output)?;
-            self.received.drain(..consumed);
-            if !matches!(step, Step::Continue) || output.len() > PIECE_BYTES {
-                self.send(&output)?;
-                output.clear();
-            }
-            match step {
-                Step::Continue => {}
-                Step::NeedBytes => {
-                    if !self.receive()? {
-                        return Ok(None);
-                    }
-                }
-                Step::Close => return Ok(None),
-                Step::Transmit(session) => return Ok(Some(session)),
-                Step::StartTls => {
-                    // Bytes sent in the clear behind STARTTLS could be anyone's.
-                    let Some(config) = tls.filter(|_| self.received.is_empty()) else {
-                        return Err(Broken::Socket(io::ErrorKind::InvalidData.into()));
-                    };
-                    self.transport.encrypt(config, self.until)?;
-                    handshake.encrypted();
-                }
-            }
-        }
-    }
-
-    fn wait(&mut self, is_for_reading: bool) -> Result<(), Broken> {
-        if Instant::now() >= self.until {
-            return Err(Broken::Stalled);
-        }
-        let (read, write) = (is_for_reading, !is_for_reading);
-        Ok(self.transport.wait(Wants { read, write, wake: None, until: Some(self.until) })?)
-    }
-
-    fn receive(&mut self) -> Result<bool, Broken> {
-        let mut piece = [0; PIECE_BYTES];
-        loop {
-            match self.transport.receive(&mut [IoSliceMut::new(&mut piece)], Patience::None) {
-                Ok(count) => {
-                    self.received.extend_from_slice(&piece[..count]);
-                    return Ok(count > 0);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(true)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    fn send(&mut self, mut bytes: &[u8]) -> Result<(), Broken> {
-        loop {
-            if bytes.is_empty() {
-                if self.transport.hand_over()? {
-                    return Ok(());
-                }
-                self.wait(false)?;
-                continue;
-            }
-            match self.transport.send(&[IoSlice::new(bytes)]) {
-                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(false)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
+fn broken(error: io::Error) -> Broken {
+    if error.kind() == io::ErrorKind::TimedOut { Broken::Stalled } else { Broken::Socket(error) }
 }

@@ -23,7 +23,8 @@
 //!   completed as done. The first failure is the answer.
 //! - When a request ends unanswered (it was given up, or the device lost power), nothing more is answered on the
 //!   connection: it ends, as if the device had vanished, and the client must treat everything in flight as unanswered.
-//! - Memory is bounded by the pools, by [`Output`]'s limit, and by one gathered read at a time.
+//! - Memory is bounded by the pools and by [`Output`]'s limit, whatever the client asks for and whether it reads the replies: a
+//!   read that does not fit into the pools is sent piece by piece, alone on its connection.
 
 mod answer;
 mod command;
@@ -37,15 +38,16 @@ use std::time::Instant;
 
 use plumb_block::{Errno, LbaRange, Op, Payload, Wait};
 
-use super::buffers::{Budgets, Buffers};
+use super::buffers::{Budget, Buffers};
 use super::handshake::Session;
 use super::input::Input;
-use super::output::Output;
-use super::transport::{Patience, Transport, Wants};
 use crate::busy_poll::BusyPoll;
+use crate::nbd::output::Output;
+use crate::nbd::transport::{Patience, Transport, Wants};
 use crate::nbd::wire::Malformed;
 use crate::requests::Requests;
-use command::{Commands, Piece};
+use crate::slab::Slab;
+use command::{Command, Piece};
 use intake::Intake;
 use plan::Rules;
 
@@ -63,6 +65,8 @@ pub(super) enum Broken {
     Unanswered,
     #[error("the handshake took too long")]
     Stalled,
+    #[error("the device failed in the middle of a read of which a part was sent: it cannot be answered to its end")]
+    HalfSent,
 }
 
 /// What must happen before more can be taken in.
@@ -85,7 +89,7 @@ struct Lane {
 pub(super) struct Manner {
     /// How many requests a connection's queue holds.
     pub(super) depth: u32,
-    pub(super) budgets: Budgets,
+    pub(super) budget: Arc<Budget>,
 }
 
 /// One connection in its transmission phase.
@@ -96,7 +100,9 @@ pub(super) struct Transmission {
     lane: Option<Lane>,
     input: Input,
     intake: Intake,
-    commands: Commands,
+    commands: Slab<Command>,
+    /// The read that is sent piece by piece: nothing else is taken in before it is over.
+    streamed: Option<u32>,
     output: Output,
     busy_poll: BusyPoll,
     /// No more bytes will come.
@@ -117,7 +123,8 @@ impl Transmission {
             lane: None,
             input,
             intake: Intake::Head,
-            commands: Commands::default(),
+            commands: Slab::default(),
+            streamed: None,
             output: Output::default(),
             busy_poll: BusyPoll::default(),
             is_at_end: false,
@@ -237,7 +244,7 @@ impl Transmission {
     fn lane(&mut self) -> Result<&mut Lane, Errno> {
         if self.lane.is_none() {
             let broken = |error: plumb_block::Error| error.errno().unwrap_or(Errno::EIO);
-            let buffers = Buffers::new(&self.rules.info, &self.manner.budgets.pools).map_err(broken)?;
+            let buffers = Buffers::new(&self.rules.info, &self.manner.budget).map_err(broken)?;
             let (device, known) = (Arc::clone(&self.session.served.device), Arc::clone(&self.session.known));
             let requests =
                 Requests::open(device, known, self.manner.depth, buffers.small.clone()).map_err(broken)?;

@@ -4,6 +4,7 @@ use plumb_block::Payload;
 
 use super::{Common, Lost, State, broken};
 use crate::nbd::client::commands::Asked;
+use crate::nbd::transport::Transport as _;
 use crate::nbd::wire::{Command, CommandFlags, Cookie, RequestHeader};
 
 pub(super) fn header(
@@ -22,7 +23,8 @@ impl State {
         loop {
             self.stage(common);
             let Self { output, transport, .. } = self;
-            if !output.send(transport).map_err(|error| broken(&error))? {
+            output.send(transport).map_err(|error| broken(&error))?;
+            if !output.is_empty() || !transport.hand_over().map_err(|error| broken(&error))? {
                 return Ok(false);
             }
             if self.to_stage.is_empty() {
@@ -65,7 +67,7 @@ impl State {
         job.pieces += 1;
         let asked = Asked::new(number, Command::FLUSH, CommandFlags::default(), 0, 0);
         let cookie = self.commands.enter(asked);
-        self.output.bytes(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
+        self.output.head(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
     }
 
     /// Makes a command of the next piece of a job; whether it was the last.
@@ -77,21 +79,23 @@ impl State {
         let (offset, size) = (plan.offset + start, length as usize);
         let asked = Asked::new(number, plan.command, plan.flags, offset, length as u32);
         let cookie = self.commands.enter(asked);
-        self.output.bytes(&header(plan.command, plan.flags, cookie, offset, length as u32).encode());
+        self.output.head(&header(plan.command, plan.flags, cookie, offset, length as u32).encode());
         if plan.sends_zeroes {
-            self.output.room(size);
+            self.output.bytes(vec![0; size]);
         } else if plan.command == Command::WRITE {
             match &job.request.payload {
-                Payload::Bytes(bytes) if size == bytes.len() => self.output.payload(number, bytes.clone()),
+                Payload::Bytes(bytes) if size == bytes.len() => self.output.buffer(bytes.clone(), number),
                 Payload::Bytes(bytes) => {
                     let start = start as usize;
-                    self.output.payload(number, bytes.slice(start..start + size));
+                    self.output.buffer(bytes.slice(start..start + size), number);
                 }
                 Payload::Pattern(pattern) => {
                     let block = plan.length / job.request.range.nlb;
                     let mut part = *pattern;
                     part.lba = part.lba + start / block;
-                    part.fill(block as usize, self.output.room(size));
+                    let mut bytes = vec![0; size];
+                    part.fill(block as usize, &mut bytes);
+                    self.output.bytes(bytes);
                 }
                 // Admission has refused writes without bytes.
                 Payload::None | Payload::Into(_) => {}

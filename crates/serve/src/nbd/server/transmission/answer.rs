@@ -1,11 +1,13 @@
 //! From pieces that have ended to replies.
 
-use plumb_block::{BufferMut, LbaRange, Op, Payload};
+use plumb_block::{LbaRange, Op, Payload};
 
-use super::command::{Command, CommandId, Kind, Piece};
+use super::command::{Command, Piece, Read};
 use super::plan::Refusal;
 use super::{Broken, Transmission};
-use crate::nbd::wire::{ChunkHeader, Cookie, ErrorChunk, SimpleReply, WireErrno, encode_error_chunk};
+use crate::nbd::wire::{
+    ChunkHeader, ChunkKind, Cookie, ErrorChunk, SimpleReply, WireErrno, encode_error_chunk,
+};
 use crate::requests::{Ended, Failure};
 
 impl Transmission {
@@ -20,36 +22,85 @@ impl Transmission {
         let Some(command) = self.commands.get(id) else { return Ok(()) };
         command.pieces_out = command.pieces_out.saturating_sub(1);
         command.failure = command.failure.or(failure);
-        if let Payload::Into(buffer) = payload {
-            keep(command, number, buffer, failure.is_none());
+        if let (Payload::Into(buffer), Some(read)) = (payload, &mut command.read)
+            && let Some(place) = read.buffers.get_mut(number as usize)
+        {
+            *place = Some(buffer);
         }
-        if command.is_whole && command.pieces_out == 0 {
-            self.finish(id);
+        let is_over = command.is_whole && command.pieces_out == 0;
+        if self.streamed == Some(id) {
+            self.send_pieces(id);
         }
-        Ok(())
+        if is_over { self.finish(id) } else { Ok(()) }
     }
 
     /// All pieces have ended.
-    fn finish(&mut self, id: CommandId) {
-        let Some(command) = self.commands.get(id) else { return };
+    fn finish(&mut self, id: u32) -> Result<(), Broken> {
+        let Some(command) = self.commands.get(id) else { return Ok(()) };
         if command.flush_after && command.failure.is_none() {
             // FUA where the device has none: what was just done becomes durable by a flush, submitted after it
             // completed, and only then it is answered.
             command.flush_after = false;
             command.pieces_out = 1;
             let flush = Piece { command: id, number: 0 };
-            return self.submit(flush, Op::Flush, LbaRange::EMPTY, Payload::None);
+            self.submit(flush, Op::Flush, LbaRange::EMPTY, Payload::None);
+            return Ok(());
         }
-        let Command { cookie, kind, failure, .. } = *command;
-        match failure {
-            Some(errno) => {
+        let Some(Command { cookie, offset, length, failure, read, .. }) = self.commands.remove(id) else {
+            return Ok(());
+        };
+        let is_streamed = self.streamed.take_if(|streamed| *streamed == id).is_some();
+        match (failure, read) {
+            (Some(_), Some(Read { in_chunks: false, sent: 1.., .. })) => return Err(Broken::HalfSent),
+            (Some(errno), _) => {
                 let why = "the device failed";
                 self.refuse(cookie, Refusal { errno: WireErrno::from_errno(errno), why });
             }
-            None if kind == Kind::Read => self.answer_read(id),
-            None => self.output.head(&SimpleReply { errno: WireErrno::NONE, cookie }.encode()),
+            (None, Some(Read { in_chunks: true, .. })) => {
+                let end = ChunkHeader { is_last: true, kind: ChunkKind::NONE, cookie, length: 0 };
+                self.output.head(&end.encode());
+            }
+            (None, Some(_)) if is_streamed => {}
+            (None, Some(Read { buffers, .. })) => {
+                self.begin_read(cookie, offset, length);
+                buffers.into_iter().flatten().for_each(|buffer| self.output.buffer(buffer.freeze(), 0));
+            }
+            (None, None) => self.output.head(&SimpleReply { errno: WireErrno::NONE, cookie }.encode()),
         }
-        self.commands.remove(id);
+        Ok(())
+    }
+
+    /// Sends what is there of a read that does not fit into the pools, in the order of its bytes.
+    fn send_pieces(&mut self, id: u32) {
+        while let Some(command) = self.commands.get(id)
+            && let Some(read) = &mut command.read
+        {
+            if command.failure.is_some() {
+                // Nobody gets them, and those that are out need the memory.
+                return read.buffers.iter_mut().for_each(|place| *place = None);
+            }
+            let Some(buffer) = read.buffers.get_mut(read.sent as usize).and_then(Option::take) else { return };
+            let (cookie, offset) = (command.cookie, command.offset);
+            let at = offset + u64::from(read.sent) * u64::from(read.piece_bytes);
+            let (in_chunks, is_first, length) = (read.in_chunks, read.sent == 0, command.length);
+            read.sent += 1;
+            if in_chunks {
+                let head = ChunkHeader::encode_offset_data(cookie, at, buffer.len() as u32, false);
+                self.output.head(&head);
+            } else if is_first {
+                self.begin_read(cookie, offset, length);
+            }
+            self.output.buffer(buffer.freeze(), 0);
+        }
+    }
+
+    /// What stands before the bytes of a read that are sent as one.
+    fn begin_read(&mut self, cookie: Cookie, offset: u64, length: u32) {
+        if self.session.is_structured {
+            self.output.head(&ChunkHeader::encode_offset_data(cookie, offset, length, true));
+        } else {
+            self.output.head(&SimpleReply { errno: WireErrno::NONE, cookie }.encode());
+        }
     }
 
     /// The answer to a command that is not done. Where chunks were negotiated it says why in words.
@@ -61,39 +112,5 @@ impl Transmission {
         } else {
             self.output.head(&SimpleReply { errno, cookie }.encode());
         }
-    }
-
-    /// The answer to a read that is done. One chunk always: so DF is kept without being looked at.
-    fn answer_read(&mut self, id: CommandId) {
-        let Some(command) = self.commands.get(id) else { return };
-        let (cookie, offset, length) = (command.cookie, command.offset, command.length);
-        let mut buffers = std::mem::take(&mut command.buffers);
-        let gathered = command.gathered.take();
-        if self.session.is_structured {
-            self.output.head(&ChunkHeader::encode_offset_data(cookie, offset, length, true));
-        } else {
-            self.output.head(&SimpleReply { errno: WireErrno::NONE, cookie }.encode());
-        }
-        if let Some(gathered) = gathered {
-            self.output.shared_bytes(gathered.bytes, gathered.share);
-        }
-        for buffer in buffers.drain(..).flatten() {
-            self.output.buffer(buffer);
-        }
-        if let Some(command) = self.commands.get(id) {
-            command.buffers = buffers;
-        }
-    }
-}
-
-/// Keeps the bytes of a piece of a read.
-fn keep(command: &mut Command, piece: u32, buffer: BufferMut, is_done: bool) {
-    if let Some(gathered) = &mut command.gathered {
-        let start = piece as usize * command.piece_bytes as usize;
-        if let Some(into) = gathered.bytes.get_mut(start..start + buffer.len()).filter(|_| is_done) {
-            into.copy_from_slice(&buffer);
-        }
-    } else if let Some(place) = command.buffers.get_mut(piece as usize) {
-        *place = Some(buffer);
     }
 }

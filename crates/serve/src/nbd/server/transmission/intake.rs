@@ -2,7 +2,7 @@
 
 use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload};
 
-use super::command::{Command, CommandId, Gathered, Kind, Piece};
+use super::command::{Command, Piece, Read};
 use super::plan::{Plan, Refusal};
 use super::{Blocked, Broken, Transmission};
 use crate::nbd::server::buffers::{Buffers, Cut};
@@ -21,13 +21,23 @@ pub(super) enum Intake {
     Payload(PayloadIntake),
     /// All is here, and pieces are to be submitted.
     Pieces(PiecesIntake),
-    /// A read that waits until there is memory to gather it in.
-    Gather { cookie: Cookie, range: LbaRange, offset: u64, length: u32 },
+    /// A read that waits until nothing else is in flight.
+    Large(ReadIntake),
+}
+
+/// A read.
+pub(super) struct ReadIntake {
+    cookie: Cookie,
+    range: LbaRange,
+    offset: u64,
+    length: u32,
+    /// Whether the answer may come in several chunks.
+    in_chunks: bool,
 }
 
 /// A write whose payload is being received.
 pub(super) struct PayloadIntake {
-    id: CommandId,
+    id: u32,
     cut: Cut,
     fua: bool,
     /// Where the next piece goes, and how many bytes are not in a submitted piece yet.
@@ -40,7 +50,7 @@ pub(super) struct PayloadIntake {
 
 /// A request without payload that is being cut.
 pub(super) struct PiecesIntake {
-    id: CommandId,
+    id: u32,
     op: Op,
     /// Reads take a buffer for each piece.
     cut: Option<Cut>,
@@ -86,7 +96,7 @@ impl Transmission {
                 Intake::Skip { left, cookie, refusal } => self.skip(left, cookie, refusal),
                 Intake::Payload(payload) => self.take_payload(payload),
                 Intake::Pieces(pieces) => self.submit_pieces(pieces),
-                Intake::Gather { cookie, range, offset, length } => self.read(cookie, range, offset, length),
+                Intake::Large(read) => self.read(read),
             };
             if let Some(blocked) = blocked {
                 return Ok(blocked);
@@ -95,6 +105,9 @@ impl Transmission {
     }
 
     fn take_head(&mut self) -> Result<Option<Blocked>, Broken> {
+        if self.streamed.is_some() {
+            return Ok(Some(Blocked::Room));
+        }
         let Some(bytes) = self.input.bytes().first_chunk() else { return Ok(Some(Blocked::Input)) };
         let header = RequestHeader::decode(bytes)?;
         self.input.consume(RequestHeader::BYTES);
@@ -125,7 +138,11 @@ impl Transmission {
                 self.is_leaving = true;
                 None
             }
-            Ok(Plan::Read(range)) => self.read(cookie, range, header.offset, header.length),
+            Ok(Plan::Read(range)) => {
+                let RequestHeader { offset, length, flags, .. } = *header;
+                let in_chunks = self.session.is_structured && !flags.has(wire::CommandFlags::DF);
+                self.read(ReadIntake { cookie, range, offset, length, in_chunks })
+            }
             Ok(Plan::Write { range, fua }) => self.write(header, range, fua),
             Ok(Plan::Flush) => {
                 self.flush(cookie);
@@ -155,45 +172,33 @@ impl Transmission {
         None
     }
 
-    /// A read: its pieces wait for each other in their buffers; where these are too many they are gathered in memory
-    /// of its own, one read at a time.
-    fn read(&mut self, cookie: Cookie, range: LbaRange, offset: u64, length: u32) -> Option<Blocked> {
+    /// A read: its pieces wait for each other in their buffers; where these are too many they are sent one by one, and nothing else
+    /// is in flight meanwhile: the bytes of a reply must not be interrupted, and have all the buffers.
+    fn read(&mut self, read: ReadIntake) -> Option<Blocked> {
         let lane = self.lane.as_mut()?;
-        let cut = lane.buffers.cut(length);
-        let pieces = length.div_ceil(cut.piece_bytes.max(1));
-        let mut gathered = None;
-        if pieces > Buffers::pieces_held_max(cut) {
-            if self.commands.is_gathering() || self.output.is_gathered_out() {
-                self.intake = Intake::Gather { cookie, range, offset, length };
-                return Some(Blocked::Room);
-            }
-            let Some(share) = self.manner.budgets.gathered.take(u64::from(length)) else {
-                let why = "no memory for so large a read now: ask for less at once";
-                self.refuse(cookie, Refusal { errno: WireErrno::ENOMEM, why });
-                return None;
-            };
-            gathered = Some(Gathered { bytes: vec![0; length as usize], share });
+        let cut = lane.buffers.cut(read.length);
+        let is_large = read.length.div_ceil(cut.piece_bytes.max(1)) > Buffers::pieces_held_max(cut);
+        if is_large && lane.requests.in_flight() > 0 {
+            self.intake = Intake::Large(read);
+            return Some(Blocked::Room);
         }
+        let ReadIntake { cookie, range, offset, length, in_chunks } = read;
         let piece_bytes = cut.piece_bytes;
-        let command =
-            Command { cookie, kind: Kind::Read, offset, length, gathered, piece_bytes, ..Command::default() };
-        let id = self.commands.add(command);
+        let bytes = Read { piece_bytes, in_chunks: is_large && in_chunks, ..Read::default() };
+        let id =
+            self.commands.insert(Command { cookie, offset, length, read: Some(bytes), ..Command::default() });
+        if is_large {
+            self.streamed = Some(id);
+        }
         let piece_nlb = u64::from(piece_bytes) / self.rules.info.logical_block.0;
         let (lba, left_nlb) = (range.lba, range.nlb);
-        self.submit_pieces(PiecesIntake {
-            id,
-            op: Op::Read,
-            cut: Some(cut),
-            lba,
-            left_nlb,
-            piece_nlb,
-            piece: 0,
-        })
+        let cut = Some(cut);
+        self.submit_pieces(PiecesIntake { id, op: Op::Read, cut, lba, left_nlb, piece_nlb, piece: 0 })
     }
 
     /// A trim or zeroes.
     fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<Blocked> {
-        let id = self.commands.add(Command { cookie, flush_after, ..Command::default() });
+        let id = self.commands.insert(Command { cookie, flush_after, ..Command::default() });
         let info = &self.rules.info;
         let limit = if op == Op::Discard { info.discard_max } else { ZEROES_PIECE };
         let piece_nlb = (limit.0 / info.logical_block.0).max(1);
@@ -230,17 +235,14 @@ impl Transmission {
     }
 
     /// The next piece of the command, which is about to be submitted.
-    fn piece(&mut self, id: CommandId, next: &mut u32, is_last: bool) -> Piece {
+    fn piece(&mut self, id: u32, next: &mut u32, is_last: bool) -> Piece {
         let piece = Piece { command: id, number: *next };
         *next += 1;
         if let Some(command) = self.commands.get(id) {
             command.pieces_out += 1;
             command.is_whole = is_last;
-            if command.kind == Kind::Read
-                && command.gathered.is_none()
-                && command.buffers.len() <= piece.number as usize
-            {
-                command.buffers.push(None);
+            if let Some(read) = &mut command.read {
+                read.buffers.push(None);
             }
         }
         piece
@@ -249,7 +251,7 @@ impl Transmission {
     fn write(&mut self, header: &RequestHeader, range: LbaRange, fua: bool) -> Option<Blocked> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(header.length);
-        let id = self.commands.add(Command { cookie: header.cookie, ..Command::default() });
+        let id = self.commands.insert(Command { cookie: header.cookie, ..Command::default() });
         let (lba, left) = (range.lba, header.length);
         self.take_payload(PayloadIntake { id, cut, fua, lba, left, piece: 0, buffer: None })
     }
@@ -296,7 +298,7 @@ impl Transmission {
     }
 
     fn flush(&mut self, cookie: Cookie) {
-        let id = self.commands.add(Command { cookie, ..Command::default() });
+        let id = self.commands.insert(Command { cookie, ..Command::default() });
         let piece = self.piece(id, &mut 0, true);
         self.submit(piece, Op::Flush, LbaRange::EMPTY, Payload::None);
     }

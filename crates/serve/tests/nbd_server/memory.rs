@@ -1,4 +1,4 @@
-//! A device in memory that completes every request while it is submitted, and one that keeps nothing.
+//! A device in memory that completes every request while it is submitted.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -14,7 +14,7 @@ const SHARD_BYTES: usize = 1 << 20;
 /// How finely it is known what was written.
 const GRAIN_BYTES: u64 = 4096;
 
-/// A device in memory; without memory it reads as zeroes.
+/// A device in memory.
 pub(crate) struct Memory {
     pub(crate) info: DeviceInfo,
     shards: Vec<RwLock<Vec<u8>>>,
@@ -29,11 +29,6 @@ impl Memory {
         let shards = (0..count).map(|_| RwLock::new(vec![0; SHARD_BYTES])).collect();
         let written = Mutex::new(vec![false; size.0.div_ceil(GRAIN_BYTES) as usize]);
         Arc::new(Self { info: info("memory", size), shards, written })
-    }
-
-    /// A device of `size` that forgets what is written.
-    pub(crate) fn null(size: Bytes) -> Arc<Self> {
-        Arc::new(Self { info: info("null", size), shards: Vec::new(), written: Mutex::new(Vec::new()) })
     }
 
     fn each_part(
@@ -53,9 +48,6 @@ impl Memory {
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
-        if self.shards.is_empty() {
-            return into.fill(0);
-        }
         self.each_part(offset, into.len(), |shard, within, range| {
             let shard = self.shards[shard].read().unwrap_or_else(PoisonError::into_inner);
             let count = range.len();
@@ -64,9 +56,6 @@ impl Memory {
     }
 
     fn write(&self, offset: u64, length: usize, bytes: Option<&[u8]>) {
-        if self.shards.is_empty() {
-            return;
-        }
         self.each_part(offset, length, |shard, within, range| {
             let mut shard = self.shards[shard].write().unwrap_or_else(PoisonError::into_inner);
             let into = &mut shard[within..within + range.len()];

@@ -10,8 +10,7 @@ mod answers;
 mod grammar;
 mod pipe;
 
-#[path = "../../../examples/support/memory.rs"]
-#[expect(dead_code, reason = "the example uses more of it")]
+#[path = "../../../tests/nbd_server/memory.rs"]
 mod memory;
 
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use plumb_block::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::buffers::Budgets;
+use super::buffers::Budget;
 use super::connection::{Setting, serve};
 use super::export::{Export, Served};
 use super::handshake::{Encryption, Terms};
@@ -50,7 +49,7 @@ fn resident_bytes() -> u64 {
 /// Runs sessions until they had `frames` frames; how many bytes the process grew after the first tenth.
 fn run(frames: u64, seed: u64) -> i64 {
     let exports = exports();
-    let budgets = Budgets::new(Bytes::mib(256));
+    let budget = Budget::new(Bytes::mib(256));
     let (mut done, mut session, mut settled) = (0, 0, None);
     let started = Instant::now();
     while done < frames {
@@ -66,7 +65,7 @@ fn run(frames: u64, seed: u64) -> i64 {
                 encryption: Encryption::Unavailable,
                 refusal: None,
             },
-            manner: Manner { depth: 8, budgets: budgets.clone() },
+            manner: Manner { depth: 8, budget: Arc::clone(&budget) },
             tls: None,
             until: Instant::now() + Duration::from_secs(3600),
         };
@@ -93,7 +92,7 @@ const ALONE: &str = "PLUMB_FUZZ_ALONE";
 #[test]
 fn no_bytes_make_the_server_panic_hang_or_grow() {
     if std::env::var_os(ALONE).is_none() {
-        let name = "nbd::server::fuzz::no_bytes_make_the_server_panic_hang_or_grow";
+        let name = "nbd::server::tests::no_bytes_make_the_server_panic_hang_or_grow";
         let alone = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(ALONE, "1")

@@ -1,15 +1,17 @@
-//! Many connections, the limit on them, and starting and stopping.
+//! Many connections, the limits on them and on their memory, those whose client is gone, and starting and stopping.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use plumb_block::Bytes;
+use plumb_block::conformance::ModelOptions;
+use plumb_block::{Bytes, Errno, Op, Outcome};
 use plumb_serve::nbd::server::{Listener, OWNER_ONLY, Options, PATH_MAX_BYTES, ServeError, Server};
 use plumb_serve::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
 use crate::nbd_server::client::Client;
 use crate::nbd_server::running::{Running, export, memory};
+use crate::nbd_server::staged::Staged;
 
 const NONE: CommandFlags = CommandFlags(0);
 
@@ -146,4 +148,84 @@ fn a_socket_is_made_where_clients_can_name_it_and_nowhere_else() {
     assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "nothing is left");
     let refused = Listener::unix(&deep.join("ss"), OWNER_ONLY).unwrap_err();
     assert!(matches!(refused, ServeError::TooLong { bytes: 108, .. }), "{refused}");
+}
+
+#[test]
+fn clients_that_read_nothing_keep_nobody_from_large_reads() {
+    const LARGEST: u32 = 32 << 20;
+    // Enough for the larger buffers of some of them, and of none.
+    for memory_max in [Bytes::mib(64), Bytes(0)] {
+        let mut options = Options::default();
+        options.memory_max = memory_max;
+        let running = Running::start(vec![export("disk", memory(Bytes::mib(64)))], options);
+        let mut writer = Client::open(&running.socket, "disk", false).unwrap();
+        let bytes: Vec<u8> = (0..LARGEST).map(|index| (index / 512 + index % 251) as u8).collect();
+        assert_eq!(writer.write(0, &bytes, NONE).unwrap(), WireErrno::NONE);
+        let silent: Vec<_> = (0..20)
+            .map(|number| {
+                let mut client = Client::open(&running.socket, "disk", number % 2 == 0).unwrap();
+                for _ in 0..3 {
+                    client.send(Command::READ, NONE, (0, LARGEST), &[]).unwrap();
+                }
+                client
+            })
+            .collect();
+        for (is_rich, flags) in [(false, NONE), (true, NONE), (true, CommandFlags::DF)] {
+            let mut client = Client::open(&running.socket, "disk", is_rich).unwrap();
+            // A small one before and behind, which must not get between the bytes of the large one.
+            for (offset, length) in [(512, 512), (0, LARGEST), (1024, 4096)] {
+                client.send(Command::READ, flags, (offset, length), &[]).unwrap();
+            }
+            let mut replies: Vec<_> = (0..3).map(|_| client.reply().unwrap()).collect();
+            replies.sort_by_key(|reply| reply.cookie);
+            let read: Vec<&[u8]> = replies.iter().map(|reply| &*reply.bytes).collect();
+            assert!(
+                read == [&bytes[512..1024], &bytes[..], &bytes[1024..1024 + 4096]],
+                "{memory_max}, {is_rich}, {flags:?}: {:?}",
+                replies.iter().map(|reply| (reply.errno, reply.bytes.len())).collect::<Vec<_>>()
+            );
+        }
+        drop(silent);
+    }
+}
+
+#[test]
+fn a_failure_in_the_middle_of_a_large_read_is_told_or_ends_the_connection() {
+    for (is_rich, flags) in [(false, NONE), (true, NONE), (true, CommandFlags::DF)] {
+        let device = Staged::new(ModelOptions { blocks: 2048, ..ModelOptions::small(1) });
+        let mut options = Options::default();
+        // Pieces of 4 KiB, the largest transfer of the model: this is more than wait for each other.
+        options.memory_max = Bytes(0);
+        let running = Running::start(vec![export("disk", std::sync::Arc::new(device.clone()))], options);
+        let mut client = Client::open(&running.socket, "disk", is_rich).unwrap();
+        let middle = |op, range: plumb_block::LbaRange| op == Op::Read && range.lba.0 >= 1024;
+        device.end_next(Outcome::Failed(Errno::EIO), middle);
+        let reply = client.ask(Command::READ, flags, (0, 1 << 20), &[]);
+        if is_rich && flags == NONE {
+            assert_eq!(reply.unwrap().errno, WireErrno::EIO);
+            assert_eq!(client.read(0, 512).unwrap(), [0; 512], "the connection goes on");
+        } else {
+            assert!(reply.is_err(), "{reply:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_died_with_a_request_that_is_never_answered_is_gone() {
+    let device = Staged::new(ModelOptions::small(1));
+    device.hold(|_, _| true);
+    let running =
+        Running::start(vec![export("disk", std::sync::Arc::new(device.clone()))], Options::default());
+    let mut client = Client::open(&running.socket, "disk", false).unwrap();
+    // More than there is memory for, so that nothing is received any more.
+    for _ in 0..200 {
+        client.send(Command::WRITE, NONE, (0, 512), &[1; 512]).unwrap();
+    }
+    while device.seen().len() < 64 {
+        std::thread::yield_now();
+    }
+    assert_eq!(running.server.connections(), 1);
+    drop(client);
+    assert_eq!(running.server.connections(), 0);
+    device.release();
 }

@@ -1,13 +1,12 @@
 //! A transport in memory: delivers a script in pieces of any size, takes what is sent in pieces of any size.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::sync::Arc;
 use std::time::Instant;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-use crate::nbd::server::transport::{Patience, Transport, Wants};
+use crate::nbd::transport::{Patience, Transport, Wants};
 
 /// So many waits in a row without a byte in either direction, and the server is stuck.
 const WAITS_MAX: u32 = 1000;
@@ -88,7 +87,7 @@ impl Transport for Pipe {
         if self.is_stuck() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
-    fn encrypt(&mut self, _config: &Arc<rustls::ServerConfig>, _until: Instant) -> io::Result<()> {
+    fn encrypt(&mut self, _tls: rustls::Connection, _until: Instant) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

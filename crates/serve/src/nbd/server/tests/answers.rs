@@ -53,18 +53,18 @@ fn check_replies(mut rest: &[u8], expected: Option<&BTreeSet<Cookie>>) -> Result
         // A connection that breaks may break within a reply.
         let Some((head, taken)) = head else { return cut_off(expected) };
         rest = &rest[taken..];
-        let cookie = match head {
-            ReplyHead::Simple(reply) => reply.cookie,
+        let (cookie, is_last) = match head {
+            ReplyHead::Simple(reply) => (reply.cookie, true),
             ReplyHead::Chunk(chunk) => {
                 let Some(content) = rest.get(..chunk.length as usize) else { return cut_off(expected) };
                 rest = &rest[content.len()..];
                 if chunk.kind != ChunkKind::OFFSET_DATA {
                     Chunk::decode(chunk.kind, content).map_err(|error| error.to_string())?;
                 }
-                chunk.cookie
+                (chunk.cookie, chunk.is_last)
             }
         };
-        *answered.entry(cookie).or_default() += 1;
+        *answered.entry(cookie).or_default() += u32::from(is_last);
     }
     let Some(expected) = expected else { return Ok(()) };
     if answered.keys().eq(expected.iter()) && answered.values().all(|count| *count == 1) {

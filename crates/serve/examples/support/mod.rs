@@ -1,3 +1,0 @@
-//! Devices that cost nothing, so that a measurement shows the server and nothing else.
-
-pub(crate) mod memory;

@@ -1,0 +1,49 @@
+//! Values by number. Numbers are used again.
+
+/// Values by number.
+pub(crate) struct Slab<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// A number for `value`.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.slots[number as usize] = Some(value);
+        number
+    }
+
+    /// The value `number`.
+    #[inline]
+    pub(crate) fn get(&mut self, number: u32) -> Option<&mut T> {
+        self.slots.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Takes the value `number` out.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
+        let value = self.slots.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(value)
+    }
+
+    /// The numbers of the values that fit `which`.
+    pub(crate) fn numbers(&self, which: impl Fn(&T) -> bool) -> Vec<u32> {
+        let fits = |(number, slot): (u32, &Option<T>)| slot.as_ref().is_some_and(&which).then_some(number);
+        (0..).zip(&self.slots).filter_map(fits).collect()
+    }
+
+    /// Takes all out.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
+        std::mem::take(self).slots.into_iter().flatten()
+    }
+}
