@@ -15,6 +15,7 @@ mod drive_documents;
 mod drive_ends;
 mod drive_killed;
 mod drive_nbd;
+mod drive_power;
 mod drive_programs;
 mod drive_refusals;
 mod drive_support;

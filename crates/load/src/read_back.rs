@@ -36,7 +36,15 @@ pub fn read_back(
     let chunk = CHUNK.min(info.transfer_max).max(info.logical_block).round_down(info.logical_block);
     let alignment = Bytes(info.dma_alignment.0.max(4096));
     let pool = Pool::new(PoolShape { buffer: chunk, count: 2 * DEPTH, alignment })?;
-    let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
+    let ranges: Vec<LbaRange> = ledger.written(chunk.0 / info.logical_block.0).collect();
+    let queue = match device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() }) {
+        // A connection that was lost gives no queue any more.
+        Err(_) if ledger.has_lost_power() => {
+            ranges.into_iter().for_each(|range| ledger.unreached(range));
+            return Ok(true);
+        }
+        opened => opened?,
+    };
     let mut pass = Pass {
         queue,
         pool,
@@ -45,7 +53,6 @@ pub fn read_back(
         unreadable: Vec::new(),
         is_anything_read: false,
     };
-    let ranges: Vec<LbaRange> = ledger.written(chunk.0 / info.logical_block.0).collect();
     let mut next = 0;
     let mut read = Bytes(0);
     while next < ranges.len() || !pass.in_flight.is_empty() {

@@ -55,4 +55,5 @@ mod wire;
 mod worker;
 
 pub use attachment::{AttachOptions, Attachment};
-pub use sweep::{Swept, left, sweep};
+pub use crate::records::Swept;
+pub use sweep::{left, sweep};

@@ -57,4 +57,5 @@ mod worker;
 
 pub use exported::UblkDevice;
 pub use options::{Survives, UblkOptions};
-pub use sweep::{Swept, sweep};
+pub use crate::records::Swept;
+pub use sweep::sweep;

@@ -31,15 +31,16 @@ pub(crate) enum DriveCommand {
     Serve(Box<ServeArguments>),
     /// Cut the power of a served drive, now or at a chosen moment
     ///
-    /// Requests in flight get no answer, NBD connections end, and an attached device answers with I/O errors. Clients of NBD
-    /// connect again after `plumb drive power-on`.
+    /// Requests in flight get no answer. NBD connections end, idle ones too; clients connect again after `plumb drive power-on`. An
+    /// attached device answers every request with an I/O error.
     Cut(CutArguments),
     /// Turn the power on again; the drive serves the data that survived
     ///
     /// The write cache is on or off as it was when the drive was served; `plumb drive set` does not outlast a power cut.
     ///
-    /// The kernel drops its cache of an attached drive first, as if the machine had lost power too. A mounted file system keeps its
-    /// own cache: unmount it first.
+    /// An attached device that a program had open or mounted when the power was cut still answers every request with an I/O error, also
+    /// those of other programs, until it is closed and unmounted. The programs are named. Then the kernel drops its cache of the
+    /// device, as if the machine had lost power too, and the device serves requests again.
     PowerOn(NamedArguments),
     /// Show the state of a served drive, or of all served drives
     Status {

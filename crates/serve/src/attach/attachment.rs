@@ -13,10 +13,11 @@ use super::directory::{AttachmentDirectory, Base};
 use super::loop_queue::{self, Changed};
 use super::served::Served;
 use super::session::{Session, Threads};
-use super::sweep::{Swept, sweep_locked};
+use super::sweep::sweep_locked;
 use crate::claim::{LOOK_AGAIN, PROBE_TIMEOUT, claim, held, readmit};
 use crate::error::{ExportError, Result, at};
 use crate::holders;
+use crate::records::Swept;
 use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
 
 /// How long all that is dirty may take once the device has to be taken away in any case.

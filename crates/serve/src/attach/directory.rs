@@ -8,16 +8,14 @@
 //! ```
 //! Nothing is ever removed but by these names, and a mount point that is in use cannot be removed at all.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
-
 use crate::error::{ExportError, Result, at};
-use crate::lock::Lock;
+use crate::records::{Found, Lock, PrivateDirectory, remove_if_there};
 
 const DEFAULT: &str = "/run/plumb/attach";
 const NAME_BYTES_MAX: usize = 64;
@@ -25,7 +23,7 @@ const NAME_BYTES_MAX: usize = 64;
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
 pub(super) struct Base {
-    path: PathBuf,
+    directory: PrivateDirectory,
     /// Whether it was made here just now, in place of the default.
     is_stopgap: bool,
 }
@@ -34,23 +32,18 @@ impl Base {
     /// `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
         let mut is_stopgap = false;
-        let path = match wanted {
-            Some(path) => made(path).map_err(at("make", path))?,
-            None => made(Path::new(DEFAULT)).or_else(|_| {
-                let fallback = fallback();
-                is_stopgap = !fallback.exists();
-                made(&fallback).map_err(at("make", &fallback))
-            })?,
+        let directory = match wanted {
+            Some(path) => PrivateDirectory::open(path)?,
+            None => match PrivateDirectory::open(Path::new(DEFAULT)) {
+                Err(ExportError::Os { operation: "make", .. }) => {
+                    let fallback = fallback();
+                    is_stopgap = !fallback.exists();
+                    PrivateDirectory::open(&fallback)?
+                }
+                opened => opened?,
+            },
         };
-        let metadata = fs::symlink_metadata(&path).map_err(at("look at", &path))?;
-        let is_private = metadata.is_dir()
-            && metadata.uid() == rustix::process::geteuid().as_raw()
-            && metadata.mode() & 0o077 == 0;
-        if !is_private {
-            return Err(ExportError::Directory(path));
-        }
-        // As the kernel will show it in the paths of backing files.
-        Ok(Self { path: path.canonicalize().map_err(at("look at", &path))?, is_stopgap })
+        Ok(Self { directory, is_stopgap })
     }
 
     /// Of the attachments that there are by default; `None` if nobody has made any.
@@ -65,28 +58,20 @@ impl Base {
     pub(super) fn take_back(&self) {
         if self.is_stopgap {
             // Whoever uses it keeps it from being removed.
-            fs::remove_dir(&self.path).unwrap_or_default();
+            fs::remove_dir(self.directory.path()).unwrap_or_default();
         }
     }
 
     /// Waits until nobody else changes anything here.
     pub(super) fn lock(&self) -> Result<Lock> {
-        Lock::directory(&self.path).map_err(at("lock", &self.path))
+        self.directory.lock()
     }
 
     /// The directories of all attachments, dead or alive, by name.
     pub(super) fn attachments(&self) -> Result<Vec<AttachmentDirectory>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(at("list", &self.path))? {
-            let entry = entry.map_err(at("list", &self.path))?;
-            let is_directory = entry.file_type().map_err(at("look at", &entry.path()))?.is_dir();
-            match entry.file_name().into_string() {
-                Ok(name) if is_directory && is_name(&name) => found.push(self.attachment(&name)),
-                _ => {}
-            }
-        }
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
+        let mut found = self.directory.names()?;
+        found.retain(|name| is_name(name) && self.directory.path().join(name).is_dir());
+        Ok(found.iter().map(|name| self.attachment(name)).collect())
     }
 
     /// Makes the directory of a new attachment that this process serves. While `_locked`.
@@ -110,7 +95,8 @@ impl Base {
     }
 
     fn attachment(&self, name: &str) -> AttachmentDirectory {
-        AttachmentDirectory { name: name.to_owned(), path: self.path.join(name), lock: None }
+        let path = self.directory.path().join(name);
+        AttachmentDirectory { name: name.to_owned(), path, lock: None }
     }
 }
 
@@ -134,14 +120,9 @@ impl AttachmentDirectory {
     }
 
     fn fill(&mut self) -> Result<()> {
-        let (mount_point, record) = (self.mount_point(), self.record());
+        let mount_point = self.mount_point();
         private().create(&mount_point).map_err(at("make", &mount_point))?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&record, flags, Mode::RUSR | Mode::WUSR).map_err(at("make", &record))?;
-        let taken = || at::<io::Error>("lock", &record)(io::ErrorKind::WouldBlock.into());
-        let lock = Lock::unless_taken(file.into()).map_err(at("lock", &record))?.ok_or_else(taken)?;
-        let text = format!("{}\n", std::process::id());
-        lock.file().write_all_at(text.as_bytes(), 0).map_err(at("write", &record))?;
+        let lock = Lock::new_record(&self.record(), &format!("{}\n", std::process::id()))?;
         self.lock = Some(Arc::new(lock));
         Ok(())
     }
@@ -153,43 +134,20 @@ impl AttachmentDirectory {
 
     /// Whether its server lives. Asked while nobody makes one.
     pub(super) fn is_served(&self, _locked: &Lock) -> Result<bool> {
-        let record = self.record();
-        match File::open(&record) {
-            Ok(file) => Ok(Lock::unless_taken(file).map_err(at("lock", &record))?.is_none()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(at("open", &record)(error)),
-        }
+        Lock::found_record(&self.record()).map(|found| matches!(found, Found::Served))
     }
 
     /// Takes the directory away; what is not there any more is fine. Fails while the file system is mounted.
     pub(super) fn remove(&self) -> Result<()> {
-        let mount_point = self.mount_point();
-        unless_missing(fs::remove_dir(&mount_point)).map_err(at("remove", &mount_point))?;
-        unless_missing(fs::remove_file(self.record())).map_err(at("remove", &self.record()))?;
-        unless_missing(fs::remove_dir(&self.path)).map_err(at("remove", &self.path))
+        remove_if_there(&self.mount_point(), |path| fs::remove_dir(path))?;
+        remove_if_there(&self.record(), |path| fs::remove_file(path))?;
+        remove_if_there(&self.path, |path| fs::remove_dir(path))
     }
 }
 
 /// Where those are who may not have [`DEFAULT`].
 fn fallback() -> PathBuf {
     std::env::temp_dir().join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()))
-}
-
-fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome,
-    }
-}
-
-fn made(path: &Path) -> io::Result<PathBuf> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    match private().create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(path.to_owned()),
-    }
 }
 
 fn private() -> DirBuilder {

@@ -10,17 +10,7 @@ use super::directory::{AttachmentDirectory, Base};
 use super::session;
 use crate::error::{ExportError, Result, at};
 use crate::holders;
-use crate::lock::Lock;
-
-/// What a sweep did.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// The names of attachments whose remains are gone.
-    pub removed: Vec<String>,
-    /// Attachments whose server is dead and whose remains had to stay, each with the reason: somebody still has the
-    /// device open or mounted. They go with the next sweep after that has ended.
-    pub kept: Vec<(String, String)>,
-}
+use crate::records::{Lock, Swept};
 
 /// Removes the remains of attachments in `directory` (the default if `None`) whose server no longer runs. What is
 /// another's, or whose server may live, is left alone.

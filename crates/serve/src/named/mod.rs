@@ -14,7 +14,6 @@ pub mod control;
 pub mod registry;
 
 mod block_device;
-mod clients;
 mod error;
 mod nbd;
 mod service;

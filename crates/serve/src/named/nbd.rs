@@ -134,6 +134,11 @@ impl NbdServers {
         self.running.iter().map(|running| running.server.connections()).sum()
     }
 
+    /// Who they are, in words.
+    pub(super) fn clients(&self) -> Vec<String> {
+        self.running.iter().flat_map(|running| running.server.clients()).collect()
+    }
+
     /// Ends all connections: their clients hold what may be gone.
     pub(super) fn end_connections(&self) {
         self.running.iter().for_each(|running| running.server.end_connections());

@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 use super::block_device::BlockDevice;
 #[cfg(feature = "ublk")]
 use super::block_device::UblkExport;
-use super::clients;
 use super::control::{self, Answer, Order, Refused};
 use super::error::ServiceError;
 use super::nbd::{Encryption, NbdAddress, NbdServers, Say};
@@ -284,7 +283,7 @@ impl<C: Controls> Service<C> {
         }
         let connections = self.nbd.connections();
         if connections > 0 && !cut_off {
-            let mut by = clients::of_nbd(self.control.path());
+            let mut by = self.nbd.clients();
             if by.is_empty() {
                 by.push(format!("{connections} clients"));
             }

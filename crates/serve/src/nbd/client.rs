@@ -34,9 +34,7 @@ mod options;
 mod queue;
 mod replies;
 mod socket;
-mod wait;
-mod wake;
-mod wake_set;
+mod wakeups;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -14,7 +14,7 @@
 
 mod buffers;
 mod connection;
-pub(crate) mod connections;
+mod connections;
 mod export;
 #[cfg(test)]
 mod tests;
@@ -189,6 +189,11 @@ impl Server {
     /// How many connections are being served now, but for those whose client has left.
     pub fn connections(&self) -> usize {
         self.served.with_client()
+    }
+
+    /// The clients of these, in words, each once.
+    pub fn clients(&self) -> Vec<String> {
+        self.served.clients()
     }
 
     /// Ends all connections: what is in flight on them stays unanswered.

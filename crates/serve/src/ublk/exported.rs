@@ -13,13 +13,14 @@ use rustix::fs::{Mode, OFlags};
 use super::driver::{self, Driver, MARK};
 use super::options::{Survives, UblkOptions};
 use super::plan::Geometry;
-use super::records::{Base, Found, Record};
+use super::records::{Base, Record};
 use super::served::Served;
-use super::sweep::{Swept, sweep_locked};
+use super::sweep::sweep_locked;
 use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
 use crate::claim::{claim, readmit};
 use crate::error::{ExportError, Result, at};
+use crate::records::{Found, Swept};
 
 /// A device that the kernel has as `/dev/ublkbN`.
 ///

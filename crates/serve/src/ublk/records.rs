@@ -8,55 +8,37 @@
 //!     NAME               what the device was exported as
 //!     IDENTITY           what the contents are
 //! ```
-//! The kernel lets go of a lock when its holder dies, so a record that can be locked has no server. The directory is
-//! emptied by a reboot, as are the kernel's devices.
+//! The directory is emptied by a reboot, as are the kernel's devices.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno as Os;
 
 use super::risk::State;
 use crate::error::{ExportError, Result, at};
-use crate::lock::Lock;
+use crate::records::{Found, Lock, PrivateDirectory, remove_if_there};
 
 const DEFAULT: &str = "/run/plumb/ublk";
 const FORMAT: &str = "plumb-ublk 1";
 
 /// The directory of all records.
 #[derive(Debug, Clone)]
-pub(super) struct Base(PathBuf);
+pub(super) struct Base(PrivateDirectory);
 
 impl Base {
     /// `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
-        let path = wanted.unwrap_or(Path::new(DEFAULT));
-        DirBuilder::new().mode(0o700).recursive(true).create(path).map_err(at("make", path))?;
-        let found = fs::symlink_metadata(path).map_err(at("look at", path))?;
-        let is_private =
-            found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0;
-        if !is_private {
-            let why = "only its owner, who must be this user, may be able to write there";
-            return Err(at("use", path)(io::Error::new(io::ErrorKind::PermissionDenied, why)));
-        }
-        Ok(Self(path.to_owned()))
+        PrivateDirectory::open(wanted.unwrap_or(Path::new(DEFAULT))).map(Self)
     }
 
     /// Waits until nobody else changes anything here.
     pub(super) fn lock(&self) -> Result<Lock> {
-        Lock::directory(&self.0).map_err(at("lock", &self.0))
+        self.0.lock()
     }
 
     /// The numbers of all records, of living servers too.
     pub(super) fn numbers(&self) -> Result<Vec<u32>> {
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(at("list", &self.0))? {
-            let entry = entry.map_err(at("list", &self.0))?;
-            numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
-        }
+        let mut numbers: Vec<u32> = self.0.names()?.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
@@ -66,53 +48,32 @@ impl Base {
         if let Found::Dead(left) = self.find(number, locked)? {
             left.remove()?;
         }
-        let path = self.path(number);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(at("make", &path))?;
-        let taken = || at::<io::Error>("lock", &path)(io::ErrorKind::WouldBlock.into());
-        let lock = Lock::unless_taken(file.into()).map_err(at("lock", &path))?.ok_or_else(taken)?;
-        let one_line = |text: &str| text.replace('\n', " ");
-        let text =
-            format!("{}\n{FORMAT}\n{}\n{}\n", State::Clean.letter(), one_line(name), one_line(identity));
-        lock.file().write_all_at(text.as_bytes(), 0).map_err(at("write", &path))?;
-        Ok(Record { lock, path, name: one_line(name), identity: one_line(identity), state: State::Clean })
+        let [name, identity] = [name, identity].map(|text| text.replace('\n', " "));
+        let (path, state) = (self.path(number), State::Clean);
+        let lock = Lock::new_record(&path, &format!("{}\n{FORMAT}\n{name}\n{identity}\n", state.letter()))?;
+        Ok(Record { lock, path, name, identity, state })
     }
 
     /// The record of device `number`.
-    pub(super) fn find(&self, number: u32, _locked: &Lock) -> Result<Found> {
+    pub(super) fn find(&self, number: u32, _locked: &Lock) -> Result<Found<Record>> {
         let path = self.path(number);
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Err(Os::NOENT) => return Ok(Found::None),
-            opened => File::from(opened.map_err(at("open", &path))?),
+        let lock = match Lock::found_record(&path)? {
+            Found::None => return Ok(Found::None),
+            Found::Served => return Ok(Found::Served),
+            Found::Dead(lock) => lock,
         };
-        let Some(lock) = Lock::unless_taken(file).map_err(at("lock", &path))? else {
-            return Ok(Found::Served);
-        };
-        let text = io::read_to_string(lock.file()).map_err(at("read", &path))?;
+        let text = lock.read().map_err(at("read", &path))?;
         let mut lines = text.lines();
         let (state, format) = (lines.next().and_then(State::of), lines.next());
-        let (name, identity) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         // What was cut off while it was written belongs to a device that was never started.
         let state = state.filter(|_| format == Some(FORMAT)).unwrap_or(State::Failed);
-        let (name, identity) = (name.to_owned(), identity.to_owned());
+        let [name, identity] = [lines.next(), lines.next()].map(|line| line.unwrap_or_default().to_owned());
         Ok(Found::Dead(Record { lock, path, name, identity, state }))
     }
 
     fn path(&self, number: u32) -> PathBuf {
-        self.0.join(number.to_string())
+        self.0.path().join(number.to_string())
     }
-}
-
-/// What is known of a device.
-#[derive(Debug)]
-pub(super) enum Found {
-    /// Nothing.
-    None,
-    /// Its server lives.
-    Served,
-    /// Its server is dead; the record is ours now.
-    Dead(Record),
 }
 
 /// The record of one device, locked.
@@ -129,15 +90,12 @@ pub(super) struct Record {
 impl Record {
     /// Writes down what is at risk from now on.
     pub(super) fn mark(&self, state: State) -> io::Result<()> {
-        self.lock.file().write_all_at(state.letter().as_bytes(), 0)
+        self.lock.write(state.letter())
     }
 
     /// Takes it away.
     pub(super) fn remove(&self) -> Result<()> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at("remove", &self.path)(error)),
-            _ => Ok(()),
-        }
+        remove_if_there(&self.path, |path| fs::remove_file(path))
     }
 }
 

@@ -115,8 +115,9 @@ impl Risk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::{Base, Found};
+    use super::super::records::Base;
     use super::*;
+    use crate::records::Found;
 
     /// What the next server would find after each step.
     fn with_record(steps: impl FnOnce(&Risk, &dyn Fn() -> String)) {

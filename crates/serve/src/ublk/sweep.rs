@@ -3,21 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::driver::{Driver, MARK};
-use super::records::{Base, Found};
+use super::driver::{Driver, MARK, block_path};
+use super::records::Base;
 use crate::error::Result;
 use crate::holders;
-use crate::lock::Lock;
-
-/// What a sweep did.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// The numbers of devices that are gone.
-    pub removed: Vec<u32>,
-    /// Devices whose server is dead and that had to stay, each with the reason: somebody uses them, and may want them to be
-    /// taken over. They go with the next sweep after that has ended.
-    pub kept: Vec<(u32, String)>,
-}
+use crate::records::{Found, Lock, Swept};
 
 /// Removes devices of this program whose server no longer runs and that nobody uses; records are in `directory`, the default
 /// if `None`. Does nothing where there is no driver.
@@ -41,6 +31,7 @@ pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &Lock) -> R
     numbers.dedup();
     let mut swept = Swept::default();
     for number in numbers {
+        let name = block_path(number).display().to_string();
         let found = base.find(number, locked)?;
         let info = driver.info(number)?.filter(|info| info.mark == MARK);
         match (&found, info) {
@@ -51,7 +42,7 @@ pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &Lock) -> R
             (_, None) => {}
             (_, Some(_)) => {
                 if let Err(why) = remove(driver, number) {
-                    swept.kept.push((number, why));
+                    swept.kept.push((name, why));
                     continue;
                 }
             }
@@ -59,7 +50,7 @@ pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &Lock) -> R
         if let Found::Dead(record) = found {
             record.remove()?;
         }
-        swept.removed.push(number);
+        swept.removed.push(name);
     }
     Ok(swept)
 }

@@ -61,8 +61,8 @@ fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
             return Err(Refusal::new(Exit::Refused, message).into());
         }
         #[cfg(feature = "ublk")]
-        for (number, why) in plumb_serve::ublk::sweep(None)?.kept {
-            terminal::say(&format!("plumb: /dev/ublkb{number} must stay for now: {why}"));
+        for (device, why) in plumb_serve::ublk::sweep(None)?.kept {
+            terminal::say(&format!("plumb: {device} must stay for now: {why}"));
         }
     }
     forget(&directory, name).with_context(|| format!("cannot clear up in {}", directory.display()))?;
@@ -197,6 +197,10 @@ fn prospects(status: &DriveStatus) -> Vec<String> {
     }
     lines.extend(status.faults.iter().map(|fault| format!("fault {fault}")));
     lines.extend(status.device.iter().map(|device| format!("device {device}")));
+    if !status.device_open_across_cut.is_empty() {
+        let users = status.device_open_across_cut.join("; ");
+        lines.push(format!("every request to it fails until it is closed: the power was cut while it was in use ({users})"));
+    }
     lines.extend(status.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
     if status.nbd_clients > 0 {
         lines.push(format!("{} over NBD", counted(status.nbd_clients, "client")));

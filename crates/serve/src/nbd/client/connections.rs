@@ -49,7 +49,7 @@ impl Connections {
             links.push(link(transport));
         }
         if count > 1 {
-            still_there(&links[0], until).map_err(|because| refused(&uri, because))?;
+            still_there(&links[0], options.connect_timeout).map_err(|because| refused(&uri, because))?;
         }
         Ok(Self { uri, options, common, links, export, lost: OnceLock::new() })
     }
@@ -73,7 +73,8 @@ impl Connections {
 }
 
 /// Asks the server at the other end of `link` for a block.
-fn still_there(link: &Arc<Link>, until: Instant) -> Result<(), String> {
+fn still_there(link: &Arc<Link>, timeout: Nanos) -> Result<(), String> {
+    let until = link.clock().now().saturating_add(timeout);
     let block = LbaRange::new(plumb_block::Lba(0), 1);
     match ask::request(link, Request::read(Tag(0), block), until) {
         // A block that cannot be read was answered for all that.

@@ -1,7 +1,6 @@
 //! What is behind the blocks, by block status in `base:allocation`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange, Nanos};
 
@@ -31,7 +30,7 @@ pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Resu
     while found.cursor < found.end {
         let offset = found.cursor * block;
         let length = ((found.end - found.cursor) * block).min(QUESTION_MAX_BYTES);
-        let until = Instant::now() + Duration::from(timeout);
+        let until = link.clock().now().saturating_add(timeout);
         let descriptors = ask::status(link, offset, length as u32, until)
             .map_err(Unanswered::Lost)?
             .map_err(Unanswered::Failed)?;

@@ -22,7 +22,7 @@ use super::commands::Commands;
 use super::export::Export;
 use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
 use super::replies::{Answer, Replies};
-use super::wake::Wake;
+use super::wakeups::Wakeups;
 use crate::nbd::output::Output;
 use crate::nbd::transport::Socket;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
@@ -70,7 +70,9 @@ pub(super) struct Lost(pub(super) String);
 /// Where a queue's mail goes.
 struct Port {
     mail: Vec<Mail>,
-    wake: Arc<Wake>,
+    wakeups: Arc<Wakeups>,
+    /// It was woken for the mail.
+    is_woken: bool,
 }
 
 /// A connection.
@@ -125,6 +127,11 @@ impl Link {
         &self.socket
     }
 
+    /// The clock of the queues.
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.common.clock
+    }
+
     /// Ends the connection from outside; those who use it learn of it when they poll.
     pub(super) fn cut(&self) {
         // It may be gone already, which is what was wanted.
@@ -132,12 +139,12 @@ impl Link {
     }
 
     /// A new port; `None` if the connection is lost.
-    pub(super) fn join(&self, wake: &Arc<Wake>) -> Option<PortId> {
+    pub(super) fn join(&self, wakeups: &Arc<Wakeups>) -> Option<PortId> {
         let mut state = self.state();
         if state.lost.is_some() {
             return None;
         }
-        let port = Some(Port { mail: Vec::new(), wake: Arc::clone(wake) });
+        let port = Some(Port { mail: Vec::new(), wakeups: Arc::clone(wakeups), is_woken: false });
         let index = state.ports.iter().position(Option::is_none).unwrap_or(state.ports.len());
         if index == state.ports.len() {
             state.ports.push(port);
@@ -286,8 +293,9 @@ impl State {
     /// Puts mail into a port; those of others are woken.
     fn post(&mut self, to: PortId, mail: Mail) {
         let Some(Some(port)) = self.ports.get_mut(to as usize) else { return };
-        if to != self.poller && port.mail.is_empty() {
-            port.wake.up();
+        if to != self.poller && !port.is_woken {
+            port.is_woken = true;
+            port.wakeups.mail();
         }
         port.mail.push(mail);
     }
@@ -295,6 +303,9 @@ impl State {
     fn take_mail(&mut self, port: PortId, into: &mut Vec<Mail>) {
         if let Some(Some(port)) = self.ports.get_mut(port as usize) {
             into.append(&mut port.mail);
+            if std::mem::take(&mut port.is_woken) {
+                port.wakeups.mail_taken();
+            }
         }
     }
 

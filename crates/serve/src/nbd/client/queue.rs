@@ -1,20 +1,18 @@
 //! A queue: requests in, completions out, over the connection that the device has for it.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
-use std::sync::OnceLock;
 
 use plumb_block::{
-    Completion, Error, ErrorKind, Nanos, Outcome, Queue, QueueFull, QueueOptions, Request, Result, Wait,
+    Completion, Error, ErrorKind, Nanos, Outcome, Poller, Queue, QueueFull, QueueOptions, Request,
+    Result, Wait, wait_any, waiting_poll,
 };
 
 use super::connections::Connections;
 use super::jobs::{PortId, completion};
 use super::link::{Link, Mail};
-use super::wait::{Awaited, wait_for_any};
-use super::wake::Wake;
-use super::wake_set::WakeSet;
+use super::wakeups::Wakeups;
 
 const NEVER: Nanos = Nanos(u64::MAX);
 
@@ -27,9 +25,7 @@ pub(super) struct NbdQueue {
     to_write: bool,
     is_lost: bool,
     depth: usize,
-    wake: Arc<Wake>,
-    /// Made when somebody asks for a descriptor to wait for.
-    wake_set: OnceLock<Option<WakeSet>>,
+    wakeups: Arc<Wakeups>,
     /// Requests that the connection has not taken yet.
     pending: VecDeque<Request>,
     /// How many requests the connection has, those given up included.
@@ -45,10 +41,11 @@ impl NbdQueue {
     /// A queue over the connection for `lane`.
     pub(super) fn new(connections: Arc<Connections>, lane: usize, options: &QueueOptions) -> Result<Self> {
         let place = connections.uri.to_string();
-        let wake = Wake::new().map_err(|error| Error::io(&error, "open a queue to", &place))?;
-        let wake = Arc::new(wake);
         let link = Arc::clone(connections.link_for(lane));
-        let port = link.join(&wake).filter(|_| connections.why_lost().is_none()).ok_or_else(|| {
+        let wakeups =
+            Wakeups::new(link.socket()).map_err(|error| Error::io(&error, "open a queue to", &place))?;
+        let wakeups = Arc::new(wakeups);
+        let port = link.join(&wakeups).filter(|_| connections.why_lost().is_none()).ok_or_else(|| {
             let because = connections.why_lost().unwrap_or("the connection is lost").to_owned();
             Error::new(ErrorKind::Os(super::NOT_CONNECTED), "open a queue to", place).because(because)
         })?;
@@ -59,8 +56,7 @@ impl NbdQueue {
             to_write: false,
             is_lost: false,
             depth: options.depth.max(1) as usize,
-            wake,
-            wake_set: OnceLock::new(),
+            wakeups,
             pending: VecDeque::new(),
             taken: 0,
             given_up: 0,
@@ -147,19 +143,9 @@ impl NbdQueue {
         self.open_mail(completions);
     }
 
-    /// Waits for the connection or for mail until `until`; whether there is anything to receive.
-    fn wait(&self, until: Nanos, now: Nanos) -> Result<bool> {
-        let timeout = (until != NEVER).then(|| until.since(now));
-        let socket = (!self.is_lost).then(|| (self.link.socket(), self.to_write));
-        wait_for_any(&Awaited { socket, wake: &self.wake }, timeout)
-            .map_err(|error| Error::io(&error, "poll a queue of", self.connections.uri.to_string()))
-    }
-
-    fn tend_wake_set(&self) {
-        if let Some(Some(set)) = self.wake_set.get() {
-            let deadline = (self.deadline_earliest != NEVER).then_some(self.deadline_earliest);
-            set.tend(self.is_lost, self.to_write, deadline.map(|deadline| deadline.since(self.now())));
-        }
+    fn update_wakeups(&self) {
+        let deadline = (self.deadline_earliest != NEVER).then(|| self.deadline_earliest.since(self.now()));
+        self.wakeups.update(self.is_lost, self.to_write, deadline);
     }
 }
 
@@ -177,48 +163,22 @@ impl Queue for NbdQueue {
     }
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        if wait.completions > 0 {
+            let (in_flight, clock) = (self.awaited(), Arc::clone(self.link.clock()));
+            return waiting_poll(self, in_flight, wait, completions, &mut Poller::new(&*clock));
+        }
         let before = completions.len();
-        let asked = wait.completions as usize;
-        let mut now = self.now();
-        let patient_until = wait.patience.filter(|_| asked > 1).map(|patience| now.saturating_add(patience));
-        if self.wake_set.get().is_some() {
-            self.wake.clear();
-        }
         // Nothing can have come for what was not sent; but others may have been waiting long.
-        let mut to_receive = self.taken > 0 || asked == 0;
-        loop {
-            self.exchange(to_receive, completions);
-            if self.deadline_earliest != NEVER {
-                now = self.now();
-                self.expire(now, completions);
-            }
-            let count = completions.len() - before;
-            let mut until = wait.deadline.unwrap_or(NEVER).min(self.deadline_earliest);
-            let mut want = asked.min(count + self.awaited());
-            if let Some(patient_until) = patient_until {
-                now = self.now();
-                if patient_until <= now {
-                    want = want.min(1);
-                } else if count > 0 {
-                    until = until.min(patient_until);
-                }
-            }
-            if until != NEVER {
-                now = self.now();
-            }
-            let is_late = wait.deadline.is_some_and(|deadline| deadline <= now);
-            if count >= want || is_late {
-                self.tend_wake_set();
-                return Ok(count);
-            }
-            to_receive = self.wait(until, now)?;
+        self.exchange(self.taken > 0 || self.pending.is_empty(), completions);
+        if self.deadline_earliest != NEVER {
+            self.expire(self.now(), completions);
         }
+        self.update_wakeups();
+        Ok(completions.len() - before)
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        let set = self.wake_set.get_or_init(|| WakeSet::new(&self.wake, self.link.socket()).ok());
-        self.tend_wake_set();
-        set.as_ref().map(WakeSet::fd)
+        Some(self.wakeups.as_fd())
     }
 }
 
@@ -228,13 +188,14 @@ impl Drop for NbdQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();
         self.pending.clear();
-        let until = self.now().saturating_add(self.connections.options.drop_patience);
+        let clock = Arc::clone(self.link.clock());
+        let until = clock.now().saturating_add(self.connections.options.drop_patience);
         while self.taken > 0 && !self.is_lost {
             self.exchange(true, &mut ignored);
             ignored.clear();
-            self.pending.clear();
-            let now = self.now();
-            if self.taken == 0 || now >= until || self.wait(until, now).is_err() {
+            self.update_wakeups();
+            let is_over = self.taken == 0 || clock.now() >= until;
+            if is_over || wait_any([&*self as &dyn Queue], Some(until), &mut Poller::new(&*clock)).is_err() {
                 break;
             }
         }

@@ -1,12 +1,13 @@
-//! The connections that are being served, so that they can be counted, waited for and closed.
+//! The connections that are being served, so that they can be counted, named, waited for and closed.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{Shutdown, getpeername, shutdown, sockopt};
 
 /// All connections.
 #[derive(Default)]
@@ -41,6 +42,17 @@ impl Connections {
         self.sockets().open.values().filter(|socket| !has_left(socket)).count()
     }
 
+    /// The clients that may still ask for something, in words: `process 12 (qemu-io)`, `10.0.0.7:51234`, each once however many
+    /// connections it has. Those that cannot be told are left out.
+    pub(super) fn clients(&self) -> Vec<String> {
+        let sockets = self.sockets();
+        let present = sockets.open.values().filter(|socket| !has_left(socket));
+        let mut found: Vec<String> = present.filter_map(|socket| client(socket)).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
     /// Ends one direction of all connections, or both.
     pub(super) fn shut_down(&self, how: Shutdown) {
         for socket in self.sockets().open.values() {
@@ -62,9 +74,19 @@ impl Connections {
     }
 }
 
+fn client(socket: &OwnedFd) -> Option<String> {
+    let peer = getpeername(socket).ok()?;
+    if let Some(address) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
+        return Some(address.to_string());
+    }
+    let pid = sockopt::socket_peercred(socket).ok()?.pid.as_raw_pid();
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({})", name.trim()) })
+}
+
 /// Whether the client at the other end of `socket` is gone, or has at least said its last: a client that died may leave a
 /// connection that waits for a device which never answers.
-pub(crate) fn has_left(socket: &impl AsFd) -> bool {
+fn has_left(socket: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
@@ -79,5 +101,27 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.all.sockets().open.remove(&self.id);
         self.all.one_ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_process_with_several_connections_is_named_once_and_not_when_it_has_left() {
+        let all = Arc::new(Connections::default());
+        let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
+        let connect = |pair| {
+            let (client, server): (UnixStream, UnixStream) = pair;
+            (client, all.add(&Arc::new(server.into())))
+        };
+        let (clients, connected): (Vec<_>, Vec<_>) = pairs.into_iter().map(connect).unzip();
+        let named = all.clients();
+        assert!(named.len() == 1 && named[0].starts_with(&format!("process {} (", std::process::id())), "{named:?}");
+        drop(clients);
+        assert_eq!((all.clients(), all.with_client(), all.len()), (Vec::new(), 0, connected.len()));
     }
 }

@@ -2,6 +2,8 @@
 
 use plumb_block::Errno;
 
+use super::handshake::codes;
+
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -47,30 +49,21 @@ pub enum Malformed {
     },
 }
 
-/// An error number of the protocol ("Error values"): the same on every system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WireErrno(pub u32);
+codes! {
+    /// An error number of the protocol ("Error values"): the same on every system.
+    WireErrno, u32;
+    NONE = 0, "No error.";
+    EPERM = 1, "Operation not permitted: the export is read-only.";
+    EIO = 5, "Input/output error.";
+    ENOMEM = 12, "Out of memory.";
+    EINVAL = 22, "Invalid argument.";
+    ENOSPC = 28, "No space left, and writes past the end.";
+    EOVERFLOW = 75, "The result does not fit into one chunk.";
+    ENOTSUP = 95, "Not supported: what a fast-only write of zeroes that would not be fast gets.";
+    ESHUTDOWN = 108, "The server is going away.";
+}
 
 impl WireErrno {
-    /// No error.
-    pub const NONE: Self = Self(0);
-    /// Operation not permitted: the export is read-only.
-    pub const EPERM: Self = Self(1);
-    /// Input/output error.
-    pub const EIO: Self = Self(5);
-    /// Out of memory.
-    pub const ENOMEM: Self = Self(12);
-    /// Invalid argument.
-    pub const EINVAL: Self = Self(22);
-    /// No space left, and writes past the end.
-    pub const ENOSPC: Self = Self(28);
-    /// The result does not fit into one chunk.
-    pub const EOVERFLOW: Self = Self(75);
-    /// Not supported: what a fast-only write of zeroes that would not be fast gets.
-    pub const ENOTSUP: Self = Self(95);
-    /// The server is going away.
-    pub const ESHUTDOWN: Self = Self(108);
-
     /// The number that travels for an error of this system: those that the protocol has no number for become EIO, as
     /// it says for errors of the medium.
     pub const fn from_errno(errno: Errno) -> Self {

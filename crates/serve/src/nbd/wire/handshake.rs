@@ -8,6 +8,20 @@ const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// ASCII `IHAVEOPT`: the newstyle handshake, and the start of every option.
 pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 
+/// A number of the protocol. Others than those with a name may come.
+macro_rules! codes {
+    ($(#[$meta:meta])* $name:ident, $bits:ty; $($code:ident = $value:expr, $doc:literal;)*) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct $name(pub $bits);
+
+        impl $name {
+            $(#[doc = $doc] pub const $code: Self = Self($value);)*
+        }
+    };
+}
+pub(super) use codes;
+
 macro_rules! flags {
     ($name:ident, $bits:ty, $doc:literal; $($flag:ident = $value:expr, $flag_doc:literal;)*) => {
         #[doc = $doc]
@@ -57,8 +71,6 @@ flags! { TransmissionFlags, u16, "What an export can do (\"Transmission flags\")
     SEND_WRITE_ZEROES = 1 << 6, "WRITE_ZEROES is understood.";
     SEND_DF = 1 << 7, "The DF flag is understood: the answer to a read in one chunk.";
     CAN_MULTI_CONN = 1 << 8, "What one connection flushed, or wrote with FUA, is there for all connections.";
-    SEND_RESIZE = 1 << 9, "Experimental: the size may change.";
-    SEND_CACHE = 1 << 10, "CACHE is understood.";
     SEND_FAST_ZERO = 1 << 11, "The FAST_ZERO flag of WRITE_ZEROES is understood.";
 }
 

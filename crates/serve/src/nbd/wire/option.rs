@@ -7,38 +7,25 @@
 
 use super::cursor::{Cursor, text};
 use super::error::Malformed;
-use super::handshake::{OPTION_MAGIC, TransmissionFlags};
+use super::handshake::{OPTION_MAGIC, TransmissionFlags, codes};
 
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
 /// The metadata context that says what is allocated.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
-/// What the client asks for ("Option types"). Others than those named here may come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OptionCode(pub u32);
-
-impl OptionCode {
-    /// Choose an export and start, the old way: no error can be answered.
-    pub const EXPORT_NAME: Self = Self(1);
-    /// End the handshake.
-    pub const ABORT: Self = Self(2);
-    /// Name all exports.
-    pub const LIST: Self = Self(3);
-    /// Go on encrypted.
-    pub const STARTTLS: Self = Self(5);
-    /// Tell about an export.
-    pub const INFO: Self = Self(6);
-    /// Tell about an export and start.
-    pub const GO: Self = Self(7);
-    /// Replies may come in chunks.
-    pub const STRUCTURED_REPLY: Self = Self(8);
-    /// Name the metadata contexts of an export.
-    pub const LIST_META_CONTEXT: Self = Self(9);
-    /// Choose metadata contexts.
-    pub const SET_META_CONTEXT: Self = Self(10);
-    /// Requests and replies with 64-bit lengths.
-    pub const EXTENDED_HEADERS: Self = Self(11);
+codes! {
+    /// What the client asks for ("Option types"). Others than those named here may come.
+    OptionCode, u32;
+    EXPORT_NAME = 1, "Choose an export and start, the old way: no error can be answered.";
+    ABORT = 2, "End the handshake.";
+    LIST = 3, "Name all exports.";
+    STARTTLS = 5, "Go on encrypted.";
+    INFO = 6, "Tell about an export.";
+    GO = 7, "Tell about an export and start.";
+    STRUCTURED_REPLY = 8, "Replies may come in chunks.";
+    LIST_META_CONTEXT = 9, "Name the metadata contexts of an export.";
+    SET_META_CONTEXT = 10, "Choose metadata contexts.";
 }
 
 /// The header of an option; `length` bytes follow.
@@ -75,38 +62,24 @@ pub fn encode_option(code: OptionCode, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a reply to an option says ("Option reply types"). Bit 31 marks errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OptionReplyKind(pub u32);
+codes! {
+    /// What a reply to an option says ("Option reply types"). Bit 31 marks errors.
+    OptionReplyKind, u32;
+    ACK = 1, "Done; for GO: the transmission phase begins.";
+    SERVER = 2, "One export.";
+    INFO = 3, "A piece of information.";
+    META_CONTEXT = 4, "A metadata context.";
+    ERR_UNSUP = 1 << 31 | 1, "The server does not know the option.";
+    ERR_POLICY = 1 << 31 | 2, "The server does not want to.";
+    ERR_INVALID = 1 << 31 | 3, "The option makes no sense as it was sent, or at this point.";
+    ERR_TLS_REQD = 1 << 31 | 5, "Only after STARTTLS.";
+    ERR_UNKNOWN = 1 << 31 | 6, "There is no such export.";
+    ERR_SHUTDOWN = 1 << 31 | 7, "The server is going away.";
+    ERR_BLOCK_SIZE_REQD = 1 << 31 | 8, "Only for a client that asks for the block size.";
+    ERR_TOO_BIG = 1 << 31 | 9, "The option is too large.";
+}
 
 impl OptionReplyKind {
-    /// Done; for GO: the transmission phase begins.
-    pub const ACK: Self = Self(1);
-    /// One export.
-    pub const SERVER: Self = Self(2);
-    /// A piece of information.
-    pub const INFO: Self = Self(3);
-    /// A metadata context.
-    pub const META_CONTEXT: Self = Self(4);
-    /// The server does not know the option.
-    pub const ERR_UNSUP: Self = Self(1 << 31 | 1);
-    /// The server does not want to.
-    pub const ERR_POLICY: Self = Self(1 << 31 | 2);
-    /// The option makes no sense as it was sent, or at this point.
-    pub const ERR_INVALID: Self = Self(1 << 31 | 3);
-    /// The server was built without it.
-    pub const ERR_PLATFORM: Self = Self(1 << 31 | 4);
-    /// Only after STARTTLS.
-    pub const ERR_TLS_REQD: Self = Self(1 << 31 | 5);
-    /// There is no such export.
-    pub const ERR_UNKNOWN: Self = Self(1 << 31 | 6);
-    /// The server is going away.
-    pub const ERR_SHUTDOWN: Self = Self(1 << 31 | 7);
-    /// Only for a client that asks for the block size.
-    pub const ERR_BLOCK_SIZE_REQD: Self = Self(1 << 31 | 8);
-    /// The option is too large.
-    pub const ERR_TOO_BIG: Self = Self(1 << 31 | 9);
-
     /// Whether the option failed, also of kinds that this version does not know.
     pub const fn is_error(self) -> bool {
         self.0 & (1 << 31) != 0
@@ -152,19 +125,13 @@ pub fn encode_option_reply(code: OptionCode, kind: OptionReplyKind, data: &[u8],
     into.extend_from_slice(data);
 }
 
-/// Which information about an export ("NBD_REP_INFO").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct InfoKind(pub u16);
-
-impl InfoKind {
-    /// Size and flags: always sent.
-    pub const EXPORT: Self = Self(0);
-    /// The name by which the server knows it.
-    pub const NAME: Self = Self(1);
-    /// For people.
-    pub const DESCRIPTION: Self = Self(2);
-    /// What requests must be multiples of, and may be at most.
-    pub const BLOCK_SIZE: Self = Self(3);
+codes! {
+    /// Which information about an export ("NBD_REP_INFO").
+    InfoKind, u16;
+    EXPORT = 0, "Size and flags: always sent.";
+    NAME = 1, "The name by which the server knows it.";
+    DESCRIPTION = 2, "For people.";
+    BLOCK_SIZE = 3, "What requests must be multiples of, and may be at most.";
 }
 
 /// A piece of information about an export.

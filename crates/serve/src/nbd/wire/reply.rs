@@ -10,6 +10,7 @@
 
 use super::cursor::{Cursor, text};
 use super::error::{Malformed, WireErrno};
+use super::handshake::codes;
 use super::request::Cookie;
 
 const SIMPLE_MAGIC: u32 = 0x6744_6698;
@@ -40,24 +41,18 @@ impl SimpleReply {
     }
 }
 
-/// What a chunk carries ("Structured reply types"). Bit 15 marks errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ChunkKind(pub u16);
+codes! {
+    /// What a chunk carries ("Structured reply types"). Bit 15 marks errors.
+    ChunkKind, u16;
+    NONE = 0, "Nothing: done.";
+    OFFSET_DATA = 1, "An offset and the bytes there.";
+    OFFSET_HOLE = 2, "An offset and how many zeroes are there.";
+    BLOCK_STATUS = 5, "What is behind the bytes.";
+    ERROR = 1 << 15 | 1, "An error, somewhere.";
+    ERROR_OFFSET = 1 << 15 | 2, "An error, and where.";
+}
 
 impl ChunkKind {
-    /// Nothing: done.
-    pub const NONE: Self = Self(0);
-    /// An offset and the bytes there.
-    pub const OFFSET_DATA: Self = Self(1);
-    /// An offset and how many zeroes are there.
-    pub const OFFSET_HOLE: Self = Self(2);
-    /// What is behind the bytes.
-    pub const BLOCK_STATUS: Self = Self(5);
-    /// An error, somewhere.
-    pub const ERROR: Self = Self(1 << 15 | 1);
-    /// An error, and where.
-    pub const ERROR_OFFSET: Self = Self(1 << 15 | 2);
-
     /// Whether it says that something failed, also of kinds that this version does not know.
     pub const fn is_error(self) -> bool {
         self.0 & (1 << 15) != 0

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::error::Malformed;
-use super::handshake::flags;
+use super::handshake::{codes, flags};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 
@@ -10,29 +10,17 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cookie(pub u64);
 
-/// What to do ("Request types"). Others than those named here may come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Command(pub u16);
-
-impl Command {
-    /// Read.
-    pub const READ: Self = Self(0);
-    /// Write: the payload follows the header.
-    pub const WRITE: Self = Self(1);
-    /// Soft disconnect: no reply; what is in flight is finished.
-    pub const DISC: Self = Self(2);
-    /// Make durable every write that was answered before.
-    pub const FLUSH: Self = Self(3);
-    /// Say that the bytes are not needed.
-    pub const TRIM: Self = Self(4);
-    /// Read ahead into a cache.
-    pub const CACHE: Self = Self(5);
-    /// Write zeroes without sending them.
-    pub const WRITE_ZEROES: Self = Self(6);
-    /// Ask what is behind the bytes, in the negotiated metadata contexts.
-    pub const BLOCK_STATUS: Self = Self(7);
-    /// Experimental: change the size.
-    pub const RESIZE: Self = Self(8);
+codes! {
+    /// What to do ("Request types"). Others than those named here may come.
+    Command, u16;
+    READ = 0, "Read.";
+    WRITE = 1, "Write: the payload follows the header.";
+    DISC = 2, "Soft disconnect: no reply; what is in flight is finished.";
+    FLUSH = 3, "Make durable every write that was answered before.";
+    TRIM = 4, "Say that the bytes are not needed.";
+    CACHE = 5, "Read ahead into a cache.";
+    WRITE_ZEROES = 6, "Write zeroes without sending them.";
+    BLOCK_STATUS = 7, "Ask what is behind the bytes, in the negotiated metadata contexts.";
 }
 
 flags! { CommandFlags, u16, "How to do it (\"Command flags\").";
@@ -41,7 +29,6 @@ flags! { CommandFlags, u16, "How to do it (\"Command flags\").";
     DF = 1 << 2, "READ: do not fragment; the answer is one chunk.";
     REQ_ONE = 1 << 3, "BLOCK_STATUS: one descriptor.";
     FAST_ZERO = 1 << 4, "WRITE_ZEROES: fail with ENOTSUP rather than be as slow as a write.";
-    PAYLOAD_LEN = 1 << 5, "Extended headers only: the length is that of a payload.";
 }
 
 /// The header of a request; after that of a write come `length` bytes.

@@ -12,8 +12,9 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use super::super::options::Survives;
 use super::super::plan::Geometry;
-use super::super::records::{Base, Found};
+use super::super::records::Base;
 use super::*;
+use crate::records::Found;
 
 mod device;
 mod kernel;

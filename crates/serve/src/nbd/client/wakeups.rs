@@ -1,4 +1,5 @@
-//! One descriptor for everything that a queue may have to be polled for: its connection, its mail, its deadlines.
+//! One descriptor for everything that a queue may have to be polled for: its connection, mail from whoever else polls that, and
+//! its deadlines.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,44 +7,53 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_block::Nanos;
 use rustix::event::epoll::{CreateFlags, EventData, EventFlags, add, create, delete, modify};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::wake::Wake;
-
-/// An epoll set.
-pub(super) struct WakeSet {
+/// An epoll set. It is readable while there is something to poll for.
+pub(super) struct Wakeups {
     epoll: OwnedFd,
+    /// An eventfd: there is mail.
+    mail: OwnedFd,
     timer: OwnedFd,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     /// The connection, and whether it is watched for room to write.
     socket: Option<(Arc<OwnedFd>, bool)>,
     has_timer: bool,
 }
 
-impl WakeSet {
-    pub(super) fn new(wake: &Wake, socket: &Arc<OwnedFd>) -> io::Result<Self> {
+impl Wakeups {
+    pub(super) fn new(socket: &Arc<OwnedFd>) -> io::Result<Self> {
         let epoll = create(CreateFlags::CLOEXEC)?;
+        let mail = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        add(&epoll, wake, EventData::new_u64(0), EventFlags::IN)?;
-        add(&epoll, &timer, EventData::new_u64(0), EventFlags::IN)?;
-        add(&epoll, socket, EventData::new_u64(0), EventFlags::IN)?;
-        let state = State { socket: Some((Arc::clone(socket), false)), has_timer: false };
-        Ok(Self { epoll, timer, state: Mutex::new(state) })
+        for watched in [mail.as_fd(), timer.as_fd(), socket.as_fd()] {
+            add(&epoll, watched, EventData::new_u64(0), EventFlags::IN)?;
+        }
+        let state = Mutex::new(State { socket: Some((Arc::clone(socket), false)), has_timer: false });
+        Ok(Self { epoll, mail, timer, state })
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    /// There is mail.
+    pub(super) fn mail(&self) {
+        // It fails only if the counter is full, and then it is readable already.
+        rustix::io::write(&self.mail, &1_u64.to_ne_bytes()).ok();
+    }
+
+    /// The mail was taken.
+    pub(super) fn mail_taken(&self) {
+        // It fails only if it was clear.
+        rustix::io::read(&self.mail, &mut [0_u8; 8]).ok();
     }
 
     /// Watches the connection, for room to write if told so, unless it is lost; and the next deadline, so much from now.
-    pub(super) fn tend(&self, is_lost: bool, to_write: bool, deadline: Option<Nanos>) {
+    pub(super) fn update(&self, is_lost: bool, to_write: bool, deadline: Option<Nanos>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.socket {
             Some((socket, _)) if is_lost => {
@@ -72,5 +82,11 @@ impl WakeSet {
             // It cannot fail for a timer of one's own and a valid time.
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time).ok();
         }
+    }
+}
+
+impl AsFd for Wakeups {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
