@@ -115,7 +115,7 @@ fn a_drive_without_power_is_not_waited_for_and_answers_again_with_it() {
     server.order("cut", &[]);
     let output = load(&socket, &[]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    assert!(said(&output).contains("without an answer"), "{}", said(&output));
+    assert!(said(&output).contains("is off: `plumb drive power-on"), "{}", said(&output));
     server.order("power-on", &[]);
     let output = load(&socket, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));

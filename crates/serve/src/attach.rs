@@ -54,6 +54,6 @@ mod sweep;
 mod wire;
 mod worker;
 
-pub use attachment::{AttachOptions, Attachment};
 pub use crate::records::Swept;
+pub use attachment::{AttachOptions, Attachment};
 pub use sweep::{left, sweep};

@@ -44,8 +44,8 @@ pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Resul
 }
 
 /// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who may have had it open
-/// then, and forgets what the kernel has cached of it: what was written since and is dirty fails. Those who must close it first;
-/// none also while the power is off.
+/// then. Those who must close it first; none also while the power is off. Each time the kernel forgets what it has cached of
+/// the device, which is of before the loss: what is dirty fails.
 pub(crate) fn readmit(
     disk: &str,
     own: &[BorrowedFd<'_>],
@@ -58,15 +58,15 @@ pub(crate) fn readmit(
         return Vec::new();
     }
     let access = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-    let claim = match rustix::fs::open(format!("/dev/{disk}"), access, Mode::empty()) {
-        Ok(claim) => claim,
-        Err(Os::BUSY) => return users_or_unknown(disk, own),
-        Err(error) => return vec![format!("perhaps in use: cannot claim /dev/{disk} ({error})")],
+    let claim = rustix::fs::open(format!("/dev/{disk}"), access, Mode::empty());
+    let users = match &claim {
+        Ok(claim) => holders::users_of(disk, &[own, &[claim.as_fd()]].concat()),
+        Err(Os::BUSY) => users_or_unknown(disk, own),
+        Err(error) => vec![format!("perhaps in use: cannot claim /dev/{disk} ({error})")],
     };
-    let users = holders::users_of(disk, &[own, &[claim.as_fd()]].concat());
+    // What cannot be written is what must not be: it fails, and is forgotten.
+    forget_cache().unwrap_or_default();
     if users.is_empty() {
-        // What cannot be written is what must not be: it fails, and is forgotten.
-        forget_cache().unwrap_or_default();
         known.update(power);
     }
     users

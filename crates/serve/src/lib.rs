@@ -2,6 +2,7 @@
 //! an NBD export as a device.
 
 pub mod attach;
+mod block_layer;
 mod busy_poll;
 mod claim;
 mod error;

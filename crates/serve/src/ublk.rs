@@ -55,7 +55,7 @@ mod sweep;
 mod wire;
 mod worker;
 
+pub use crate::records::Swept;
 pub use exported::UblkDevice;
 pub use options::{Survives, UblkOptions};
-pub use crate::records::Swept;
 pub use sweep::sweep;

@@ -23,9 +23,9 @@ pub(super) enum Side {
     Returning,
 }
 
-/// Whom to answer.
+/// A request of the kernel: its number, and where it came from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asker {
+pub(super) struct RequestId {
     pub(super) unique: u64,
     pub(super) side: Side,
 }
@@ -50,13 +50,13 @@ impl Files {
     }
 
     /// Answers one.
-    pub(super) fn answer(&self, asker: Asker, answer: Result<&[u8], Errno>) -> Result<(), Os> {
+    pub(super) fn answer(&self, id: RequestId, answer: Result<&[u8], Errno>) -> Result<(), Os> {
         let (error, body) = match answer {
             Ok(body) => (0, body),
             Err(errno) => (errno.0, &[][..]),
         };
-        let header = wire::reply_header(asker.unique, error, body.len());
-        match rustix::io::writev(self.of(asker.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
+        let header = wire::reply_header(id.unique, error, body.len());
+        match rustix::io::writev(self.of(id.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
             // The kernel no longer waits for it: interrupted, or the connection was cut.
             Ok(_) | Err(Os::NOENT) => Ok(()),
             Err(other) => Err(other),

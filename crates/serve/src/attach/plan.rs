@@ -12,17 +12,16 @@
 //! without discards, and the block layer write zeroes out in full. FUA never gets here: the block layer
 //! sends a write with a flush behind it.
 
-use plumb_block::{Bytes, DeviceInfo, Errno, Lba, LbaRange, Op};
+use plumb_block::{DeviceInfo, Errno, LbaRange, Op};
 
 use super::wire::{self, Answer, Attributes, Call, DISK, Frame, ROOT, Span};
-
-/// A write-zeroes has no limit in [`DeviceInfo`]; more than this at once would hold the others up.
-const ZEROES_MAX: Bytes = Bytes::mib(32);
+use crate::block_layer::{Grid, ZEROES_MAX};
 
 /// What the requests of an attachment are held against. Taken when it is made: a change of size is not followed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Geometry {
-    pub(super) size: u64,
+    pub(super) grid: Grid,
+    /// The logical block in bytes.
     pub(super) block: u32,
     punch: Punch,
 }
@@ -82,14 +81,15 @@ impl Iterator for Zeroing {
 }
 
 impl Geometry {
-    /// Of a device whose logical block fits into 32 bits.
-    pub(super) fn new(info: &DeviceInfo, block: u32) -> Self {
-        let punch = match info.discard_max.0 / u64::from(block) {
+    /// Of a device with this grid.
+    pub(super) fn new(info: &DeviceInfo, grid: Grid) -> Self {
+        let punch = match info.discard_max.0 / grid.block {
             0 => Punch::None,
             blocks if info.discard_zeroes => Punch::Discard { blocks },
             _ => Punch::WriteZeroes,
         };
-        Self { size: info.size.0, block, punch }
+        // At most a page.
+        Self { grid, block: grid.block as u32, punch }
     }
 
     /// What `frame` becomes.
@@ -107,7 +107,7 @@ impl Geometry {
                 DISK => Plan::Answer(Answer::attributes(&self.disk())),
                 _ => Plan::Refuse(ENOENT),
             },
-            Call::Statfs => Plan::Answer(Answer::statfs(self.size, self.block)),
+            Call::Statfs => Plan::Answer(Answer::statfs(self.grid.size, self.block)),
             Call::Readdir { offset, size } => Plan::Answer(Answer::directory(offset, size)),
             Call::Release => Plan::Answer(Answer::default()),
             Call::Other => Plan::Refuse(ENOSYS),
@@ -122,12 +122,12 @@ impl Geometry {
     }
 
     fn disk(&self) -> Attributes {
-        Attributes::disk(self.size, self.block)
+        Attributes::disk(self.grid.size, self.block)
     }
 
     /// A read that reaches over the end gets what is there.
     fn read(&self, span: Span) -> Plan {
-        let length = span.length.min(self.size.saturating_sub(span.offset));
+        let length = span.length.min(self.grid.size.saturating_sub(span.offset));
         if length == 0 {
             return Plan::Answer(Answer::default());
         }
@@ -147,15 +147,8 @@ impl Geometry {
         Plan::Zero(Zeroing { op, rest, piece_blocks })
     }
 
-    /// The blocks of `span`, if it is not empty, on the grid and within the device.
     fn range(&self, span: Span) -> Option<LbaRange> {
-        let block = u64::from(self.block);
-        let is_within = span.offset.checked_add(span.length)? <= self.size;
-        (is_within
-            && span.length > 0
-            && span.offset.is_multiple_of(block)
-            && span.length.is_multiple_of(block))
-        .then(|| LbaRange::new(Lba(span.offset / block), span.length / block))
+        self.grid.range(span.offset, span.length)
     }
 }
 
@@ -168,11 +161,15 @@ const ENOSYS: Errno = Errno(38);
 
 #[cfg(test)]
 mod tests {
+    use plumb_block::{Bytes, Lba};
+
     use super::*;
 
     fn geometry(discard_max: u64, discard_zeroes: bool) -> Geometry {
         let plain = DeviceInfo::plain("a test", Bytes::mib(1), Bytes(4096));
-        Geometry::new(&DeviceInfo { discard_max: Bytes(discard_max), discard_zeroes, ..plain }, 4096)
+        let info = DeviceInfo { discard_max: Bytes(discard_max), discard_zeroes, ..plain };
+        let grid = Grid::new(&info, "attached", Bytes::mib(1)).unwrap();
+        Geometry::new(&info, grid)
     }
 
     fn plan(geometry: Geometry, call: Call<'_>) -> Plan {

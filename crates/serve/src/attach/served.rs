@@ -3,16 +3,16 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use plumb_block::{Bytes, Device, DeviceInfo, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
+use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
 
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
+use crate::block_layer::{Grid, PAGE};
 use crate::error::ExportError;
 use crate::served_device::{KnownLosses, ServedDevice};
 
 /// The most that FUSE carries in a request.
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
-const PAGE: Bytes = Bytes::kib(4);
 /// How many pages that is; a request whose memory is not aligned touches more.
 const PAGES_MAX: u16 = 256;
 /// So large may a request of the loop device be that FUSE need not cut, however its memory lies: 128 pages, and one more
@@ -29,7 +29,6 @@ pub(super) struct Served {
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
     pub(super) geometry: Geometry,
-    transfer_max: Bytes,
     alignment: Bytes,
     /// What the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
@@ -43,18 +42,9 @@ impl Served {
     /// a time.
     pub(super) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> crate::error::Result<Self> {
         let info = device.info();
-        let block = block_of(&info)?;
-        let unit = PAGE.max(info.logical_block);
-        let transfer_max = info.transfer_max.min(TRANSFER_MAX).round_down(unit);
-        if transfer_max.0 == 0 {
-            return Err(refused(
-                &info,
-                format!("it takes {} at a time, and {unit} is needed", info.transfer_max),
-            ));
-        }
+        let grid = Grid::new(&info, "attached", TRANSFER_MAX)?;
         Ok(Self {
-            geometry: Geometry::new(&info, block),
-            transfer_max,
+            geometry: Geometry::new(&info, grid),
             alignment: info.dma_alignment.max(PAGE),
             known: KnownLosses::of(&*device),
             device: Arc::new(ServedDevice::new(device, request_timeout)),
@@ -64,20 +54,20 @@ impl Served {
 
     /// The largest read and write of the file.
     pub(super) fn transfer_max(&self) -> Bytes {
-        self.transfer_max
+        self.geometry.grid.transfer_max
     }
 
     /// The largest request that the loop device may make, where it must not make larger ones: FUSE cuts a request that
     /// touches too many pages anywhere in a page, which is off the grid if blocks are larger than the 512 bytes that memory
     /// is aligned to.
     pub(super) fn loop_request_max(&self) -> Option<Bytes> {
-        (self.geometry.block > 512).then(|| self.transfer_max.min(LOOP_REQUEST_MAX))
+        (self.geometry.block > 512).then(|| self.transfer_max().min(LOOP_REQUEST_MAX))
     }
 
     /// Memory for `depth` requests and the one that is being read.
     pub(super) fn pool_shape(&self, depth: u32) -> PoolShape {
         PoolShape {
-            buffer: self.transfer_max + COLOUR.max(self.alignment),
+            buffer: self.transfer_max() + COLOUR.max(self.alignment),
             count: depth.saturating_add(1),
             alignment: self.alignment,
         }
@@ -101,7 +91,7 @@ impl Served {
             self.refusal.get_or_init(|| why);
             return Err(EPROTO);
         }
-        let write_bytes = u32::try_from(self.transfer_max.0).unwrap_or(u32::MAX);
+        let write_bytes = u32::try_from(self.transfer_max().0).unwrap_or(u32::MAX);
         Ok(Answer::init(offered, InitLimits { background: BACKGROUND, write_bytes, pages: PAGES_MAX }))
     }
 
@@ -113,7 +103,7 @@ impl Served {
     /// Where the next data or hole is, as lseek(2).
     pub(super) fn seek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
         let block = u64::from(self.geometry.block);
-        if offset >= self.geometry.size {
+        if offset >= self.geometry.grid.size {
             return Err(ENXIO);
         }
         let wants_data = match whence {
@@ -122,7 +112,7 @@ impl Served {
             _ => return Err(Errno::EINVAL),
         };
         let first = offset / block;
-        let range = LbaRange::new(Lba(first), self.geometry.size / block - first);
+        let range = LbaRange::new(Lba(first), self.geometry.grid.size / block - first);
         let device = &self.device.device;
         let extents = device.extents(range).map_err(|_| Errno::EIO)?;
         if !self.known.is_all(&**device) {
@@ -133,33 +123,11 @@ impl Served {
             (Some(extent), _) => Ok(Answer::position((extent.range.lba.0 * block).max(offset))),
             (None, true) => Err(ENXIO),
             // There is a hole behind the end of every file.
-            (None, false) => Ok(Answer::position(self.geometry.size)),
+            (None, false) => Ok(Answer::position(self.geometry.grid.size)),
         }
     }
 }
 
 fn is_data(extent: &Extent) -> bool {
     matches!(extent.state, ExtentState::Written | ExtentState::Unknown)
-}
-
-fn block_of(info: &DeviceInfo) -> crate::error::Result<u32> {
-    let block = info.logical_block;
-    let is_possible = block.0.is_power_of_two() && (512..=4096).contains(&block.0);
-    if !is_possible {
-        return Err(refused(
-            info,
-            format!("its logical block is {block}, and a loop device has 512 to 4096 bytes"),
-        ));
-    }
-    if info.size < block || i64::try_from(info.size.0).is_err() {
-        return Err(refused(
-            info,
-            format!("its size is {}, and 1 block to 2^63 - 1 bytes are possible", info.size),
-        ));
-    }
-    Ok(block.0 as u32)
-}
-
-fn refused(info: &DeviceInfo, why: String) -> ExportError {
-    ExportError::Geometry { device: info.name.clone(), how: "attached", why }
 }

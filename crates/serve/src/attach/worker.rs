@@ -18,7 +18,7 @@ use rustix::event::epoll;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll::EventFlags};
 use rustix::io::Errno as Os;
 
-use super::files::{Asker, Files, Side};
+use super::files::{Files, RequestId, Side};
 use super::plan::{Plan, Zeroing};
 use super::served::Served;
 use super::wire::{self, Answer, HEAD_BYTES};
@@ -37,7 +37,7 @@ const TOGETHER_MAX: u32 = 4;
 /// A request of the kernel that is at the device.
 #[derive(Debug)]
 struct Job {
-    asker: Asker,
+    id: RequestId,
     kind: JobKind,
 }
 
@@ -201,59 +201,59 @@ impl Worker {
             }
         };
         let Some(frame) = wire::parse(&self.head, received) else { return Err(Os::PROTO) };
-        let asker = Asker { unique: frame.unique, side };
+        let id = RequestId { unique: frame.unique, side };
         let plan = self.served.plan(&frame);
-        self.begin(asker, plan, payload)?;
+        self.begin(id, plan, payload)?;
         Ok(Next::Request)
     }
 
-    fn begin(&mut self, asker: Asker, plan: Plan, payload: BufferMut) -> Result<(), Os> {
+    fn begin(&mut self, id: RequestId, plan: Plan, payload: BufferMut) -> Result<(), Os> {
         if let Plan::Write(range) = plan {
             let bytes = (range.nlb * u64::from(self.served.geometry.block)) as usize;
             let kind = JobKind::Write { bytes: bytes as u32 };
             let payload = Payload::Bytes(payload.freeze().slice(0..bytes));
-            self.requests.submit(Job { asker, kind }, Op::Write { fua: false }, range, payload);
+            self.requests.submit(Job { id, kind }, Op::Write { fua: false }, range, payload);
             return Ok(());
         }
         self.next = Some(payload);
         match plan {
             Plan::Silence | Plan::Write(_) => Ok(()),
-            Plan::Answer(answer) => self.files.answer(asker, Ok(answer.bytes())),
-            Plan::Refuse(errno) => self.files.answer(asker, Err(errno)),
+            Plan::Answer(answer) => self.files.answer(id, Ok(answer.bytes())),
+            Plan::Refuse(errno) => self.files.answer(id, Err(errno)),
             Plan::Init { major, minor, flags } => {
                 let agreed = self.served.agree(major, minor, flags);
-                self.files.answer(asker, agreed.as_ref().map(Answer::bytes).map_err(|errno| *errno))
+                self.files.answer(id, agreed.as_ref().map(Answer::bytes).map_err(|errno| *errno))
             }
             Plan::Seek { offset, whence } => {
                 let found = self.served.seek(offset, whence);
-                self.files.answer(asker, found.as_ref().map(Answer::bytes).map_err(|errno| *errno))
+                self.files.answer(id, found.as_ref().map(Answer::bytes).map_err(|errno| *errno))
             }
             Plan::Flush => {
-                let job = Job { asker, kind: JobKind::Flush };
+                let job = Job { id, kind: JobKind::Flush };
                 self.requests.submit(job, Op::Flush, LbaRange::EMPTY, Payload::None);
                 Ok(())
             }
-            Plan::Zero(zeroing) => self.zero(asker, zeroing),
-            Plan::Read(range) => self.read(asker, range),
+            Plan::Zero(zeroing) => self.zero(id, zeroing),
+            Plan::Read(range) => self.read(id, range),
         }
     }
 
-    fn read(&mut self, asker: Asker, range: LbaRange) -> Result<(), Os> {
+    fn read(&mut self, id: RequestId, range: LbaRange) -> Result<(), Os> {
         let length = Bytes(range.nlb * u64::from(self.served.geometry.block));
         // The kernel was told the largest read; the memory was had for the request, and is had again for the next.
         self.next = None;
         let Some(buffer) = self.memory.take(length) else {
-            return self.files.answer(asker, Err(Errno::EINVAL));
+            return self.files.answer(id, Err(Errno::EINVAL));
         };
-        let job = Job { asker, kind: JobKind::Read };
+        let job = Job { id, kind: JobKind::Read };
         self.requests.submit(job, Op::Read, range, Payload::Into(buffer));
         Ok(())
     }
 
-    fn zero(&mut self, asker: Asker, mut zeroing: Zeroing) -> Result<(), Os> {
+    fn zero(&mut self, id: RequestId, mut zeroing: Zeroing) -> Result<(), Os> {
         let op = zeroing.op;
-        let Some(piece) = zeroing.next() else { return self.files.answer(asker, Ok(&[])) };
-        let job = Job { asker, kind: JobKind::Zero(zeroing) };
+        let Some(piece) = zeroing.next() else { return self.files.answer(id, Ok(&[])) };
+        let job = Job { id, kind: JobKind::Zero(zeroing) };
         self.requests.submit(job, op, piece, Payload::None);
         Ok(())
     }
@@ -261,20 +261,20 @@ impl Worker {
     /// Answers what has ended; whether anything had.
     fn answer_ended(&mut self) -> Result<bool, Os> {
         let mut has_answered = false;
-        while let Some(Ended { asked: Job { asker, kind }, result, payload }) = self.requests.next_ended() {
+        while let Some(Ended { asked: Job { id, kind }, result, payload }) = self.requests.next_ended() {
             has_answered = true;
             if let Err(failure) = result {
-                self.files.answer(asker, Err(failure.errno()))?;
+                self.files.answer(id, Err(failure.errno()))?;
                 continue;
             }
             match (kind, payload) {
-                (JobKind::Flush, _) => self.files.answer(asker, Ok(&[]))?,
-                (JobKind::Zero(rest), _) => self.zero(asker, rest)?,
+                (JobKind::Flush, _) => self.files.answer(id, Ok(&[]))?,
+                (JobKind::Zero(rest), _) => self.zero(id, rest)?,
                 (JobKind::Write { bytes }, _) => {
-                    self.files.answer(asker, Ok(Answer::written(bytes).bytes()))?;
+                    self.files.answer(id, Ok(Answer::written(bytes).bytes()))?;
                 }
-                (JobKind::Read, Payload::Into(bytes)) => self.files.answer(asker, Ok(&bytes))?,
-                (JobKind::Read, _) => self.files.answer(asker, Err(Errno::EIO))?,
+                (JobKind::Read, Payload::Into(bytes)) => self.files.answer(id, Ok(&bytes))?,
+                (JobKind::Read, _) => self.files.answer(id, Err(Errno::EIO))?,
             }
         }
         Ok(has_answered)

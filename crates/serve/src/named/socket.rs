@@ -3,18 +3,18 @@
 //! Two services that start at once must not both find a name free, so naming and listening happen under a lock of the
 //! directory. A socket on which nobody listens was left by a process that was killed, and is replaced.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
 use super::error::ServiceError;
 use super::registry;
+use crate::records::Lock;
 
 /// How many may wait to give an order.
 const BACKLOG: i32 = 64;
@@ -44,8 +44,7 @@ impl ControlSocket {
             let path = path.to_owned();
             move |source: io::Error| ServiceError::Control { path, source }
         };
-        let lock = File::open(directory).map_err(failed(directory))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(directory)(errno.into()))?;
+        let _lock = Lock::directory(directory).map_err(failed(directory))?;
         let name = match name {
             Some(name) if !registry::is_name(&name) => return Err(ServiceError::Name(name)),
             Some(name) if registry::is_served(directory, &name) => return Err(ServiceError::Taken(name)),
@@ -124,8 +123,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 /// # Errors
 /// As unlink(2).
 pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
-    let lock = File::open(directory)?;
-    flock(&lock, FlockOperation::LockExclusive)?;
+    let _lock = Lock::directory(directory)?;
     let path = registry::socket(directory, name);
     if registry::is_served(directory, name) || !path.exists() {
         return Ok(false);

@@ -5,7 +5,7 @@
 //! - `queue` ─ `link` ─ `replies`: the way of a request. A `link` is a connection, shared by the queues that
 //!   have a port at it; `jobs` are its requests, `commands` the pieces of them that the server has.
 //! - `connections`: all connections of a device.
-//! - `extents`, `ask`: questions outside of any queue.
+//! - `extents`, `single`: questions outside of any queue.
 //!
 //! # After a connection is lost
 //!
@@ -20,7 +20,6 @@
 //!   from an honest one.
 //! - A queue needs to be polled for its requests to be sent, and for its part of a shared connection to be served.
 
-mod ask;
 mod commands;
 mod connections;
 mod coverage;
@@ -33,6 +32,7 @@ mod link;
 mod options;
 mod queue;
 mod replies;
+mod single;
 mod socket;
 mod wakeups;
 

@@ -16,12 +16,12 @@ mod buffers;
 mod connection;
 mod connections;
 mod export;
-#[cfg(test)]
-mod tests;
 mod handshake;
 mod input;
 mod listener;
 mod options;
+#[cfg(test)]
+mod tests;
 mod transmission;
 
 use std::io;
@@ -42,7 +42,7 @@ use connection::Setting;
 use connections::Connections;
 use export::Served;
 use handshake::{Encryption, Terms};
-use transmission::{Broken, Manner};
+use transmission::{Broken, Limits};
 
 use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
@@ -211,7 +211,7 @@ impl Server {
     /// If a listener is beyond this machine without TLS, or the system does not let connections be accepted.
     pub fn serve(&self, listeners: Vec<Listener>) -> Result<(), ServeError> {
         for listener in &listeners {
-            let is_encrypted = self.options.tls.is_some() && !self.options.tls_optional;
+            let is_encrypted = self.options.tls.is_some();
             if listener.is_beyond_this_machine() && !is_encrypted {
                 let place = listener.tcp_address().map_or_else(String::new, |address| address.to_string());
                 return Err(ServeError::InTheClear { place });
@@ -295,18 +295,15 @@ impl Server {
     }
 
     fn setting(&self, is_refused: bool) -> Setting {
-        let encryption = match (&self.options.tls, self.options.tls_optional) {
-            (None, _) => Encryption::Unavailable,
-            (Some(_), true) => Encryption::Offered,
-            (Some(_), false) => Encryption::Required,
-        };
+        let encryption =
+            if self.options.tls.is_some() { Encryption::Required } else { Encryption::Unavailable };
         let limit = self.options.connections_max;
         let refusal =
             is_refused.then(|| format!("the server has all of its {limit} connections: try again later"));
         let timeout = if is_refused { REFUSAL_TIMEOUT } else { self.options.handshake_timeout };
         Setting {
             terms: Terms { exports: Arc::clone(&self.exports), encryption, refusal },
-            manner: Manner { depth: self.options.depth.max(1), budget: Arc::clone(&self.budget) },
+            limits: Limits { depth: self.options.depth.max(1), budget: Arc::clone(&self.budget) },
             tls: self.options.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
             until: Instant::now() + timeout,
         }

@@ -204,8 +204,8 @@ pub(super) fn client(uri: &Uri) -> Result<ClientConnection, TlsError> {
 
 fn client_config(tls: &TlsUri) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
+    let builder =
+        ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let directory = tls.certificates.as_deref();
     let builder = match directory {
         _ if !tls.is_verified => {

@@ -181,7 +181,9 @@ impl Transport for Socket {
         });
         let socket = PollFd::from_borrowed_fd(self.fd.as_fd(), flags);
         let outcome = match wants.wake {
-            Some(wake) => poll(&mut [socket, PollFd::from_borrowed_fd(wake, PollFlags::IN)], timeout.as_ref()),
+            Some(wake) => {
+                poll(&mut [socket, PollFd::from_borrowed_fd(wake, PollFlags::IN)], timeout.as_ref())
+            }
             None => poll(&mut [socket], timeout.as_ref()),
         };
         match outcome {

@@ -48,7 +48,7 @@ impl UblkDevice {
     /// [`NoDriver`](ExportError::NoDriver), [`Geometry`](ExportError::Geometry) for a device that the block layer cannot have, or a
     /// call that failed: it takes root. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
-        let geometry = Geometry::new(&device.info(), options.read_only)?;
+        let geometry = Geometry::new(&device.info())?;
         let mut driver = Driver::open()?;
         let base = Base::open(options.directory.as_deref())?;
         let locked = base.lock()?;
@@ -80,7 +80,7 @@ impl UblkDevice {
     /// [`NotRecoverable`](ExportError::NotRecoverable) if there is nothing of ours to take over, its server lives, or the device is
     /// another one; else as [`new`](Self::new). The block device stays as it was, if nothing else is said.
     pub fn recover(device: Arc<dyn Device>, number: u32, options: &UblkOptions) -> Result<Self> {
-        let geometry = Geometry::new(&device.info(), options.read_only)?;
+        let geometry = Geometry::new(&device.info())?;
         let mut driver = Driver::open()?;
         let base = Base::open(options.directory.as_deref())?;
         let locked = base.lock()?;
@@ -275,7 +275,7 @@ fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
         queues: options.queues(),
         depth: options.depth(),
         // At most 512 KiB.
-        request_max: geometry.request_max.0 as u32,
+        request_max: geometry.grid.transfer_max.0 as u32,
         number: u32::MAX,
         pid: std::process::id().cast_signed(),
         flags,
@@ -308,7 +308,7 @@ fn recoverable(
         )));
     }
     let (theirs, ours) = (driver.parameters(number)?, geometry.parameters);
-    if theirs != ours || u64::from(info.request_max) != geometry.request_max.0 {
+    if theirs != ours || u64::from(info.request_max) != geometry.grid.transfer_max.0 {
         return Err(refused(format!("the kernel has it with {theirs:?}, and this device has {ours:?}")));
     }
     Ok(info)

@@ -22,8 +22,6 @@ pub struct UblkOptions {
     pub queues: u16,
     /// How many requests each queue may have in flight, up to 4096; 0: 64. A device that is taken over keeps its number.
     pub depth: u16,
-    /// Nothing can be written.
-    pub read_only: bool,
     /// What is left when this process is killed.
     pub survives: Survives,
     /// What the contents are: a device is taken over only with the same. One line.

@@ -8,24 +8,20 @@
 //! | WRITE_ZEROES | write-zeroes, which keep the space if NOUNMAP is set |
 //! | anything else | EOPNOTSUPP |
 
-use plumb_block::{Bytes, DeviceInfo, Errno, Lba, LbaRange, Op};
+use plumb_block::{Bytes, DeviceInfo, Errno, LbaRange, Op};
 
 use super::wire::{self, Descriptor, Kind, Parameters, SECTOR};
-use crate::error::{ExportError, Result};
+use crate::block_layer::{Grid, ZEROES_MAX};
+use crate::error::Result;
 
 /// The most data of a request that the kernel is allowed.
 const REQUEST_MAX: Bytes = Bytes::kib(512);
-const PAGE: Bytes = Bytes::kib(4);
-/// A write-zeroes has no limit in [`DeviceInfo`]; more than this at once would hold the others up.
-const ZEROES_MAX: Bytes = Bytes::mib(32);
 
 /// What requests are held against, and the block device's parameters. Taken when it is exported: a change of size is not
 /// followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
-    pub(super) block: u64,
-    pub(super) size: u64,
-    pub(super) request_max: Bytes,
+    pub(super) grid: Grid,
     pub(super) parameters: Parameters,
 }
 
@@ -51,39 +47,19 @@ impl Geometry {
     ///
     /// # Errors
     /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less than a page at a time.
-    pub(super) fn new(info: &DeviceInfo, read_only: bool) -> Result<Self> {
-        let refused = |why: String| ExportError::Geometry {
-            device: info.name.clone(),
-            how: "exported through ublk",
-            why,
-        };
+    pub(super) fn new(info: &DeviceInfo) -> Result<Self> {
+        let grid = Grid::new(info, "exported through ublk", REQUEST_MAX)?;
         let block = info.logical_block;
-        if !block.0.is_power_of_two() || !(SECTOR..=PAGE.0).contains(&block.0) {
-            return Err(refused(format!("its logical block is {block}, and 512 to 4096 bytes are possible")));
-        }
-        if info.size < block || i64::try_from(info.size.0).is_err() {
-            return Err(refused(format!(
-                "its size is {}, and 1 block to 2^63 - 1 bytes are possible",
-                info.size
-            )));
-        }
-        let request_max = info.transfer_max.min(REQUEST_MAX).round_down(PAGE);
-        if request_max.0 == 0 {
-            return Err(refused(format!("it takes {} at a time, and {PAGE} are needed", info.transfer_max)));
-        }
-        let size = info.size.round_down(block);
         Ok(Self {
-            block: block.0,
-            size: size.0,
-            request_max,
+            grid,
             parameters: Parameters {
-                attributes: attributes(info, read_only),
+                attributes: attributes(info),
                 logical_shift: shift(block),
                 physical_shift: shift(physical(info)),
                 io_opt_shift: shift(physical(info)),
                 io_min_shift: shift(physical(info)),
-                request_sectors_max: sectors(request_max),
-                sectors: size.0 / SECTOR,
+                request_sectors_max: sectors(grid.transfer_max),
+                sectors: grid.size / SECTOR,
                 discard_granularity: block.0 as u32,
                 discard_sectors_max: sectors(info.discard_max.round_down(block)),
                 write_zeroes_sectors_max: sectors(ZEROES_MAX.round_down(block)),
@@ -100,10 +76,9 @@ impl Geometry {
             return Plan::Refuse(Errno::EOPNOTSUPP);
         }
         let Some(range) = self.range(asked) else { return Plan::Refuse(Errno::EINVAL) };
-        let is_transfer = u64::from(asked.sectors) * SECTOR <= self.request_max.0;
+        let is_transfer = u64::from(asked.sectors) * SECTOR <= self.grid.transfer_max.0;
         match asked.kind {
             Kind::Read if is_transfer => Plan::Read(range),
-            _ if asked.kind != Kind::Read && self.is_read_only() => Plan::Refuse(Errno(EROFS)),
             Kind::Write if is_transfer => Plan::Write { range, fua: asked.fua },
             Kind::Discard => Plan::Clear { op: Op::Discard, range },
             Kind::WriteZeroes => {
@@ -114,32 +89,16 @@ impl Geometry {
         }
     }
 
-    fn is_read_only(&self) -> bool {
-        self.parameters.attributes & wire::READ_ONLY != 0
-    }
-
     /// The blocks that are meant, if there are any, on the grid and within the device.
     fn range(&self, asked: &Descriptor) -> Option<LbaRange> {
-        let start = asked.start.checked_mul(SECTOR)?;
-        let length = u64::from(asked.sectors) * SECTOR;
-        let is_within = start.checked_add(length)? <= self.size;
-        let is_on_grid = start.is_multiple_of(self.block) && length.is_multiple_of(self.block);
-        (is_within && is_on_grid && length > 0)
-            .then(|| LbaRange::new(Lba(start / self.block), length / self.block))
+        self.grid.range(asked.start.checked_mul(SECTOR)?, u64::from(asked.sectors) * SECTOR)
     }
 }
 
-/// Read-only file system; errno(3).
-const EROFS: i32 = 30;
-
 /// A cache always: it may be turned on later, which the kernel could not be told, and a flush of nothing costs little.
-fn attributes(info: &DeviceInfo, read_only: bool) -> u32 {
+fn attributes(info: &DeviceInfo) -> u32 {
     let mut attributes = wire::VOLATILE_CACHE;
-    for (is_so, attribute) in [
-        (info.fua_native, wire::FUA),
-        (info.revolution.is_some(), wire::ROTATIONAL),
-        (read_only, wire::READ_ONLY),
-    ] {
+    for (is_so, attribute) in [(info.fua_native, wire::FUA), (info.revolution.is_some(), wire::ROTATIONAL)] {
         attributes |= if is_so { attribute } else { 0 };
     }
     attributes
@@ -164,13 +123,15 @@ fn sectors(bytes: Bytes) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use plumb_block::Lba;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::ExportError;
 
     fn geometry(block: u64) -> Geometry {
         let plain = DeviceInfo::plain("a test", Bytes::mib(1), Bytes(block));
-        Geometry::new(&DeviceInfo { discard_max: Bytes::kib(64), ..plain }, false).unwrap()
+        Geometry::new(&DeviceInfo { discard_max: Bytes::kib(64), ..plain }).unwrap()
     }
 
     fn asked(kind: Kind, start: u64, sectors: u32) -> Descriptor {
@@ -185,7 +146,7 @@ mod tests {
             discard_max: Bytes(u64::MAX),
             ..DeviceInfo::plain("a test", Bytes::mib(64), Bytes(512))
         };
-        let parameters = Geometry::new(&info, false).unwrap().parameters;
+        let parameters = Geometry::new(&info).unwrap().parameters;
         assert_eq!(parameters.attributes, wire::VOLATILE_CACHE | wire::FUA);
         assert_eq!(
             (parameters.logical_shift, parameters.physical_shift, parameters.io_min_shift),
@@ -193,13 +154,10 @@ mod tests {
         );
         assert_eq!((parameters.sectors, parameters.request_sectors_max), (131_072, 1024));
         assert_eq!(parameters.discard_sectors_max, 0xFFFF_FFF8);
-        let read_only = Geometry::new(&info, true).unwrap();
-        assert_eq!(read_only.parameters.attributes & wire::READ_ONLY, wire::READ_ONLY);
-        assert_eq!(read_only.plan(&asked(Kind::Write, 0, 8)), Plan::Refuse(Errno(EROFS)));
         for (size, block, transfer) in [(1 << 20, 8192, 1 << 20), (0, 512, 1 << 20), (1 << 20, 512, 2048)] {
             let plain = DeviceInfo::plain("a test", Bytes(size), Bytes(block));
             let info = DeviceInfo { transfer_max: Bytes(transfer), ..plain };
-            assert!(matches!(Geometry::new(&info, false), Err(ExportError::Geometry { .. })), "{info:?}");
+            assert!(matches!(Geometry::new(&info), Err(ExportError::Geometry { .. })), "{info:?}");
         }
     }
 
@@ -247,13 +205,13 @@ mod tests {
             let geometry = geometry(1 << block);
             let range = match geometry.plan(&Descriptor::parse(&bytes)) {
                 Plan::Read(range) | Plan::Write { range, .. } => {
-                    prop_assert!(range.nlb * geometry.block <= geometry.request_max.0);
+                    prop_assert!(range.nlb * geometry.grid.block <= geometry.grid.transfer_max.0);
                     range
                 }
                 Plan::Clear { range, .. } => range,
                 Plan::Flush | Plan::Refuse(_) => return Ok(()),
             };
-            prop_assert!(range.nlb > 0 && range.end().0 <= geometry.size / geometry.block);
+            prop_assert!(range.nlb > 0 && range.end().0 <= geometry.grid.size / geometry.grid.block);
         }
     }
 }

@@ -8,10 +8,9 @@ use super::options::Survives;
 use super::plan::Geometry;
 use super::records::Record;
 use super::risk::{Acknowledged, Risk, State};
+use crate::block_layer::PAGE;
 use crate::served_device::{KnownLosses, REQUEST_TIMEOUT, ServedDevice};
 
-/// What memory is aligned to at least.
-const PAGE: Bytes = Bytes::kib(4);
 /// Memory of requests that the device has not given back after their end.
 const SPARE: u32 = 4;
 /// What each tag may need: memory that is lent to the kernel, and as much for a read.
@@ -54,7 +53,7 @@ impl Served {
     /// Memory for `depth` tags.
     pub(super) fn pool_shape(&self, depth: u16) -> PoolShape {
         PoolShape {
-            buffer: self.geometry.request_max.max(self.alignment),
+            buffer: self.geometry.grid.transfer_max.max(self.alignment),
             count: u32::from(depth) * OF_A_TAG + SPARE,
             alignment: self.alignment,
         }

@@ -25,8 +25,6 @@ pub(super) const LIVE: u16 = 1;
 /// `UBLK_S_DEV_QUIESCED`.
 pub(super) const QUIESCED: u16 = 2;
 
-/// `UBLK_ATTR_READ_ONLY`.
-pub(super) const READ_ONLY: u32 = 1;
 /// `UBLK_ATTR_ROTATIONAL`.
 pub(super) const ROTATIONAL: u32 = 1 << 1;
 /// `UBLK_ATTR_VOLATILE_CACHE`.

@@ -206,7 +206,7 @@ impl<K: Kernel> Worker<K> {
     }
 
     fn begin(&mut self, tag: u16, asked: &Descriptor, memory: BufferMut) -> io::Result<()> {
-        let bytes = |range: LbaRange| range.nlb * self.served.geometry.block;
+        let bytes = |range: LbaRange| range.nlb * self.served.geometry.grid.block;
         let (kind, op, range, payload, memory) = match self.served.geometry.plan(asked) {
             Plan::Refuse(errno) => return self.kernel.commit(tag, -errno.0, memory),
             Plan::Read(range) => {
@@ -275,7 +275,7 @@ impl<K: Kernel> Worker<K> {
 
     /// Memory that may be lent: with room for the largest request.
     fn whole(&mut self) -> io::Result<BufferMut> {
-        self.device.memory(self.served.geometry.request_max)
+        self.device.memory(self.served.geometry.grid.transfer_max)
     }
 }
 

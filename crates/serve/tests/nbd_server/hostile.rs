@@ -64,7 +64,8 @@ fn an_option_of_four_gibibytes_is_refused_at_once() {
         client.stream.write_all(&header).unwrap();
         let mut answer = Vec::new();
         client.stream.read_to_end(&mut answer).unwrap();
-        let kind = answer.get(12..16).map(|kind| OptionReplyKind(u32::from_be_bytes(kind.try_into().unwrap())));
+        let kind =
+            answer.get(12..16).map(|kind| OptionReplyKind(u32::from_be_bytes(kind.try_into().unwrap())));
         let expected = (code != OptionCode::EXPORT_NAME).then_some(OptionReplyKind::ERR_TOO_BIG);
         assert_eq!(kind, expected, "{code:?}: and then the end");
     }

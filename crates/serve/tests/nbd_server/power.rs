@@ -70,7 +70,10 @@ fn who_connects_while_the_power_is_off_is_told_so() {
     for code in [OptionCode::GO, OptionCode::INFO] {
         let (kind, why) = client.option(code, &go).unwrap().pop().unwrap();
         let why = String::from_utf8(why).unwrap();
-        assert!(kind == OptionReplyKind::ERR_POLICY && why.contains("power of disk is off"), "{kind:?}: {why}");
+        assert!(
+            kind == OptionReplyKind::ERR_POLICY && why.contains("power of disk is off"),
+            "{kind:?}: {why}"
+        );
     }
     device.set_power(Power { is_on: true, losses: 1 });
     let replies = client.option(OptionCode::GO, &go).unwrap();

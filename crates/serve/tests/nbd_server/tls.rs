@@ -154,7 +154,10 @@ fn rsa_keys_are_read_or_refused_with_their_length() {
                 (2048 | 3072, Ok(_)) => {}
                 (1024 | 2100 | 8192, Err(error)) => {
                     let said = error.to_string();
-                    assert!(said.contains(&format!("RSA key of {bits} bits")) && said.contains("4096"), "{said}");
+                    assert!(
+                        said.contains(&format!("RSA key of {bits} bits")) && said.contains("4096"),
+                        "{said}"
+                    );
                 }
                 (_, other) => panic!("{bits} bits, {file}: {other:?}"),
             }

@@ -199,7 +199,9 @@ fn prospects(status: &DriveStatus) -> Vec<String> {
     lines.extend(status.device.iter().map(|device| format!("device {device}")));
     if !status.device_open_across_cut.is_empty() {
         let users = status.device_open_across_cut.join("; ");
-        lines.push(format!("every request to it fails until it is closed: the power was cut while it was in use ({users})"));
+        lines.push(format!(
+            "every request to it fails until it is closed: the power was cut while it was in use ({users})"
+        ));
     }
     lines.extend(status.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
     if status.nbd_clients > 0 {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use plumb_block::{LbaRange, Nanos, Request, Tag};
 
-use super::ask;
 use super::error::ConnectError;
 use super::export::Export;
 use super::handshake::Handshake;
 use super::link::{Common, Link};
 use super::options::Options;
+use super::single;
 use super::socket;
 use crate::nbd::transport::Socket;
 use crate::nbd::uri::Uri;
@@ -76,7 +76,7 @@ impl Connections {
 fn still_there(link: &Arc<Link>, timeout: Nanos) -> Result<(), String> {
     let until = link.clock().now().saturating_add(timeout);
     let block = LbaRange::new(plumb_block::Lba(0), 1);
-    match ask::request(link, Request::read(Tag(0), block), until) {
+    match single::request(link, Request::read(Tag(0), block), until) {
         // A block that cannot be read was answered for all that.
         Ok(_) => Ok(()),
         Err(lost) => Err(format!("it went away while connections to it were made: {}", lost.0)),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange, Nanos};
 
-use super::ask;
 use super::link::{Link, Lost};
+use super::single;
 use crate::nbd::wire::BlockDescriptor;
 
 /// The largest question: a multiple of any block, and within the 32 bits of the field.
@@ -31,7 +31,7 @@ pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Resu
         let offset = found.cursor * block;
         let length = ((found.end - found.cursor) * block).min(QUESTION_MAX_BYTES);
         let until = link.clock().now().saturating_add(timeout);
-        let descriptors = ask::status(link, offset, length as u32, until)
+        let descriptors = single::status(link, offset, length as u32, until)
             .map_err(Unanswered::Lost)?
             .map_err(Unanswered::Failed)?;
         found.add(offset, &descriptors);

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use plumb_block::{
-    Completion, Error, ErrorKind, Nanos, Outcome, Poller, Queue, QueueFull, QueueOptions, Request,
-    Result, Wait, wait_any, waiting_poll,
+    Completion, Error, ErrorKind, Nanos, Outcome, Poller, Queue, QueueFull, QueueOptions, Request, Result,
+    Wait, wait_any, waiting_poll,
 };
 
 use super::connections::Connections;

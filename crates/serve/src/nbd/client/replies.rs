@@ -91,8 +91,8 @@ impl Replies {
             && let Some(memory) = landing.memory(asked.job, *at, *left as usize)
         {
             let room = memory.len() + self.input.len();
-            let received =
-                transport.receive(&mut [IoSliceMut::new(memory), IoSliceMut::new(&mut self.input)], Patience::None)?;
+            let received = transport
+                .receive(&mut [IoSliceMut::new(memory), IoSliceMut::new(&mut self.input)], Patience::None)?;
             let placed = received.min(*left as usize);
             *at += placed as u64;
             *left -= placed as u32;

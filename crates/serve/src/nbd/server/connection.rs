@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::handshake::{Handshake, Session, Step, Terms};
-use super::transmission::{Broken, Manner, Transmission};
+use super::transmission::{Broken, Limits, Transmission};
 use crate::nbd::transport::Transport;
 
 /// How much is received at once during the handshake.
@@ -14,7 +14,7 @@ const PIECE_BYTES: usize = 4 << 10;
 /// What a connection needs to know.
 pub(super) struct Setting {
     pub(super) terms: Terms,
-    pub(super) manner: Manner,
+    pub(super) limits: Limits,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
     /// When the handshake must be over.
     pub(super) until: Instant,
@@ -25,7 +25,7 @@ pub(super) fn serve(transport: &mut impl Transport, setting: Setting) -> Result<
     let mut received = Vec::new();
     match shake_hands(transport, &setting, &mut received)? {
         None => Ok(()),
-        Some(session) => Transmission::new(session, setting.manner, &received).run(transport),
+        Some(session) => Transmission::new(session, setting.limits, &received).run(transport),
     }
 }
 

@@ -120,7 +120,10 @@ mod tests {
         };
         let (clients, connected): (Vec<_>, Vec<_>) = pairs.into_iter().map(connect).unzip();
         let named = all.clients();
-        assert!(named.len() == 1 && named[0].starts_with(&format!("process {} (", std::process::id())), "{named:?}");
+        assert!(
+            named.len() == 1 && named[0].starts_with(&format!("process {} (", std::process::id())),
+            "{named:?}"
+        );
         drop(clients);
         assert_eq!((all.clients(), all.with_client(), all.len()), (Vec::new(), 0, connected.len()));
     }

@@ -32,8 +32,6 @@ const SKIP_MAX_BYTES: u32 = 1 << 20;
 pub(super) enum Encryption {
     /// There are no certificates.
     Unavailable,
-    /// The client may ask for it.
-    Offered,
     /// Nothing else is answered before it.
     Required,
     /// It is on.

@@ -22,10 +22,8 @@ pub type Observer = Arc<dyn Fn(&Ended) + Send + Sync>;
 #[non_exhaustive]
 pub struct Options {
     /// Encryption with certificates; needed for TCP beyond this machine. Once set, clients that do not ask for it are
-    /// refused, unless [`tls_optional`](Self::tls_optional).
+    /// refused.
     pub tls: Option<ServerTls>,
-    /// Whether clients may stay in the clear although there are certificates. Never beyond this machine.
-    pub tls_optional: bool,
     /// How many connections are served at once; further ones are told so and closed.
     pub connections_max: u32,
     /// How long a handshake may take. The transmission phase has no limit: idle clients are held.
@@ -44,7 +42,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             tls: None,
-            tls_optional: false,
             connections_max: 4096,
             handshake_timeout: Duration::from_secs(30),
             stop_timeout: Duration::from_secs(10),

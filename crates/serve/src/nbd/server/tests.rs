@@ -24,7 +24,7 @@ use super::buffers::Budget;
 use super::connection::{Setting, serve};
 use super::export::{Export, Served};
 use super::handshake::{Encryption, Terms};
-use super::transmission::Manner;
+use super::transmission::Limits;
 use grammar::Session;
 use memory::{Memory, Shared};
 use pipe::Pipe;
@@ -65,7 +65,7 @@ fn run(frames: u64, seed: u64) -> i64 {
                 encryption: Encryption::Unavailable,
                 refusal: None,
             },
-            manner: Manner { depth: 8, budget: Arc::clone(&budget) },
+            limits: Limits { depth: 8, budget: Arc::clone(&budget) },
             tls: None,
             until: Instant::now() + Duration::from_secs(3600),
         };

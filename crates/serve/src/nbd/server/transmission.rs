@@ -65,7 +65,9 @@ pub(super) enum Broken {
     Unanswered,
     #[error("the handshake took too long")]
     Stalled,
-    #[error("the device failed in the middle of a read of which a part was sent: it cannot be answered to its end")]
+    #[error(
+        "the device failed in the middle of a read of which a part was sent: it cannot be answered to its end"
+    )]
     HalfSent,
 }
 
@@ -84,9 +86,9 @@ struct Lane {
     buffers: Buffers,
 }
 
-/// How a server wants transmission done.
+/// What a connection may have.
 #[derive(Clone)]
-pub(super) struct Manner {
+pub(super) struct Limits {
     /// How many requests a connection's queue holds.
     pub(super) depth: u32,
     pub(super) budget: Arc<Budget>,
@@ -96,7 +98,7 @@ pub(super) struct Manner {
 pub(super) struct Transmission {
     session: Session,
     rules: Rules,
-    manner: Manner,
+    limits: Limits,
     lane: Option<Lane>,
     input: Input,
     intake: Intake,
@@ -113,13 +115,13 @@ pub(super) struct Transmission {
 
 impl Transmission {
     /// Transmission as agreed in `session`; `received` came behind the handshake already.
-    pub(super) fn new(session: Session, manner: Manner, received: &[u8]) -> Self {
+    pub(super) fn new(session: Session, limits: Limits, received: &[u8]) -> Self {
         let mut input = Input::new(INPUT_BYTES.max(received.len()));
         input.append(received);
         Self {
             rules: Rules::new(&session),
             session,
-            manner,
+            limits,
             lane: None,
             input,
             intake: Intake::Head,
@@ -244,10 +246,10 @@ impl Transmission {
     fn lane(&mut self) -> Result<&mut Lane, Errno> {
         if self.lane.is_none() {
             let broken = |error: plumb_block::Error| error.errno().unwrap_or(Errno::EIO);
-            let buffers = Buffers::new(&self.rules.info, &self.manner.budget).map_err(broken)?;
+            let buffers = Buffers::new(&self.rules.info, &self.limits.budget).map_err(broken)?;
             let (device, known) = (Arc::clone(&self.session.served.device), Arc::clone(&self.session.known));
             let requests =
-                Requests::open(device, known, self.manner.depth, buffers.small.clone()).map_err(broken)?;
+                Requests::open(device, known, self.limits.depth, buffers.small.clone()).map_err(broken)?;
             self.lane = Some(Lane { requests, buffers });
         }
         self.lane.as_mut().ok_or(Errno::EIO)

@@ -30,7 +30,8 @@ pub(super) fn bits(key: &PrivateKeyDer<'_>) -> Option<usize> {
 
 /// The content of the element with this tag at the front of `der`, and what follows it (X.690, section 8.1).
 fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (first, rest) = der.split_first().filter(|(found, _)| **found == tag).and_then(|(_, rest)| rest.split_first())?;
+    let (first, rest) =
+        der.split_first().filter(|(found, _)| **found == tag).and_then(|(_, rest)| rest.split_first())?;
     if *first < 0x80 {
         return rest.split_at_checked(usize::from(*first));
     }

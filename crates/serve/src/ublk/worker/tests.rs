@@ -39,7 +39,7 @@ fn serve(device: &Arc<Cached>, driver: &Arc<Mutex<Driver>>, records: &Path) -> W
         Found::None => base.create(0, "a test", "the same", &locked).unwrap(),
         Found::Served => panic!("the server before has not let go of its record"),
     };
-    let geometry = Geometry::new(&device.info(), false).unwrap();
+    let geometry = Geometry::new(&device.info()).unwrap();
     let device: Arc<dyn plumb_block::Device> = Arc::<Cached>::clone(device);
     let served = Arc::new(Served::new(device, geometry, Survives::Durable, record));
     let own = DeviceQueue::open(&served, DEPTH).unwrap();

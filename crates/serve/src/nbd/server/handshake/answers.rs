@@ -7,8 +7,8 @@ use plumb_block::Bytes;
 use super::{Encryption, Handshake, Session, Step, refuse};
 use crate::nbd::server::export::{Served, block_size_info, export_info};
 use crate::nbd::wire::{
-    BASE_ALLOCATION, GoRequest, Info, InfoKind, MetaContext, MetaContextRequest, OptionCode, OptionReplyKind,
-    STRING_MAX_BYTES, ServerEntry, encode_option_reply,
+    BASE_ALLOCATION, GoRequest, Info, InfoKind, Malformed, MetaContext, MetaContextRequest, OptionCode,
+    OptionReplyKind, STRING_MAX_BYTES, ServerEntry, encode_option_reply,
 };
 use crate::served_device::KnownLosses;
 
@@ -18,140 +18,125 @@ pub(in crate::nbd::server) const ALLOCATION_ID: u32 = 1;
 /// What a client that says nothing of block sizes keeps to ("Block size constraints").
 const ASSUMED_BLOCK: Bytes = Bytes(512);
 
+/// Why an option is refused, in a sentence for people.
+type Refusal = (OptionReplyKind, String);
+
+fn refusal<T>(kind: OptionReplyKind, why: impl Into<String>) -> Result<T, Refusal> {
+    Err((kind, why.into()))
+}
+
+fn malformed(error: Malformed) -> Refusal {
+    (OptionReplyKind::ERR_INVALID, error.to_string())
+}
+
 impl Handshake {
     /// Answers one whole option.
     pub(super) fn answer(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Step {
+        match self.try_answer(code, data, output) {
+            Ok(step) => step,
+            // It has no reply: all that can be said is to hang up.
+            Err(_) if code == OptionCode::EXPORT_NAME => Step::Close,
+            Err((kind, why)) => {
+                refuse(code, kind, &why, output);
+                Step::Continue
+            }
+        }
+    }
+
+    fn try_answer(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Result<Step, Refusal> {
+        use OptionReplyKind as Kind;
         if code == OptionCode::ABORT {
             acknowledge(code, output);
-            return Step::Close;
+            return Ok(Step::Close);
         }
         if self.terms.encryption == Encryption::Required && code != OptionCode::STARTTLS {
-            if code == OptionCode::EXPORT_NAME {
-                return Step::Close;
-            }
-            refuse(code, OptionReplyKind::ERR_TLS_REQD, "this server wants TLS first", output);
-            return Step::Continue;
+            return refusal(Kind::ERR_TLS_REQD, "this server wants TLS first");
         }
-        if let Some(why) = self.terms.refusal.as_deref() {
-            if code == OptionCode::EXPORT_NAME {
-                return Step::Close;
-            }
-            refuse(code, OptionReplyKind::ERR_POLICY, why, output);
-            return Step::Continue;
+        if let Some(why) = &self.terms.refusal {
+            return refusal(Kind::ERR_POLICY, why.as_str());
         }
         match code {
-            OptionCode::EXPORT_NAME => self.export_name(data, output),
-            OptionCode::LIST => self.list(data, output),
-            OptionCode::STARTTLS => self.start_tls(data, output),
-            OptionCode::INFO | OptionCode::GO => self.go(code, data, output),
-            OptionCode::STRUCTURED_REPLY => self.structured_reply(data, output),
+            OptionCode::EXPORT_NAME => return self.export_name(data, output),
+            OptionCode::INFO | OptionCode::GO => return self.go(code, data, output),
             OptionCode::LIST_META_CONTEXT | OptionCode::SET_META_CONTEXT => {
-                self.meta_context(code, data, output);
-                Step::Continue
+                self.meta_context(code, data, output)?;
             }
-            _ => {
-                refuse(code, OptionReplyKind::ERR_UNSUP, "this server does not know the option", output);
-                Step::Continue
+            OptionCode::LIST | OptionCode::STARTTLS | OptionCode::STRUCTURED_REPLY if !data.is_empty() => {
+                return refusal(Kind::ERR_INVALID, "this option has no data");
             }
+            OptionCode::LIST => self.list(output),
+            OptionCode::STRUCTURED_REPLY => self.is_structured = true,
+            OptionCode::STARTTLS => match self.terms.encryption {
+                Encryption::Established => {
+                    return refusal(Kind::ERR_INVALID, "the connection is encrypted already");
+                }
+                Encryption::Unavailable => {
+                    return refusal(Kind::ERR_POLICY, "this server has no certificate");
+                }
+                Encryption::Required => {
+                    acknowledge(code, output);
+                    return Ok(Step::StartTls);
+                }
+            },
+            _ => return refusal(Kind::ERR_UNSUP, "this server does not know the option"),
         }
+        acknowledge(code, output);
+        Ok(Step::Continue)
     }
 
     /// The export of this name; the empty name is that of the only export.
-    fn find(&self, name: &str) -> Option<Arc<Served>> {
+    fn find(&self, name: &str) -> Result<Arc<Served>, Refusal> {
         let exports = &self.terms.exports;
         let only = || exports.first().filter(|_| name.is_empty() && exports.len() == 1);
-        exports.iter().find(|served| served.export.name == name).or_else(only).cloned()
+        let found = exports.iter().find(|served| served.export.name == name).or_else(only).cloned();
+        found.ok_or_else(|| (OptionReplyKind::ERR_UNKNOWN, "there is no export of this name".to_owned()))
     }
 
-    /// Transmission, with a client that knows of the losses of power in `known`.
-    fn session(&self, served: Arc<Served>, known: Arc<KnownLosses>) -> Step {
-        let has_allocation = self.allocation_of.as_ref().is_some_and(|chosen| Arc::ptr_eq(chosen, &served));
-        Step::Transmit(Session { served, known, is_structured: self.is_structured, has_allocation })
-    }
-
-    fn export_name(&self, data: &[u8], output: &mut Vec<u8>) -> Step {
-        let found = std::str::from_utf8(data).ok().and_then(|name| self.find(name));
-        let Some(served) = found.filter(|served| served.export.device.power().is_on) else {
-            return Step::Close;
-        };
+    /// Transmission of `served`, which must have power, with a client that knows of all its losses until now.
+    fn session(&self, served: &Arc<Served>) -> Result<Session, Refusal> {
         let known = KnownLosses::of(&*served.export.device);
+        if !served.export.device.power().is_on {
+            let name = &served.export.name;
+            let why = format!("the power of {name} is off: `plumb drive power-on {name}` turns it on");
+            return refusal(OptionReplyKind::ERR_POLICY, why);
+        }
+        let has_allocation = self.allocation_of.as_ref().is_some_and(|chosen| Arc::ptr_eq(chosen, served));
+        Ok(Session { served: Arc::clone(served), known, is_structured: self.is_structured, has_allocation })
+    }
+
+    fn export_name(&self, data: &[u8], output: &mut Vec<u8>) -> Result<Step, Refusal> {
+        let name = std::str::from_utf8(data);
+        let name = name.map_err(|_| (OptionReplyKind::ERR_INVALID, "the name is not UTF-8".to_owned()))?;
+        let served = self.find(name)?;
+        let session = self.session(&served)?;
         let info = served.export.device.info();
         output.extend_from_slice(&info.size.0.to_be_bytes());
         output.extend_from_slice(&served.flags(&info, self.is_structured).0.to_be_bytes());
         if !self.has_no_zeroes {
             output.extend_from_slice(&[0; 124]);
         }
-        self.session(served, known)
+        Ok(Step::Transmit(session))
     }
 
-    fn list(&self, data: &[u8], output: &mut Vec<u8>) -> Step {
-        let code = OptionCode::LIST;
-        if !data.is_empty() {
-            refuse(code, OptionReplyKind::ERR_INVALID, "LIST has no data", output);
-            return Step::Continue;
-        }
+    fn list(&self, output: &mut Vec<u8>) {
         for served in self.terms.exports.iter() {
             let entry = ServerEntry {
                 name: served.export.name.clone(),
                 description: clipped(&served.export.description).to_owned(),
             };
-            encode_option_reply(code, OptionReplyKind::SERVER, &entry.encode(), output);
+            encode_option_reply(OptionCode::LIST, OptionReplyKind::SERVER, &entry.encode(), output);
         }
-        acknowledge(code, output);
-        Step::Continue
     }
 
-    fn start_tls(&self, data: &[u8], output: &mut Vec<u8>) -> Step {
-        let code = OptionCode::STARTTLS;
-        let (kind, why) = match self.terms.encryption {
-            Encryption::Established => (OptionReplyKind::ERR_INVALID, "the connection is encrypted already"),
-            Encryption::Unavailable => (OptionReplyKind::ERR_POLICY, "this server has no certificate"),
-            _ if !data.is_empty() => (OptionReplyKind::ERR_INVALID, "STARTTLS has no data"),
-            Encryption::Offered | Encryption::Required => {
-                acknowledge(code, output);
-                return Step::StartTls;
-            }
-        };
-        refuse(code, kind, why, output);
-        Step::Continue
-    }
-
-    fn structured_reply(&mut self, data: &[u8], output: &mut Vec<u8>) -> Step {
-        let code = OptionCode::STRUCTURED_REPLY;
-        if data.is_empty() {
-            self.is_structured = true;
-            acknowledge(code, output);
-        } else {
-            refuse(code, OptionReplyKind::ERR_INVALID, "STRUCTURED_REPLY has no data", output);
-        }
-        Step::Continue
-    }
-
-    fn go(&self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Step {
-        let request = match GoRequest::decode(data) {
-            Ok(request) => request,
-            Err(malformed) => {
-                refuse(code, OptionReplyKind::ERR_INVALID, &malformed.to_string(), output);
-                return Step::Continue;
-            }
-        };
-        let Some(served) = self.find(&request.name) else {
-            refuse(code, OptionReplyKind::ERR_UNKNOWN, "there is no export of this name", output);
-            return Step::Continue;
-        };
-        let known = KnownLosses::of(&*served.export.device);
-        if !served.export.device.power().is_on {
-            let name = &served.export.name;
-            let why = format!("the power of {name} is off: `plumb drive power-on {name}` turns it on");
-            refuse(code, OptionReplyKind::ERR_POLICY, &why, output);
-            return Step::Continue;
-        }
+    fn go(&self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Result<Step, Refusal> {
+        let request = GoRequest::decode(data).map_err(malformed)?;
+        let served = self.find(&request.name)?;
+        let session = self.session(&served)?;
         let info = served.export.device.info();
         let wants = |kind| request.wants.contains(&kind);
         if code == OptionCode::GO && info.logical_block > ASSUMED_BLOCK && !wants(InfoKind::BLOCK_SIZE) {
             let why = "the blocks of this export are larger than 512 bytes: ask for the block size";
-            refuse(code, OptionReplyKind::ERR_BLOCK_SIZE_REQD, why, output);
-            return Step::Continue;
+            return refusal(OptionReplyKind::ERR_BLOCK_SIZE_REQD, why);
         }
         let mut tell = |info: Info| encode_option_reply(code, OptionReplyKind::INFO, &info.encode(), output);
         tell(export_info(&served, &info, self.is_structured));
@@ -164,28 +149,20 @@ impl Handshake {
             tell(Info::Description(clipped(&served.export.description).to_owned()));
         }
         acknowledge(code, output);
-        if code == OptionCode::GO { self.session(served, known) } else { Step::Continue }
+        Ok(if code == OptionCode::GO { Step::Transmit(session) } else { Step::Continue })
     }
 
-    fn meta_context(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) {
+    fn meta_context(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Result<(), Refusal> {
         let is_set = code == OptionCode::SET_META_CONTEXT;
         if is_set {
             // Whatever the answer: a new choice replaces the old one.
             self.allocation_of = None;
         }
         if !self.is_structured {
-            let why = "metadata contexts need structured replies";
-            return refuse(code, OptionReplyKind::ERR_INVALID, why, output);
+            return refusal(OptionReplyKind::ERR_INVALID, "metadata contexts need structured replies");
         }
-        let request = match MetaContextRequest::decode(data) {
-            Ok(request) => request,
-            Err(malformed) => {
-                return refuse(code, OptionReplyKind::ERR_INVALID, &malformed.to_string(), output);
-            }
-        };
-        let Some(served) = self.find(&request.export) else {
-            return refuse(code, OptionReplyKind::ERR_UNKNOWN, "there is no export of this name", output);
-        };
+        let request = MetaContextRequest::decode(data).map_err(malformed)?;
+        let served = self.find(&request.export)?;
         // A list of nothing asks for everything; a choice of nothing chooses nothing. `base:` names the whole
         // namespace, which only a list may ask for.
         let matches = |query: &String| query == BASE_ALLOCATION || (!is_set && query == "base:");
@@ -196,7 +173,7 @@ impl Handshake {
                 self.allocation_of = Some(served);
             }
         }
-        acknowledge(code, output);
+        Ok(())
     }
 }
 

@@ -79,7 +79,9 @@ impl Transmission {
                 // Nobody gets them, and those that are out need the memory.
                 return read.buffers.iter_mut().for_each(|place| *place = None);
             }
-            let Some(buffer) = read.buffers.get_mut(read.sent as usize).and_then(Option::take) else { return };
+            let Some(buffer) = read.buffers.get_mut(read.sent as usize).and_then(Option::take) else {
+                return;
+            };
             let (cookie, offset) = (command.cookie, command.offset);
             let at = offset + u64::from(read.sent) * u64::from(read.piece_bytes);
             let (in_chunks, is_first, length) = (read.in_chunks, read.sent == 0, command.length);

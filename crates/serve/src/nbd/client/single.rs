@@ -1,4 +1,4 @@
-//! One question to a connection, and waiting for its answer: for what is not asked through a queue.
+//! A single request on a connection, and waiting for its answer: for what is not asked through a queue.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
@@ -36,7 +36,7 @@ pub(super) fn status(
     }
 }
 
-/// A port for one question.
+/// A port for one request.
 struct Port<'a> {
     link: &'a Arc<Link>,
     wakeups: Arc<Wakeups>,

@@ -1,0 +1,54 @@
+//! What the kernel's block layer asks of a device that is to be a block device of this machine, and the grid of logical blocks that
+//! its requests are held against. Taken when it is made one: a change of size is not followed.
+
+use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
+
+use crate::error::{ExportError, Result};
+
+/// The smallest logical block.
+pub(crate) const SECTOR: Bytes = Bytes(512);
+/// The largest, and the least that a device must take at a time.
+pub(crate) const PAGE: Bytes = Bytes::kib(4);
+/// A write-zeroes has no limit in [`DeviceInfo`]; more than this at once would hold the others up.
+pub(crate) const ZEROES_MAX: Bytes = Bytes::mib(32);
+
+/// The logical blocks of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// In bytes.
+    pub(crate) block: u64,
+    /// In bytes; whole blocks.
+    pub(crate) size: u64,
+    /// The largest transfer that is asked for, in whole pages.
+    pub(crate) transfer_max: Bytes,
+}
+
+impl Grid {
+    /// Of a device, from which at most `limit` is asked at a time. `how` says what is to be done with it.
+    ///
+    /// # Errors
+    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less than a page at a time.
+    pub(crate) fn new(info: &DeviceInfo, how: &'static str, limit: Bytes) -> Result<Self> {
+        let refused = |why| Err(ExportError::Geometry { device: info.name.clone(), how, why });
+        let block = info.logical_block;
+        if !block.0.is_power_of_two() || !(SECTOR..=PAGE).contains(&block) {
+            return refused(format!("its logical block is {block}, and {SECTOR} to {PAGE} are possible"));
+        }
+        if info.size < block || i64::try_from(info.size.0).is_err() {
+            return refused(format!("its size is {}, and 1 block to 2^63 - 1 bytes are possible", info.size));
+        }
+        let transfer_max = info.transfer_max.min(limit).round_down(PAGE);
+        if transfer_max.0 == 0 {
+            return refused(format!("it takes {} at a time, and {PAGE} are needed", info.transfer_max));
+        }
+        Ok(Self { block: block.0, size: info.size.round_down(block).0, transfer_max })
+    }
+
+    /// The blocks of `length` bytes from `offset` on, if there are any, on the grid and within the device.
+    pub(crate) fn range(&self, offset: u64, length: u64) -> Option<LbaRange> {
+        let is_within = offset.checked_add(length)? <= self.size;
+        let is_on_grid = offset.is_multiple_of(self.block) && length.is_multiple_of(self.block);
+        (is_within && is_on_grid && length > 0)
+            .then(|| LbaRange::new(Lba(offset / self.block), length / self.block))
+    }
+}
