@@ -61,7 +61,6 @@ impl AttachOptions {
 /// Dropping it detaches as cleanly as time allows, as [`detach_forced_if`](Attachment::detach_forced_if) has it: if
 /// somebody still uses the block device, or it cannot be flushed, the connection is cut, and they get EIO.
 pub struct Attachment {
-    name: String,
     path: PathBuf,
     swept: Swept,
     served: Arc<Served>,
@@ -105,12 +104,7 @@ impl Attachment {
             }
         };
         let path = live.loop_device.path();
-        Ok(Self { name: name.to_owned(), path, swept, served, live: Some(live) })
-    }
-
-    /// The name it was attached under.
-    pub fn name(&self) -> &str {
-        &self.name
+        Ok(Self { path, swept, served, live: Some(live) })
     }
 
     /// `/dev/loopN`. Another's, perhaps, once detached.

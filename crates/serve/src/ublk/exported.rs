@@ -20,7 +20,7 @@ use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
 use crate::claim::{claim, readmit};
 use crate::error::{ExportError, Result, at};
-use crate::records::{Found, Swept};
+use crate::records::Found;
 
 /// A device that the kernel has as `/dev/ublkbN`.
 ///
@@ -30,8 +30,6 @@ pub struct UblkDevice {
     number: u32,
     path: PathBuf,
     served: Arc<Served>,
-    swept: Swept,
-    is_recoverable: bool,
     live: Option<Live>,
 }
 
@@ -52,7 +50,7 @@ impl UblkDevice {
         let mut driver = Driver::open()?;
         let base = Base::open(options.directory.as_deref())?;
         let locked = base.lock()?;
-        let swept = sweep_locked(&mut driver, &base, &locked)?;
+        sweep_locked(&mut driver, &base, &locked)?;
         let info = driver.add(&wanted(&geometry, options))?;
         let record = match base.create(info.number, name, &options.identity, &locked) {
             Ok(record) => record,
@@ -64,7 +62,7 @@ impl UblkDevice {
         };
         drop(locked);
         let served = Arc::new(Served::new(device, geometry, options.survives, record));
-        let mut exported = Self::of(info, served, swept);
+        let mut exported = Self::of(info.number, served);
         exported.live = Some(Live { driver, workers: Vec::new() });
         if let Err(error) = exported.start() {
             exported.end().unwrap_or_default();
@@ -91,11 +89,11 @@ impl UblkDevice {
             }
             Found::None => return Err(ExportError::not_recoverable(number, "plumb has no record of it")),
         };
-        let info = recoverable(&mut driver, number, &geometry, &record, options)?;
+        recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);
         let served = Arc::new(Served::new(device, geometry, options.survives, record));
         driver.begin_recovery(number)?;
-        let mut exported = Self::of(info, Arc::clone(&served), Swept::default());
+        let mut exported = Self::of(number, Arc::clone(&served));
         let mut live = Live { driver, workers: Vec::new() };
         live.serve(&served, number)?;
         live.driver.end_recovery(number)?;
@@ -111,35 +109,13 @@ impl UblkDevice {
         live.driver.start(self.number)
     }
 
-    fn of(info: Info, served: Arc<Served>, swept: Swept) -> Self {
-        Self {
-            number: info.number,
-            path: driver::block_path(info.number),
-            served,
-            swept,
-            is_recoverable: info.flags & wire::USER_RECOVERY != 0,
-            live: None,
-        }
-    }
-
-    /// `N` of `/dev/ublkbN`.
-    pub fn number(&self) -> u32 {
-        self.number
+    fn of(number: u32, served: Arc<Served>) -> Self {
+        Self { number, path: driver::block_path(number), served, live: None }
     }
 
     /// `/dev/ublkbN`. Another's, perhaps, once taken away.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// What was swept away before it was exported.
-    pub fn swept(&self) -> &Swept {
-        &self.swept
-    }
-
-    /// Whether it can be taken over when this process is killed: the options and the kernel (Linux 6.1) allow it.
-    pub fn is_recoverable(&self) -> bool {
-        self.is_recoverable
     }
 
     /// Whether acknowledged writes went with the server from which it was taken over, so that no flush succeeds.
@@ -291,7 +267,7 @@ fn recoverable(
     geometry: &Geometry,
     record: &Record,
     options: &UblkOptions,
-) -> Result<Info> {
+) -> Result<()> {
     let refused = |why: String| ExportError::not_recoverable(number, why);
     if options.survives == Survives::Nothing {
         return Err(refused("its contents went with the process that served it".to_owned()));
@@ -311,5 +287,5 @@ fn recoverable(
     if theirs != ours || u64::from(info.request_max) != geometry.grid.transfer_max.0 {
         return Err(refused(format!("the kernel has it with {theirs:?}, and this device has {ours:?}")));
     }
-    Ok(info)
+    Ok(())
 }
