@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Drive(drive::DriveArguments),
     /// Show, plan, change, roll back and persist the write caches of disks
     Policy(Box<policy::PolicyArguments>),
-    /// Render a recorded run in any format
+    /// Show a recorded run in any format, without asking a device
     Report(ReportArguments),
     /// Explain a rule that a report names in brackets: what it means, how it is found, what to do
     Explain {
@@ -61,25 +61,25 @@ pub(crate) enum Command {
     },
 }
 
-/// Surveys the write path beneath a directory, measures a short load on a test file, and judges both.
-/// This is safe on a live system: plumb writes to no other file, takes at most a tenth of the free space, and removes the
-/// test file at the end, also when interrupted. It does not need root, and says what it could not see without it.
+/// What `plumb check` takes.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A check is safe on a live system: it writes to one test file of its own, takes at most a tenth of the free \
+                        space, and removes the file at the end, also when interrupted. It does not need root, and says what it \
+                        could not see without it."
+)]
 pub(crate) struct CheckArguments {
     /// The directory to check, or a simulated drive such as sim:consumer-nvme-ssd?wce=off
     #[arg(value_name = "PATH|sim:MODEL", default_value = ".")]
     pub(crate) target: PathBuf,
 
     /// Measured time, such as 500ms, 1m, or seconds
-    #[arg(long, default_value = "20s", value_name = "TIME", visible_alias = "duration", value_parser = time_of_check)]
+    #[arg(long, default_value = "20s", value_name = "TIME", visible_alias = "duration", value_parser = time_within_a_day)]
     pub(crate) seconds: Nanos,
 
     /// Size of the test file, such as 256M, or of the used part of a simulated drive; default 256M, at most a tenth of the free space
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
-
-    #[command(flatten)]
-    pub(crate) recording: RecordingArguments,
 
     /// Seed of all random choices; default from the clock, and always recorded
     #[arg(long, value_name = "N")]
@@ -90,12 +90,18 @@ pub(crate) struct CheckArguments {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) recording: RecordingArguments,
+
+    #[command(flatten)]
     pub(crate) detail: Detail,
 }
 
-/// Follows the write path from a directory, file or block device down to the drive. Says for each layer what it caches
-/// and what it does with FLUSH and FUA, with the evidence. Writes nothing to any device.
+/// What `plumb survey` takes.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A survey says for each layer what it caches and what it does with FLUSH and FUA, with the evidence. It writes \
+                        nothing to any device."
+)]
 pub(crate) struct SurveyArguments {
     /// Paths, block devices, sim:MODEL or NBD URIs; default the current directory, or the target of the recording
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
@@ -118,12 +124,14 @@ pub(crate) struct SurveyArguments {
     pub(crate) from: Option<PathBuf>,
 }
 
-/// Runs a workload on files and disks, and shows what the application did beside what the storage did.
-///
-/// A target is a path, a block device, or #N for the Nth disk. A target that ends in .toml is a file with these words.
-/// Reading is always safe. Writing to a disk, or to a file that plumb did not make, needs --overwrite. Writing to a disk
-/// that is in use or has a signature needs --destroy with its serial.
+/// What `plumb load` takes.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A target is a path, a block device, #N for the Nth disk, sim:MODEL or an NBD URI. A directory with a size is a test \
+                        file in it, which is gone afterwards. A target that ends in .toml is a file with these options, and other \
+                        options go over it.\nReading is always safe. Writing to a disk, or to a file that plumb did not make, needs \
+                        --overwrite. Writing to a disk that is in use or has a signature needs --destroy with its serial."
+)]
 pub(crate) struct LoadArguments {
     /// Run an application profile: NAME or NAME:VARIANT; --explain lists them
     #[arg(long, value_name = "NAME")]
@@ -217,8 +225,8 @@ pub(crate) struct RecordingArguments {
     pub(crate) no_record: bool,
 }
 
-/// How long a check may measure.
-fn time_of_check(typed: &str) -> Result<Nanos, String> {
+/// A time from 100 ms to a day.
+fn time_within_a_day(typed: &str) -> Result<Nanos, String> {
     let expected = "expected a time of 100ms to 24h, such as 500ms, 1m30s, 20";
     let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=Nanos::secs(86_400)).contains(time));
     time.ok_or_else(|| expected.to_owned())
@@ -232,7 +240,7 @@ pub(crate) struct ForeignArguments {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Renders a report from the directory of a run. Asks no device.
+/// What `plumb report` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// The directory of a run; default the newest in plumb-runs

@@ -8,9 +8,6 @@ use plumb_dialect::native;
 use crate::arguments::Arguments;
 use crate::surroundings::argv;
 
-/// What no suggestion begins with.
-const NOT_SUGGESTED: [&str; 5] = ["--overwrite", "--destroy", "--trim", "--replace", "--remove-after"];
-
 /// The arguments of this process.
 ///
 /// # Errors
@@ -21,7 +18,7 @@ pub(crate) fn parse() -> Result<Arguments, clap::Error> {
 
 fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
     if let Some(ContextValue::String(near)) = error.get(ContextKind::SuggestedArg)
-        && NOT_SUGGESTED.iter().any(|option| near.starts_with(option))
+        && !plumb_dialect::may_be_suggested(near)
     {
         error.remove(ContextKind::SuggestedArg);
         // It is made for the suggestion.

@@ -12,7 +12,7 @@ pub mod native;
 mod processors;
 pub mod sqlio;
 
-pub use error::Error;
+pub use error::{Error, may_be_suggested};
 pub use machine::Machine;
 
 use plumb_workload::Scenario;

@@ -6,10 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use plumb_block::Bytes;
 
-/// Shows the models of simulated drives, serves a drive as a block device, and cuts its power.
-///
-/// Every command that takes a device also takes `sim:MODEL?wce=off&seed=7`, a simulated drive in virtual time. Any parameter
-/// that `plumb drive show` prints can follow the name, as in `ata-40gb?behaviour.driver_drops_flush=true`.
+/// What `plumb drive` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct DriveArguments {
@@ -73,6 +70,9 @@ pub(crate) enum DriveCommand {
 }
 
 const EXAMPLE: &str = "\
+Every command that takes a device also takes sim:MODEL?wce=off&seed=7, a simulated drive in virtual time. Any parameter that
+`plumb drive show` prints can follow the name, as in ata-40gb?behaviour.driver_drops_flush=true.
+
 Does a file system keep what was synced on a drive that ignores flushes?
   plumb drive serve liar --size 1G --attach          # prints /dev/loopN; runs until it is detached
   mkfs.ext4 /dev/loopN && mount /dev/loopN /mnt      # in another terminal

@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use plumb_block::Nanos;
 use plumb_policy::state::State;
 
 /// The default directory of the journals.
 const JOURNALS: &str = "/var/lib/plumb/policy/journals";
 
-/// Shows the write caches of disks, plans a change, applies it, verifies it, rolls it back, and persists it.
-///
-/// A write cache has one of three states: `off` (no volatile cache; Windows: quick removal), `on` (a volatile cache, and the
-/// kernel sends flushes; Windows: better performance), `protected` (a volatile cache without flushes, because a claim of power
-/// loss protection is recorded; Windows: power protected). Only `apply`, `rollback`, `heal` and `enforce` change a disk, and
-/// only as root.
+/// What `plumb policy` takes.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A write cache has one of three states: off (no volatile cache; Windows: quick removal), on (a volatile cache, and the \
+                        kernel sends flushes; Windows: better performance), protected (a volatile cache without flushes, because a \
+                        claim of power loss protection is recorded; Windows: power protected). Only apply, rollback, heal and enforce \
+                        change a disk, and only as root."
+)]
 pub(crate) struct PolicyArguments {
     #[command(subcommand)]
     pub(crate) command: PolicyCommand,
@@ -343,9 +343,7 @@ fn wave_size(text: &str) -> Result<usize, String> {
 
 /// The time between two readings.
 fn interval(text: &str) -> Result<Duration, String> {
-    let time: Nanos = text.parse().map_err(|_| "expected a time such as 10s, 5m or 1h".to_owned())?;
-    let fits = (Nanos::millis(100)..=Nanos::secs(86_400)).contains(&time);
-    if fits { Ok(time.into()) } else { Err("expected a time from 100ms to 24h".to_owned()) }
+    super::time_within_a_day(text).map(Duration::from)
 }
 
 /// A time, or the end of a day in UTC.

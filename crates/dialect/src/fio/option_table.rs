@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use plumb_block::nearest;
 
 use super::section::Setting;
-use crate::Error;
+use crate::{Error, may_be_suggested};
 
 /// An option that fio knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
         return Ok(known);
     }
     let error = Error::new(place, format!("`{typed}` is not an option of fio"));
-    Err(match nearest(&plain, names().filter(|name| !name.starts_with('-'))) {
+    Err(match nearest(&plain, names().filter(|name| !name.starts_with('-') && may_be_suggested(name))) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),
         None => error.remedy("see fio(1) for its options, and --help"),
     })

@@ -9,7 +9,7 @@ use super::rules;
 use super::table::{self, SPAN_WORDS, Takes, Word};
 use super::word_error::WordError;
 use super::words::{Value, Words};
-use crate::Error;
+use crate::{Error, may_be_suggested};
 
 /// Words with the places where they stand.
 #[derive(Debug, Clone)]
@@ -93,8 +93,7 @@ fn find_word(name: &str, place: &str, scope: Scope, inner: &[&str]) -> Result<&'
     }
     let shown: String = name.chars().take(40).collect();
     let error = Error::new(place, format!("{shown}: no such word"));
-    // Nobody is led to a word that takes data away.
-    let candidates = table::all().iter().map(|word| word.name).filter(|word| *word != "trim");
+    let candidates = table::all().iter().map(|word| word.name).filter(|word| may_be_suggested(word));
     Err(match foreign::meant(name).or_else(|| nearest(&shown, candidates.chain(inner.iter().copied()))) {
         Some(near) => error.remedy(format!("did you mean {near}?")),
         None => error.remedy("`plumb load --help` lists the words, here without their dashes"),
