@@ -137,7 +137,7 @@ fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
 }
 
 /// Runs rows of a shell script on a disk of memory that nobody else uses, `$disk`; each `row NAME SWITCHES TARGET`
-/// leaves its document in NAME.json.
+/// leaves its document in NAME.json. That the disk is memory is a finding (exit 1).
 fn rows_on_a_disk_of_our_own(rows: &str) -> Option<Place> {
     let place = Place::new();
     let Some(disk) = Zram::new(64 << 20).filter(|_| can_mount()) else {

@@ -26,6 +26,7 @@ mod first_tries;
 mod load_basics;
 mod load_faults;
 mod load_killed;
+mod load_paths;
 mod load_refusals;
 mod load_reports;
 mod load_simulated;

@@ -4,18 +4,18 @@
 //! or not at all; so each logical block gets the stamp and the noise of [`Pattern`], generation 0, and whoever
 //! verifies later knows what a block must hold before it was ever overwritten.
 //!
-//! The bytes go past the page cache where the file system allows it, several large requests at once, while this thread
-//! makes the next ones; what is left over at the ends of a range, off the grid of direct I/O, goes through the page cache
-//! after them. Where direct I/O is refused all of it does, and is synced on the way.
+//! The blocks go past the page cache where the file system allows it and its grid is theirs, several large requests at
+//! once; what is left over, off that grid, goes through the page cache after them, and is synced on the way.
 
-use std::ops::Range;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{
-    Buffer, BufferMut, Bytes, Completion, Device as _, Errno, Error, ErrorKind, Lba, LbaRange, Outcome,
-    Pattern, Payload, Pool, PoolShape, Queue, QueueOptions, RealClock, Request, Result, Tag, Wait,
+    Bytes, Device as _, Errno, Error, ErrorKind, Lba, LbaRange, Outcome, Pattern, Payload, Pool, PoolShape,
+    Queue, QueueOptions, RealClock, Request, Result, Tag, Wait,
 };
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 
@@ -63,30 +63,16 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
     }
     reserve(path, from, to, &place)?;
     let block = if logical_block < STAMPED_MIN { SECTOR } else { logical_block };
-    let Filling { seed, stop, progress } = filling;
-    let mut blocks = Blocks::new(seed, block);
-    let mut written = Bytes(0);
-    for (device, part) in parts(path, from, to)? {
-        let pool = Pool::new(PoolShape { buffer: PIECE, count: DEPTH, alignment: ALIGNMENT })?;
-        let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
-        let layout = Layout {
-            queue,
-            pool,
-            place: &place,
-            to: Bytes(part.end),
-            blocks: &mut blocks,
-            device_block: device.info().logical_block,
-            stop,
-            progress,
-            next: Bytes(part.start),
-            written,
-            unsynced: Bytes(0),
-            completions: Vec::with_capacity(DEPTH as usize),
-            in_flight: 0,
-        };
-        written = layout.run()?;
-    }
-    Ok(())
+    let mut layout = Layout { place, block, filling, written: Bytes(0), unsynced: Bytes(0) };
+    let begins = match direct(path)?.filter(|device| device.info().logical_block == block) {
+        Some(device) if from.0.is_multiple_of(block.0) => {
+            let end = to.round_down(block);
+            layout.past_the_page_cache(&device, from.0 / block.0..end.0 / block.0)?;
+            end
+        }
+        _ => from,
+    };
+    layout.through_the_page_cache(path, begins, to)
 }
 
 fn check(from: Bytes, to: Bytes, logical_block: Bytes, place: &str) -> Result<()> {
@@ -130,76 +116,13 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     }
 }
 
-/// The range in parts, each with the file as the device to write it through: what lies on the grid of direct I/O past
-/// the page cache, if its file system has that, and then the rest.
-fn parts(path: &Path, from: Bytes, to: Bytes) -> Result<Vec<(FileDevice, Range<u64>)>> {
-    let clock = || Arc::new(RealClock::start());
-    let buffered =
-        || FileDevice::open(path, FileOptions::write_buffered().logical_block(Some(Bytes(1))), clock());
-    let direct = match FileDevice::open(path, FileOptions::write_direct(), clock()) {
-        Ok(device) => Some(device).filter(|device| device.info().dma_alignment <= ALIGNMENT),
+/// The file past the page cache, if its file system has that.
+fn direct(path: &Path) -> Result<Option<FileDevice>> {
+    match FileDevice::open(path, FileOptions::write_direct(), Arc::new(RealClock::start())) {
+        Ok(device) => Ok(Some(device).filter(|device| device.info().dma_alignment <= ALIGNMENT)),
         // Unsupported: no direct I/O there. Invalid: the file is shorter than a block of it.
-        Err(error) if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid) => None,
-        Err(error) => return Err(error),
-    };
-    let Some(device) = direct else { return Ok(vec![(buffered()?, from.0..to.0)]) };
-    let block = device.info().logical_block;
-    let (first, end) = (from.0.next_multiple_of(block.0), to.round_down(block).0);
-    if first >= end {
-        return Ok(vec![(buffered()?, from.0..to.0)]);
-    }
-    let mut parts = vec![(device, first..end)];
-    for rest in [from.0..first, end..to.0] {
-        if !rest.is_empty() {
-            parts.push((buffered()?, rest));
-        }
-    }
-    Ok(parts)
-}
-
-/// A file that is nothing but blocks with the patterns of a seed.
-struct Blocks {
-    seed: u64,
-    length: usize,
-    /// The last block of which only a part was asked for: the next piece begins with what is left of it.
-    cut: Vec<u8>,
-    cut_lba: Option<u64>,
-}
-
-impl Blocks {
-    fn new(seed: u64, logical_block: Bytes) -> Self {
-        Self { seed, length: logical_block.0 as usize, cut: Vec::new(), cut_lba: None }
-    }
-
-    /// The bytes from `offset` on.
-    fn fill(&mut self, offset: Bytes, into: &mut [u8]) {
-        let (lba, skipped) = (offset.0 / self.length as u64, (offset.0 % self.length as u64) as usize);
-        let head_length = if skipped == 0 { 0 } else { (self.length - skipped).min(into.len()) };
-        let (head, rest) = into.split_at_mut(head_length);
-        let (blocks, tail) = rest.split_at_mut(rest.len() - rest.len() % self.length);
-        if !head.is_empty() {
-            head.copy_from_slice(&self.cut(lba)[skipped..skipped + head_length]);
-        }
-        let next = lba + u64::from(skipped > 0);
-        self.of(next).fill(self.length, blocks);
-        if !tail.is_empty() {
-            let last = next + (blocks.len() / self.length) as u64;
-            tail.copy_from_slice(&self.cut(last)[..tail.len()]);
-        }
-    }
-
-    fn of(&self, lba: u64) -> Pattern {
-        Pattern { seed: self.seed, lba: Lba(lba), generation: 0 }
-    }
-
-    fn cut(&mut self, lba: u64) -> &[u8] {
-        if self.cut_lba != Some(lba) {
-            let pattern = self.of(lba);
-            self.cut.resize(self.length, 0);
-            pattern.fill(self.length, &mut self.cut);
-            self.cut_lba = Some(lba);
-        }
-        &self.cut
+        Err(error) if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -211,110 +134,118 @@ fn failed(errno: Errno, operation: &'static str, place: &str, size: Bytes) -> Er
     error
 }
 
-/// A part of a range being written. The tag of a write is its length, that of a flush 0.
+/// A range being written.
 struct Layout<'a> {
-    queue: Box<dyn Queue>,
-    pool: Pool,
-    place: &'a str,
-    to: Bytes,
-    blocks: &'a mut Blocks,
-    device_block: Bytes,
-    stop: &'a AtomicBool,
-    progress: &'a mut dyn FnMut(Bytes),
-    /// What is written next.
-    next: Bytes,
+    place: String,
+    /// What one stamp is for.
+    block: Bytes,
+    filling: Filling<'a>,
     written: Bytes,
     unsynced: Bytes,
-    completions: Vec<Completion>,
-    in_flight: u32,
 }
 
 impl Layout<'_> {
-    /// Writes it; how much is written then, with what was before.
-    fn run(mut self) -> Result<Bytes> {
-        while self.next < self.to || self.in_flight > 0 {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Os(Errno::EINTR), "lay out", self.place)
-                    .because("stopped as asked"));
-            }
-            if self.unsynced >= SYNC_EVERY {
-                self.flush()?;
-            } else if self.next < self.to
-                && let Some(buffer) = self.pool.take(self.next_length())
-            {
-                self.submit(buffer)?;
-                self.reap(Wait::NONE)?;
-            } else {
-                self.reap(Wait::ONE)?;
-            }
+    /// The block with this number, and those that follow.
+    fn pattern(&self, lba: u64) -> Pattern {
+        Pattern { seed: self.filling.seed, lba: Lba(lba), generation: 0 }
+    }
+
+    /// Says how far it is, and whether to go on.
+    fn count(&mut self, length: u64) -> Result<()> {
+        self.written += Bytes(length);
+        self.unsynced += Bytes(length);
+        (self.filling.progress)(self.written);
+        if self.filling.stop.load(Ordering::Relaxed) {
+            let error = Error::new(ErrorKind::Os(Errno::EINTR), "lay out", self.place.as_str());
+            return Err(error.because("stopped as asked"));
         }
-        self.flush()?;
-        Ok(self.written)
-    }
-
-    fn next_length(&self) -> Bytes {
-        PIECE.min(Bytes(self.to.0 - self.next.0))
-    }
-
-    fn submit(&mut self, mut buffer: BufferMut) -> Result<()> {
-        self.blocks.fill(self.next, &mut buffer);
-        let bytes: Buffer = buffer.freeze();
-        let length = bytes.len() as u64;
-        let range = LbaRange::new(Lba(self.next.0 / self.device_block.0), length / self.device_block.0);
-        self.hand_over(Request::write(Tag(length), range, Payload::Bytes(bytes)))?;
-        self.next += Bytes(length);
         Ok(())
     }
 
-    fn hand_over(&mut self, request: Request) -> Result<()> {
-        self.in_flight += 1;
-        self.queue.submit(request).map_err(|_| {
-            Error::new(ErrorKind::Invalid, "lay out", self.place)
+    /// Writes whole blocks of the device, and flushes it.
+    fn past_the_page_cache(&mut self, device: &FileDevice, blocks: std::ops::Range<u64>) -> Result<()> {
+        let pool = Pool::new(PoolShape { buffer: PIECE, count: DEPTH, alignment: ALIGNMENT })?;
+        let mut queue = device.open_queue(QueueOptions { depth: DEPTH, pool })?;
+        let each = (PIECE.0 / self.block.0).max(1);
+        let (mut next, mut in_flight) = (blocks.start, 0);
+        while next < blocks.end || in_flight > 0 {
+            while next < blocks.end && in_flight < DEPTH && self.unsynced < SYNC_EVERY {
+                let range = LbaRange::new(Lba(next), each.min(blocks.end - next));
+                // The tag of a write is its length.
+                let payload = Payload::Pattern(self.pattern(next));
+                self.submit(&mut *queue, Request::write(Tag(range.nlb * self.block.0), range, payload))?;
+                (next, in_flight) = (next + range.nlb, in_flight + 1);
+            }
+            in_flight -= self.reap(&mut *queue)?;
+            if in_flight == 0 && (self.unsynced >= SYNC_EVERY || next >= blocks.end) {
+                self.submit(&mut *queue, Request::flush(Tag(0)))?;
+                while self.reap(&mut *queue)? == 0 {}
+                self.unsynced = Bytes(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&self, queue: &mut dyn Queue, request: Request) -> Result<()> {
+        queue.submit(request).map_err(|_| {
+            Error::new(ErrorKind::Invalid, "lay out", self.place.as_str())
                 .because("the queue has less room than asked")
         })
     }
 
-    /// Fetches what has completed.
-    fn reap(&mut self, wait: Wait) -> Result<()> {
-        self.queue.poll(wait, &mut self.completions)?;
-        for completion in self.completions.drain(..) {
-            self.in_flight -= 1;
-            let length = Bytes(completion.tag.0);
+    /// Waits for answers; how many came.
+    fn reap(&mut self, queue: &mut dyn Queue) -> Result<u32> {
+        let mut completions = Vec::new();
+        queue.poll(Wait::ONE, &mut completions)?;
+        let mut answered = 0;
+        for completion in completions {
+            answered += 1;
             match completion.outcome {
-                Outcome::Done => {
-                    self.written += length;
-                    self.unsynced += length;
-                }
-                Outcome::Failed(errno) => return Err(failed(errno, "lay out", self.place, self.to)),
+                Outcome::Done => self.count(completion.tag.0)?,
+                Outcome::Failed(errno) => return Err(failed(errno, "lay out", &self.place, self.written)),
                 Outcome::Unknown | Outcome::PowerLost => {
-                    return Err(Error::new(ErrorKind::PowerLost, "lay out", self.place));
+                    return Err(Error::new(ErrorKind::PowerLost, "lay out", self.place.as_str()));
                 }
             }
         }
-        (self.progress)(self.written);
-        Ok(())
+        Ok(answered)
     }
 
-    /// Waits for everything, and makes it durable.
-    fn flush(&mut self) -> Result<()> {
-        while self.in_flight > 0 {
-            self.reap(Wait::ONE)?;
+    /// Writes bytes of any range, and syncs the file.
+    fn through_the_page_cache(&mut self, path: &Path, from: Bytes, to: Bytes) -> Result<()> {
+        if from == to {
+            return Ok(());
         }
-        self.hand_over(Request::flush(Tag(0)))?;
-        while self.in_flight > 0 {
-            self.reap(Wait::ONE)?;
+        let place = self.place.clone();
+        let os = |error: &std::io::Error, operation| match error.raw_os_error() {
+            Some(code) => failed(Errno(code), operation, &place, to),
+            None => Error::io(error, operation, place.as_str()),
+        };
+        let file = OpenOptions::new().write(true).open(path).map_err(|error| os(&error, "open"))?;
+        let sync = |file: &File| file.sync_data().map_err(|error| os(&error, "sync"));
+        let (block, mut at, mut bytes) = (self.block.0, from.0, Vec::new());
+        while at < to.0 {
+            let end = to.0.min(at + PIECE.0);
+            // Whole blocks are made, of which those at the ends may be used in part.
+            let first = at / block;
+            bytes.resize((end.div_ceil(block) - first) as usize * block as usize, 0);
+            self.pattern(first).fill(block as usize, &mut bytes);
+            let skipped = (at - first * block) as usize;
+            let piece = &bytes[skipped..skipped + (end - at) as usize];
+            file.write_all_at(piece, at).map_err(|error| os(&error, "lay out"))?;
+            self.count(end - at)?;
+            if self.unsynced >= SYNC_EVERY {
+                sync(&file)?;
+                self.unsynced = Bytes(0);
+            }
+            at = end;
         }
-        self.unsynced = Bytes(0);
-        Ok(())
+        sync(&file)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::os::unix::fs::FileExt as _;
-    use std::sync::atomic::AtomicBool;
-
     use plumb_block::{ExtentState, Stamp};
 
     use super::*;

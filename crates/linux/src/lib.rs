@@ -4,6 +4,7 @@
 //!   `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills
 //!   them.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
+//! - [`flush_trace`] and [`accounting`] tell what was this process's own.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
@@ -13,6 +14,7 @@
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
 
+pub mod accounting;
 pub mod apart;
 pub mod block_ioctl;
 pub mod command;
@@ -20,6 +22,7 @@ pub mod counters;
 pub mod dm_reload;
 pub mod extents;
 mod file;
+pub mod flush_trace;
 pub mod fuse_connection;
 mod hex;
 pub mod inventory;
@@ -29,6 +32,7 @@ mod mapped;
 pub mod pagecache;
 pub mod probe;
 mod psync;
+pub mod recorded;
 pub mod space;
 pub mod store;
 mod sync_file_range;

@@ -69,7 +69,9 @@ pub fn pin_to(processors: &[u32]) -> Result<()> {
     sched_setaffinity(None, &set).map_err(|errno| {
         let error = failed(ErrorKind::Os(Errno(errno.raw_os_error())));
         match errno {
-            rustix::io::Errno::INVAL => error.because(format!("those allowed here are {:?}", allowed())),
+            rustix::io::Errno::INVAL => {
+                error.because(format!("those allowed here are {:?}", self::processors()))
+            }
             _ => error,
         }
     })
@@ -78,10 +80,6 @@ pub fn pin_to(processors: &[u32]) -> Result<()> {
 /// The processors on which the calling thread may run, in ascending order; none if the kernel does not say, or
 /// numbers more than 1024.
 pub fn processors() -> Vec<u32> {
-    allowed()
-}
-
-fn allowed() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU)
         .filter(|number| set.is_set(*number))

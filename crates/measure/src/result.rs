@@ -134,7 +134,8 @@ pub enum BytesBy {
     OwnDevice,
     /// io.stat of a control group with no other process in it (cgroup v2).
     Cgroup,
-    /// write_bytes of /proc/self/io: what this process caused to be written, on all devices.
+    /// write_bytes of /proc/self/io: what this process caused to be written, on all devices; where each write is synced,
+    /// the last one of each worker with it.
     Process,
 }
 

@@ -50,11 +50,16 @@ impl StorageWatch {
         }
     }
 
-    /// Learns how this kernel counts empty flushes, from two readings with `flushes` of them in between.
-    pub fn calibrate(&mut self, before: &Reading, after: &Reading, flushes: u64) {
-        if let (Ok(before), Ok(after)) = (before, after) {
-            self.flush_writes = storage::calibrate(before, after, flushes).unwrap_or(FlushWrites::Unknown);
-        }
+    /// How two readings with `flushes` empty ones in between show that this kernel counts them; `None` if they do not.
+    pub fn how_flushes_count(&self, before: &Reading, after: &Reading, flushes: u64) -> Option<FlushWrites> {
+        let (Ok(before), Ok(after)) = (before, after) else { return None };
+        let found = storage::calibrate(before, after, flushes).ok()?;
+        Some(found).filter(|found| *found != FlushWrites::Unknown)
+    }
+
+    /// Goes by this from now on.
+    pub fn set_flush_writes(&mut self, found: FlushWrites) {
+        self.flush_writes = found;
     }
 
     /// What happened between two readings.
@@ -95,7 +100,8 @@ mod tests {
         let mut watch = StorageWatch::over(vec!["vda".into()], |_| Arc::new(Flushing(AtomicU64::new(0))));
         let (first, second) = (watch.read(), watch.read());
         assert_eq!(watch.between(first.clone(), second.clone()).unwrap().writes, 1);
-        watch.calibrate(&first, &second, 1);
+        let found = watch.how_flushes_count(&first, &second, 1).unwrap();
+        watch.set_flush_writes(found);
         assert_eq!(watch.between(first, second).unwrap().writes, 0);
     }
 

@@ -15,6 +15,6 @@ pub use catalogue::{CATALOGUE, Catalogue, Rule};
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
 pub use survey::{
-    DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, load, record, survey, survey_device,
-    survey_path,
+    DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, is_kernel_state, load, record, survey,
+    survey_device, survey_path,
 };

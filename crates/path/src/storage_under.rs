@@ -44,6 +44,34 @@ impl WritePath {
             .collect()
     }
 
+    /// The kernel names of the block devices above those, from the top down.
+    pub fn devices_above(&self) -> Vec<String> {
+        let above = self.layers.iter().zip(self.above_block_devices());
+        let devices = above.filter(|(layer, is_above)| layer.is_block_device() && *is_above);
+        devices.map(|(layer, _)| layer.name.clone()).collect()
+    }
+
+    /// The kernel names of the first block devices beneath the target: those that the target's file system, or whoever
+    /// opens the device itself, hands requests to.
+    pub fn first_devices(&self) -> Vec<String> {
+        let mut first = Vec::new();
+        let mut seen = vec![self.layers.first().map(|layer| layer.name.as_str())];
+        let mut next = 0;
+        while let Some(name) = seen.get(next).copied().flatten() {
+            next += 1;
+            match self.layer(name) {
+                Some(layer) if layer.is_block_device() => first.push(layer.name.clone()),
+                Some(layer) => {
+                    let new: Vec<&String> =
+                        layer.below.iter().filter(|below| !seen.contains(&Some(below.as_str()))).collect();
+                    seen.extend(new.into_iter().map(|below| Some(below.as_str())));
+                }
+                None => {}
+            }
+        }
+        first
+    }
+
     /// Whether `layer` is one of the [`block_devices`](Self::block_devices): its own counters are read. What is below
     /// it, an adapter, a hypervisor or a server, has none.
     pub fn is_lowest_device(&self, layer: &Layer) -> bool {

@@ -158,6 +158,11 @@ impl Opened {
         self.origin.node().is_some()
     }
 
+    /// Whether this run has claimed it: a block device that nobody else can mount or claim meanwhile.
+    pub fn is_claimed(&self) -> bool {
+        self.origin.node().is_some_and(|node| node.claim.is_some())
+    }
+
     /// The path from which a survey of what is beneath it begins: of a test file that of its directory.
     pub fn surveyed_from(&self) -> Option<&Path> {
         self.origin.test_file().map_or_else(|| self.path(), |made| Some(&made.directory))

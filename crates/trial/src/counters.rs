@@ -3,16 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Clock, Device, in_one_line};
+use plumb_block::{Clock, Device, StorageCounters as _, StorageSnapshot, in_one_line};
 use plumb_linux::BlockCounters;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_measure::StorageWatch;
+use plumb_measure::{Reading, StorageSide, StorageWatch};
 use plumb_path::{DeviceKind, WritePath, survey_device, survey_path};
 use plumb_target::{Opened, TargetKind};
 
-/// How many clean flushes a calibration makes.
-const CALIBRATION_FLUSHES: u64 = 16;
+use crate::whose::{OwnCounts, Whose};
+
+/// So many flushes must be seen alone, and all in the same way, before it is known how they are counted.
+const CALIBRATION_FLUSHES: usize = 8;
+/// So many are tried.
+const CALIBRATION_FLUSHES_MAX: usize = 64;
 
 /// The write path beneath a target, or why it is not known.
 pub(crate) type Surveyed = Result<WritePath, String>;
@@ -34,25 +38,50 @@ pub(crate) fn survey(place: &Path) -> Surveyed {
         .map_err(|error| format!("the write path is not known: {}", in_one_line(&error)))
 }
 
-/// What is beneath one target.
+/// What is beneath one target, and what it is read by.
 pub(crate) struct Beneath {
     /// The names of the devices whose counters are read; none if they are not known.
     pub(crate) devices: Vec<String>,
     /// The counters of its devices.
     pub(crate) watch: StorageWatch,
+    /// Those of the block devices above them.
+    above: Option<BlockCounters>,
+    whose: Whose,
+}
+
+/// All that was read beneath a target at one moment.
+#[derive(Clone)]
+pub(crate) struct Counted {
+    storage: Reading,
+    above: Option<StorageSnapshot>,
+    own: OwnCounts,
 }
 
 impl Beneath {
     /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what was surveyed.
     pub(crate) fn of(target: &Opened, surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
         match (&target.counters, target.kind) {
-            (Some(counters), _) => {
-                Self { devices: Vec::new(), watch: StorageWatch::of(Arc::clone(counters)) }
-            }
+            (Some(counters), _) => Self {
+                devices: Vec::new(),
+                watch: StorageWatch::of(Arc::clone(counters)),
+                above: None,
+                whose: Whose::own(format!("{} is simulated by this run", target.shown)),
+            },
             (None, TargetKind::Network) => {
                 Self::unknown(format!("what is behind {} is not on this machine", target.shown))
             }
-            _ => Self::under(surveyed, clock),
+            _ => {
+                let beneath = Self::under(surveyed, clock);
+                let own =
+                    target.is_claimed() && target.path().is_some_and(|path| is_only(&beneath.devices, path));
+                match own {
+                    true => Self {
+                        whose: Whose::own(format!("{} is claimed by this run", target.shown)),
+                        ..beneath
+                    },
+                    false => beneath,
+                }
+            }
         }
     }
 
@@ -68,23 +97,78 @@ impl Beneath {
     pub(crate) fn along(path: &WritePath, clock: &Arc<dyn Clock>) -> Self {
         let devices = path.block_devices();
         let open = |devices| Arc::new(BlockCounters::new(devices, Arc::clone(clock))) as _;
-        Self { watch: StorageWatch::over(devices.clone(), open), devices }
+        let above = path.devices_above();
+        let whose = Whose::shared(path.first_devices(), above.is_empty());
+        let above = (!above.is_empty()).then(|| BlockCounters::new(above, Arc::clone(clock)));
+        Self { watch: StorageWatch::over(devices.clone(), open), devices, above, whose }
     }
 
     fn unknown(why: String) -> Self {
-        Self { devices: Vec::new(), watch: StorageWatch::unknown(why) }
+        let (watch, whose) = (StorageWatch::unknown(why.clone()), Whose::unknown(why));
+        Self { devices: Vec::new(), watch, above: None, whose }
     }
 
-    /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable.
+    /// Traces from now on whose flushes reach the devices, where that is possible. The thread `except` measures nothing.
+    pub(crate) fn trace_flushes(&mut self, except: Option<u32>) {
+        self.whose.trace(except);
+    }
+
+    /// Reads all of it. Whether the run's data is `written_at_once` says what its own bytes are known by.
+    pub(crate) fn count(&self, written_at_once: bool) -> Counted {
+        let own = self.whose.count(&self.devices, written_at_once);
+        Counted {
+            storage: self.watch.read(),
+            above: self.above.as_ref().and_then(|one| one.read().ok()),
+            own,
+        }
+    }
+
+    /// Takes in what is traced while a run goes.
+    pub(crate) fn follow(&self) {
+        self.whose.look();
+    }
+
+    /// What happened between two readings, and whose it was.
+    ///
+    /// # Errors
+    /// The reason, if that is not known.
+    pub(crate) fn between(&self, before: &Counted, after: &Counted) -> Result<StorageSide, String> {
+        let side = self.watch.between(before.storage.clone(), after.storage.clone())?;
+        let above = before.above.as_ref().zip(after.above.as_ref());
+        let above = above.and_then(|(before, after)| plumb_measure::storage::delta(before, after).ok());
+        let attribution = self.whose.attribution(&side, &before.own, &after.own);
+        Ok(StorageSide { above: above.unwrap_or_default(), attribution: Some(attribution), ..side })
+    }
+
+    /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable. On a busy disk
+    /// most readings show the requests of others as well: each flush is read by itself, and those count that show
+    /// nothing else.
     ///
     /// # Errors
     /// If a flush fails.
     pub(crate) fn calibrate(&mut self, device: &dyn Device) -> Result<(), plumb_load::FlushError> {
         plumb_load::flush(device, 1)?;
-        let before = self.watch.read();
-        plumb_load::flush(device, CALIBRATION_FLUSHES)?;
-        let after = self.watch.read();
-        self.watch.calibrate(&before, &after, CALIBRATION_FLUSHES);
+        let mut found = Vec::new();
+        for _ in 0..CALIBRATION_FLUSHES_MAX {
+            let before = self.watch.read();
+            plumb_load::flush(device, 1)?;
+            found.extend(self.watch.how_flushes_count(&before, &self.watch.read(), 1));
+            if found.len() >= CALIBRATION_FLUSHES {
+                break;
+            }
+        }
+        // One flush of another program beside ours looks like ours; something else is not taken for an answer.
+        if let [first, .., _] = found[..]
+            && found.iter().all(|one| *one == first)
+        {
+            self.watch.set_flush_writes(first);
+        }
         Ok(())
     }
+}
+
+/// Whether the device at `path` is the only one whose counters are read.
+fn is_only(devices: &[String], path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    matches!(devices, [one] if name == Some(one))
 }

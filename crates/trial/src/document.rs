@@ -4,7 +4,8 @@ use plumb_block::{Bytes, Caching, Lba, LbaRange, Nanos, VolatileCache, in_one_li
 use plumb_linux::pagecache;
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult};
 use plumb_measure::process::surroundings;
-use plumb_measure::{Quality, StorageSide, Verified};
+use plumb_measure::{FlushesOf, Quality, StorageSide, Verified};
+use plumb_path::WritePath;
 use plumb_report::document::{
     CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult, Sides,
 };
@@ -27,8 +28,8 @@ pub(crate) struct Facts {
     pub(crate) dirty_after: Option<u64>,
     /// The share of processor time that the hypervisor took away.
     pub(crate) steal: Option<f64>,
-    /// Whether all its data goes to one device once.
-    pub(crate) has_one_leaf: bool,
+    /// Whether all its data goes to one device once, and that of no other target of the span.
+    pub(crate) is_alone: bool,
     /// The depth that was found to keep a latency, if one was looked for.
     pub(crate) depth_found: Option<u32>,
     /// Processor time of the threads that worked on it alone.
@@ -77,14 +78,8 @@ impl Readings {
                 TargetKind::Simulated => 1,
                 _ => targets.beneath(one).devices.len(),
             };
-            Facts {
-                written_share,
-                dirty_after,
-                steal,
-                has_one_leaf: leaves == 1,
-                depth_found: None,
-                cpu: None,
-            }
+            let is_alone = leaves == 1 && !targets.shares_devices(one);
+            Facts { written_share, dirty_after, steal, is_alone, depth_found: None, cpu: None }
         })
         .collect()
     }
@@ -121,9 +116,8 @@ pub(crate) fn targets(
         let outcome = if is_check { durable_by_write(outcome, job) } else { outcome };
         let mut target = target(result, index, one, job, &outcome, facts);
         if is_check && method_of(&job.name).is_some() {
-            // These are said of loads.
-            target.sides.quality =
-                Quality { written_share: None, foreign_bytes: None, ..target.sides.quality };
+            // This is said of loads.
+            target.sides.quality.written_share = None;
         }
         RunTarget { failed_because: failed_because.clone(), ..target }
     });
@@ -179,7 +173,10 @@ fn target(
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
     sides.quality.written_share = facts.written_share;
-    sides.quality.foreign_bytes = foreign_bytes(&sides, job, facts);
+    if facts.is_alone {
+        sides.quality.foreign_bytes = foreign_bytes(&sides, one, job);
+        estimate_foreign_flushes(&mut sides);
+    }
     RunTarget {
         name: one.name.clone(),
         opened: one.opened.shown.clone(),
@@ -252,20 +249,10 @@ fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     all
 }
 
-/// Adds processor times up; `None` if one is not known.
-trait SumOf {
-    fn sum_of(self) -> Option<CpuUse>;
-}
-
-impl<I: Iterator<Item = Option<CpuUse>>> SumOf for I {
-    fn sum_of(self) -> Option<CpuUse> {
-        self.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold(CpuUse::default(), CpuUse::plus))
-    }
-}
-
 /// The processor time of all threads; `None` if one is not known.
-pub(crate) fn all_cpu(result: &SpanResult) -> Option<CpuUse> {
-    result.threads.iter().map(|thread| thread.cpu).sum_of()
+pub(crate) fn all_cpu<'a>(results: impl IntoIterator<Item = &'a SpanResult>) -> Option<CpuUse> {
+    let mut threads = results.into_iter().flat_map(|result| &result.threads);
+    threads.try_fold(CpuUse::default(), |sum, thread| Some(sum.plus(thread.cpu?)))
 }
 
 /// The same in seconds.
@@ -273,15 +260,48 @@ pub(crate) fn cpu_seconds(cpu: CpuUse) -> CpuSeconds {
     CpuSeconds { user: cpu.user.as_secs_f64(), system: cpu.system.as_secs_f64() }
 }
 
-/// Bytes that the devices beneath moved beyond what the load asked for: another's, unless the page cache stands
-/// between.
-fn foreign_bytes(sides: &Sides, job: &Job, facts: Facts) -> Option<u64> {
-    let storage = sides.storage.as_ref().filter(|_| facts.has_one_leaf)?;
-    let is_direct = job.opening.caching == Caching::Direct;
+/// What a file system may write to its journal for one sync: the description of a transaction, some blocks of metadata
+/// and the record that ends it.
+const JOURNAL_BYTES_MAX: u64 = 32 << 10;
+/// File systems that write new trees of metadata for a sync, of any size.
+const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
+/// So many flushes may come of one write or sync: before and after the record of a journal, and its own.
+const FLUSHES_EACH_MAX: u64 = 3;
+/// A journal ends its transaction every so many seconds (jbd2: `commit=5`), also when nobody syncs.
+const JOURNAL_SECONDS: f64 = 5.0;
+
+/// Bytes that the device beneath moved beyond what the load can account for, so others did; `None` where the load's own
+/// share cannot be bounded, because the page cache writes when it likes, or the file system as much as it likes.
+fn foreign_bytes(sides: &Sides, one: &Use, job: &Job) -> Option<u64> {
+    let storage = sides.storage.as_ref()?;
+    let flushes = job.workload.durability.flush_every.is_some();
+    let file_system = one.surveyed.as_ref().as_ref().ok().and_then(WritePath::file_system);
+    let kind = file_system.and_then(|layer| layer.name.split(' ').next());
+    let is_bounded = match job.opening.caching {
+        Caching::Direct => true,
+        _ => flushes && job.workload.write_percent == 100,
+    };
+    if !is_bounded || (flushes && kind.is_some_and(|kind| COPY_ON_WRITE.contains(&kind))) {
+        return None;
+    }
     // A file system may write as much metadata as data (mounted with `sync`): that is not foreign.
     let factor = if job.workload.changes() { 2 } else { 1 };
-    let own = factor * (sides.read.bytes + sides.write.bytes);
-    is_direct.then(|| (storage.read_bytes + storage.write_bytes).saturating_sub(own))
+    let is_in_place = !job.append && sides.quality.written_share.is_none_or(|share| share >= 1.0);
+    let journal = if is_in_place { 0 } else { JOURNAL_BYTES_MAX * sides.sync.ios };
+    let own = factor * (sides.read.bytes + sides.write.bytes) + journal;
+    Some((storage.read_bytes + storage.write_bytes).saturating_sub(own))
+}
+
+/// Where nobody knows whose the flushes were, those are of others that the load cannot have asked for.
+fn estimate_foreign_flushes(sides: &mut Sides) {
+    let asked = sides.write.ios + sides.sync.ios;
+    let commits = (sides.application.seconds / JOURNAL_SECONDS).ceil() as u64 + 1;
+    let Some(storage) = &mut sides.storage else { return };
+    let (Some(attribution), Some(flushes)) = (&mut storage.attribution, storage.flushes) else { return };
+    if attribution.flushes == FlushesOf::AllPrograms {
+        let own = FLUSHES_EACH_MAX * (asked + commits);
+        attribution.foreign_flushes = Some(flushes.saturating_sub(own));
+    }
 }
 
 fn errors(direction: &Direction) -> Vec<ErrorCount> {
@@ -309,7 +329,43 @@ pub(crate) fn worst(mut quality: Quality, targets: &[RunTarget]) -> Quality {
     };
     for target in targets {
         quality.steal = target.sides.quality.steal.or(quality.steal);
+        quality.foreign_bytes = target.sides.quality.foreign_bytes.max(quality.foreign_bytes);
         quality.written_share = least(quality.written_share, target.sides.quality.written_share);
     }
     quality
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{DeviceCounters, StorageSnapshot};
+    use plumb_measure::{Attribution, FlushWrites, storage_side};
+
+    use super::*;
+
+    /// 100 syncs of 100 writes beside so many flushes that nobody traced.
+    fn synced(flushes: u64, by: FlushesOf) -> Sides {
+        let at = |seconds, flushes| {
+            let device =
+                DeviceCounters { name: "vda".into(), flushes: Some(flushes), ..DeviceCounters::default() };
+            StorageSnapshot { at: Nanos::secs(seconds), devices: vec![device] }
+        };
+        let side = storage_side(&at(0, 0), &at(1, flushes), FlushWrites::Unknown).unwrap();
+        let attribution = Attribution { flushes: by, foreign_flushes: None, ..Attribution::default() };
+        let mut sides = Sides {
+            storage: Some(StorageSide { attribution: Some(attribution), ..side }),
+            ..Sides::default()
+        };
+        (sides.write.ios, sides.sync.ios) = (100, 100);
+        estimate_foreign_flushes(&mut sides);
+        sides
+    }
+
+    #[test]
+    fn flushes_that_no_sync_explains_are_of_others() {
+        let foreign = |sides: Sides| sides.storage.unwrap().attribution.unwrap().foreign_flushes;
+        assert_eq!(foreign(synced(200, FlushesOf::AllPrograms)), Some(0), "two of each sync are a journal's");
+        let others = foreign(synced(5000, FlushesOf::AllPrograms)).unwrap();
+        assert!((4000..5000).contains(&others), "{others}");
+        assert_eq!(foreign(synced(5000, FlushesOf::Traced)), None, "what was traced is not guessed");
+    }
 }

@@ -27,6 +27,7 @@ mod targets;
 mod trial;
 mod verify;
 mod watcher;
+mod whose;
 mod words;
 
 pub use check::{CheckError, CheckRequest, SizeError, check};

@@ -15,7 +15,7 @@ use plumb_report::document::{
 use plumb_report::{RunRecording, verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{Beneath, Surveyed, survey};
+use crate::counters::{Beneath, Counted, Surveyed, survey};
 use crate::cpu;
 use crate::document::{cpu_seconds, sides};
 use crate::error::TrialError;
@@ -51,7 +51,8 @@ pub fn run_profile(
     let (profile, variant) = application::find(&run.profile).map_err(TrialError::Application)?;
     let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
     let surveyed = survey(&directory);
-    let beneath = Beneath::under(&surveyed, clock);
+    let mut beneath = Beneath::under(&surveyed, clock);
+    beneath.trace_flushes(None);
     let open = |path: &std::path::Path| -> plumb_block::Result<Box<dyn FileStore>> {
         Ok(Box::new(DirectoryStore::open(path)?))
     };
@@ -74,7 +75,7 @@ pub fn run_profile(
     let (before, cpu) = (looking.before.take(), looking.cpu.take());
     let looks = std::mem::take(&mut looking.looks);
     let storage = match before {
-        Some(before) => beneath.watch.between(Ok(before), beneath.watch.read()),
+        Some(before) => beneath.between(&before, &beneath.count(false)),
         None => Err("the counters could not be read when it began".to_owned()),
     };
     let cpu = cpu.zip(cpu::of_this_process()).map(|(before, now)| CpuUse {
@@ -115,7 +116,7 @@ struct Looking<'a> {
     beneath: &'a Beneath,
     name: &'static str,
     /// The counters and the processor time when it began to be measured.
-    before: Option<plumb_block::StorageSnapshot>,
+    before: Option<Counted>,
     cpu: Option<CpuUse>,
     looks: Looks,
 }
@@ -133,13 +134,14 @@ impl Looking<'_> {
             Moment::Running(progress) => {
                 if self.cpu.is_none() {
                     self.cpu = cpu::of_this_process();
-                    self.before = self.beneath.watch.read().ok();
+                    self.before = Some(self.beneath.count(false));
                     self.watcher.phase(0, &Phase::Measuring, None);
                 }
                 if self.looks.is_due(progress.elapsed) {
                     let storage = self.beneath.watch.read().ok();
                     self.looks.add(progress.elapsed, &progress.total, storage.as_ref());
                 }
+                self.beneath.follow();
                 let now = || {
                     let storage = self.beneath.watch.read().ok();
                     vec![TargetNow {

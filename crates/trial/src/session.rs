@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome, StorageSnapshot, in_one_line};
+use plumb_linux::flush_trace::RECORDER;
 use plumb_load::{Fault, LoadOutcome};
 use plumb_measure::StorageWatch;
 use plumb_measure::run::TimeseriesRow;
@@ -214,11 +215,12 @@ impl<'a> Session<'a> {
         let (so_far, measured) = SoFar::channel();
         let session = &*self;
         let ran = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                measured
-                    .into_iter()
-                    .for_each(|run| session.record_so_far(&mut recorder, targets, number, run));
-            });
+            let record = || {
+                let runs = measured.into_iter();
+                runs.for_each(|run| session.record_so_far(&mut recorder, targets, number, run));
+            };
+            // Without a thread to spare nothing is recorded before the span is over.
+            drop(std::thread::Builder::new().name(RECORDER.to_owned()).spawn_scoped(scope, record));
             Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(number, scenario)
         });
         self.recorder = recorder;

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, Nanos, StorageSnapshot};
+use plumb_block::{Bytes, Nanos};
 use plumb_load::{
     Fault, Ledger, Observer, Part, Progress, RunOptions, SpanResult, TargetResult, TeamOutcome, ThreadResult,
     Totals, run_teams,
 };
 use plumb_workload::{Span, Warmup};
 
+use crate::counters::{Beneath, Counted};
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::looks::Looks;
@@ -190,18 +191,18 @@ struct Sides<'a> {
 
 /// The counters at one moment.
 struct Reading {
-    storage: Storage,
+    storage: Storage<Counted>,
     processors: Processors,
 }
 
 /// What was read of each that is beneath targets, by its place: once, however many targets are on it.
-type Storage = HashMap<usize, Result<StorageSnapshot, String>>;
+type Storage<T> = HashMap<usize, T>;
 
-/// Reads the counters beneath the targets of a span.
-fn read_storage(targets: &Targets, span: usize) -> Storage {
+/// Reads what is beneath the targets of a span.
+fn read_storage<T>(targets: &Targets, span: usize, read: impl Fn(&Beneath) -> T) -> Storage<T> {
     let mut storage = Storage::new();
     for (_, one) in targets.of_span(span) {
-        storage.entry(one.beneath).or_insert_with(|| targets.beneath(one).watch.read());
+        storage.entry(one.beneath).or_insert_with(|| read(targets.beneath(one)));
     }
     storage
 }
@@ -240,7 +241,9 @@ impl<'a> Sides<'a> {
     }
 
     fn read(&self) -> Reading {
-        Reading { storage: read_storage(self.targets, self.number), processors: cpu::processors() }
+        let at_once = self.targets.is_written_at_once(self.number);
+        let storage = read_storage(self.targets, self.number, |beneath| beneath.count(at_once));
+        Reading { storage, processors: cpu::processors() }
     }
 
     /// What is known without the teams, whether the rate had settled, and what was seen over time.
@@ -250,13 +253,13 @@ impl<'a> Sides<'a> {
 
     /// What is known without the teams of the time until `after`.
     fn result(&self, after: Option<&Reading>) -> SpanResult {
-        let before = self.before.as_ref();
-        let side = |one: &Use| {
-            let at = |reading: Option<&Reading>| {
-                let found = reading.and_then(|reading| reading.storage.get(&one.beneath).cloned());
-                found.unwrap_or_else(|| Err("nothing was measured".to_owned()))
-            };
-            self.targets.beneath(one).watch.between(at(before), at(after))
+        let both = self.before.as_ref().zip(after);
+        let side = |one: &Use| match both {
+            Some((before, after)) => {
+                let (before, after) = (&before.storage[&one.beneath], &after.storage[&one.beneath]);
+                self.targets.beneath(one).between(before, after)
+            }
+            None => Err("nothing was measured".to_owned()),
         };
         let targets = self
             .targets
@@ -270,10 +273,8 @@ impl<'a> Sides<'a> {
                 storage: side(one),
             })
             .collect();
-        let processors = match (before, after) {
-            (Some(before), Some(after)) => cpu::between(&before.processors, &after.processors),
-            _ => Vec::new(),
-        };
+        let processors = both.map(|(before, after)| cpu::between(&before.processors, &after.processors));
+        let processors = processors.unwrap_or_default();
         SpanResult { warmup: self.warmup, window: Nanos::ZERO, threads: Vec::new(), targets, processors }
     }
 }
@@ -297,7 +298,7 @@ impl Observer for Sides<'_> {
             return;
         }
         let mut totals = totals_by_use(self.posts, progress);
-        let storage = read_storage(self.targets, self.number);
+        let storage = read_storage(self.targets, self.number, |beneath| beneath.watch.read());
         for ((place, one), looks) in self.targets.of_span(self.number).zip(&mut self.looks) {
             let storage = storage.get(&one.beneath).and_then(|read| read.as_ref().ok());
             looks.add(at, &totals.remove(&place).unwrap_or_default(), storage);
@@ -306,9 +307,10 @@ impl Observer for Sides<'_> {
 
     fn look(&mut self, progress: &Progress) {
         let (targets, number, posts) = (self.targets, self.number, self.posts);
+        read_storage(targets, number, Beneath::follow);
         let now = || {
             let mut totals = totals_by_use(posts, progress);
-            let storage = read_storage(targets, number);
+            let storage = read_storage(targets, number, |beneath| beneath.watch.read());
             let uses = targets.of_span(number).map(|(place, one)| TargetNow {
                 name: one.name.clone(),
                 application: totals.remove(&place).unwrap_or_default(),

@@ -50,7 +50,7 @@ pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[RunTar
                 idle: one.idle.as_secs_f64(),
             })
             .collect(),
-        total: total(&result.total(), all_storage(result, uses), all_cpu(result), targets),
+        total: total(&result.total(), all_storage(result, uses), all_cpu([result]), targets),
     }
 }
 
@@ -95,8 +95,7 @@ pub(crate) fn whole(runs: &[&SpanRun], spans: &[RunSpan], targets: &[RunTarget])
         (Some((side, _)), None) => Ok(side),
         (_, why) => Err(why.unwrap_or_else(|| "nothing was measured".to_owned())),
     };
-    let cpu = runs.iter().map(|run| all_cpu(&run.ran.result)).collect::<Option<Vec<_>>>();
-    let cpu = cpu.map(|all| all.into_iter().fold(plumb_load::CpuUse::default(), plumb_load::CpuUse::plus));
+    let cpu = all_cpu(runs.iter().map(|run| &run.ran.result));
     total(&outcome.unwrap_or_else(LoadOutcome::empty), storage, cpu, targets)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Clock, Nanos, in_one_line};
+use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::LATENCY_EXCESS_MAX;
 use plumb_target::{Intent, Kind, Name, Opened, TargetKind, Time, Wanted, open_all};
@@ -67,6 +67,8 @@ pub struct Targets {
     pub(crate) time: Time,
     /// Spans that cannot be run here, and why.
     pub(crate) left_out: HashMap<usize, String>,
+    /// Spans with writes that stay in the page cache for as long as it likes.
+    written_back: HashSet<usize>,
 }
 
 impl Targets {
@@ -160,6 +162,7 @@ impl Targets {
             notes: Vec::new(),
             time: time.clone(),
             left_out: left_out.clone(),
+            written_back: written_back(scenario),
         };
         let mut known = Known::default();
         let placed = opened.into_iter().zip(places).zip(recorded);
@@ -178,6 +181,11 @@ impl Targets {
     /// The targets of a span, those of its first job first: their places.
     pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &Use)> {
         self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)
+    }
+
+    /// Whether all that a span writes is at the devices soon: past the page cache, or synced write by write.
+    pub(crate) fn is_written_at_once(&self, span: usize) -> bool {
+        !self.written_back.contains(&span)
     }
 
     /// What is beneath a use.
@@ -218,7 +226,8 @@ impl Targets {
         if self.uses.iter().any(|one| one.opened.route.batches()) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
     }
 
-    /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes.
+    /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes, and traces from then on
+    /// whose they are.
     ///
     /// # Errors
     /// If a flush fails.
@@ -232,6 +241,13 @@ impl Targets {
                 beneath
                     .calibrate(&*one.opened.device)
                     .map_err(|error| TrialError::Flush { target: one.opened.shown.clone(), source: error })?;
+            }
+        }
+        for one in &self.uses {
+            let durability = one.workload_of(&scenario.spans[one.span].jobs[one.job]).durability;
+            if durability.flush_every.is_some() || durability.flush_at_end || durability.fua_every.is_some() {
+                // This thread measures nothing: it records.
+                self.beneath[one.beneath].trace_flushes(Some(std::process::id()));
             }
         }
         Ok(())
@@ -278,6 +294,18 @@ pub(crate) fn time_of(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Result<Tim
         .map(|target| Name::parse(&target.name))
         .collect::<Result<_, _>>()?;
     Ok(plumb_target::time_of(&names, clock))
+}
+
+/// The spans with writes through the page cache that are not synced one by one.
+fn written_back(scenario: &Scenario) -> HashSet<usize> {
+    let stays = |job: &Job| {
+        let durability = &job.workload.durability;
+        let mut every = durability.flush_every.into_iter().chain(durability.fua_every);
+        let syncs_each = every.any(|every| every.get() == 1);
+        job.workload.writes() && job.opening.caching != Caching::Direct && !syncs_each
+    };
+    let spans = scenario.spans.iter().enumerate().filter(|(_, span)| span.jobs.iter().any(stays));
+    spans.map(|(number, _)| number).collect()
 }
 
 /// What traces do to each target.

@@ -19,7 +19,7 @@ mod scsi_generic;
 pub mod wire;
 
 pub use live::LiveProbe;
-pub use recorded::{ProbeError, RecordedProbe};
+pub use recorded::RecordedProbe;
 pub use recording::RecordingProbe;
 pub use refusal::{ParseRefusalError, Refusal};
 pub use request::{PageControl, ParseRequestError, Request};

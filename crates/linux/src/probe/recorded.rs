@@ -14,37 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Probe, ProbedDevice, Refusal, Reply, Request};
 use crate::hex;
-
-/// A recorded probe cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// The file cannot be read or written.
-    #[error("cannot {operation} the recorded probe {place}")]
-    File {
-        /// "read" or "write".
-        operation: &'static str,
-        /// The file.
-        place: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is no recorded probe.
-    #[error("{place} is not a recorded probe: expected {schema} in JSON; record it again", schema = RecordedProbe::SCHEMA)]
-    Format {
-        /// The file.
-        place: String,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The file has another schema, or an answer in it is neither bytes nor a refusal.
-    #[error("{place} is not a recorded probe: {what}; record it again with this version")]
-    Content {
-        /// The file.
-        place: String,
-        /// What was found and what was expected.
-        what: String,
-    },
-}
+use crate::recorded::{self, RecordedError};
 
 /// A probe that answers from memory. Besides loading one, tests build one with [`RecordedProbe::put`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,33 +60,18 @@ impl RecordedProbe {
     /// Reads `probe.json`.
     ///
     /// # Errors
-    /// [`ProbeError`] names the file and what is wrong with it.
-    pub fn load(file: &Path) -> Result<Self, ProbeError> {
-        let place = || file.display().to_string();
-        let bytes = std::fs::read(file).map_err(|source| ProbeError::File {
-            operation: "read",
-            place: place(),
-            source,
-        })?;
-        let document: Document =
-            serde_json::from_slice(&bytes).map_err(|source| ProbeError::Format { place: place(), source })?;
-        document.decode().map_err(|what| ProbeError::Content { place: place(), what })
+    /// [`RecordedError`] names the file and what is wrong with it.
+    pub fn load(file: &Path) -> Result<Self, RecordedError> {
+        let document: Document = recorded::load(file, Self::SCHEMA)?;
+        document.decode().map_err(|what| RecordedError::content(file, what))
     }
 
     /// Writes `probe.json`, one answer a line.
     ///
     /// # Errors
-    /// [`ProbeError::File`] if the file cannot be written.
-    pub fn save(&self, file: &Path) -> Result<(), ProbeError> {
-        let place = || file.display().to_string();
-        let mut json = serde_json::to_vec_pretty(&self.encode())
-            .map_err(|source| ProbeError::Format { place: place(), source })?;
-        json.push(b'\n');
-        std::fs::write(file, json).map_err(|source| ProbeError::File {
-            operation: "write",
-            place: place(),
-            source,
-        })
+    /// [`RecordedError`] if the file cannot be written.
+    pub fn save(&self, file: &Path) -> Result<(), RecordedError> {
+        recorded::save(file, &self.encode())
     }
 
     fn encode(&self) -> Document {
@@ -134,9 +89,6 @@ impl RecordedProbe {
 
 impl Document {
     fn decode(self) -> Result<RecordedProbe, String> {
-        if self.schema != RecordedProbe::SCHEMA {
-            return Err(format!("its schema is `{}`, expected `{}`", self.schema, RecordedProbe::SCHEMA));
-        }
         let mut probe = RecordedProbe::new();
         for (name, answers) in self.answers {
             for (request, text) in answers {
@@ -187,8 +139,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("probe.json");
         for (text, expected) in [
-            ("[]", "not a recorded probe"),
-            (r#"{"schema":"x","answers":{}}"#, "its schema is `x`"),
+            ("[]", "not a recording"),
+            (r#"{"schema":"x","answers":{}}"#, "the schema `x`"),
             (
                 r#"{"schema":"plumb/probe/1","answers":{"sda":{"inquiry":"0"}}}"#,
                 "sda, inquiry: expected an even",

@@ -3,66 +3,31 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
 use super::absence::{Absence, Answer};
-use super::resolve::resolve;
 use super::{DeviceNumber, FileKind, Stat, Tree};
 
 /// More than any file that a survey reads; what is longer is cut off here.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// The files of the running kernel, seen from a root directory.
-///
-/// With a root other than `/` every path, and every absolute link in it, is taken from there: so a copied tree can be
-/// read in place. Device numbers are then those of the copy.
-#[derive(Debug, Clone)]
-pub struct LiveTree {
-    root: PathBuf,
-}
+/// The files of the running kernel.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LiveTree;
 
 impl LiveTree {
     /// The machine itself.
     pub fn new() -> Self {
-        Self::at("/")
-    }
-
-    /// A directory that holds `proc`, `sys` and `dev`.
-    pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
-    }
-
-    fn is_machine(&self) -> bool {
-        self.root.as_os_str() == "/"
-    }
-
-    /// Where `path` is outside. The machine's own paths are left to the kernel to resolve.
-    fn place(&self, path: &str) -> Answer<PathBuf> {
-        if self.is_machine() {
-            return Ok(PathBuf::from(path));
-        }
-        Ok(self.raw(&resolve(path, |at| self.link(at))?))
-    }
-
-    fn raw(&self, path: &str) -> PathBuf {
-        if self.is_machine() { PathBuf::from(path) } else { self.root.join(path.trim_start_matches('/')) }
-    }
-}
-
-impl Default for LiveTree {
-    fn default() -> Self {
-        Self::new()
+        Self
     }
 }
 
 impl Tree for LiveTree {
     fn read(&self, path: &str) -> Answer<Vec<u8>> {
-        let place = self.place(path)?;
         let read = || -> std::io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
-            fs::File::open(place)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+            fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         // An attribute that answers EINVAL has nothing to say (sysfs does that for devices in the wrong state).
@@ -70,7 +35,7 @@ impl Tree for LiveTree {
     }
 
     fn list(&self, path: &str) -> Answer<Vec<String>> {
-        let entries = fs::read_dir(self.place(path)?).map_err(|error| Absence::from_io(&error))?;
+        let entries = fs::read_dir(path).map_err(|error| Absence::from_io(&error))?;
         let mut names: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort_unstable();
@@ -78,13 +43,13 @@ impl Tree for LiveTree {
     }
 
     fn link(&self, path: &str) -> Answer<String> {
-        let target = fs::read_link(self.raw(path)).map_err(|error| Absence::from_io(&error))?;
+        let target = fs::read_link(path).map_err(|error| Absence::from_io(&error))?;
         Ok(String::from_utf8_lossy(target.as_os_str().as_bytes()).into_owned())
     }
 
     fn stat(&self, path: &str) -> Answer<Stat> {
         let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-        let found = rustix::fs::statx(CWD, self.place(path)?, AtFlags::empty(), asked)
+        let found = rustix::fs::statx(CWD, path, AtFlags::empty(), asked)
             .map_err(|errno| Absence::from_errno(plumb_block::Errno(errno.raw_os_error())))?;
         let kind = match FileType::from_raw_mode(u32::from(found.stx_mode)) {
             FileType::RegularFile => FileKind::File,
@@ -105,13 +70,8 @@ impl Tree for LiveTree {
     }
 
     fn canonical(&self, path: &str) -> Answer<String> {
-        if self.is_machine() {
-            let found = fs::canonicalize(path).map_err(|error| Absence::from_io(&error))?;
-            return Ok(found.to_string_lossy().into_owned());
-        }
-        let found = resolve(path, |at| self.link(at))?;
-        fs::symlink_metadata(self.raw(&found)).map_err(|error| Absence::from_io(&error))?;
-        Ok(found)
+        let found = fs::canonicalize(path).map_err(|error| Absence::from_io(&error))?;
+        Ok(found.to_string_lossy().into_owned())
     }
 }
 
@@ -128,18 +88,5 @@ mod tests {
         assert_eq!(tree.stat("/").unwrap().kind, FileKind::Directory);
         assert_eq!(tree.stat("/dev/null").unwrap().node, Some(DeviceNumber { major: 1, minor: 3 }));
         assert!(tree.canonical(".").unwrap().starts_with('/'));
-    }
-
-    #[test]
-    fn a_copied_tree_keeps_its_links_inside() {
-        let copy = tempfile::tempdir().unwrap();
-        fs::create_dir_all(copy.path().join("sys/devices/vda")).unwrap();
-        fs::create_dir_all(copy.path().join("sys/block")).unwrap();
-        fs::write(copy.path().join("sys/devices/vda/size"), "8\n").unwrap();
-        std::os::unix::fs::symlink("/sys/devices/vda", copy.path().join("sys/block/vda")).unwrap();
-        let tree = LiveTree::at(copy.path());
-        assert_eq!(tree.text("/sys/block/vda/size").unwrap(), "8");
-        assert_eq!(tree.canonical("/sys/block/vda").unwrap(), "/sys/devices/vda");
-        assert_eq!(tree.list("/sys").unwrap(), ["block", "devices"]);
     }
 }

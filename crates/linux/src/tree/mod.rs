@@ -19,7 +19,7 @@ mod resolve;
 pub use absence::{Absence, Answer};
 pub use live::LiveTree;
 pub use number::{DeviceNumber, ParseNumberError};
-pub use recorded::{RecordedTree, TreeError};
+pub use recorded::RecordedTree;
 pub use recording::RecordingTree;
 
 use serde::{Deserialize, Serialize};

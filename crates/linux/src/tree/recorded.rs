@@ -20,44 +20,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::absence::{Absence, Answer};
+use super::resolve::resolve;
 use super::{Stat, Tree};
+use crate::recorded::{self, RecordedError};
 
 mod node;
-mod walk;
 
 use node::{Content, Node};
-use walk::walk;
-
-/// A recorded tree cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TreeError {
-    /// The file cannot be read or written.
-    #[error("cannot {operation} the recorded tree {place}")]
-    File {
-        /// "read" or "write".
-        operation: &'static str,
-        /// The file.
-        place: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is no recorded tree.
-    #[error("{place} is not a recorded tree: expected {schema} in JSON; record it again", schema = RecordedTree::SCHEMA)]
-    Format {
-        /// The file.
-        place: String,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The file has another schema.
-    #[error("{place} has the schema `{found}`, expected `{schema}`: record it again with this version", schema = RecordedTree::SCHEMA)]
-    Schema {
-        /// The file.
-        place: String,
-        /// What it says it is.
-        found: String,
-    },
-}
 
 /// A tree that answers from memory. Besides loading one, tests build one with the `put_` methods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,40 +63,17 @@ impl RecordedTree {
     /// Reads `tree.json`.
     ///
     /// # Errors
-    /// [`TreeError`] names the file and what is wrong with it.
-    pub fn load(file: &Path) -> Result<Self, TreeError> {
-        let place = || file.display().to_string();
-        let bytes = std::fs::read(file).map_err(|source| TreeError::File {
-            operation: "read",
-            place: place(),
-            source,
-        })?;
-        let tree: Self =
-            serde_json::from_slice(&bytes).map_err(|source| TreeError::Format { place: place(), source })?;
-        if tree.schema != Self::SCHEMA {
-            return Err(TreeError::Schema { place: place(), found: tree.schema });
-        }
-        Ok(tree)
+    /// [`RecordedError`] names the file and what is wrong with it.
+    pub fn load(file: &Path) -> Result<Self, RecordedError> {
+        recorded::load(file, Self::SCHEMA)
     }
 
     /// Writes `tree.json`, one name a line, so that two recordings can be compared by eye.
     ///
     /// # Errors
-    /// [`TreeError::File`] if the file cannot be written.
-    pub fn save(&self, file: &Path) -> Result<(), TreeError> {
-        let mut json = Vec::new();
-        let mut writer = serde_json::Serializer::with_formatter(
-            &mut json,
-            serde_json::ser::PrettyFormatter::with_indent(b" "),
-        );
-        let place = || file.display().to_string();
-        self.serialize(&mut writer).map_err(|source| TreeError::Format { place: place(), source })?;
-        json.push(b'\n');
-        std::fs::write(file, json).map_err(|source| TreeError::File {
-            operation: "write",
-            place: place(),
-            source,
-        })
+    /// [`RecordedError`] if the file cannot be written.
+    pub fn save(&self, file: &Path) -> Result<(), RecordedError> {
+        recorded::save(file, self)
     }
 
     /// A file at `path` with these bytes; a file there is replaced, a directory stays.
@@ -184,7 +130,15 @@ impl RecordedTree {
     }
 
     fn find(&self, path: &str) -> Answer<&Node> {
-        walk(&self.tree, path)?.node.ok_or(Absence::NotThere)
+        self.tree.at(&self.resolved(path)?).ok_or(Absence::NotThere)
+    }
+
+    /// `path` without links.
+    fn resolved(&self, path: &str) -> Answer<String> {
+        resolve(path, |at| match self.tree.at(at).map(Node::content) {
+            Some(Content::Link(target)) => Ok(target.to_string()),
+            _ => Err(Absence::NotThere),
+        })
     }
 }
 
@@ -210,7 +164,8 @@ impl Tree for RecordedTree {
 
     fn link(&self, path: &str) -> Answer<String> {
         let (parent, name) = path.trim_end_matches('/').rsplit_once('/').ok_or(Absence::NotThere)?;
-        match walk(&self.tree, parent)?.node.and_then(|node| node.child(name)).map(Node::content) {
+        let parent = self.tree.at(&self.resolved(parent)?);
+        match parent.and_then(|node| node.child(name)).map(Node::content) {
             Some(Content::Link(target)) => Ok(target.to_string()),
             Some(Content::Unread) => Err(Absence::NotRecorded),
             Some(Content::Absent(absence)) => Err(*absence),
@@ -236,9 +191,9 @@ impl Tree for RecordedTree {
         if !path.starts_with('/') {
             return Err(Absence::NotThere);
         }
-        let place = walk(&self.tree, path)?;
-        let known = place.node.is_some() || self.stat.contains_key(&place.path);
-        if known { Ok(place.path) } else { Err(Absence::NotThere) }
+        let place = self.resolved(path)?;
+        let known = self.tree.at(&place).is_some() || self.stat.contains_key(&place);
+        if known { Ok(place) } else { Err(Absence::NotThere) }
     }
 }
 
@@ -290,10 +245,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("tree.json");
         for (text, expected) in [
-            ("{", "not a recorded tree"),
+            ("{", "not a recording"),
             ("{\"schema\":\"plumb/tree/9\",\"tree\":{}}", "plumb/tree/9"),
-            ("{\"schema\":\"plumb/tree/1\",\"tree\":{\"a\":[\"link\"]}}", "not a recorded tree"),
-            ("{\"schema\":\"plumb/tree/1\",\"tree\":{\"a\":[\"hex\",\"0\"]}}", "not a recorded tree"),
+            ("{\"schema\":\"plumb/tree/1\",\"tree\":{\"a\":[\"link\"]}}", "not a recording"),
+            ("{\"schema\":\"plumb/tree/1\",\"tree\":{\"a\":[\"hex\",\"0\"]}}", "not a recording"),
         ] {
             std::fs::write(&file, text).unwrap();
             let error = RecordedTree::load(&file).unwrap_err().to_string();

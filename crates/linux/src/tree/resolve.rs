@@ -3,7 +3,7 @@
 use super::absence::{Absence, Answer};
 
 /// As many links as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
-pub(super) const LINKS_MAX: usize = 40;
+const LINKS_MAX: usize = 40;
 
 /// `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there, so that nothing
 /// leads out of the tree. Whether the last part exists is for the caller to see.
@@ -38,7 +38,7 @@ pub(super) fn resolve(path: &str, link: impl Fn(&str) -> Answer<String>) -> Answ
 }
 
 /// The parts of `path` that matter, the last one first.
-pub(super) fn parts(path: &str) -> Vec<String> {
+fn parts(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }
 

@@ -36,6 +36,11 @@ const PSEUDO: [&str; 18] = [
     "rpc_pipefs",
 ];
 
+/// Whether file systems of this type show state of the kernel and store nothing, so that there is nothing to measure.
+pub fn is_kernel_state(kind: &str) -> bool {
+    PSEUDO.contains(&kind)
+}
+
 impl Surveyor<'_> {
     /// The node of the file system that `path` (canonical) is on, with all below it.
     pub(super) fn file_system_at(&mut self, path: &str, mount: Option<u64>) -> Option<String> {
@@ -69,7 +74,7 @@ impl Surveyor<'_> {
             _ if kind == "fuse" || kind.starts_with("fuse.") || kind == "fuseblk" => {
                 self.fuse(&mut node, mount)
             }
-            _ if PSEUDO.contains(&kind) => {
+            _ if is_kernel_state(kind) => {
                 node.kind = LayerKind::Unknown;
                 node.cache = Cache::None;
                 node.mark(Mark::Unseen {

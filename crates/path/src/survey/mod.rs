@@ -28,6 +28,7 @@ mod target;
 mod virtio;
 
 pub use device::{DeviceKind, survey_device};
+pub use file_system::is_kernel_state;
 pub use recording::{RecordedSurvey, RecordingError, load, record};
 pub use target::{SurveyError, Target};
 

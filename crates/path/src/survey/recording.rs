@@ -7,8 +7,9 @@
 
 use std::path::Path;
 
-use plumb_linux::probe::{Probe, ProbeError, RecordedProbe, RecordingProbe};
-use plumb_linux::tree::{RecordedTree, RecordingTree, Tree, TreeError};
+use plumb_linux::probe::{Probe, RecordedProbe, RecordingProbe};
+use plumb_linux::recorded::{self, RecordedError};
+use plumb_linux::tree::{RecordedTree, RecordingTree, Tree};
 use serde::{Deserialize, Serialize};
 
 use super::mounts::MOUNTINFO;
@@ -21,29 +22,16 @@ pub enum RecordingError {
     /// The survey itself.
     #[error(transparent)]
     Survey(#[from] SurveyError),
-    /// The recorded tree.
+    /// A file of it.
     #[error(transparent)]
-    Tree(#[from] TreeError),
-    /// The recorded probe.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// A file or the directory itself.
-    #[error("cannot {operation} {place}")]
-    File {
-        /// "make", "read" or "write".
-        operation: &'static str,
-        /// The file.
+    Recorded(#[from] RecordedError),
+    /// The directory.
+    #[error("cannot make {place}")]
+    Directory {
+        /// Which.
         place: String,
         /// What the system said.
         source: std::io::Error,
-    },
-    /// `recording.json` is not what it should be.
-    #[error("{place} is not a recording: expected {schema} in JSON; record it again", schema = Header::SCHEMA)]
-    Format {
-        /// The file.
-        place: String,
-        /// What the parser said.
-        source: serde_json::Error,
     },
 }
 
@@ -88,11 +76,8 @@ pub fn record(
         keep_mounts(&mut tree, &found);
     }
     keep_one_flag(&mut tree);
-    std::fs::create_dir_all(directory).map_err(|source| RecordingError::File {
-        operation: "make",
-        place: directory.display().to_string(),
-        source,
-    })?;
+    std::fs::create_dir_all(directory)
+        .map_err(|source| RecordingError::Directory { place: directory.display().to_string(), source })?;
     let name = match target {
         Target::Named(name) => Some(name.clone()),
         Target::All => None,
@@ -104,8 +89,8 @@ pub fn record(
     };
     tree.save(&directory.join("tree.json"))?;
     probe.into_recorded().save(&directory.join("probe.json"))?;
-    write(&directory.join("recording.json"), &header)?;
-    write(&directory.join("survey.json"), &found)?;
+    recorded::save(&directory.join("recording.json"), &header)?;
+    recorded::save(&directory.join("survey.json"), &found)?;
     Ok(found)
 }
 
@@ -114,15 +99,7 @@ pub fn record(
 /// # Errors
 /// [`RecordingError`] names the file that is missing or wrong.
 pub fn load(directory: &Path) -> Result<RecordedSurvey, RecordingError> {
-    let file = directory.join("recording.json");
-    let place = || file.display().to_string();
-    let bytes = std::fs::read(&file).map_err(|source| RecordingError::File {
-        operation: "read",
-        place: place(),
-        source,
-    })?;
-    let header: Header =
-        serde_json::from_slice(&bytes).map_err(|source| RecordingError::Format { place: place(), source })?;
+    let header: Header = recorded::load(&directory.join("recording.json"), Header::SCHEMA)?;
     Ok(RecordedSurvey {
         tree: RecordedTree::load(&directory.join("tree.json"))?,
         probe: RecordedProbe::load(&directory.join("probe.json"))?,
@@ -161,16 +138,4 @@ fn keep_one_flag(tree: &mut RecordedTree) {
         let flag = flags.split_ascii_whitespace().find(|flag| *flag == "hypervisor").unwrap_or_default();
         tree.put_text(CPUINFO, &format!("flags\t\t: {flag}\n"));
     }
-}
-
-fn write(file: &Path, document: &impl Serialize) -> Result<(), RecordingError> {
-    let place = || file.display().to_string();
-    let mut json = serde_json::to_vec_pretty(document)
-        .map_err(|source| RecordingError::Format { place: place(), source })?;
-    json.push(b'\n');
-    std::fs::write(file, json).map_err(|source| RecordingError::File {
-        operation: "write",
-        place: place(),
-        source,
-    })
 }

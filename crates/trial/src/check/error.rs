@@ -31,6 +31,17 @@ pub enum CheckError {
         /// What was given.
         path: PathBuf,
     },
+    /// A file system of the kernel's own was named.
+    #[error(
+        "{} is on {kind}, which shows state of the kernel and stores nothing: name a directory on a disk",
+        path.display()
+    )]
+    KernelState {
+        /// What was given.
+        path: PathBuf,
+        /// The type of the file system: `proc`.
+        kind: String,
+    },
     /// No test file of a sensible size fits, or no such part of a drive.
     #[error("cannot measure in {target}")]
     Size {

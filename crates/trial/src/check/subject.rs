@@ -11,7 +11,7 @@ use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
-use plumb_path::{DeviceKind, WritePath, survey_device, survey_path};
+use plumb_path::{DeviceKind, Layer, LayerKind, WritePath, is_kernel_state, survey_device, survey_path};
 use plumb_target::{Intent, Name, Permission, Scheme, open};
 
 use super::error::{CheckError, SizeError};
@@ -56,9 +56,14 @@ impl Subject {
 
     fn directory(target: &Path, asked: Option<Bytes>) -> Result<Self, CheckError> {
         let (directory, remark) = directory_of(target)?;
-        let size = size_in(&directory, asked)?;
         let shown = directory.to_string_lossy().into_owned();
         let path = survey_path(&LiveTree::new(), &LiveProbe::new(), &shown)?;
+        let above = |layer: &&Layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache);
+        let system = path.layers.iter().find(above).and_then(|layer| layer.name.split(' ').next());
+        if let Some(kind) = system.filter(|kind| is_kernel_state(kind)) {
+            return Err(CheckError::KernelState { path: directory, kind: kind.to_owned() });
+        }
+        let size = size_in(&directory, asked)?;
         // A directory may be called what would mean something else where targets are named.
         let is_path = Name::parse(&shown).is_ok_and(|name| name == Name::Path(directory.clone()));
         let target = if is_path { shown } else { format!("./{shown}") };
@@ -122,6 +127,10 @@ mod tests {
         assert_eq!(found, directory.path());
         assert!(remark.unwrap().contains("database.db"));
         assert!(matches!(directory_of(&directory.path().join("gone")), Err(CheckError::NotThere { .. })));
+        for place in ["/proc", "/proc/self", "/sys"] {
+            let refused = Subject::directory(Path::new(place), None);
+            assert!(matches!(refused, Err(CheckError::KernelState { .. })), "{place}");
+        }
         assert!(matches!(directory_of(Path::new("/dev/null")), Err(CheckError::NotADirectory { .. })));
     }
 }

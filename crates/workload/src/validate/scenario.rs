@@ -168,22 +168,32 @@ fn check_opening(job: &Job) -> Checked {
 /// A file that grows is written in order, by one thread, one write at a time.
 fn check_append(job: &Job) -> Checked {
     let workload = &job.workload;
-    let expected = if !job.append {
+    let (found, expected) = if !job.append {
         return Ok(());
     } else if job.size.is_none() {
-        "a size: it is at most that, and then starts again"
-    } else if workload.access != Access::SEQUENTIAL || workload.range != ByteRange::ALL {
-        "sequential writes over all of the target: they are made at its end"
-    } else if workload.write_percent != 100 || workload.verify {
-        "writes alone, and none verified: the file starts again when it is full"
+        ("no size", "a size: the file grows to that, and then starts again")
+    } else if workload.access != Access::SEQUENTIAL {
+        (
+            "writes that are not sequential",
+            "sequential writes: each goes to the end of the file (add sequential)",
+        )
+    } else if workload.range != ByteRange::ALL {
+        ("a part of the target", "no offset and no length: each write goes to the end of the file")
+    } else if workload.write_percent != 100 {
+        ("reads or trims", "writes alone (write 100)")
+    } else if workload.verify {
+        ("verification", "none: what was written is gone when the file starts again")
     } else if job.threads > 1 || workload.depth > 1 {
-        "one thread and a depth of 1: where a write goes depends on the one before"
+        (
+            "several writes at a time",
+            "one thread and a depth of 1: where a write goes depends on the one before",
+        )
     } else if job.opening.caching == Caching::Mapped {
-        "no mapping, which is as long as the file"
+        ("a mapping", "no mapping, which is as long as the file")
     } else {
         return Ok(());
     };
-    Err(Invalid::new("append", true, expected))
+    Err(Invalid::new("append", found, expected))
 }
 
 fn check_page_cache(job: &Job) -> Checked {

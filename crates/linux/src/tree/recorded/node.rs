@@ -67,6 +67,11 @@ impl Node {
         }
     }
 
+    /// What is at `path`, which leads through no link.
+    pub(super) fn at(&self, path: &str) -> Option<&Self> {
+        parts(path).try_fold(self, |node, name| node.child(name))
+    }
+
     /// Puts `new` at `path` and makes the directories above it. What is known stays: a directory is not replaced,
     /// an unread name replaces nothing, and nothing is put behind a link.
     pub(super) fn put(&mut self, path: &str, new: Self) {

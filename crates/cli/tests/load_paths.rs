@@ -1,0 +1,130 @@
+//! Every run carries the write path beneath its targets, and says whose the flushes were that the devices counted: a load
+//! on memory, or on a mount that issues no flush, once found nothing, because another program's flushes were taken for
+//! its own.
+
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::load_support::{LoopDevice, Place, system};
+
+/// A directory in memory that is gone when it is dropped; `None`, and said, if there is none here.
+fn memory() -> Option<tempfile::TempDir> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    match mounts.lines().any(|line| line.contains(" /dev/shm tmpfs ")) {
+        true => Some(tempfile::tempdir_in("/dev/shm").unwrap()),
+        false => {
+            plumb_testkit::skip("no tmpfs at /dev/shm");
+            None
+        }
+    }
+}
+
+fn finds(document: &Value, id: &str) -> bool {
+    document["verdicts"].as_array().unwrap().iter().any(|verdict| verdict["id"] == id)
+}
+
+#[test]
+fn a_load_and_a_profile_in_memory_are_in_danger() {
+    let Some(memory) = memory() else { return };
+    let here = memory.path().display();
+    for typed in [
+        format!("load {here}/file --size 1m --write 100 --sync-every 1 --count 100"),
+        format!("fio --name=a --filename={here}/fio --size=1m --rw=write --fsync=1"),
+        format!("diskspd -c1M -w100 -d1 -W0 {here}/diskspd"),
+        format!("load {here} --profile sqlite-wal --count 20"),
+    ] {
+        let run = Place::new().json(&typed, 1);
+        assert_eq!(run["level"], "danger", "{typed}: {}", run["verdicts"]);
+        assert!(run["paths"][0]["path"]["layers"].to_string().contains("tmpfs"), "{typed}");
+    }
+}
+
+#[test]
+fn each_path_stands_once_with_the_targets_that_it_is_beneath() {
+    let Some(memory) = memory() else { return };
+    let place = Place::new();
+    let typed = format!("load one two {}/three --size 1m --count 20", memory.path().display());
+    let run = place.json(&typed, 1);
+    let paths = run["paths"].as_array().unwrap();
+    let targets: Vec<usize> = paths.iter().map(|one| one["targets"].as_array().unwrap().len()).collect();
+    assert_eq!(targets, [2, 1], "{}", run["paths"]);
+    assert_eq!(run["path"], paths[0]["path"]);
+    let simulated = place_of_simulated();
+    assert!(simulated["path"]["layers"].to_string().contains("simulated-drive"));
+    assert_eq!(simulated["total"]["storage"]["attribution"]["flushes"], "own-device");
+    assert_eq!(
+        simulated["total"]["storage"]["attribution"]["own_flushes"],
+        simulated["total"]["storage"]["flushes"]
+    );
+}
+
+fn place_of_simulated() -> Value {
+    Place::new().json("load sim:sas-15k --write 100 --sync-every 4 --count 100", 0)
+}
+
+/// A file system without barriers over `image`, unmounted when it is dropped.
+struct WithoutBarriers {
+    at: PathBuf,
+    _device: LoopDevice,
+}
+
+impl WithoutBarriers {
+    fn over(image: &Path, at: PathBuf) -> Option<Self> {
+        let device = LoopDevice::over(image)?;
+        std::fs::create_dir(&at).unwrap();
+        let mounted = system("mkfs.ext4", &["-q", &device.path])
+            .and_then(|_| system("mount", &["-o", "nobarrier", &device.path, at.to_str().unwrap()]));
+        match mounted {
+            Ok(_) => Some(Self { at, _device: device }),
+            Err(reason) => {
+                plumb_testkit::skip(&reason);
+                None
+            }
+        }
+    }
+}
+
+impl Drop for WithoutBarriers {
+    fn drop(&mut self) {
+        if let Err(reason) = system("umount", &[self.at.to_str().unwrap()]) {
+            eprintln!("{} stays mounted: {reason}", self.at.display());
+        }
+    }
+}
+
+#[test]
+fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
+    let place = Place::new();
+    let image = place.path("image");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let Some(mounted) = WithoutBarriers::over(&image, place.path("mounted")) else { return };
+    let other = std::fs::File::create(place.path("other")).unwrap();
+    let over = AtomicBool::new(false);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                other.write_all_at(&[1; 4096], 0).unwrap();
+                other.sync_data().unwrap();
+            }
+        });
+        let typed = format!(
+            "load {}/file --size 4m --random --write 100 --sync-every 1 --count 50 --rate 100iops",
+            mounted.at.display()
+        );
+        let run = Place::new().json(&typed, 1);
+        over.store(true, Ordering::Relaxed);
+        run
+    });
+    drop(mounted);
+    assert_eq!(run["level"], "danger", "{}", run["verdicts"]);
+    assert!(finds(&run, "barriers-off"), "{}", run["verdicts"]);
+    let storage = &run["total"]["storage"];
+    let attribution = &storage["attribution"];
+    assert!(["all-programs", "traced"].contains(&attribution["flushes"].as_str().unwrap()), "{attribution}");
+    assert!(attribution["own_flushes"].as_u64().unwrap_or(0) == 0, "{attribution}");
+    assert!(attribution["because"].as_str().unwrap().contains("loop"), "{attribution}");
+    assert!(storage["above"][0]["name"].as_str().unwrap().starts_with("loop"), "{storage}");
+}

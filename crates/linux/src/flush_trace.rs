@@ -1,0 +1,261 @@
+//! Whose flushes they were: the kernel's tracing of requests, in an instance of our own (Documentation/trace/ftrace.rst,
+//! "Instances"; include/trace/events/block.h, `block_bio_queue`).
+//!
+//! The counters of a block device tell what all programs asked of it. Tracing names the thread that handed a flush to
+//! the device, so those of this process can be told from those of the journal and of others. It takes root and a tracefs
+//! that is mounted; nothing is mounted for it, and what other users of tracing see does not change. Only flushes are
+//! traced: a load without any costs nothing.
+//!
+//! The instance is removed when the trace is dropped; what a killed process has left is removed by the next trace.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind as IoKind, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plumb_block::{Error, ErrorKind, Result};
+
+/// Where tracefs is mounted.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// The instances of this program, by process.
+const PREFIX: &str = "plumb-flushes-";
+/// The event: a request is handed to a block device, by the thread that asks.
+const EVENT: &str = "events/block/block_bio_queue";
+/// For each processor, so that some hundred thousand flushes fit between two readings.
+const BUFFER_KIB: &str = "4096";
+/// The inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): only there the kernel's thread
+/// numbers are those of /proc.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// What threads of this process are called whose flushes are no part of what is measured: they record it.
+pub const RECORDER: &str = "plumb-recorder";
+/// `PF_KTHREAD` of include/linux/sched.h, in the ninth field of /proc/PID/stat.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// How many flushes were handed to the devices, by who asked for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TracedFlushes {
+    /// Threads of this process.
+    pub own: u64,
+    /// Threads of the kernel: the journal of a file system, for whomever it works.
+    pub kernel: u64,
+    /// Other programs.
+    pub others: u64,
+    /// Events that the kernel had no room for: the counts are lower bounds if there are any.
+    pub lost: u64,
+}
+
+/// A trace of the flushes of some block devices.
+pub struct FlushTrace {
+    instance: PathBuf,
+    pipe: File,
+    /// Of the last event the beginning, where a reading ended within it.
+    rest: String,
+    /// The threads of this process, and whether what they flush is measured.
+    threads: HashMap<u32, bool>,
+    /// A thread that measures nothing, beside those of the name [`RECORDER`].
+    except: Option<u32>,
+    counted: TracedFlushes,
+}
+
+impl FlushTrace {
+    /// Begins to trace the flushes of the devices with these kernel names. Flushes of the thread `except`, and of threads
+    /// that are called [`RECORDER`], are left out.
+    ///
+    /// # Errors
+    /// If tracing is not possible here: who is not root, no tracefs, a container.
+    pub fn begin(devices: &[String], except: Option<u32>) -> Result<Self> {
+        let namespace =
+            fs::read_link("/proc/self/ns/pid").map_err(|error| failed(&error, "/proc/self/ns/pid"))?;
+        if namespace != Path::new(FIRST_PID_NAMESPACE) {
+            let error = Error::new(ErrorKind::Unsupported, "trace flushes from", "a pid namespace");
+            return Err(error.because("thread numbers are others there"));
+        }
+        let mounted = TRACEFS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
+        let root = mounted.ok_or_else(|| {
+            Error::new(ErrorKind::Unsupported, "trace flushes in", TRACEFS[0])
+                .because("no tracefs is mounted there, or only root may look")
+        })?;
+        Self::rooted(root, devices, except)
+    }
+
+    fn rooted(root: &Path, devices: &[String], except: Option<u32>) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        remove_left(&root.join("instances"));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let instance = root.join("instances").join(format!("{PREFIX}{}-{number}", std::process::id()));
+        fs::create_dir(&instance).map_err(|error| failed(&error, instance.display()))?;
+        match start(&instance, devices) {
+            Ok(pipe) => {
+                let (rest, counted) = (String::new(), TracedFlushes::default());
+                let mut trace = Self { instance, pipe, rest, threads: HashMap::new(), except, counted };
+                trace.learn_threads();
+                Ok(trace)
+            }
+            Err(error) => {
+                // What cannot be removed now is removed by the next trace.
+                let _ = fs::remove_dir(&instance);
+                Err(error)
+            }
+        }
+    }
+
+    /// All flushes since the trace began. Call it several times a second while threads come and go, so that they are known.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub fn read(&mut self) -> Result<TracedFlushes> {
+        self.learn_threads();
+        let mut buffer = [0; 1 << 16];
+        loop {
+            match self.pipe.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => self.take(&String::from_utf8_lossy(&buffer[..length])),
+                Err(error) if error.kind() == IoKind::WouldBlock => break,
+                Err(error) if error.kind() == IoKind::Interrupted => {}
+                Err(error) => return Err(failed(&error, self.instance.display())),
+            }
+        }
+        Ok(self.counted)
+    }
+
+    /// Counts the whole lines of what was read.
+    fn take(&mut self, text: &str) {
+        self.rest.push_str(text);
+        let whole = self.rest.rfind('\n').map_or(0, |end| end + 1);
+        let lines = self.rest.drain(..whole).collect::<String>();
+        for event in lines.lines().filter_map(Event::parse) {
+            match event {
+                Event::Lost(events) => self.counted.lost += events,
+                Event::Flush { thread } => match self.threads.get(&thread) {
+                    Some(is_measured) => self.counted.own += u64::from(*is_measured),
+                    None if is_of_kernel(thread) => self.counted.kernel += 1,
+                    None => self.counted.others += 1,
+                },
+            }
+        }
+    }
+
+    /// Remembers the threads of this process, those that io_uring made for it too.
+    fn learn_threads(&mut self) {
+        let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
+        for task in tasks.flatten() {
+            let Some(thread) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            self.threads.entry(thread).or_insert_with(|| {
+                let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+                Some(thread) != self.except && name.trim_end() != RECORDER
+            });
+        }
+    }
+}
+
+impl Drop for FlushTrace {
+    fn drop(&mut self) {
+        // The descriptor of the pipe holds the instance. What cannot be removed now is removed by the next trace.
+        if let Ok(closed) = File::open("/dev/null") {
+            self.pipe = closed;
+        }
+        let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+/// One line of the trace.
+#[derive(Debug, PartialEq, Eq)]
+enum Event {
+    Flush { thread: u32 },
+    Lost(u64),
+}
+
+impl Event {
+    /// From `NAME-THREAD [CPU] FLAGS TIME: block_bio_queue: MAJOR,MINOR RWBS SECTOR + LENGTH [NAME]`; a name may hold
+    /// anything. Also `CPU:0 [LOST 12 EVENTS]`. `None` of other lines.
+    fn parse(line: &str) -> Option<Self> {
+        if let Some((_, lost)) = line.split_once("[LOST ").filter(|_| line.starts_with("CPU:")) {
+            return Some(Self::Lost(
+                lost.split_once(" EVENTS").and_then(|(n, _)| n.parse().ok()).unwrap_or(1),
+            ));
+        }
+        let (before, _) = line.rsplit_once(": block_bio_queue: ")?;
+        let (who, _) = before.rsplit_once(" [")?;
+        let (_, thread) = who.trim_end().rsplit_once('-')?;
+        Some(Self::Flush { thread: thread.parse().ok()? })
+    }
+}
+
+/// Turns the event on for flushes of `devices`, and opens what is to be read.
+fn start(instance: &Path, devices: &[String]) -> Result<File> {
+    let write = |name: &str, text: &str| {
+        let path = instance.join(name);
+        fs::write(&path, text).map_err(|error| failed(&error, path.display()))
+    };
+    let numbers: Vec<String> = devices.iter().filter_map(|device| number(device)).map(filter).collect();
+    write("buffer_size_kb", BUFFER_KIB)?;
+    // The first letter says that the cache is to be flushed first (blk_fill_rwbs).
+    write(&format!("{EVENT}/filter"), &format!("rwbs ~ \"F*\" && ({})", numbers.join(" || ")))?;
+    let pipe = instance.join("trace_pipe");
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(&pipe);
+    let opened = opened.map_err(|error| failed(&error, pipe.display()))?;
+    write(&format!("{EVENT}/enable"), "1")?;
+    Ok(opened)
+}
+
+/// The number of the device of this name, as the kernel keeps it: `None` if there is no such device.
+fn number(device: &str) -> Option<u64> {
+    let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
+}
+
+fn filter(number: u64) -> String {
+    format!("dev == {number}")
+}
+
+/// Whether a thread is the kernel's own. One that is gone was a program's: the threads of journals stay.
+fn is_of_kernel(thread: u32) -> bool {
+    let flags = || {
+        let text = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+        text.rsplit_once(')')?.1.split_ascii_whitespace().nth(6)?.parse::<u64>().ok()
+    };
+    flags().is_some_and(|flags| flags & KERNEL_THREAD != 0)
+}
+
+/// Removes the instances of processes that are gone.
+fn remove_left(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let left =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        if left.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn failed(error: &std::io::Error, place: impl std::fmt::Display) -> Error {
+    Error::io(error, "trace flushes in", place.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_thread_whatever_it_is_called() {
+        let line = "           plumb-1234    [001] ..... 12.100001: block_bio_queue: 7,0 FWS 0 + 0 [plumb]";
+        assert_eq!(Event::parse(line), Some(Event::Flush { thread: 1234 }));
+        let line = "  a-b [1] c-d-77  [000] d..1. 9.1: block_bio_queue: 254,0 FWFSM 512 + 8 [a-b [1] c-d]";
+        assert_eq!(Event::parse(line), Some(Event::Flush { thread: 77 }));
+        assert_eq!(Event::parse("CPU:3 [LOST 41 EVENTS]"), Some(Event::Lost(41)));
+        for line in ["", "# tracer: nop", "x-y [0] . 1: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [x]"] {
+            assert_eq!(Event::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn this_thread_is_no_thread_of_the_kernel() {
+        assert!(!is_of_kernel(std::process::id()));
+        assert!(!is_of_kernel(u32::MAX));
+    }
+}

@@ -1,0 +1,74 @@
+//! Answers of a machine as one JSON file, with its schema: what recorded trees and probes have in common.
+
+use std::path::Path;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Serialize};
+
+/// A recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordedError {
+    /// The file cannot be read or written.
+    #[error("cannot {operation} the recording {place}")]
+    File {
+        /// "read" or "write".
+        operation: &'static str,
+        /// The file.
+        place: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file holds something else.
+    #[error("{place} is not a recording of this version: {what}; record it again")]
+    Content {
+        /// The file.
+        place: String,
+        /// What was found and what was expected.
+        what: String,
+    },
+}
+
+impl RecordedError {
+    pub(crate) fn content(file: &Path, what: impl ToString) -> Self {
+        Self::Content { place: file.display().to_string(), what: what.to_string() }
+    }
+
+    fn io(operation: &'static str, file: &Path, source: std::io::Error) -> Self {
+        Self::File { operation, place: file.display().to_string(), source }
+    }
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    schema: String,
+}
+
+/// Reads the recording in `file`, which must be of this schema.
+///
+/// # Errors
+/// [`RecordedError`] names the file and what is wrong with it.
+pub fn load<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, RecordedError> {
+    let bytes = std::fs::read(file).map_err(|source| RecordedError::io("read", file, source))?;
+    let parse = || -> serde_json::Result<T> {
+        let found = serde_json::from_slice::<Kind>(&bytes)?.schema;
+        if found != schema {
+            let expected = format!("it has the schema `{found}`, expected `{schema}`");
+            return Err(serde_json::Error::custom(expected));
+        }
+        serde_json::from_slice(&bytes)
+    };
+    parse().map_err(|error| RecordedError::content(file, error))
+}
+
+/// Writes a recording, one value a line.
+///
+/// # Errors
+/// [`RecordedError`] if it cannot be written.
+pub fn save(file: &Path, recording: &impl Serialize) -> Result<(), RecordedError> {
+    let mut json = Vec::new();
+    let indented = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut writer = serde_json::Serializer::with_formatter(&mut json, indented);
+    recording.serialize(&mut writer).map_err(|error| RecordedError::content(file, error))?;
+    json.push(b'\n');
+    std::fs::write(file, json).map_err(|source| RecordedError::io("write", file, source))
+}
