@@ -5,6 +5,8 @@
 //! Bytes that are known to be dirty are taken first: mirrors write every byte several times.
 //! The devices may also move more than the application asked for: journal, metadata, read-ahead, other programs.
 
+use plumb_measure::FlushesOf;
+
 use crate::document::Sides;
 use crate::quantity::{bytes, percent};
 
@@ -25,6 +27,8 @@ pub struct Balance {
     pub beyond: f64,
     /// Whether the dirty bytes are known.
     pub dirty_known: bool,
+    /// Whether the devices' bytes are those of all programs, and which are the run's own cannot be told.
+    pub of_all: bool,
 }
 
 impl Balance {
@@ -32,27 +36,23 @@ impl Balance {
     /// application moved nothing.
     pub fn of(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
         let storage = sides.storage.as_ref()?;
-        match write {
-            true => Self::of_writes(bytes, storage.write_bytes, sides.dirty_bytes_after),
-            false => Self::of_reads(bytes, storage.read_bytes),
-        }
-    }
-
-    fn of_reads(application: u64, moved: u64) -> Option<Self> {
-        let balance = Self::of_writes(application, moved, Some(0))?;
-        Some(Self { write: false, ..balance })
-    }
-
-    fn of_writes(application: u64, moved: u64, dirty_after: Option<u64>) -> Option<Self> {
-        let (application, moved) = (application as f64, moved as f64);
+        let whose = storage.attribution.as_ref();
+        let own = whose.and_then(|whose| whose.own_write_bytes).filter(|_| write);
+        let of_all = own.is_none() && whose.is_some_and(|whose| whose.flushes == FlushesOf::AllPrograms);
+        let (moved, dirty_after) = match write {
+            true => (storage.write_bytes, sides.dirty_bytes_after),
+            false => (storage.read_bytes, Some(0)),
+        };
+        let (application, moved) = (bytes as f64, moved as f64);
         if application <= 0.0 {
             return None;
         }
         // Mirrors write every byte several times, so what is known to be dirty outranks what the devices moved.
         let dirty = (dirty_after.unwrap_or(0) as f64).min(application);
-        let device = moved.min(application - dirty);
+        let device = own.map_or(moved, |own| moved.min(own as f64)).min(application - dirty);
         Some(Self {
-            write: true,
+            write,
+            of_all: of_all && device > 0.0,
             application,
             memory: application - device - dirty,
             dirty,
@@ -114,6 +114,9 @@ impl Balance {
             _ => format!("{} {verb} by the application = {}.", bytes(self.application), parts.join(" + ")),
         };
         let so = match self.device_share() {
+            _ if self.of_all => {
+                " What the devices moved is of all programs: how much of it is of this load is not known."
+            }
             share if share < 0.05 => " These figures are the speed of memory, not of the storage.",
             share if share < 0.5 => " Most of this is the speed of memory.",
             share if share < 0.95 => " Part of this is the speed of memory.",

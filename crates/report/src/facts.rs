@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::document::{Environment, RunDocument, RunTarget};
-use crate::levels::{self, Synced};
+use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
 use crate::quantity;
 use crate::terminal::tables::measured;
@@ -32,7 +32,7 @@ pub(crate) struct Fact {
 
 /// Whether the path beneath `target` says that an fsync makes nothing durable there.
 pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
-    document.path_of(target).is_some_and(|path| levels::synced(path) == Synced::Lost)
+    levels::is_lost(document.path_of(target))
 }
 
 /// The figures that matter most: what a durable write costs and what reaches the storage, or what the load reached.

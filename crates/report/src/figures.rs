@@ -1,15 +1,15 @@
 //! What the terminal and the page print alike: statistics, the two sides of a load, the head.
 
-use plumb_measure::{Latency, SERIES_BUCKET, SeriesPoint};
+use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, SeriesPoint, StorageSide};
 
 use crate::document::{Environment, Sides};
 use crate::printable::printable;
-use crate::quantity::{self, NONE};
+use crate::quantity::{self, NONE, count, duration};
 
 /// A statistic of a latency, in seconds.
 type Statistic = fn(&Latency) -> f64;
 
-/// The statistics in the order in which field report D prints them, with the tail that it lacks.
+/// The statistics in the order in which they are printed.
 pub(crate) const STATISTICS: [(&str, Statistic); 9] = [
     ("mean", |latency| latency.mean),
     ("std", |latency| latency.std),
@@ -21,6 +21,61 @@ pub(crate) const STATISTICS: [(&str, Statistic); 9] = [
     ("p99.9", |latency| latency.p999),
     ("max", |latency| latency.max),
 ];
+
+/// Flushes, and whose they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlushCount {
+    /// How many; of a run's own those of its file system's journal are part.
+    pub(crate) count: u64,
+    /// How they are told from those of other programs.
+    pub(crate) of: FlushesOf,
+}
+
+impl FlushCount {
+    /// Those of `storage`; `None` where they were not counted. Documents of older versions do not say whose they are, and
+    /// are taken by their word. Where nobody asked for any, they are everybody's.
+    pub(crate) fn of(storage: &StorageSide) -> Option<Self> {
+        let all = storage.flushes?;
+        let whose = storage.attribution.as_ref().filter(|_| all > 0);
+        let of = whose.map_or(FlushesOf::OwnDevice, |whose| whose.flushes);
+        let own = whose.and_then(|whose| whose.own_flushes).filter(|_| of == FlushesOf::Traced);
+        let journal = whose.and_then(|whose| whose.journal_flushes).unwrap_or(0);
+        // One traced flush of a volume may be one at each of its disks: no more than these were handed are seen as it.
+        Some(Self { count: own.map_or(all, |own| own.saturating_add(journal).min(all)), of })
+    }
+
+    /// Whether they prove nothing about the flushes of this run, except that it had no more.
+    pub(crate) fn is_of_all(self) -> bool {
+        self.of == FlushesOf::AllPrograms
+    }
+
+    /// `1,200 flushes of all programs`.
+    pub(crate) fn words(self) -> String {
+        let whose = match self.of {
+            FlushesOf::OwnDevice => " at the devices",
+            FlushesOf::Traced => ", traced to it",
+            FlushesOf::AllPrograms => " of all programs",
+        };
+        format!("{} flushes{whose}", count(self.count))
+    }
+}
+
+/// `half of them within 1 ms, 99 of 100 within 3 ms`, as far as there were enough for that.
+pub(crate) fn spread(latency: &Latency) -> String {
+    match latency.count {
+        0 | 1 => format!("it took {}", duration(latency.max)),
+        2..100 => {
+            format!("half of them within {}, the slowest {}", duration(latency.p50), duration(latency.max))
+        }
+        _ => {
+            format!(
+                "half of them within {}, 99 of 100 within {}",
+                duration(latency.p50),
+                duration(latency.p99)
+            )
+        }
+    }
+}
 
 /// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have carried data
 /// and were taken with the empty ones, so that this many are the least.

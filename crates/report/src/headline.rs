@@ -2,10 +2,11 @@
 
 use plumb_path::{Finding, Severity, WritePath};
 
-use crate::document::RunDocument;
+use crate::document::{RunDocument, RunJob, RunTarget};
+use crate::figures::{FlushCount, spread};
 use crate::levels::{self, Synced};
 use crate::quantity::{count, duration, mebibytes, rate};
-use crate::wording;
+use crate::{rules, wording};
 
 /// What a reader should know if nothing else is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Headline {
     pub verdict: String,
     /// What that means, what was counted, what is not known, and how many more findings there are.
     pub meaning: String,
+    /// What spoils the figures, by the verdicts, or that nothing was found; part of `meaning`. Empty if nothing was measured.
+    pub quality: String,
     /// Why the run is not complete, if it is not and the verdict says something else.
     pub incomplete: Option<String>,
 }
@@ -33,12 +36,14 @@ impl Headline {
         let why = incomplete(document);
         let measured = is_measured(document);
         let gist = if document.is_check() { reach(document) } else { summary(document) };
+        let lost = document.all_paths().into_iter().find(|path| levels::is_lost(Some(path)));
+        let durable = lost.or(document.path.as_ref().filter(|_| document.is_check()));
         let (label, verdict, mut meaning) = match (first, &why) {
             (Some(first), _) => {
                 let label = if first.severity == Severity::Danger { "Danger" } else { "Warning" };
-                let durable = document.path.as_ref().filter(|_| document.is_check());
-                let about = durable.map_or(gist, |path| sentence(&path.durable_at.sentence));
-                (label, sentence(&first.sentence), vec![about])
+                let about = durable.map(|path| sentence(&path.durable_at.sentence));
+                let gist = Some(gist).filter(|_| about.is_none() || !document.is_check());
+                (label, sentence(&first.sentence), about.into_iter().chain(gist).collect())
             }
             (None, Some(why)) if measured => ("Not complete", why.clone(), vec![gist]),
             (None, Some(why)) => {
@@ -52,17 +57,19 @@ impl Headline {
         meaning.extend(counted(document));
         match serious.len() {
             0 if measured && document.complete => {
-                meaning
-                    .push("No rule found anything that loses synced data or spoils the figures.".to_owned());
+                meaning.push("No rule found anything that loses synced data.".to_owned());
             }
             0 | 1 => {}
             2 => meaning.push("There is one more finding below.".to_owned()),
             n => meaning.push(format!("There are {} more findings below.", n - 1)),
         }
+        let quality = Some(quality(document)).filter(|_| measured);
+        meaning.extend(quality.clone());
         meaning.extend(document.path.as_ref().filter(|_| serious.is_empty()).and_then(unknown));
         meaning.retain(|text| !text.is_empty() && *text != verdict);
         let incomplete = why.filter(|why| *why != verdict);
-        Self { severity: worst, label, verdict, meaning: meaning.join(" "), incomplete }
+        let quality = quality.unwrap_or_default();
+        Self { severity: worst, label, verdict, meaning: meaning.join(" "), quality, incomplete }
     }
 
     /// The severity as a word; `none` if there was no finding.
@@ -124,22 +131,16 @@ fn summary(document: &RunDocument) -> String {
     }
     let transactions = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
     if let Some((transactions, latency)) = transactions.and_then(|done| Some((done, done.latency?))) {
-        return format!(
-            "{} transactions per second; half of them within {}, 99 of 100 within {}.",
-            rate(transactions.per_second),
-            duration(latency.p50),
-            duration(latency.p99)
-        );
+        return format!("{} transactions per second; {}.", rate(transactions.per_second), spread(&latency));
     }
     let Some(latency) = side.latency.as_ref().filter(|_| side.operations > 0) else {
         return "No operation completed.".to_owned();
     };
     format!(
-        "{} operations per second, {} MiB/s; half of them within {}, 99 of 100 within {}.",
+        "{} operations per second, {} MiB/s; {}.",
         rate(side.iops),
         mebibytes(side.bytes_per_second),
-        duration(latency.p50),
-        duration(latency.p99)
+        spread(latency)
     )
 }
 
@@ -147,26 +148,94 @@ fn summary(document: &RunDocument) -> String {
 fn counted(document: &RunDocument) -> Option<String> {
     if document.is_check() {
         let measured = document.targets.iter().find(|target| target.sides.application.operations > 0)?;
-        let is_method = document.job_of(measured).is_some_and(|job| job.method.is_some());
-        let flushes = measured.sides.storage.as_ref()?.flushes.filter(|flushes| is_method && *flushes > 0)?;
-        return Some(format!(
-            "{} durable writes were seen as {} flushes at the devices.",
-            count(measured.sides.application.operations),
-            count(flushes)
-        ));
+        document.job_of(measured)?.method?;
+        let flushes = FlushCount::of(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
+        let what = match levels::is_lost(document.path_of(measured)) {
+            true => "synced writes",
+            false => "durable writes",
+        };
+        return Some(seen_as(&[(measured.sides.application.operations, what)], Some(flushes)));
     }
     let total = &document.total;
-    if total.sync.ios == 0 {
-        let mut jobs = document.spans.iter().flat_map(|span| &span.jobs);
-        let durable = jobs.any(|job| job.durable_write_every.is_some());
-        return (total.write.ios > 0 && !durable)
-            .then(|| "No flush was asked for: the writes were acknowledged, not made durable.".to_owned());
+    let asked = asked(document);
+    let flushes = total.storage.as_ref().and_then(FlushCount::of);
+    if asked.is_empty() {
+        return (total.write.ios > 0).then(|| unsynced(document, flushes));
     }
-    let syncs = count(total.sync.ios);
-    Some(match total.storage.as_ref().and_then(|storage| storage.flushes) {
-        Some(handed) => format!("{syncs} syncs were seen as {} flushes at the devices.", count(handed)),
-        None => format!("{syncs} syncs; flushes at the devices were not counted."),
-    })
+    Some(seen_as(&asked, flushes))
+}
+
+/// What was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that the mount option sync flushes.
+fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
+    let writes = |wanted: &dyn Fn(&RunTarget, &RunJob) -> Option<u64>| {
+        let each = document.targets.iter().filter_map(|target| wanted(target, document.job_of(target)?));
+        each.fold(0, u64::saturating_add)
+    };
+    let durable =
+        writes(&|target, job| Some(target.sides.write.ios / u64::from(job.durable_write_every?.max(1))));
+    let mounted = writes(&|target, job| {
+        let is_so = job.durable_write_every.is_none()
+            && job.caching.is_cached()
+            && document.path_of(target).is_some_and(levels::is_synchronous);
+        is_so.then_some(target.sides.write.ios)
+    });
+    let asked = [
+        (document.total.sync.ios, "syncs"),
+        (durable, "writes with O_DSYNC or FUA"),
+        (mounted, "writes on a mount with the option sync"),
+    ];
+    asked.into_iter().filter(|(number, _)| *number > 0).collect()
+}
+
+/// `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of all programs are not set
+/// against them: they prove nothing about these.
+fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
+    let asked: Vec<String> =
+        asked.iter().map(|(number, what)| format!("{} {what}", count(*number))).collect();
+    let asked = asked.join(" and ");
+    match flushes {
+        None => format!("{asked}; flushes at the devices were not counted."),
+        Some(flushes) if flushes.is_of_all() => {
+            format!("{asked}; the devices counted {}, which says nothing about these.", flushes.words())
+        }
+        Some(flushes) => format!("{asked} were seen as {}.", flushes.words()),
+    }
+}
+
+/// What writes are worth that nobody asked to be flushed.
+fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
+    let wrote = document.targets.iter().filter(|target| target.sides.write.ios > 0);
+    let at: Option<Vec<&str>> = wrote
+        .map(|target| {
+            let durable = &document.path_of(target)?.durable_at;
+            let is_direct = !document.job_of(target)?.caching.is_cached();
+            durable.write.as_deref().or(durable.direct.as_deref().filter(|_| is_direct))
+        })
+        .collect();
+    if let Some(first) = at.as_ref().and_then(|layers| layers.first()) {
+        return format!(
+            "No flush was asked for or needed: a write here is durable at {first} when it is acknowledged."
+        );
+    }
+    match flushes.filter(|flushes| flushes.count > 0 && !flushes.is_of_all()) {
+        Some(flushes) => format!("No flush was asked for; there were {} all the same.", flushes.words()),
+        None => "No flush was asked for: the writes were acknowledged, not made durable.".to_owned(),
+    }
+}
+
+/// What spoils the figures, in a few words from each verdict about their quality. The cached loads of a check are there to
+/// be compared with the others.
+fn quality(document: &RunDocument) -> String {
+    let spoils = |finding: &Finding| {
+        let expected = document.is_check() && finding.id == "page-cache";
+        rules::find(&finding.id)?.quality.as_deref().filter(|_| !expected)
+    };
+    let mut words: Vec<&str> = document.verdicts.iter().filter_map(spoils).collect();
+    words.dedup();
+    match words.as_slice() {
+        [] => "Quality of the figures: no rule found anything that spoils them.".to_owned(),
+        words => format!("Quality of the figures: {}.", words.join("; ")),
+    }
 }
 
 fn unknown(path: &WritePath) -> Option<String> {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use plumb_path::{Cache, Flush, Layer, WritePath};
+use plumb_path::{Cache, Finding, Flush, Layer, LayerKind, Severity, WritePath};
 
 use crate::wording;
 
@@ -102,6 +102,31 @@ pub fn synced(path: &WritePath) -> Synced {
     }
     let ends = path.layers.iter().any(|layer| layer.flush == Flush::Dropped);
     if ends { Synced::Lost } else { Synced::Unknown }
+}
+
+/// Whether data is lost at a power cut although fsync has returned, as far as the path is known.
+pub fn is_lost(path: Option<&WritePath>) -> bool {
+    path.is_some_and(|path| synced(path) == Synced::Lost)
+}
+
+/// What is wrong with the path, worst first: why a flush does not arrive, in one sentence with what mends it. `None` where
+/// the survey found no danger.
+pub fn cause(path: &WritePath) -> Option<&Finding> {
+    path.findings.iter().find(|finding| finding.severity == Severity::Danger)
+}
+
+/// Whether every write is synced before write() returns: the mount option `sync` of what applications write to, for an
+/// overlay of the file system of its upper directory.
+pub fn is_synchronous(path: &WritePath) -> bool {
+    let mut at = path.file_system();
+    while let Some(layer) = at {
+        if layer.evidence.iter().any(|line| line.value == "sync") {
+            return true;
+        }
+        let below = layer.below.first().filter(|_| layer.kind == LayerKind::Overlay);
+        at = below.and_then(|name| path.layers.get(named(path, name)?));
+    }
+    false
 }
 
 /// The names of the lowest layers that can be seen and that a flush reaches; all of them.

@@ -2,6 +2,7 @@
 
 use crate::balance::Balance;
 use crate::document::{RunDocument, RunSpan, RunTarget, Sides, Transactions};
+use crate::figures::spread;
 use crate::headline::{capital, sentence};
 use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
 
@@ -170,7 +171,14 @@ fn of_span(span: &RunSpan) -> Vec<String> {
             Some(depth) => {
                 let tried = target.tried.iter().rev().find(|tried| tried.depth == depth);
                 let iops = or_dash(tried, |tried| rate(tried.iops));
-                format!("A depth of {depth} keeps {kept}, at {iops} IOPS.")
+                match measured_beyond(span) {
+                    Some(latency) => format!(
+                        "A depth of {depth} kept {kept} while it was looked for, at {iops} IOPS; while it was measured so \
+                         many took {}.",
+                        duration(latency)
+                    ),
+                    None => format!("A depth of {depth} keeps {kept}, at {iops} IOPS."),
+                }
             }
             None => format!("No depth keeps {kept}."),
         });
@@ -178,15 +186,28 @@ fn of_span(span: &RunSpan) -> Vec<String> {
     lines
 }
 
+/// The measured latency at the percentile of the span's target, if a depth was chosen to keep that and did not.
+pub(crate) fn measured_beyond(span: &RunSpan) -> Option<f64> {
+    let target = span.latency_target.as_ref().filter(|target| target.depth.is_some())?;
+    let latency = span.total.application.latency.as_ref()?;
+    let at = [
+        (25.0, latency.p25),
+        (50.0, latency.p50),
+        (75.0, latency.p75),
+        (99.0, latency.p99),
+        (99.9, latency.p999),
+        (100.0, latency.max),
+    ];
+    // Between two percentiles that are known, the lower one is certain.
+    let known = at.iter().rev().find(|(percentile, _)| *percentile <= target.percentile)?;
+    (known.1 > target.latency).then_some(known.1)
+}
+
 fn of_transactions(transactions: &Transactions) -> Vec<String> {
     let mut first =
         format!("{} transactions, {} per second", count(transactions.count), rate(transactions.per_second));
     if let Some(latency) = transactions.latency {
-        first.push_str(&format!(
-            ": half of them within {}, 99 of 100 within {}",
-            duration(latency.p50),
-            duration(latency.p99)
-        ));
+        first.push_str(&format!(": {}", spread(&latency)));
     }
     if let Some(syncs) = transactions.syncs_each {
         first.push_str(&format!("; {} syncs each", three_digits(syncs)));

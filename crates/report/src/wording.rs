@@ -3,6 +3,8 @@
 use plumb_measure::SyncMethod;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity};
 
+use crate::quantity::NONE;
+
 /// A severity as a word.
 pub const fn severity(severity: Severity) -> &'static str {
     match severity {
@@ -59,9 +61,10 @@ pub const fn flush(flush: Flush) -> &'static str {
 }
 
 /// What becomes of FUA at `layer`, in a word. Where a flush ends because there is nothing that it could empty, so does
-/// FUA, and no harm is done.
+/// FUA, and no harm is done. Applications and the page cache have no FUA.
 pub fn fua(layer: &Layer) -> &'static str {
     match layer.fua {
+        _ if matches!(layer.kind, LayerKind::Application | LayerKind::PageCache) => NONE,
         Fua::Dropped if layer.flush == Flush::Absorbed => "absorbed",
         Fua::Native => "native",
         Fua::Emulated => "emulated",

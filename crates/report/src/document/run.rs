@@ -266,6 +266,14 @@ impl RunDocument {
         beneath.map(|one| &one.path)
     }
 
+    /// Each path beneath a target once.
+    pub fn all_paths(&self) -> Vec<&WritePath> {
+        match self.paths.as_slice() {
+            [] => self.path.iter().collect(),
+            paths => paths.iter().map(|one| &one.path).collect(),
+        }
+    }
+
     /// Adds a path beneath the target that was opened as `opened`. The same path of another target is kept once.
     pub fn add_path(&mut self, opened: &str, path: &WritePath) {
         let same = |one: &&mut TargetPath| {

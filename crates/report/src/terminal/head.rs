@@ -9,6 +9,19 @@ use crate::printable::printable;
 /// The head. `title` and `facts` are printable.
 pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: Style) -> String {
     let width = style.columns();
+    let mut out = title_line(title, facts, style);
+    out.push_str(&verdict_line(headline, style));
+    out.push_str(&hang("", &printable(&headline.meaning), width));
+    if let Some(why) = &headline.incomplete {
+        let text = format!("Not complete: {}", printable(why));
+        out.push_str(&style.ink_lines(Ink::Yellow, &hang("", &text, width)));
+    }
+    out
+}
+
+/// What was done, where and when, and an empty line.
+pub(super) fn title_line(title: &str, facts: &[String], style: Style) -> String {
+    let width = style.columns();
     let facts = facts.join(", ");
     let mut out = String::new();
     if columns(title) + columns(&facts) + 3 <= width {
@@ -23,18 +36,16 @@ pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: St
         out.push_str(&style.ink_lines(Ink::Dim, &hang("", &facts, width)));
     }
     out.push('\n');
-    let label = headline.label.to_uppercase();
+    out
+}
+
+/// The verdict, under its severity.
+pub(super) fn verdict_line(headline: &Headline, style: Style) -> String {
     let ink = match headline.severity {
         None if headline.label != "No finding" => Ink::Yellow,
         severity => pen::severity(severity),
     };
-    out.push_str(&style.ink(ink, &label));
-    out.push('\n');
-    out.push_str(&style.ink_lines(Ink::Bold, &hang("", &printable(&headline.verdict), width)));
-    out.push_str(&hang("", &printable(&headline.meaning), width));
-    if let Some(why) = &headline.incomplete {
-        let text = format!("Not complete: {}", printable(why));
-        out.push_str(&style.ink_lines(Ink::Yellow, &hang("", &text, width)));
-    }
-    out
+    let label = style.ink(ink, &headline.label.to_uppercase());
+    let verdict = hang("", &printable(&headline.verdict), style.columns());
+    format!("{label}\n{}", style.ink_lines(Ink::Bold, &verdict))
 }

@@ -30,17 +30,18 @@ pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
         }
     }
     if let Some((ink, words)) = unsettled(path) {
-        out.push_str(&style.ink_lines(ink, &hang("  ", words, style.columns())));
+        out.push_str(&style.ink_lines(ink, &hang("  ", &printable(words), style.columns())));
     }
     out
 }
 
 /// What is to be said where it is not known that fsync makes data durable.
-pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &'static str)> {
-    match levels::synced(path) {
-        Synced::Durable(_) => None,
-        Synced::Lost => Some((Ink::Red, "When fsync has returned, nothing is known to be durable.")),
-        Synced::Unknown => {
+pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
+    match (levels::synced(path), levels::cause(path)) {
+        (Synced::Durable(_), _) => None,
+        (Synced::Lost, Some(cause)) => Some((Ink::Red, &cause.sentence)),
+        (Synced::Lost, None) => Some((Ink::Red, "When fsync has returned, nothing is known to be durable.")),
+        (Synced::Unknown, _) => {
             Some((Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here."))
         }
     }

@@ -2,29 +2,41 @@
 
 use std::collections::HashSet;
 
-use super::Style;
-use super::head::head;
+use plumb_path::{Finding, Severity};
+
+use super::head::{head, title_line, verdict_line};
 use super::path_tree::path_tree;
 use super::pen::Ink;
 use super::tables::{Group, durable_writes, side_table};
 use super::verdicts::verdicts;
 use super::wrap::{columns, hang};
+use super::{Style, Verbosity};
 use crate::document::{RunDocument, Sides};
-use crate::facts::loses_synced;
+use crate::facts::{self, loses_synced};
 use crate::figures::{SideRow, masthead, side_rows};
-use crate::headline::Headline;
+use crate::headline::{Headline, sentence};
 use crate::printable::printable;
-use crate::sentences;
+use crate::{levels, rules, sentences};
 
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose their
 /// middle, so that the table stays a table.
 const NAME_MAX: usize = 36;
+/// How many figures a short report has.
+const FIGURES: usize = 3;
 /// The report of `document`, ending in a newline. A section that has nothing to say is left out.
 pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
+    let headline = Headline::of(document);
+    if style.verbosity == Verbosity::Quiet {
+        return style.finish(verdict_line(&headline, style));
+    }
     let what = if document.is_check() { "check" } else { "load" };
     let title = format!("plumb {what} {}", names(document));
-    let mut out = head(&title, &masthead(&document.environment), &Headline::of(document), style);
+    let facts = masthead(&document.environment);
+    if style.verbosity == Verbosity::Normal {
+        return style.finish(brief(document, &headline, &title, &facts, style));
+    }
+    let mut out = head(&title, &facts, &headline, style);
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n{}\n{body}", style.ink(Ink::Bold, title)));
@@ -33,10 +45,18 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     let hung = |lead: &str, lines: &[String]| -> String {
         lines.iter().map(|line| hang(lead, &printable(line), width)).collect()
     };
-    if let Some(path) = &document.path {
-        section("The write path", path_tree(path, style));
+    let paths = document.all_paths();
+    for path in &paths {
+        let of = if paths.len() > 1 { format!(" of {}", printable(&path.target)) } else { String::new() };
+        section(&format!("The write path{of}"), path_tree(path, style));
     }
-    section("The cost of a durable write", durable_writes(document, style));
+    let is_lost = levels::is_lost(document.path.as_ref());
+    let cost = if is_lost {
+        "The cost of a sync, which makes nothing durable here"
+    } else {
+        "The cost of a durable write"
+    };
+    section(cost, durable_writes(document, style));
     let mut table = side_table(&groups(document, NAME_MAX.min(width / 3)), style);
     table.push_str(&hung("  ", &sentences::unmeasured(document)));
     table.push_str(&hung("  ", &sentences::unknown_storage(document)));
@@ -52,6 +72,55 @@ pub fn run(document: &RunDocument, style: Style) -> String {
         out.push_str(&format!("  {}/report.html\n", printable(directory)));
     }
     style.finish(out)
+}
+
+/// The verdict, three figures, the quality of the measurement, and what is wrong with what to do about it.
+fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[String], style: Style) -> String {
+    let width = style.columns();
+    let mut out = title_line(title, facts, style);
+    out.push_str(&verdict_line(headline, style));
+    let (serious, notes): (Vec<&Finding>, Vec<&Finding>) =
+        document.verdicts.iter().partition(|finding| finding.severity > Severity::Info);
+    for (number, finding) in serious.iter().enumerate() {
+        let sentence = sentence(&finding.sentence);
+        if number > 0 {
+            out.push_str(&hang("", &printable(&sentence), width));
+        }
+        let arrow = if style.unicode { "→ " } else { "> " };
+        out.push_str(&hang(
+            arrow,
+            &format!("{} [{}]", printable(&finding.remedy), printable(&finding.id)),
+            width,
+        ));
+    }
+    if headline.label.starts_with("Not") {
+        out.push_str(&hang("", &printable(&headline.meaning), width));
+    }
+    out.push('\n');
+    for figure in facts::figures(document).iter().take(FIGURES) {
+        let text = format!("{}: {} {} ({})", figure.label, figure.value, figure.unit, figure.note);
+        out.push_str(&hang("  ", &printable(&text), width));
+    }
+    for line in sentences::unmeasured(document) {
+        out.push_str(&hang("  ", &printable(&line), width));
+    }
+    out.push('\n');
+    out.push_str(&hang("", &headline.quality, width));
+    let noted =
+        notes.iter().filter(|finding| rules::find(&finding.id).is_none_or(|rule| rule.quality.is_none()));
+    let noted: Vec<&str> = noted.map(|finding| finding.id.as_str()).collect();
+    if !noted.is_empty() {
+        let text = format!("Worth knowing: {} (plumb explain RULE).", noted.join(", "));
+        out.push_str(&style.ink_lines(Ink::Dim, &hang("", &printable(&text), width)));
+    }
+    match &document.run_directory {
+        // Not wrapped: it is to be copied.
+        Some(directory) => {
+            out.push_str(&format!("Everything: -v, or {}/report.html\n", printable(directory)))
+        }
+        None => out.push_str("Everything: -v\n"),
+    }
+    out
 }
 
 /// What was named, if it is little.

@@ -9,9 +9,20 @@ use super::table::{Cell, Side, Table};
 use super::verdicts::verdicts;
 use super::wrap::hang;
 use crate::headline::sentence;
-use crate::levels;
+use crate::levels::{self, Synced};
 use crate::printable::printable;
 use crate::wording;
+
+/// What the signs and words of the tree mean.
+const LEGEND: [&str; 4] = [
+    "↓ a flush from above arrives here, ✕ it has ended above, ? whether it arrives is not known.",
+    "cache: what the layer holds of acknowledged data. Volatile: a power cut empties it; protected: it survives one; none: \
+     nothing is held back; unknown: nothing says.",
+    "flush: what becomes of a flush. Forwarded: it is passed down, or carried out by a drive; absorbed: it ends here, and \
+     nothing volatile is below; dropped: it ends here although something volatile is; unknown: nothing says.",
+    "FUA: a write that is durable by itself. Native: it is taken; emulated: it becomes a write and a flush; –: the layer has \
+     no FUA.",
+];
 
 /// The paths of `survey` in full, one below the other.
 pub fn survey(survey: &Survey, style: Style) -> String {
@@ -44,10 +55,14 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
             [one] => one.clone(),
             [first, ..] => format!("{first} and {} more", volatile.len() - 1),
         };
-        let durable = path.durable_at.fsync.as_deref().map_or_else(|| "not known".to_owned(), printable);
+        let (ink, durable) = match levels::synced(path) {
+            Synced::Durable(index) => (Ink::Plain, printable(&path.layers[index].name)),
+            Synced::Lost => (Ink::Red, "no".to_owned()),
+            Synced::Unknown => (Ink::Yellow, "not known".to_owned()),
+        };
         table.row(vec![
             Cell::plain(printable(&path.target)),
-            Cell::inked(if path.durable_at.fsync.is_some() { Ink::Plain } else { Ink::Yellow }, durable),
+            Cell::inked(ink, durable),
             Cell::plain(volatile),
             worst.map_or_else(
                 || Cell::inked(Ink::Dim, "none"),
@@ -59,6 +74,9 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
         ]);
     }
     let mut out = if table.width() <= style.columns() { table.show(style) } else { stacked(survey, style) };
+    let legend = "Durable after fsync: the layer in which synced data survives a power cut; no: a power cut can lose it; not known: \
+                  the path goes on where it cannot be seen from here. Volatile: what a power cut empties.";
+    out.push_str(&style.ink_lines(Ink::Dim, &hang("  ", legend, style.columns())));
     for path in &survey.paths {
         let serious: Vec<_> =
             path.findings.iter().filter(|finding| finding.severity > Severity::Info).cloned().collect();
@@ -101,6 +119,9 @@ fn one(path: &WritePath, style: Style) -> String {
     }
     out.push('\n');
     out.push_str(&path_tree(path, style));
+    for line in LEGEND {
+        out.push_str(&style.ink_lines(Ink::Dim, &hang("  ", line, width)));
+    }
     let identities: String = path
         .layers
         .iter()

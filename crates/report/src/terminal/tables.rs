@@ -7,10 +7,10 @@ use super::pen::Ink;
 use super::table::{Cell, Side, Table};
 use super::wrap::hang;
 use crate::document::{RunDocument, RunTarget};
-use crate::figures::{STATISTICS, SideRow};
+use crate::figures::{FlushCount, STATISTICS, SideRow};
 use crate::printable::printable;
 use crate::quantity::{self, DurationUnit};
-use crate::{headline, wording};
+use crate::{headline, levels, wording};
 
 /// The columns of the table of sides.
 const COLUMNS: [&str; 8] = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "p99.9", "max", "flushes"];
@@ -24,7 +24,7 @@ pub(crate) type Measured<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
 pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Table)> {
     let measured: Vec<Measured<'_>> = measured(document).collect();
     let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
-    let mut table = methods_across(&measured, unit);
+    let mut table = methods_table(&measured, unit, true);
     let mut add = |name: &str, of: &dyn Fn(&RunTarget) -> String| {
         let cells = measured.iter().map(|(_, target, _)| Cell::plain(of(target)));
         table.row(std::iter::once(Cell::plain(name)).chain(cells).collect());
@@ -56,76 +56,67 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
     let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
     let mut out = String::new();
     if !measured.is_empty() {
-        let down = methods_down(&measured, unit);
-        let table = if down.width() <= style.columns() { down } else { methods_across(&measured, unit) };
+        let down = methods_table(&measured, unit, false);
+        let table = if down.width() <= style.columns() { down } else { methods_table(&measured, unit, true) };
         out.push_str(&table.show(style));
     }
     for (method, target) in methods {
-        out.push_str(&hang("  ", &flush_words(method, target), style.columns()));
+        out.push_str(&hang("  ", &flush_words(document, method, target), style.columns()));
     }
     out
 }
 
-fn methods_down(measured: &[Measured<'_>], unit: DurationUnit) -> Table {
-    let mut head = vec![(unit.symbol(), Side::Left)];
-    head.extend(STATISTICS.iter().map(|(name, _)| (*name, Side::Right)));
-    head.push(("per second", Side::Right));
-    let mut table = Table::new(&head);
+/// The statistics of each method: a line for each, or, with `across`, a column for each under its call.
+fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) -> Table {
+    let ink = |name: &str| if name == "p50" { Ink::Bold } else { Ink::Plain };
+    let lead = |text: &str| Cell::inked(Ink::Dim, text);
+    let mut head = vec![lead(unit.symbol())];
+    head.extend(across.then(|| Cell::plain("")));
+    head.extend(STATISTICS.map(|(name, _)| if across { Cell::inked(ink(name), name) } else { lead(name) }));
+    head.push(if across { Cell::plain("per second") } else { lead("per second") });
+    let mut rows = vec![head];
     for (method, target, latency) in measured {
-        let mut row = vec![Cell::plain(wording::method(*method))];
-        row.extend(STATISTICS.iter().map(|(name, of)| {
-            Cell::inked(if *name == "p50" { Ink::Bold } else { Ink::Plain }, unit.show(of(latency)))
-        }));
+        let mut row = match across {
+            true => vec![lead(wording::method_short(*method)), lead(wording::method_call(*method))],
+            false => vec![Cell::plain(wording::method(*method))],
+        };
+        row.extend(STATISTICS.map(|(name, of)| Cell::inked(ink(name), unit.show(of(latency)))));
         row.push(Cell::plain(quantity::rate(target.sides.application.iops)));
-        table.row(row);
+        rows.push(row);
     }
-    table
+    if across {
+        let columns = 0..rows[0].len();
+        rows = columns.map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect();
+    }
+    Table::of_figures(rows)
 }
 
-fn methods_across(measured: &[Measured<'_>], unit: DurationUnit) -> Table {
-    let mut head = vec![(unit.symbol(), Side::Left)];
-    head.extend(measured.iter().map(|(method, ..)| (wording::method_short(*method), Side::Right)));
-    let mut table = Table::new(&head);
-    let mut calls = vec![Cell::plain("")];
-    calls.extend(measured.iter().map(|(method, ..)| Cell::inked(Ink::Dim, wording::method_call(*method))));
-    table.row(calls);
-    for (name, of) in STATISTICS {
-        let ink = if name == "p50" { Ink::Bold } else { Ink::Plain };
-        let mut row = vec![Cell::inked(ink, name)];
-        row.extend(measured.iter().map(|(.., latency)| Cell::inked(ink, unit.show(of(latency)))));
-        table.row(row);
-    }
-    let mut rates = vec![Cell::plain("per second")];
-    let rate = |target: &RunTarget| Cell::plain(quantity::rate(target.sides.application.iops));
-    rates.extend(measured.iter().map(|(_, target, _)| rate(target)));
-    table.row(rates);
-    table
-}
-
-/// What became of the flushes of one method, or why it was not measured.
-fn flush_words(method: SyncMethod, target: &RunTarget) -> String {
+/// What became of the flushes of one method, or why it was not measured. Flushes of all programs are not set against its
+/// writes.
+fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -> String {
     let name = wording::method(method);
-    let sides = &target.sides;
+    let (sides, path) = (&target.sides, document.path_of(target));
     if sides.durable_latency.is_none() {
         let why = target.failed_because.as_deref().unwrap_or("no operation completed");
         return format!("{name}: not measured: {}", headline::sentence(&printable(why)));
     }
-    let writes = quantity::count(sides.application.operations);
-    match (sides.storage.as_ref().and_then(|storage| storage.flushes), sides.flushes_per_sync()) {
-        (Some(flushes), Some(per)) => {
-            let mean = sides.storage.as_ref().and_then(|storage| storage.flush_mean);
-            let each =
-                mean.map_or_else(String::new, |mean| format!(", {} a flush", quantity::duration(mean)));
-            format!(
-                "{name}: {writes} durable writes, {} device flushes, {per:.2} for each{each}.",
-                quantity::count(flushes)
-            )
-        }
-        _ => {
-            let why = headline::sentence(&printable(sides.flushes_unknown_because()));
-            format!("{name}: {writes} durable writes, device flushes not known: {why}")
-        }
+    let what = if levels::is_lost(path) { "synced writes" } else { "durable writes" };
+    let writes = format!("{name}: {} {what}", quantity::count(sides.application.operations));
+    let Some(flushes) = sides.storage.as_ref().and_then(FlushCount::of) else {
+        let why = headline::sentence(&printable(sides.flushes_unknown_because()));
+        return format!("{writes}, device flushes not known: {why}");
+    };
+    let mean = sides.storage.as_ref().and_then(|storage| storage.flush_mean);
+    let each = mean.map_or_else(String::new, |mean| format!(", {} a flush", quantity::duration(mean)));
+    if flushes.is_of_all() {
+        return format!("{writes}; {} were counted meanwhile{each}.", flushes.words());
     }
+    let per = flushes.count as f64 / sides.syncs().max(1) as f64;
+    let why = match path.is_some_and(levels::is_synchronous) && sides.sync.is_used() {
+        true => " (the mount option sync flushes each write, its sync once more)",
+        false => "",
+    };
+    format!("{writes}, {} device flushes, {per:.2} for each{why}{each}.", quantity::count(flushes.count))
 }
 
 /// What is measured together, with its name and its rows.

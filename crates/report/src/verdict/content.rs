@@ -15,13 +15,13 @@ pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
         .filter(|(_, target, job)| job.reducible && target.sides.write.ios > 0 && was_stored(&target.sides))
         .map(|(label, _, job)| format!("{label}: {}", job.content))
         .collect();
-    (!lines.is_empty()).then(|| Verdict {
-            id: "compressible",
-            severity: Severity::Info,
-            sentence: "What was written compresses or repeats: a path that reduces data had less to write.".to_owned(),
-            evidence: lines,
-            remedy: "Write noise that differs in every block to see what the storage does with data that does not reduce.",
-})
+    (!lines.is_empty()).then(|| {
+        Verdict::new(
+            Severity::Info,
+            "What was written compresses or repeats: a path that reduces data had less to write.".to_owned(),
+            lines,
+        )
+    })
 }
 
 /// Whether the storage was handed at least half of what was written, or that is not known.
@@ -38,12 +38,6 @@ pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<Verdict> {
             format!("{label}: {} calls of sync_file_range", count(target.sides.sync.ios))
         })
         .collect();
-    (!lines.is_empty()).then(|| Verdict {
-            id: "range-is-not-durable",
-            severity: Severity::Info,
-            sentence: "sync_file_range hands dirty pages to the device and empties no cache: nothing became durable by it."
-                .to_owned(),
-            evidence: lines,
-            remedy: "Take fdatasync for the cost of a durable write.",
-})
+    (!lines.is_empty()).then(|| Verdict::new(Severity::Info, "sync_file_range hands dirty pages to the device and empties no cache: nothing became durable by it."
+                .to_owned(), lines))
 }

@@ -4,7 +4,9 @@ use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
-use crate::quantity::{count, duration, three_digits};
+use crate::document::{DepthTried, LatencyTargetResult};
+use crate::quantity::{count, duration, or_dash, rate, three_digits};
+use crate::sentences;
 
 /// In flight on average below this share of what was asked means that it was not reached.
 const REACHED_FROM: f64 = 0.7;
@@ -38,15 +40,14 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     } else {
         String::new()
     };
-    Some(Verdict {
-        id: "depth-not-reached",
-        severity: if capped { Severity::Warning } else { Severity::Info },
-        sentence: format!(
+    Some(Verdict::new(
+        if capped { Severity::Warning } else { Severity::Info },
+        format!(
             "{} requests were asked to be in flight on {label}, and {} were on average{why}.",
             count(*asked),
             three_digits(*mean)
         ),
-        evidence: shallow
+        shallow
             .iter()
             .map(|(label, target, asked, mean, _)| {
                 format!(
@@ -58,36 +59,33 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
                 )
             })
             .collect(),
-        remedy: "Compare these figures with others of the depth that was reached, not of the one that was asked. More \
-                     threads, or io_uring, would reach it.",
-    })
+    ))
 }
 
-/// `latency-target-missed`: not even one request at a time kept the latency.
+/// `latency-target-missed`: no depth kept the latency, or the one that was chosen did not keep it while it was measured.
 pub(super) fn latency_target_missed(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let missed = evidence.document.spans.iter().filter_map(|span| span.latency_target.as_ref());
-    let missed = missed.filter(|target| target.depth.is_none()).collect::<Vec<_>>();
-    let target = missed.first()?;
-    let mut evidence: Vec<String> = target
-        .tried
-        .iter()
-        .map(|tried| {
-            let latency = crate::quantity::or_dash(tried.latency, duration);
-            format!("depth {}: {} IOPS, {latency}", tried.depth, crate::quantity::rate(tried.iops))
-        })
-        .collect();
-    if evidence.is_empty() {
-        evidence.push("no depth was tried".to_owned());
+    let asked = |target: &LatencyTargetResult| {
+        format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency))
+    };
+    for span in &evidence.document.spans {
+        let Some(target) = &span.latency_target else { continue };
+        let sentence = match (target.depth, sentences::measured_beyond(span)) {
+            (None, _) => format!("No depth kept {}.", asked(target)),
+            (Some(depth), Some(measured)) => format!(
+                "Depth {depth} was chosen to keep {}, but took {} for so many of them while it was measured.",
+                asked(target),
+                duration(measured)
+            ),
+            (Some(_), None) => continue,
+        };
+        let line = |tried: &DepthTried| {
+            format!("depth {}: {} IOPS, {}", tried.depth, rate(tried.iops), or_dash(tried.latency, duration))
+        };
+        let mut lines: Vec<String> = target.tried.iter().map(line).collect();
+        if lines.is_empty() {
+            lines.push("no depth was tried".to_owned());
+        }
+        return Some(Verdict::new(Severity::Warning, sentence, lines));
     }
-    Some(Verdict {
-        id: "latency-target-missed",
-        severity: Severity::Warning,
-        sentence: format!(
-            "No depth kept {} of 100 operations within {}.",
-            three_digits(target.percentile),
-            duration(target.latency)
-        ),
-        evidence,
-        remedy: "Ask for a latency that one request at a time keeps, or for smaller operations.",
-    })
+    None
 }

@@ -24,6 +24,8 @@ pub(super) struct Phase<'a> {
     pub(super) name: String,
     /// Its length.
     pub(super) seconds: f64,
+    /// Operations each second.
+    pub(super) iops: f64,
     /// What the surroundings did meanwhile.
     pub(super) quality: &'a Quality,
     /// What the devices were handed, if that is known.
@@ -74,6 +76,7 @@ impl<'a> Evidence<'a> {
             phases.push(Phase {
                 name: name.clone(),
                 seconds: sides.application.seconds,
+                iops: sides.application.iops,
                 quality: &sides.quality,
                 storage: sides.storage.as_ref(),
                 reads: sides.read.ios > 0,

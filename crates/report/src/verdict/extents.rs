@@ -19,19 +19,14 @@ pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Verdict> {
         .filter(|(_, share)| *share < WRITTEN_FROM)
         .collect();
     let (name, share) = *unwritten.first()?;
-    Some(Verdict {
-        id: "unwritten-extents",
-        severity: Severity::Warning,
-        sentence: format!(
+    Some(Verdict::new(
+        Severity::Warning,
+        format!(
             "Only {} of the range of {name} had been written: reads of the rest are answered from nothing.",
             percent(share)
         ),
-        evidence: unwritten
-            .iter()
-            .map(|(name, share)| format!("{name}: {} written", percent(*share)))
-            .collect(),
-        remedy: "Fill the file or the device with random data first, then measure again.",
-    })
+        unwritten.iter().map(|(name, share)| format!("{name}: {} written", percent(*share))).collect(),
+    ))
 }
 
 #[cfg(test)]

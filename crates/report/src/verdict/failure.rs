@@ -7,24 +7,25 @@ use super::evidence::Evidence;
 use crate::headline::{capital, sentence};
 use crate::quantity::count;
 
-/// `check-failed` and `load-failed`: a device or a flush failed, which ended the run.
-pub(super) fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
+/// `check-failed`: a device or a flush failed, which ended the check.
+pub(super) fn check_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
+    run_failed(evidence).filter(|_| evidence.document.is_check())
+}
+
+/// `load-failed`: a device or a flush failed, which ended the load.
+pub(super) fn load_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
+    run_failed(evidence).filter(|_| !evidence.document.is_check())
+}
+
+fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     let document = evidence.document;
-    if !document.failed {
-        return None;
-    }
     let why = document.incomplete_because.as_deref().map(str::trim).filter(|why| !why.is_empty());
     let mut lines = failures(evidence);
     if lines.is_empty() {
         lines.push("the run ended at its first failure".to_owned());
     }
-    Some(Verdict {
-        id: if document.is_check() { "check-failed" } else { "load-failed" },
-        severity: Severity::Danger,
-        sentence: capital(&sentence(why.unwrap_or("a device or a flush failed"))),
-        evidence: lines,
-        remedy: "Find the cause in the kernel's log (dmesg). Do not trust data written since the last good flush.",
-    })
+    let sentence = capital(&sentence(why.unwrap_or("a device or a flush failed")));
+    document.failed.then(|| Verdict::new(Severity::Danger, sentence, lines))
 }
 
 /// `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody knowing what of the
@@ -47,14 +48,7 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
             format!("{} flushes failed: what was written before them may not be durable.", count(flushes)),
         ),
     };
-    Some(Verdict {
-        id: "operations-failed",
-        severity,
-        sentence,
-        evidence: failures(evidence),
-        remedy: "Find the cause in the kernel's log (dmesg). After a failed flush the data must be written again, \
-                 elsewhere: a second flush that succeeds proves nothing about the first.",
-    })
+    Some(Verdict::new(severity, sentence, failures(evidence)))
 }
 
 /// One line for each way in which a target, or operations of it, failed.
@@ -81,14 +75,15 @@ mod tests {
     #[test]
     fn a_failure_is_a_danger_and_an_interruption_is_not() {
         let mut document = fixture::document("interrupted");
-        assert!(run_failed(&Evidence::of(&document)).is_none());
+        assert!(check_failed(&Evidence::of(&document)).is_none());
         document.failed = true;
         document.incomplete_because = Some("cannot sync /srv/x: Input/output error (5)".to_owned());
-        let finding = run_failed(&Evidence::of(&document)).unwrap();
-        assert_eq!((finding.id, finding.severity), ("check-failed", Severity::Danger));
+        let finding = check_failed(&Evidence::of(&document)).unwrap();
+        assert_eq!(finding.severity, Severity::Danger);
+        assert!(load_failed(&Evidence::of(&document)).is_none(), "it is a check");
         assert_eq!(finding.sentence, "Cannot sync /srv/x: Input/output error (5).");
         document.incomplete_because = None;
-        assert!(!run_failed(&Evidence::of(&document)).unwrap().sentence.is_empty());
+        assert!(!check_failed(&Evidence::of(&document)).unwrap().sentence.is_empty());
     }
 
     #[test]

@@ -8,7 +8,9 @@ use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity, WritePath};
 
 use super::evidence::Evidence;
 use super::{Verdict, device_layers, list, lowest_devices};
-use crate::document::{FlushMethod, RunJob, RunTarget};
+use crate::document::{FlushMethod, RunJob, RunTarget, Sides};
+use crate::figures::FlushCount;
+use crate::levels::is_synchronous;
 use crate::quantity::count;
 use crate::wording;
 
@@ -17,20 +19,17 @@ const SYNCS_MIN: u64 = 10;
 /// Fewer flushes than this for each sync means that some are missing; the rest is the slack of two readings.
 const COMPLETE_FROM: f64 = 0.95;
 
-const REMEDY: &str = "Find the layer that ends the flush with plumb survey (a write cache shown as write through, a mount \
-                      without barriers, a driver that swallows it) and correct it, or turn the volatile cache off. A \
-                      power cut with a witness would prove it.";
-
 /// What a target asked to be made durable, and what its devices were handed.
 struct Account<'a> {
     label: &'a str,
     target: &'a RunTarget,
     job: &'a RunJob,
+    path: Option<&'a WritePath>,
     storage: &'a StorageSide,
     /// Flushes that ought to have been sent, had each sync its own.
     asked: u64,
-    /// Flushes that were counted.
-    handed: u64,
+    /// Flushes that were counted. Where those of all programs are counted, the run had no more.
+    flushes: FlushCount,
     /// Whether the counters show flushes at all.
     counters: Counters,
 }
@@ -48,14 +47,51 @@ enum Counters {
 
 impl Account<'_> {
     fn words(&self) -> String {
-        let (asked, handed) = (count(self.asked), count(self.handed));
-        format!("{}: {asked} {}, {handed} device flushes", self.label, syncs_word(self.job))
+        let whose = if self.flushes.is_of_all() { " of all programs" } else { "" };
+        let (asked, handed) = (count(self.asked), count(self.flushes.count));
+        format!("{}: {asked} {}, {handed} device flushes{whose}", self.label, syncs_word(self.job))
     }
 
     fn is_short(&self) -> bool {
-        self.handed > 0
-            && (self.handed as f64) < COMPLETE_FROM * self.asked as f64
+        self.flushes.count > 0
+            && (self.flushes.count as f64) < COMPLETE_FROM * self.asked as f64
             && self.counters == Counters::Count
+    }
+
+    /// Why its flushes must have been dropped; `None` if there is another explanation. A path that drops flushes does so
+    /// whatever the counters show. Otherwise only a device whose counters were read, and that was written to, can
+    /// accuse: a loop device over a drive without a cache has a cache of its own and flushes nothing.
+    fn drop_cause(&self) -> Option<String> {
+        let Some(path) = self.path else {
+            let volatile = self.target.device.volatile_cache == Some(true) && self.storage.write_bytes > 0;
+            return (volatile && self.counters == Counters::Count)
+                .then(|| "the device says that its volatile cache is on".to_owned());
+        };
+        if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
+            return Some(format!("{} drops flushes", layer.name));
+        }
+        if self.counters != Counters::Count {
+            return None;
+        }
+        let written = || lowest_devices(path).filter(|layer| self.is_written(layer));
+        if let Some(layer) = written().find(|layer| layer.cache == Cache::Volatile) {
+            return Some(format!("{} holds acknowledged data in a volatile cache", layer.name));
+        }
+        let all_forward = path.layers.iter().all(|layer| layer.flush == Flush::Forwarded || is_bottom(layer));
+        let unknown =
+            written().find(|layer| layer.cache == Cache::Unknown && layer.flush == Flush::Forwarded);
+        unknown.filter(|_| all_forward).map(|layer| {
+            format!(
+                "every layer ought to forward flushes, and whether {} has a volatile cache is unknown",
+                layer.name
+            )
+        })
+    }
+
+    /// Whether the device was written to meanwhile; also where its own counters are not there to tell.
+    fn is_written(&self, layer: &Layer) -> bool {
+        let own = self.storage.devices.iter().find(|device| device.name == layer.name);
+        own.is_none_or(|device| device.writes > 0)
     }
 }
 
@@ -74,40 +110,49 @@ fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
             () if !can_count_flushes(storage, asked) => Counters::Flushless,
             () => Counters::Count,
         };
-        let handed = storage.flushes?;
-        (asked >= SYNCS_MIN).then_some(Account { label, target, job, storage, asked, handed, counters })
+        let (flushes, path) = (FlushCount::of(storage)?, evidence.document.path_of(target));
+        (asked >= SYNCS_MIN).then_some(Account {
+            label,
+            target,
+            job,
+            path,
+            storage,
+            asked,
+            flushes,
+            counters,
+        })
     };
     evidence.targets().filter_map(account).collect()
 }
 
 /// How many flushes the job asked for: its own, and those of its durable writes where the devices are known to have no
-/// FUA.
+/// FUA. Without any of both, those of its writes where the mount option sync makes each durable.
 fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
+    let (sides, path) = (&target.sides, evidence.document.path_of(target));
     let syncs = match job.flush {
         None | Some(FlushMethod::Range) => 0,
-        Some(_) => target.sides.sync.ios,
+        Some(_) => sides.sync.ios,
     };
-    let native = match &evidence.document.path {
+    let native = match path {
         Some(path) => Some(lowest_devices(path).any(|layer| layer.fua == Fua::Native)),
         None => target.device.fua_native,
     };
-    let durable = match (job.durable_write_every, native) {
-        (Some(every), Some(false)) => target.sides.write.ios / u64::from(every.max(1)),
-        _ => 0,
-    };
-    syncs.saturating_add(durable)
+    match (job.durable_write_every, native) {
+        (Some(every), Some(false)) => syncs.saturating_add(sides.write.ios / u64::from(every.max(1))),
+        (None, _) if syncs == 0 && path.is_some_and(is_synchronous) => sides.write.ios,
+        _ => syncs,
+    }
 }
 
-/// Whether direct requests to the devices of `storage` moved bytes that its counters did not see.
+/// Whether direct requests to the devices of `storage` moved bytes, and counters of these devices never saw any.
 fn is_blind(evidence: &Evidence<'_>, storage: &StorageSide) -> bool {
-    let direct = evidence.targets().filter(|(_, _, job)| job.caching == Caching::Direct);
-    direct.map(|(_, target, _)| &target.sides).any(|sides| {
-        sides.storage.as_ref().is_some_and(|seen| {
-            shares_devices(seen, storage)
-                && ((sides.write.bytes > 0 && seen.write_bytes == 0)
-                    || (sides.read.bytes > 0 && seen.read_bytes == 0))
-        })
-    })
+    let beside = || evidence.targets().map(|(_, target, job)| (&target.sides, job.caching));
+    let sees = |seen: &StorageSide| seen.write_bytes > 0 || seen.read_bytes > 0;
+    let same = || beside().filter_map(|(sides, caching)| Some((sides, caching, sides.storage.as_ref()?)));
+    let same = || same().filter(|(_, _, seen)| shares_devices(seen, storage));
+    let moved = |sides: &Sides| sides.write.bytes > 0 || sides.read.bytes > 0;
+    same().any(|(sides, caching, _)| caching == Caching::Direct && moved(sides))
+        && !same().any(|(_, _, seen)| sees(seen))
 }
 
 fn shares_devices(one: &StorageSide, other: &StorageSide) -> bool {
@@ -131,51 +176,26 @@ fn can_count_flushes(storage: &StorageSide, syncs: u64) -> bool {
     devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
 }
 
-/// Accounts without a flush: those that were dropped with the reason to say so, and the others.
-struct Silent<'a> {
-    dropped: Vec<Account<'a>>,
-    cause: String,
-    other: Vec<Account<'a>>,
-}
-
-fn silent<'a>(evidence: &'a Evidence<'_>) -> Silent<'a> {
-    let without: Vec<Account<'a>> =
-        accounts(evidence).into_iter().filter(|account| account.handed == 0).collect();
-    let (counted, uncounted): (Vec<_>, Vec<_>) =
-        without.into_iter().partition(|account| account.counters == Counters::Count);
-    let (dropped, mut other, cause) = match &evidence.document.path {
-        Some(path) => match drop_cause(path, &counted) {
-            // The path is that of all: one reason stands for all of them.
-            Some(cause) => return Silent { dropped: counted, cause, other: Vec::new() },
-            None => (Vec::new(), counted, String::new()),
-        },
-        None => {
-            let volatile = |account: &Account<'_>| {
-                account.storage.write_bytes > 0 && account.target.device.volatile_cache == Some(true)
-            };
-            let (dropped, other) = counted.into_iter().partition(volatile);
-            (dropped, other, "the device says that its volatile cache is on".to_owned())
-        }
-    };
-    other.extend(uncounted);
-    Silent { dropped, cause, other }
+/// Accounts without a flush: those that were dropped, with the reason to say so, or the others.
+fn silent<'a>(evidence: &'a Evidence<'_>, is_dropped: bool) -> Vec<(Account<'a>, Option<String>)> {
+    let without = accounts(evidence).into_iter().filter(|account| account.flushes.count == 0);
+    let caused = without.map(|account| {
+        let cause = account.drop_cause();
+        (account, cause)
+    });
+    caused.filter(|(_, cause)| cause.is_some() == is_dropped).collect()
 }
 
 /// `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only some of the devices
 /// were handed none.
 pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let Silent { dropped, cause, .. } = silent(evidence);
-    let verdict = |sentence, evidence| Verdict {
-        id: "flush-dropped",
-        severity: Severity::Danger,
-        sentence,
-        evidence,
-        remedy: REMEDY,
-    };
+    let (dropped, causes): (Vec<_>, Vec<_>) = silent(evidence, true).into_iter().unzip();
     if let Some(subject) = subject(evidence, &dropped) {
         let mut lines: Vec<String> = dropped.iter().map(Account::words).collect();
-        lines.push(cause);
-        return Some(verdict(format!("{subject}: a power cut can lose what was synced."), lines));
+        lines.extend(causes.into_iter().flatten());
+        lines.dedup();
+        let sentence = format!("{subject}: a power cut can lose what was synced.");
+        return Some(Verdict::new(Severity::Danger, sentence, lines));
     }
     let skipped = skipped_devices(evidence);
     let names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
@@ -186,7 +206,7 @@ pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
         "{} held written data in a volatile cache and was handed no flush, while other devices were.",
         list(&names)
     );
-    Some(verdict(sentence, skipped.into_iter().map(|(_, line)| line).collect()))
+    Some(Verdict::new(Severity::Danger, sentence, skipped.into_iter().map(|(_, line)| line).collect()))
 }
 
 /// `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets, those are named.
@@ -207,14 +227,14 @@ fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
 
 /// `no-flush-seen`: no flush, and either an explanation or nothing to tell.
 pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let without = silent(evidence).other;
+    let (without, _): (Vec<_>, Vec<_>) = silent(evidence, false).into_iter().unzip();
     let first = without.first()?;
     let subject = subject(evidence, &without)?;
-    let path = evidence.document.path.as_ref();
-    let absorbing = path.and_then(|path| device_layers(path).find(|layer| layer.flush == Flush::Absorbed));
+    let absorbing =
+        first.path.and_then(|path| device_layers(path).find(|layer| layer.flush == Flush::Absorbed));
     let info = |why: &str| (Severity::Info, why.to_owned());
     let all = |counters| without.iter().all(|account| account.counters == counters);
-    let (severity, why) = match path {
+    let (severity, why) = match first.path {
         _ if without.iter().any(|account| account.counters == Counters::Blind) => {
             info("their counters did not see the direct loads either, so they count nothing")
         }
@@ -229,14 +249,7 @@ pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut lines: Vec<String> = without.iter().map(Account::words).collect();
     let said = absorbing.into_iter().flat_map(|layer| &layer.evidence);
     lines.extend(said.map(|line| format!("{}: {} ({})", line.source, line.value, line.means)));
-    Some(Verdict {
-        id: "no-flush-seen",
-        severity,
-        sentence: format!("{subject}: {why}."),
-        evidence: lines,
-        remedy: "This is consistent with a write-through or protected device, and with one that says so wrongly. Only \
-                 the drive's own settings, whoever runs the host, or a power cut with a witness can tell.",
-    })
+    Some(Verdict::new(severity, format!("{subject}: {why}."), lines))
 }
 
 /// What the path says about flushes that were not seen.
@@ -259,40 +272,35 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
 pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
     let short = short_of_flushes(evidence, |writers| writers <= 1);
     let first = short.first()?;
-    Some(Verdict {
-        id: "flushes-missing",
-        severity: Severity::Warning,
-        sentence: format!(
+    Some(Verdict::new(
+        Severity::Warning,
+        format!(
             "One writer synced {} times, waiting each time, but the devices{} were handed only {} flushes: some syncs \
              sent none.",
             count(first.asked),
             of_targets(evidence, &short[..1]),
-            count(first.handed)
+            count(first.flushes.count)
         ),
-        evidence: short.iter().map(Account::words).collect(),
-        remedy: "Repeat it while nothing else syncs to these devices: if no flush comes then, a layer drops them. If some \
-                 still come, a power cut with a witness would tell what is lost.",
-    })
+        short.iter().map(Account::words).collect(),
+    ))
 }
 
 /// `flushes-merged`: fewer flushes than syncs because several writers' syncs can share one.
 pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
     let shared = short_of_flushes(evidence, |writers| writers > 1);
     let first = shared.first()?;
-    Some(Verdict {
-        id: "flushes-merged",
-        severity: Severity::Info,
-        sentence: format!(
+    Some(Verdict::new(
+        Severity::Info,
+        format!(
             "{} workers synced {} times and the devices{} were handed {} flushes: syncs at the same time may share one, \
              which is not a drop.",
             count(writers(evidence, first)),
             count(first.asked),
             of_targets(evidence, &shared[..1]),
-            count(first.handed)
+            count(first.flushes.count)
         ),
-        evidence: shared.iter().map(Account::words).collect(),
-        remedy: "Load it with one worker to see one flush for each sync.",
-    })
+        shared.iter().map(Account::words).collect(),
+    ))
 }
 
 fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, by: impl Fn(u64) -> bool) -> Vec<Account<'a>> {
@@ -312,41 +320,6 @@ fn writers(evidence: &Evidence<'_>, account: &Account<'_>) -> u64 {
     beside.map(|(_, _, job)| u64::from(job.threads)).fold(0, u64::saturating_add)
 }
 
-/// Why the flushes that `silent` misses must have been dropped; `None` if it misses none, or the path leaves another
-/// explanation. Only a device whose counters were read, and that was written to, can accuse: a loop device over a
-/// drive without a cache has a cache of its own and flushes nothing.
-fn drop_cause(path: &WritePath, silent: &[Account<'_>]) -> Option<String> {
-    if silent.is_empty() {
-        return None;
-    }
-    if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
-        return Some(format!("{} drops flushes", layer.name));
-    }
-    let mut written = lowest_devices(path).filter(|layer| is_written(layer, silent));
-    if let Some(layer) = written.find(|layer| layer.cache == Cache::Volatile) {
-        return Some(format!("{} holds acknowledged data in a volatile cache", layer.name));
-    }
-    let all_forward = path.layers.iter().all(|layer| layer.flush == Flush::Forwarded || is_bottom(layer));
-    let unknown = lowest_devices(path)
-        .filter(|layer| is_written(layer, silent))
-        .find(|layer| layer.cache == Cache::Unknown && layer.flush == Flush::Forwarded);
-    match unknown {
-        Some(layer) if all_forward => Some(format!(
-            "every layer ought to forward flushes, and whether {} has a volatile cache is unknown",
-            layer.name
-        )),
-        _ => None,
-    }
-}
-
-/// Whether the device was written to meanwhile; also where its own counters are not there to tell.
-fn is_written(layer: &Layer, accounts: &[Account<'_>]) -> bool {
-    accounts.iter().any(|account| {
-        let own = account.storage.devices.iter().find(|device| device.name == layer.name);
-        own.is_none_or(|device| device.writes > 0)
-    })
-}
-
 /// The end of the path, where nothing is forwarded any further.
 fn is_bottom(layer: &Layer) -> bool {
     layer.below.is_empty() && wording::is_beyond_sight(layer.kind)
@@ -354,9 +327,9 @@ fn is_bottom(layer: &Layer) -> bool {
 
 /// Devices with a volatile cache that were written to and handed no flush while others were handed many.
 fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
-    let Some(path) = &evidence.document.path else { return Vec::new() };
     let mut skipped: Vec<(String, String)> = Vec::new();
     for (label, target, job) in evidence.targets() {
+        let Some(path) = evidence.document.path_of(target) else { continue };
         let flushed = |device: &&DeviceCounters| device.flushes.is_some_and(|flushes| flushes >= SYNCS_MIN);
         let Some(storage) = target.sides.storage.as_ref().filter(|_| asked(evidence, target, job) > 0) else {
             continue;

@@ -1,45 +1,80 @@
 //! What others did meanwhile: programs on the same devices, machines on the same host.
 
+use plumb_measure::{Quality, StorageSide};
 use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
-use crate::quantity::{bytes, percent};
+use crate::quantity::{bytes, count, percent};
 
-/// Others moved more than this share of all bytes.
+/// Others moved more than this share of all bytes, or asked for more than this share of all flushes.
 const FOREIGN_ABOVE: f64 = 0.05;
 /// And more than this: some journal is always written.
 const FOREIGN_MIN: u64 = 1 << 20;
+/// And at least so many.
+const FLUSHES_MIN: u64 = 10;
+/// A file system may write as much metadata as data: that is not others'.
+const WITH_JOURNAL: u64 = 2;
 /// The hypervisor took more than this share of the processor time.
 const STEAL_ABOVE: f64 = 0.02;
 
+/// What other programs did on the devices of a window, at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Foreign {
+    bytes: u64,
+    flushes: u64,
+    /// Their share of all bytes, or of all flushes if that is larger; 0 to 1.
+    pub(super) share: f64,
+}
+
+impl Foreign {
+    /// `None` if they did next to nothing, or that is not known. The bytes are those that this process did not ask for, or
+    /// did not write by its control group's count.
+    pub(super) fn of(storage: &StorageSide, quality: &Quality) -> Option<Self> {
+        let whose = storage.attribution.as_ref();
+        let own = whose.and_then(|whose| whose.own_write_bytes);
+        let beyond = own.map(|own| storage.write_bytes.saturating_sub(own.saturating_mul(WITH_JOURNAL)));
+        let moved = quality.foreign_bytes.or(beyond).unwrap_or(0);
+        let flushes = whose.and_then(|whose| whose.foreign_flushes).unwrap_or(0);
+        let share = |part: u64, all: u64| part as f64 / all.max(part).max(1) as f64;
+        let by_bytes = share(moved, storage.read_bytes.saturating_add(storage.write_bytes));
+        let by_flushes = share(flushes, storage.flushes.unwrap_or(0));
+        let is_much = |amount: u64, least: u64, share: f64| amount >= least && share > FOREIGN_ABOVE;
+        let much = (is_much(moved, FOREIGN_MIN, by_bytes), is_much(flushes, FLUSHES_MIN, by_flushes));
+        let share = match much {
+            (false, false) => return None,
+            (true, false) => by_bytes,
+            (false, true) => by_flushes,
+            (true, true) => by_bytes.max(by_flushes),
+        };
+        Some(Self { bytes: if much.0 { moved } else { 0 }, flushes: if much.1 { flushes } else { 0 }, share })
+    }
+
+    /// `moved 12 MiB and asked for 300 flushes`.
+    pub(super) fn words(self) -> String {
+        let moved = (self.bytes > 0).then(|| format!("moved {}", bytes(self.bytes as f64)));
+        let flushed = (self.flushes > 0).then(|| format!("asked for {} flushes", count(self.flushes)));
+        moved.into_iter().chain(flushed).collect::<Vec<_>>().join(" and ")
+    }
+}
+
 /// `device-shared-with-others`: other programs used the devices during a phase.
 pub(super) fn device_shared(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let shared: Vec<(&str, u64, f64)> = evidence
+    let foreign = evidence
         .phases
         .iter()
-        .filter_map(|phase| {
-            let (storage, foreign) = (phase.storage?, phase.quality.foreign_bytes?);
-            let all = storage.read_bytes.saturating_add(storage.write_bytes).max(foreign);
-            let share = foreign as f64 / all.max(1) as f64;
-            (foreign >= FOREIGN_MIN && share > FOREIGN_ABOVE).then_some((phase.name.as_str(), foreign, share))
-        })
-        .collect();
-    let (name, foreign, share) = shared.iter().copied().max_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some(Verdict {
-        id: "device-shared-with-others",
-        severity: Severity::Info,
-        sentence: format!(
-            "During {name} others moved {} on the same devices, {} of all.",
-            bytes(foreign as f64),
-            percent(share)
-        ),
-        evidence: shared
-            .iter()
-            .map(|(name, foreign, share)| format!("{name}: {} ({})", bytes(*foreign as f64), percent(*share)))
-            .collect(),
-        remedy: "The figures are those of a shared device. Measure again when it is idle to see it alone.",
-    })
+        .filter_map(|phase| Some((phase.name.as_str(), Foreign::of(phase.storage?, phase.quality)?)));
+    let shared: Vec<(&str, Foreign)> = foreign.collect();
+    let (name, worst) = shared.iter().max_by(|one, other| one.1.share.total_cmp(&other.1.share))?;
+    let sentence = format!(
+        "During {name} others {} on the same devices, {} of all.",
+        worst.words(),
+        percent(worst.share)
+    );
+    let line = |(name, foreign): &(&str, Foreign)| {
+        format!("{name}: others {} ({})", foreign.words(), percent(foreign.share))
+    };
+    Some(Verdict::new(Severity::Info, sentence, shared.iter().map(line).collect()))
 }
 
 /// `steal`: the hypervisor gave processor time to others.
@@ -51,13 +86,11 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Verdict> {
         .filter(|(_, steal)| *steal > STEAL_ABOVE)
         .collect();
     let (name, worst) = stolen.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(Verdict {
-        id: "steal",
-        severity: Severity::Info,
-        sentence: format!("During {name} the hypervisor took {} of the processor time away.", percent(worst)),
-        evidence: stolen.iter().map(|(name, steal)| format!("{name}: steal {}", percent(*steal))).collect(),
-        remedy: "Tails of latency may be the host's, not the storage's. Measure again, or on a host with free processors.",
-    })
+    Some(Verdict::new(
+        Severity::Info,
+        format!("During {name} the hypervisor took {} of the processor time away.", percent(worst)),
+        stolen.iter().map(|(name, steal)| format!("{name}: steal {}", percent(*steal))).collect(),
+    ))
 }
 
 #[cfg(test)]

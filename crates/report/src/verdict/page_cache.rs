@@ -34,36 +34,30 @@ fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, true);
     let first = loads.first()?;
-    Some(Verdict {
-        id: "page-cache",
-        severity: Severity::Info,
-        sentence: format!(
+    Some(Verdict::new(
+        Severity::Info,
+        format!(
             "{} through the page cache while the devices served {}: this is the speed of memory.",
             first.subject(),
             rate(first.storage_iops)
         ),
-        evidence: loads.iter().map(|flow| flow.words()).collect(),
-        remedy: "Take the figures of direct requests for what the storage does. Cached figures hold for data that fits into memory, \
-                     and say nothing about durable writes.",
-    })
+        loads.iter().map(|flow| flow.words()).collect(),
+    ))
 }
 
 /// `cached-below`: even direct requests never reached the devices: a layer below the file system has a cache of its own.
 pub(super) fn cached_below(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, false);
     let first = loads.first()?;
-    Some(Verdict {
-        id: "cached-below",
-        severity: Severity::Info,
-        sentence: format!(
+    Some(Verdict::new(
+        Severity::Info,
+        format!(
             "{} past the page cache, yet the devices served {}: a layer below answers from memory.",
             first.subject(),
             rate(first.storage_iops)
         ),
-        evidence: loads.iter().map(|flow| flow.words()).collect(),
-        remedy: "Direct requests are the speed of memory here, too. A loop device does this unless it was made with \
-                     losetup --direct-io=on; so does a cache in front of a slow disk.",
-    })
+        loads.iter().map(|flow| flow.words()).collect(),
+    ))
 }
 
 #[cfg(test)]

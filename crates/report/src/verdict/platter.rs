@@ -14,9 +14,10 @@ const OPERATIONS_MIN: u64 = 30;
 /// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache, and half
 /// of the durable writes took less than a quarter turn.
 pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let turns = evidence.document.path.as_ref().map(turns);
     let mut fast = Vec::new();
+    let mut drives: Vec<String> = Vec::new();
     for (label, target, _) in evidence.targets() {
+        let turns = evidence.document.path_of(target).map(turns);
         let slowest = match &turns {
             Some(turns) => turns.iter().map(|(_, turn)| *turn).reduce(f64::max),
             None => target.device.revolution_seconds.filter(|turn| *turn > 0.0),
@@ -24,6 +25,9 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
         let (Some(turn), Some(latency)) = (slowest, &target.sides.durable_latency) else { continue };
         if latency.count >= OPERATIONS_MIN && latency.p50 < TURN_PART * turn {
             fast.push((label, latency.p50, turn));
+            let of_drive =
+                |(layer, turn): (&Layer, f64)| format!("{}: one turn takes {}", layer.name, duration(turn));
+            drives.extend(turns.into_iter().flatten().map(of_drive));
         }
     }
     let (_, median, turn) = fast.first()?;
@@ -33,25 +37,18 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
             format!("{label}: p50 {}, one turn {}", duration(*median), duration(*turn))
         })
         .collect();
-    lines.extend(
-        turns
-            .iter()
-            .flatten()
-            .map(|(layer, turn)| format!("{}: one turn takes {}", layer.name, duration(*turn))),
-    );
-    Some(Verdict {
-        id: "faster-than-the-platter",
-        severity: Severity::Warning,
-        sentence: format!(
+    lines.extend(drives);
+    lines.dedup();
+    Some(Verdict::new(
+        Severity::Warning,
+        format!(
             "Half of the durable writes took {} or less, but one turn of the drive takes {}: what was synced is not on \
              the platter yet.",
             duration(*median),
             duration(*turn)
         ),
-        evidence: lines,
-        remedy: "This is consistent with a non-volatile cache in the drive, and with a drive that does not do what it is \
-                 told. Its data sheet may tell; a power cut with a witness proves it.",
-    })
+        lines,
+    ))
 }
 
 /// The drives of `path` with the time of one turn; none if one of them does not turn, or something outweighs it.

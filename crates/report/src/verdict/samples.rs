@@ -22,22 +22,19 @@ pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<Verdict> {
         .map(|(name, latency)| (name.as_str(), *latency))
         .collect();
     let (name, least) = few.iter().min_by_key(|(_, latency)| latency.count)?;
-    Some(Verdict {
-        id: "too-short",
-        severity: Severity::Info,
-        sentence: format!(
+    Some(Verdict::new(
+        Severity::Info,
+        format!(
             "{name} completed {} operations in its time: {}.",
             count(least.count),
             rests_on_few(least.count)
         ),
-        evidence: few
-            .iter()
+        few.iter()
             .map(|(name, latency)| {
                 format!("{name}: {} operations, {}", count(latency.count), rests_on_few(latency.count))
             })
             .collect(),
-        remedy: "Run longer to learn more about the tail.",
-    })
+    ))
 }
 
 const fn rests_on_few(operations: u64) -> &'static str {

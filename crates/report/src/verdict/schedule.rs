@@ -4,12 +4,15 @@ use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
+use super::neighbours::Foreign;
 use crate::quantity::{count, duration, percent};
 
 /// The share of operations that never started from which the load is above what the storage can do.
 const UNSTARTED_FROM: f64 = 0.01;
 /// The share that started late from which it is, if the backlog was long too.
 const LATE_FROM: f64 = 0.1;
+/// From this share on it is others who keep the devices busy.
+const MOSTLY_FROM: f64 = 0.5;
 /// A backlog of so many seconds is more than a hiccup.
 const BACKLOG_FROM: f64 = 0.1;
 
@@ -29,22 +32,29 @@ pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
                 count(schedule.unstarted),
                 duration(schedule.backlog_max)
             );
-            behind.push((label, unstarted, late, schedule.backlog_max, line));
+            let storage = target.sides.storage.as_ref();
+            let foreign = storage.and_then(|storage| Foreign::of(storage, &target.sides.quality));
+            behind.push((label, unstarted, late, schedule.backlog_max, line, foreign));
         }
     }
-    let (label, unstarted, late, backlog, _) = behind.first()?;
-    Some(Verdict {
-        id: "backlog",
-        severity: Severity::Warning,
-        sentence: format!(
-            "{label} could not keep the schedule: {} of the operations started late, {} not at all, and it fell {} \
-                 behind. Latencies since the intended start grow for as long as this goes on.",
-            percent(late.min(1.0)),
-            percent(*unstarted),
-            duration(*backlog)
-        ),
-        evidence: behind.iter().map(|(.., line)| line.clone()).collect(),
-        remedy: "The rate is above what the storage can do. Lower it until nothing starts late, and take the latencies \
-                     there; here they measure the length of the run.",
-    })
+    let (label, unstarted, late, backlog, _, foreign) = behind.first()?;
+    let foreign = foreign.filter(|foreign| foreign.share > MOSTLY_FROM);
+    let others = foreign.map_or_else(String::new, |foreign| {
+        format!(" Others {} on its devices meanwhile, {} of all.", foreign.words(), percent(foreign.share))
+    });
+    let sentence = format!(
+        "{label} could not keep the schedule: {} of the operations started late, {} not at all, and it fell {} behind.{others} \
+         Latencies since the intended start grow for as long as this goes on.",
+        percent(late.min(1.0)),
+        percent(*unstarted),
+        duration(*backlog)
+    );
+    let lines = behind.iter().map(|(.., line, _)| line.clone()).collect();
+    let mut verdict = Verdict::new(Severity::Warning, sentence, lines);
+    verdict.remedy = foreign.map(|_| {
+        "It is others who keep the devices busy, and not the storage that is slow: measure again when they rest, or lower \
+         the rate to what is left beside them."
+            .to_owned()
+    });
+    Some(verdict)
 }

@@ -1,11 +1,11 @@
-//! Whether the rate of a phase had settled: slope, variation and ramp.
+//! Whether the rate had settled: over the rounds that were asked for, after the warm-up, and within each window.
 
-use plumb_measure::Quality;
 use plumb_path::Severity;
 
 use super::Verdict;
-use super::evidence::Evidence;
-use crate::quantity::{duration, percent};
+use super::evidence::{Evidence, Phase};
+use crate::document::SteadyState;
+use crate::quantity::{duration, percent, rate};
 
 /// SNIA PTS 2.0.2 asks that the fitted line stays within this share of the mean.
 const SLOPE_FROM: f64 = 0.1;
@@ -16,66 +16,66 @@ const RAMP_SHARE: f64 = 1.0 / 3.0;
 /// Shorter windows have too few buckets for a slope.
 const SECONDS_MIN: f64 = 1.0;
 
-/// `not-steady`: the rate drifted over the window.
-pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let drifting = list(evidence, |_, quality| quality.rate_slope.filter(|slope| slope.abs() >= SLOPE_FROM));
-    let (name, slope) = worst(&drifting)?;
-    let direction = if slope < 0.0 { "fell" } else { "rose" };
-    Some(Verdict {
-        id: "not-steady",
-        severity: Severity::Info,
-        sentence: format!("The rate of {name} {direction} by {} over its window.", percent(slope.abs())),
-        evidence: drifting.iter().map(|(name, slope)| format!("{name}: slope {}", percent(*slope))).collect(),
-        remedy: "A mean of a drifting rate depends on when one looks. Run longer, until the rate has settled.",
-    })
-}
-
-/// `noisy`: the rate varied much from one tenth of a second to the next.
-pub(super) fn noisy(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let varying =
-        list(evidence, |_, quality| quality.rate_variation.filter(|variation| *variation > VARIATION_ABOVE));
-    let (name, variation) = worst(&varying)?;
-    Some(Verdict {
-        id: "noisy",
-        severity: Severity::Info,
-        sentence: format!("The rate of {name} varied by {} from one 100 ms to the next.", percent(variation)),
-        evidence: varying
-            .iter()
-            .map(|(name, value)| format!("{name}: variation {}", percent(*value)))
-            .collect(),
-        remedy: "Look at the percentiles rather than the mean, and compare repeated runs before drawing conclusions.",
-    })
-}
-
-/// `ramp`: the rate took long to settle, or never did.
-pub(super) fn ramp(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let settling = list(evidence, |seconds, quality| match (quality.ramp_seconds, quality.rate_variation) {
-        (Some(ramp), _) if ramp > RAMP_SHARE * seconds => Some(ramp),
-        (None, Some(_)) => Some(f64::INFINITY),
-        _ => None,
-    });
-    let (name, ramp) = worst(&settling)?;
-    let words = |ramp: f64| match ramp {
-        ramp if ramp.is_finite() => format!("needed {} to settle", duration(ramp)),
-        _ => "did not settle in its window".to_owned(),
+/// `no-steady-state`: the rounds that were asked for did not become steady.
+pub(super) fn no_steady_state(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let unsteady = |steady: &&SteadyState| steady.steady != Some(true);
+    let found = evidence.document.spans.iter().filter_map(|span| span.steady.as_ref()).find(unsteady)?;
+    let sentence = match found.steady {
+        None => format!("{} rounds ran; the steady state needs five.", found.rounds.len()),
+        _ => format!("After {} rounds the rate was not steady.", found.rounds.len()),
     };
-    Some(Verdict {
-        id: "ramp",
-        severity: Severity::Info,
-        sentence: format!("The rate of {name} {}.", words(ramp)),
-        evidence: settling.iter().map(|(name, ramp)| format!("{name}: {}", words(*ramp))).collect(),
-        remedy: "The start of a window is part of its mean. Run longer, or warm the path up first.",
-    })
+    let last = &found.rounds[found.rounds.len().saturating_sub(5)..];
+    let rates: Vec<String> = last.iter().map(|round| rate(round.iops)).collect();
+    let seconds = last.last().map_or(0.0, |round| round.seconds);
+    let lines = vec![
+        format!("the last rounds of {}: {} IOPS", duration(seconds), rates.join(", ")),
+        "SNIA PTS 2.0.2: the last five rounds span at most 20% of their mean, their fitted line at most 10%"
+            .to_owned(),
+    ];
+    Some(Verdict::new(Severity::Warning, sentence, lines))
 }
 
-/// The phases of some length for which `of` gives a figure.
-fn list<'a>(evidence: &'a Evidence<'_>, of: impl Fn(f64, &Quality) -> Option<f64>) -> Vec<(&'a str, f64)> {
+/// `not-settled`: measuring began although the rate still changed.
+pub(super) fn not_settled(evidence: &Evidence<'_>) -> Option<Verdict> {
+    let (index, span) =
+        evidence.document.spans.iter().enumerate().find(|(_, span)| span.settled == Some(false))?;
+    let sentence = format!("The rate had not settled after {} of warm-up.", duration(span.warmup));
+    let line = format!("span {}: warm-up {}, not settled", index + 1, duration(span.warmup));
+    Some(Verdict::new(Severity::Info, sentence, vec![line]))
+}
+
+/// `not-steady`: within its window the rate of a phase drifted, varied much, or took long to settle.
+pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<Verdict> {
     let long = evidence.phases.iter().filter(|phase| phase.seconds >= SECONDS_MIN);
-    long.filter_map(|phase| Some((phase.name.as_str(), of(phase.seconds, phase.quality)?))).collect()
+    let unsteady: Vec<(&Phase<'_>, Vec<String>)> =
+        long.map(|phase| (phase, restless(phase))).filter(|(_, words)| !words.is_empty()).collect();
+    let worst = |phase: &Phase<'_>| phase.quality.rate_slope.unwrap_or(0.0).abs();
+    let (phase, words) = unsteady.iter().max_by(|one, other| worst(one.0).total_cmp(&worst(other.0)))?;
+    let lines = unsteady.iter().map(|(phase, words)| format!("{}: {}", phase.name, words.join("; ")));
+    let sentence = format!("The rate of {} was not steady: it {}.", phase.name, words.join(", "));
+    Some(Verdict::new(Severity::Info, sentence, lines.collect()))
 }
 
-fn worst<'a>(figures: &[(&'a str, f64)]) -> Option<(&'a str, f64)> {
-    figures.iter().copied().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+/// What the rate of the phase did, as verbs; empty if it was steady. A fitted line is told by its ends, none below zero.
+fn restless(phase: &Phase<'_>) -> Vec<String> {
+    let quality = phase.quality;
+    let mut words = Vec::new();
+    if let Some(slope) = quality.rate_slope.filter(|slope| slope.abs() >= SLOPE_FROM) {
+        let end = |half: f64| rate((phase.iops * (1.0 + half * slope)).max(0.0));
+        let verb = if slope < 0.0 { "fell" } else { "rose" };
+        words.push(format!("{verb} from about {} to {} a second", end(-0.5), end(0.5)));
+    }
+    if let Some(variation) = quality.rate_variation.filter(|variation| *variation > VARIATION_ABOVE) {
+        words.push(format!("had a standard deviation of {} of its mean over 100 ms", percent(variation)));
+    }
+    match (quality.ramp_seconds, quality.rate_variation) {
+        (Some(ramp), _) if ramp > RAMP_SHARE * phase.seconds => {
+            words.push(format!("needed {} to settle", duration(ramp)));
+        }
+        (None, Some(_)) => words.push("did not settle in its window".to_owned()),
+        _ => {}
+    }
+    words
 }
 
 #[cfg(test)]
@@ -83,27 +83,36 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    #[test]
-    fn a_steady_run_has_no_remark() {
-        let document = fixture::virtual_machine();
-        assert!(
-            not_steady(&Evidence::of(&document)).is_none()
-                && noisy(&Evidence::of(&document)).is_none()
-                && ramp(&Evidence::of(&document)).is_none()
-        );
+    fn judged(document: &crate::RunDocument) -> Option<Verdict> {
+        not_steady(&Evidence::of(document))
     }
 
     #[test]
-    fn drift_noise_and_ramps_are_notes() {
-        let document = fixture::document("raid-eight-disks");
-        assert!(not_steady(&Evidence::of(&document)).unwrap().sentence.contains("write-direct fell by 31%"));
-        assert!(noisy(&Evidence::of(&document)).unwrap().sentence.contains("61%"));
+    fn a_steady_run_has_no_remark() {
+        assert!(judged(&fixture::virtual_machine()).is_none());
+    }
+
+    #[test]
+    fn drift_noise_and_ramps_are_one_note() {
+        let found = judged(&fixture::document("raid-eight-disks")).unwrap();
+        assert!(found.sentence.contains("write-direct was not steady: it fell from"), "{}", found.sentence);
+        assert!(found.evidence.iter().any(|line| line.contains("61%")), "{:?}", found.evidence);
         let mut document = fixture::virtual_machine();
         document.targets[6].sides.quality.ramp_seconds = Some(2.0);
-        assert_eq!(ramp(&Evidence::of(&document)).unwrap().severity, Severity::Info);
+        assert_eq!(judged(&document).unwrap().severity, Severity::Info);
         document.targets[6].sides.quality.ramp_seconds = None;
-        assert!(ramp(&Evidence::of(&document)).is_some(), "never settled");
+        assert!(judged(&document).is_some(), "never settled");
         document.targets[6].sides.quality.rate_variation = None;
-        assert!(ramp(&Evidence::of(&document)).is_none(), "cannot be read");
+        assert!(judged(&document).is_none(), "cannot be read");
+    }
+
+    #[test]
+    fn no_rate_falls_by_more_than_all_of_it() {
+        let mut document = fixture::virtual_machine();
+        for (slope, words) in [(-3.39, " to 0 a second"), (3.39, "rose from about 0 to ")] {
+            document.targets[6].sides.quality.rate_slope = Some(slope);
+            let sentence = judged(&document).unwrap().sentence;
+            assert!(sentence.contains(words) && !sentence.contains("339"), "{sentence}");
+        }
     }
 }

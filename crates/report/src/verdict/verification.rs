@@ -22,14 +22,11 @@ pub(super) fn not_as_written(evidence: &Evidence<'_>) -> Option<Verdict> {
         lines.extend(found.examples.iter().map(words));
     }
     lines.truncate(EXAMPLES + 1);
-    Some(Verdict {
-        id: "data-not-as-written",
-        severity: Severity::Danger,
-        sentence: format!("Blocks that were acknowledged do not hold what was written: {}.", kinds(found)),
-        evidence: lines,
-        remedy: "Do not use this storage for data. Look for the cause in the kernel's log (dmesg) and in the drive's own \
-                     log; run the same load with the same seed again to see whether it comes back.",
-    })
+    Some(Verdict::new(
+        Severity::Danger,
+        format!("Blocks that were acknowledged do not hold what was written: {}.", kinds(found)),
+        lines,
+    ))
 }
 
 /// `3 lost, 1 torn and 2 stale`.

@@ -1,57 +1,165 @@
-//! What the time was spent on: waiting for flushes, or the load generator itself.
+//! What the time was spent on: waiting for syncs, and what these wait for, or the load generator itself.
 
+use plumb_block::Nanos;
 use plumb_path::Severity;
 
 use super::Verdict;
 use super::evidence::Evidence;
+use crate::document::{RunTarget, Sides};
+use crate::figures::FlushCount;
 use crate::quantity::{count, duration, percent};
+use crate::wording;
 
-/// The share of the workers' time from which flushes are what they wait for.
+/// The share of the workers' time from which syncs are what they wait for.
 const SHARE_FROM: f64 = 0.5;
 /// The processor counts as idle below this.
 const IDLE_BELOW: f64 = 0.5;
-/// Flushes that are faster than this are nobody's bottleneck.
+/// Syncs that are faster than this are nobody's bottleneck.
 const MEAN_FROM: f64 = 1e-3;
 /// A worker that is busier than this cannot ask for more.
 const BUSY_ABOVE: f64 = 0.95;
+/// Parts of a sync that are less than this are not told.
+const TOLD_FROM: f64 = 0.005;
 
-/// `waiting-on-flushes`: the processor idles while one flush after the other is waited for.
+/// Writes that a sync waits for one after the other: the data, the journal and its commit.
+const WRITES_OF_A_SYNC: f64 = 3.0;
+
+/// One part of the time of a sync.
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    /// Seconds of each sync.
+    seconds: f64,
+    what: String,
+    advice: &'static str,
+}
+
+const COMMIT_FEWER: &str = "Commit several records with one sync (group commit: PostgreSQL commit_delay, MySQL \
+    binlog_group_commit_sync_delay), which lets each wait for the others. Or give up the last transactions at a power cut, \
+    and no consistency: PostgreSQL synchronous_commit=off, SQLite journal_mode=WAL with synchronous=NORMAL, InnoDB \
+    innodb_flush_log_at_trx_commit=2. ";
+const FLUSH_ADVICE: &str = "A drive with power-loss protection answers a flush at once and gives up nothing but its price; \
+    `plumb policy show` says whether the drive's cache can be set otherwise.";
+const TRANSFER_ADVICE: &str = "The device takes its time for the data itself, so that a protected cache for flushes alone \
+    changes little: write less with each sync, or use a faster device.";
+const BETWEEN_ADVICE: &str = "The time is lost above the device: put the file system on the disk itself, or make the loop \
+    device with direct I/O (`losetup --direct-io=on`), which takes its file's page cache out of the way.";
+const JOURNAL_ADVICE: &str = "A faster flush would change little: the file system commits its journal, or waits for others who \
+    do. Overwrite files that are laid out instead of making them longer, sync with fdatasync, and keep what others write \
+    off this file system.";
+const SCHEDULER_ADVICE: &str = "The storage is not what is slow: the worker was ready and waited for a processor. Give the \
+    machine more processors or less other work, and measure again.";
+const PROCESSOR_ADVICE: &str = "The storage is not what is slow: the worker was working. Look at what it does for each sync (perf), or use more workers.";
+
+/// `waiting-on-flushes`: the workers wait for one sync after the other.
 pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut waiting = Vec::new();
     for (label, target, job) in evidence.targets() {
         let sides = &target.sides;
-        let (Some(flush), Some(busy)) = (&sides.sync.latency, sides.quality.worker_busy) else { continue };
+        let (Some(sync), Some(busy)) = (&sides.sync.latency, sides.quality.worker_busy) else { continue };
         let time = sides.application.seconds * f64::from(job.threads.max(1));
-        let share = if time > 0.0 { flush.mean * flush.count as f64 / time } else { 0.0 };
-        if flush.mean >= MEAN_FROM && share >= SHARE_FROM && busy < IDLE_BELOW {
-            waiting.push((label, share.min(1.0), flush, busy));
+        let share = if time > 0.0 { sync.mean * sync.count as f64 / time } else { 0.0 };
+        if sync.mean >= MEAN_FROM && share >= SHARE_FROM && busy < IDLE_BELOW {
+            let of_worker = time / sync.count.max(1) as f64;
+            waiting.push((label, share.min(1.0), sync, parts(evidence, target, of_worker)));
         }
     }
-    let (label, share, flush, busy) = waiting.first()?;
-    Some(Verdict {
-        id: "waiting-on-flushes",
-        severity: Severity::Info,
-        sentence: format!(
-            "{} of the time on {label} was spent waiting for {} flushes of {} each; the processor was {} busy.",
-            percent(*share),
-            count(flush.count),
-            duration(flush.mean),
-            percent(*busy)
-        ),
-        evidence: waiting
-            .iter()
-            .map(|(label, share, flush, _)| {
-                format!(
-                    "{label}: {} flushes, mean {}, {} of the time",
-                    count(flush.count),
-                    duration(flush.mean),
-                    percent(*share)
-                )
-            })
-            .collect(),
-        remedy: "The price is the number of flushes times the cost of one: commit several records with one sync, or make a \
- flush cheaper (a drive with power-loss protection, or another setting of its cache).",
-    })
+    let (label, share, sync, parts) = waiting.first()?;
+    let of_sync = |parts: &[Part], mean: f64| {
+        let told = parts.iter().filter(|part| part.seconds >= TOLD_FROM * mean);
+        told.map(|part| format!("{} {}", percent(part.seconds / mean), part.what))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let largest = parts.iter().max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    let sentence = format!(
+        "{} of the time on {label} was spent in {} syncs of {} each: {}.",
+        percent(*share),
+        count(sync.count),
+        duration(sync.mean),
+        of_sync(parts, sync.mean)
+    );
+    let line = |(label, share, sync, parts): &(&str, f64, &plumb_measure::Latency, Vec<Part>)| {
+        let parts = of_sync(parts, sync.mean);
+        format!(
+            "{label}: {} syncs, mean {}, {} of the time; {parts}",
+            count(sync.count),
+            duration(sync.mean),
+            percent(*share)
+        )
+    };
+    let mut verdict = Verdict::new(Severity::Info, sentence, waiting.iter().map(line).collect());
+    verdict.remedy = Some(match largest.advice {
+        FLUSH_ADVICE | TRANSFER_ADVICE | JOURNAL_ADVICE => format!("{COMMIT_FEWER}{}", largest.advice),
+        other => other.to_owned(),
+    });
+    Some(verdict)
+}
+
+/// What a sync of `target` waits for, from the device up. `of_worker` is the worker's time for each sync. Every part is a
+/// mean and is cut to what is left of the sync, so that together they are all of it.
+fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Part> {
+    let sides = &target.sides;
+    let Some(sync) = &sides.sync.latency else { return Vec::new() };
+    let mut left = sync.mean;
+    let mut parts = Vec::new();
+    let mut take = |seconds: f64, what: String, advice: &'static str| {
+        let seconds = seconds.clamp(0.0, left);
+        left -= seconds;
+        parts.push(Part { seconds, what, advice });
+    };
+    let (flush, transfer, above) = device_times(sides);
+    take(flush, "flushing at the device".to_owned(), FLUSH_ADVICE);
+    take(transfer, "writing at the device".to_owned(), TRANSFER_ADVICE);
+    if above > 0.0 {
+        take(above - flush - transfer, between(evidence, target), BETWEEN_ADVICE);
+    }
+    let of_time = |share: Option<f64>| share.unwrap_or(0.0) * of_worker;
+    take(of_time(sides.quality.worker_waiting), "waiting for a processor".to_owned(), SCHEDULER_ADVICE);
+    take(of_time(sides.quality.worker_busy), "the worker's own processor time".to_owned(), PROCESSOR_ADVICE);
+    let rest = match sides.storage {
+        Some(_) => "in the journal and the file system",
+        None => "below the sync, where nothing is counted",
+    };
+    take(f64::INFINITY, rest.to_owned(), if sides.storage.is_some() { JOURNAL_ADVICE } else { FLUSH_ADVICE });
+    parts
+}
+
+/// Seconds of a sync that the lowest devices spend on flushes and on writes, and that the topmost device above them spends on
+/// both; zero where it is not known.
+fn device_times(sides: &Sides) -> (f64, f64, f64) {
+    let Some(storage) = &sides.storage else { return (0.0, 0.0, 0.0) };
+    let syncs = sides.syncs().max(1) as f64;
+    let flushes = FlushCount::of(storage);
+    // Devices side by side are flushed at the same time, and of the flushes and writes of all programs a sync waits for few.
+    let is_of_all = flushes.is_some_and(FlushCount::is_of_all);
+    let most = |is_few: bool, most: f64| if is_few { most } else { f64::INFINITY };
+    let each = flushes.map_or(0.0, |flushes| flushes.count as f64 / syncs);
+    let flush =
+        storage.flush_mean.unwrap_or(0.0) * each.min(most(is_of_all || storage.devices.len() > 1, 1.0));
+    // Devices side by side take their writes at the same time: the mean of one write stands for them.
+    let writes: u64 = storage.devices.iter().map(|device| device.writes).sum();
+    let time: u64 = storage.devices.iter().map(|device| device.write_time.0).sum();
+    let busy =
+        storage.devices.iter().map(|device| device.busy_time).max().unwrap_or(Nanos(0)).as_secs_f64() / syncs;
+    let each = if writes > 0 { Nanos(time / writes).as_secs_f64() } else { 0.0 };
+    let writes = (storage.writes as f64 / syncs).min(most(is_of_all, WRITES_OF_A_SYNC));
+    let transfer = (each * writes).min((busy - flush).max(0.0));
+    let above =
+        storage.above.first().map_or(0.0, |top| (top.flush_time.0 + top.write_time.0) as f64 / 1e9 / syncs);
+    (flush, transfer, above)
+}
+
+/// `in the loop device and what is between it and the device`.
+fn between(evidence: &Evidence<'_>, target: &RunTarget) -> String {
+    let top = target.sides.storage.as_ref().and_then(|storage| storage.above.first());
+    let layer = top.and_then(|top| evidence.document.path_of(target)?.layer(&top.name));
+    match layer.map(|layer| layer.kind) {
+        Some(plumb_path::LayerKind::Loop) => {
+            "in the loop device's thread and the file system below it".to_owned()
+        }
+        Some(kind) => format!("in layers between, from the {} down", wording::kind(kind)),
+        None => "in layers between".to_owned(),
+    }
 }
 
 /// `generator-bound`: a direct load was limited by the worker, not by the storage. Cached loads always are.
@@ -60,20 +168,16 @@ pub(super) fn generator_bound(evidence: &Evidence<'_>) -> Option<Verdict> {
         .phases
         .iter()
         .filter(|phase| phase.direct_load)
-        .filter_map(|phase| Some((phase.name.as_str(), phase.quality.worker_busy?)))
+        .filter_map(|phase| Some((phase.name.as_str(), phase.quality.worker_busy?.min(1.0))))
         .filter(|(_, busy)| *busy > BUSY_ABOVE)
         .collect();
     let (name, busy) = *bound.first()?;
-    Some(Verdict {
-        id: "generator-bound",
-        severity: Severity::Info,
-        sentence: format!(
-            "The worker of {name} was {} busy: the storage may be faster than this figure.",
-            percent(busy)
-        ),
-        evidence: bound.iter().map(|(name, busy)| format!("{name}: {} busy", percent(*busy))).collect(),
-        remedy: "Take the figure for a lower bound, or load the path with several workers at once.",
-    })
+    let sentence = format!(
+        "The worker of {name} was {} busy: the storage may be faster than this figure.",
+        percent(busy)
+    );
+    let lines = bound.iter().map(|(name, busy)| format!("{name}: {} busy", percent(*busy)));
+    Some(Verdict::new(Severity::Info, sentence, lines.collect()))
 }
 
 #[cfg(test)]
@@ -84,11 +188,7 @@ mod tests {
     #[test]
     fn slow_syncs_with_an_idle_processor_are_waiting() {
         let finding = waiting_on_flushes(&Evidence::of(&fixture::document("raid-eight-disks"))).unwrap();
-        assert!(
-            finding.sentence.contains("21.1 ms") && finding.sentence.contains("31% busy"),
-            "{}",
-            finding.sentence
-        );
+        assert!(finding.sentence.contains("21.1 ms"), "{}", finding.sentence);
         assert!(
             waiting_on_flushes(&Evidence::of(&fixture::virtual_machine())).is_none(),
             "57 µs is nobody's bottleneck"

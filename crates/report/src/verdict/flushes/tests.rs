@@ -1,6 +1,6 @@
 //! The rules about flushes, each both ways, on checks; those of loads stand with the other rules.
 
-use plumb_measure::SyncMethod;
+use plumb_measure::{Attribution, FlushesOf, SyncMethod};
 
 use super::*;
 use crate::document::RunDocument;
@@ -95,12 +95,60 @@ fn native_fua_needs_no_flush() {
 #[test]
 fn counters_that_miss_the_direct_loads_accuse_nobody() {
     let mut document = without_flushes("virtual-machine");
-    let direct = fixture::phase(&mut document, "write-direct");
-    direct.storage.as_mut().unwrap().write_bytes = 0;
+    for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
+        (storage.write_bytes, storage.read_bytes) = (0, 0);
+    }
     assert!(dropped(&document).is_none());
     let finding = none_seen(&document).unwrap();
     assert_eq!(finding.severity, Severity::Info);
     assert!(finding.sentence.contains("did not see the direct loads"), "{}", finding.sentence);
+    // Counters that saw other bytes do count: what they do not see was answered from memory.
+    let storage = document.targets[0].sides.storage.as_mut().unwrap();
+    storage.write_bytes = 4096;
+    assert!(!none_seen(&document).is_some_and(|finding| finding.sentence.contains("count nothing")));
+}
+
+#[test]
+fn a_path_that_drops_flushes_does_so_whatever_the_counters_show() {
+    let mut document = without_flushes("virtual-machine");
+    for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
+        (storage.write_bytes, storage.read_bytes) = (0, 0);
+    }
+    document.path.as_mut().unwrap().layers[2].flush = Flush::Dropped;
+    assert!(dropped(&document).is_some() && none_seen(&document).is_none());
+}
+
+/// Says whose the flushes of all storage sides are.
+fn attribute(document: &mut RunDocument, attribution: &Attribution) {
+    for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
+        storage.attribution = Some(attribution.clone());
+    }
+}
+
+#[test]
+fn flushes_of_all_programs_prove_only_that_there_were_no_more() {
+    let mut document = fixture::virtual_machine();
+    attribute(&mut document, &Attribution::default());
+    assert!(dropped(&document).is_none() && missing(&document).is_none());
+    let said = crate::Headline::of(&document).meaning;
+    assert!(said.contains("flushes of all programs, which says nothing about these"), "{said}");
+    assert!(!said.contains("were seen as"), "{said}");
+    // Fewer than the syncs of one writer are too few whoever asked for them.
+    document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(20_000);
+    assert!(missing(&document).is_some());
+    let mut none = without_flushes("virtual-machine");
+    attribute(&mut none, &Attribution::default());
+    assert!(dropped(&none).is_some());
+}
+
+#[test]
+fn traced_flushes_are_those_that_count() {
+    let mut document = fixture::virtual_machine();
+    let traced = Attribution { flushes: FlushesOf::Traced, own_flushes: Some(0), ..Attribution::default() };
+    attribute(&mut document, &traced);
+    assert!(dropped(&document).is_some(), "the flushes that were counted are another program's");
+    attribute(&mut document, &Attribution { journal_flushes: Some(60_000), ..traced });
+    assert!(dropped(&document).is_none(), "the journal may flush for a sync");
 }
 
 #[test]
