@@ -1,6 +1,7 @@
 //! One small synthetic tree for each kind of file system: guards against one that is not recognised, or misjudged.
 
 use crate::machine::{Machine, WB, WT, has, layer, names};
+use plumb_linux::probe::{PageControl, Refusal, Request};
 use plumb_linux::tree::{FileKind, Stat};
 use plumb_path::{Cache, Flush, LayerKind, Severity};
 
@@ -158,6 +159,84 @@ fn the_option_sync_counts_on_the_file_system_that_is_written_to() {
     assert_eq!(path.durable_at.write, None);
     machine.mount("/inner", "8:3", "xfs", "/dev/loop0", "rw");
     assert_eq!(written(&machine, "/inner"), None);
+}
+
+#[test]
+fn a_mount_without_barriers_is_named_with_the_command_that_mends_it() {
+    for (kind, option, command) in [
+        ("ext4", "nobarrier", "mount -o remount,barrier /srv"),
+        ("ext3", "barrier=0", "mount -o remount,barrier /srv"),
+        ("btrfs", "nobarrier", "mount -o remount,barrier /srv"),
+        ("f2fs", "fsync_mode=nobarrier", "mount -o remount,fsync_mode=posix /srv"),
+        ("reiserfs", "barrier=none", "mount -o remount,barrier=flush /srv"),
+    ] {
+        let mut machine = Machine::new();
+        machine.scsi("sda", "mpt3sas", WB, true);
+        machine.mount("/srv", "8:1", kind, "/dev/sda", &format!("rw,{option}"));
+        let path = machine.survey("/srv");
+        let first = &path.findings[0];
+        assert_eq!((first.id.as_str(), first.severity), ("barriers-off", Severity::Danger), "{kind}");
+        let cause = format!("fsync is not durable: /srv is mounted {option}. Remount it: {command}");
+        assert_eq!(first.sentence, cause, "{kind}");
+        assert!(first.remedy.starts_with(&format!("`{command}`")), "{kind}: {}", first.remedy);
+        let sentence = path.durable_at.sentence;
+        assert!(sentence.contains(&format!("/srv is mounted {option}")), "{kind}: {sentence}");
+        assert!(has(&machine.survey("/srv"), "flush-dropped").is_some(), "{kind}");
+    }
+}
+
+#[test]
+fn a_synchronous_mount_is_named_also_where_the_end_cannot_be_seen() {
+    let mut machine = Machine::new();
+    machine.guest();
+    machine.device("/sys/devices/pci0000:00/0000:00:04.0/virtio1/block", "vda", WB);
+    machine.mount("/srv", "8:1", "ext4", "/dev/vda", "rw,sync");
+    machine.mount("/dirs", "8:1", "ext4", "/dev/vda", "rw,dirsync");
+    let path = machine.survey("/srv");
+    assert_eq!(has(&path, "synchronous-mount"), Some(Severity::Info));
+    let sentence = &path.durable_at.sentence;
+    assert!(sentence.starts_with("The mount option sync flushes every write"), "{sentence}");
+    let path = machine.survey("/dirs");
+    assert!(path.durable_at.sentence.starts_with("A write is in memory"), "{}", path.durable_at.sentence);
+    let found = path.findings.iter().find(|finding| finding.id == "synchronous-mount").unwrap();
+    assert!(found.sentence.contains("dirsync: every change of a directory"), "{}", found.sentence);
+}
+
+#[test]
+fn the_files_of_a_device_are_named_by_the_short_way() {
+    let mut machine = quiet();
+    machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw");
+    let path = machine.survey("/srv");
+    let sources: Vec<&str> =
+        path.layer("sda").unwrap().evidence.iter().map(|line| line.source.as_str()).collect();
+    assert!(sources.contains(&"/sys/block/sda/queue/write_cache"), "{sources:?}");
+    assert!(!sources.iter().any(|source| source.contains("/pci")), "{sources:?}");
+}
+
+#[test]
+fn root_is_not_told_to_become_root() {
+    for (user, id, other) in
+        [("0", "refused-to-root", "needs-root"), ("1000", "needs-root", "refused-to-root")]
+    {
+        let mut machine = quiet();
+        machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw");
+        machine
+            .tree
+            .put_text("/proc/self/status", &format!("Name:\tplumb\nUid:\t{user}\t{user}\t{user}\t{user}\n"));
+        machine.probe.put("sda", Request::CachingPage(PageControl::Current), Err(Refusal::Denied));
+        let path = machine.survey("/srv");
+        assert!(has(&path, id).is_some() && has(&path, other).is_none(), "{user}: {:?}", path.findings);
+    }
+}
+
+#[test]
+fn an_attached_drive_of_plumb_has_its_name() {
+    let mut machine = Machine::new();
+    machine.mount("/run/plumb/attach/tank/mount", "0:44", "fuse.plumb", "plumb", "rw");
+    let path = machine.survey("/run/plumb/attach/tank/mount");
+    assert_eq!(path.layers[2].name, "plumb drive tank");
+    assert!(path.unknown_below.unwrap().contains("plumb drive status tank"));
+    assert!(path.layers.iter().all(|layer| !layer.is_block_device()));
 }
 
 #[test]

@@ -311,6 +311,82 @@ mod tests {
         assert!(denied.verdict.contains("permission denied"), "{}", denied.verdict);
     }
 
+    /// A load of one writer on a disk, with a path beneath it.
+    fn load_on(durable_at: plumb_path::DurableAt, options: &[&str]) -> RunDocument {
+        let mut document = fixture::load("side-by-side");
+        document.targets.remove(0);
+        document.spans[0].jobs.remove(0);
+        document.targets[0].job = 0;
+        let mut path = fixture::document("hard-drive").path.unwrap();
+        path.durable_at = durable_at;
+        let system = &mut path.layers[2];
+        for option in options {
+            let (source, means) = ("/proc/self/mountinfo".to_owned(), String::new());
+            let value = (*option).to_owned();
+            system.evidence.push(plumb_path::Evidence { source, value, means });
+        }
+        document.path = Some(path);
+        document.total = document.targets[0].sides.clone();
+        document
+    }
+
+    #[test]
+    fn a_load_over_a_path_that_drops_flushes_is_in_danger_whatever_was_counted() {
+        let mut document = load_on(plumb_path::DurableAt::default(), &[]);
+        let cause = finding(Severity::Danger, "fsync is not durable: /srv is mounted nobarrier. Remount it");
+        let path = document.path.as_mut().unwrap();
+        path.layers[2].flush = plumb_path::Flush::Dropped;
+        path.findings = vec![cause];
+        crate::verdict::conclude(&mut document, Vec::new());
+        let headline = Headline::of(&document);
+        assert_eq!((headline.label, document.level.as_str()), ("Danger", "danger"));
+        assert!(headline.verdict.starts_with("fsync is not durable: /srv is mounted nobarrier"));
+        for verbosity in [crate::Verbosity::Quiet, crate::Verbosity::Normal, crate::Verbosity::Verbose] {
+            let text = crate::terminal::run(&document, crate::Style { verbosity, ..crate::Style::PLAIN });
+            assert!(text.contains("DANGER") && text.contains("mounted nobarrier"), "{text}");
+            assert!(!text.contains("NO FINDING") && !text.contains(" durable  "), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_to_be_durable_is_named_in_full() {
+        let mut document = load_on(plumb_path::DurableAt::default(), &[]);
+        document.spans[0].jobs[0].durable_write_every = Some(2);
+        let said = Headline::of(&document).meaning;
+        assert!(said.contains("2,700 syncs and 1,350 writes with O_DSYNC or FUA were seen as"), "{said}");
+        let mut mounted = load_on(plumb_path::DurableAt::default(), &["sync"]);
+        mounted.spans[0].jobs[0].caching = plumb_block::Caching::Cached;
+        (mounted.total.sync.ios, mounted.targets[0].sides.sync.ios) = (0, 0);
+        let said = Headline::of(&mounted).meaning;
+        assert!(said.contains("writes on a mount with the option sync were seen as"), "{said}");
+        assert!(!said.contains("not made durable"), "{said}");
+    }
+
+    #[test]
+    fn a_write_that_needs_no_flush_is_not_called_undurable() {
+        let at = plumb_path::DurableAt { direct: Some("sda".to_owned()), ..plumb_path::DurableAt::default() };
+        let mut document = load_on(at, &[]);
+        document.total.sync.ios = 0;
+        document.spans[0].jobs[0].caching = plumb_block::Caching::Direct;
+        let said = Headline::of(&document).meaning;
+        assert!(said.contains("a write here is durable at sda when it is acknowledged"), "{said}");
+        document.spans[0].jobs[0].caching = plumb_block::Caching::Cached;
+        document.total.storage.as_mut().unwrap().flushes = Some(0);
+        let said = Headline::of(&document).meaning;
+        assert!(said.contains("acknowledged, not made durable"), "{said}");
+    }
+
+    #[test]
+    fn the_headline_never_contradicts_the_verdicts_about_the_figures() {
+        for mut document in fixture::all() {
+            for id in ["device-shared-with-others", "steal", "not-steady"] {
+                document.verdicts = vec![Finding { id: id.to_owned(), ..finding(Severity::Info, "x") }];
+                let headline = Headline::of(&document);
+                assert!(!headline.meaning.contains("spoils them"), "{id}: {}", headline.meaning);
+            }
+        }
+    }
+
     #[test]
     fn what_is_not_complete_never_says_that_there_is_no_finding() {
         let mut document = fixture::document("interrupted");

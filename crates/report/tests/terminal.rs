@@ -2,7 +2,7 @@
 
 use crate::common;
 use plumb_path::Survey;
-use plumb_report::{Format, Style, render, terminal};
+use plumb_report::{Format, Style, Verbosity, render, terminal};
 
 fn text(name: &str, style: Style) -> String {
     let recording = match name.strip_prefix("load-") {
@@ -36,6 +36,27 @@ fn every_sample_at_three_widths() {
                 assert_eq!(line, line.trim_end(), "{name} at {width} ends in spaces");
             }
         }
+    }
+}
+
+#[test]
+fn a_short_report_is_the_verdict_and_what_matters_about_it() {
+    for name in ["virtual-machine", "raid-eight-disks", "load-all-wrong", "load-cache-or-disk"] {
+        for verbosity in [Verbosity::Quiet, Verbosity::Normal] {
+            let text = text(name, Style { verbosity, ..Style::PLAIN });
+            insta::assert_snapshot!(format!("{name}-{verbosity:?}").to_lowercase(), text);
+            assert!(text.lines().count() <= if verbosity == Verbosity::Quiet { 3 } else { 40 }, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_is_explained_and_all_are_listed() {
+    let rule = plumb_report::rules::find("barriers-off").expect("a rule");
+    insta::assert_snapshot!("explain", terminal::explain(rule, Style::PLAIN));
+    let listed = terminal::explain_list(Style::PLAIN);
+    for rule in plumb_report::rules::all() {
+        assert!(listed.contains(&rule.id), "{}", rule.id);
     }
 }
 

@@ -9,6 +9,17 @@ use crate::finding::Severity;
 /// How many names a sentence lists before it counts.
 const NAMED_MAX: usize = 4;
 
+/// The layers with a mark of this shape, and what these marks say.
+macro_rules! marked {
+    ($flow:expr, $mark:pat => $word:expr) => {
+        Those::marked($flow, |mark| match mark {
+            $mark => Some($word),
+            _ => None,
+        })
+    };
+}
+pub(super) use marked;
+
 /// What a rule found. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
 pub(super) struct Found {
     pub(super) severity: Severity,

@@ -2,7 +2,7 @@
 //! network, and what root would add.
 
 use super::Flow;
-use super::finding::{Found, Those};
+use super::finding::{Found, Those, marked};
 use crate::facts::{KernelView, Mark};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
@@ -11,21 +11,15 @@ use crate::model::{Cache, Flush, LayerKind};
 const QUESTIONS_MAX: usize = 20;
 
 pub(super) fn memory(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| (*mark == Mark::InMemory).then_some(""));
+    let those = marked!(flow, Mark::InMemory => "");
     let sentence = format!("{those} keeps its data in memory: nothing here is durable, synced or not.");
     those.found(Severity::Danger, sentence)
 }
 
 /// The sentence names the places and, where data can be lost, the command that mends it: it becomes the headline.
 pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::BarriersOff { option, .. } => Some(option),
-        _ => None,
-    });
-    let restore = Those::marked(flow, |mark| match mark {
-        Mark::BarriersOff { restore, .. } => Some(restore),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::BarriersOff { option, .. } => option);
+    let restore = marked!(flow, Mark::BarriersOff { restore, .. } => restore);
     let places: Vec<&str> = those.nodes.iter().map(|node| node.place()).collect();
     let mounted =
         format!("{} {} mounted {}", places.join(" and "), those.verb("is", "are"), those.said(", "));
@@ -60,7 +54,7 @@ pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn volatile_overlay(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| matches!(mark, Mark::SyncsOmitted { .. }).then_some(""));
+    let those = marked!(flow, Mark::SyncsOmitted { .. } => "");
     let sentence = format!(
         "fsync is not durable: {those} is mounted with the option volatile, so every sync returns at once and nothing is \
          written for it."
@@ -69,10 +63,7 @@ pub(super) fn volatile_overlay(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn synchronous(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::Synchronous { option } => Some(option),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::Synchronous { option } => option);
     let what = match those.words.contains(&"sync") {
         true => "every write is flushed before write() returns, and a sync after it flushes once more",
         false => "every change of a directory is flushed before its call returns; writes of files are not",
@@ -82,10 +73,7 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn lax_order(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::LaxOrder { option } => Some(option),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::LaxOrder { option } => option);
     let sentence = format!(
         "{those} is mounted with {}: after a crash files that were not synced may hold stale blocks; synced data is safe.",
         those.said(", ")
@@ -96,10 +84,7 @@ pub(super) fn lax_order(flow: &Flow<'_>) -> Option<Found> {
 /// fs/jbd2: an fsync leaves the flush of the data's disk to the commit (jbd2_trans_will_send_data_barrier), which did
 /// not send it in guests with Debian's kernels 6.1 and 6.12.
 pub(super) fn external_journal(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::ExternalJournal { device } => Some(device),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::ExternalJournal { device } => device);
     let sentence = format!(
         "{those} has its journal on {}: fsync was seen to flush the journal's disk alone, and not the disk with the data \
          (Linux 6.1 and 6.12).",
@@ -109,7 +94,7 @@ pub(super) fn external_journal(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| (*mark == Mark::NoFlushCommand).then_some(""));
+    let those = marked!(flow, Mark::NoFlushCommand => "");
     let (severity, end) = match those.nodes.iter().any(|node| node.cache == Cache::Unknown) {
         true => (
             Severity::Warning,
@@ -124,10 +109,7 @@ pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn write_hole(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::WriteHole { what, .. } => Some(what),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::WriteHole { what, .. } => what);
     let is_degraded = |mark: &Mark| matches!(mark, Mark::WriteHole { degraded: true, .. });
     let (severity, end) = match those.nodes.iter().any(|node| node.marks.iter().any(is_degraded)) {
         true => (Severity::Warning, ", and it is degraded now"),
@@ -150,10 +132,7 @@ pub(super) fn cache_dirty(flow: &Flow<'_>) -> Option<Found> {
 }
 
 fn dirty(flow: &Flow<'_>, in_bcache: bool) -> Option<Found> {
-    let mut those = Those::marked(flow, |mark| match mark {
-        Mark::Dirty { what } => Some(what),
-        _ => None,
-    });
+    let mut those = marked!(flow, Mark::Dirty { what } => what);
     those.nodes.retain(|node| (node.kind == LayerKind::Bcache) == in_bcache);
     let sentence = format!(
         "{those} holds {} of acknowledged data that is on the caching device only: it is lost with that device.",
@@ -163,10 +142,7 @@ fn dirty(flow: &Flow<'_>, in_bcache: bool) -> Option<Found> {
 }
 
 pub(super) fn hidden_members(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::HidesMembers { why } => Some(why),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::HidesMembers { why } => why);
     let sentence = format!(
         "{those}: {}. The caches of the controller and of the disks behind it cannot be seen.",
         those.said("; ")
@@ -195,7 +171,7 @@ pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn simulated(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| (*mark == Mark::Simulated).then_some(""));
+    let those = marked!(flow, Mark::Simulated => "");
     let sentence = format!(
         "{those} is a simulated drive: this is what it reports of itself, which a drive that lies may not keep to."
     );
@@ -203,7 +179,7 @@ pub(super) fn simulated(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn below_hypervisor(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| matches!(mark, Mark::Guest { .. }).then_some(""));
+    let those = marked!(flow, Mark::Guest { .. } => "");
     let sentence = format!(
         "The disks are virtual, made by {those}: what the host does with a flush is not visible here."
     );
@@ -211,35 +187,23 @@ pub(super) fn below_hypervisor(flow: &Flow<'_>) -> Option<Found> {
 }
 
 pub(super) fn remote(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::RemoteEnd { what } => Some(what),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::RemoteEnd { what } => what);
     let sentence = format!("The data is kept by {}, whose policy is not visible here.", those.said(", "));
     those.found(Severity::Info, sentence)
 }
 
 pub(super) fn unseen(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::Unseen { what } => Some(what),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::Unseen { what } => what);
     those.found(Severity::Info, format!("The path cannot be followed to its end: {}.", those.said("; ")))
 }
 
 pub(super) fn needs_root(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::NeedsRoot { question } => Some(question),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::NeedsRoot { question } => question);
     refused(&those, "without root")
 }
 
 pub(super) fn refused_to_root(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::RefusedToRoot { question } => Some(question),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::RefusedToRoot { question } => question);
     refused(&those, "although this is root (a container, or a security module)")
 }
 

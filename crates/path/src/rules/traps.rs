@@ -1,7 +1,7 @@
 //! The traps of write-cache settings: places where the kernel's view and the device part company.
 
 use super::Flow;
-use super::finding::{Found, Those};
+use super::finding::{Found, Those, marked};
 use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
@@ -172,10 +172,7 @@ pub(super) fn driver_swallows_flush(flow: &Flow<'_>) -> Option<Found> {
 
 /// H9, possible.
 pub(super) fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::marked(flow, |mark| match mark {
-        Mark::MaySwallowFlush { why } => Some(why),
-        _ => None,
-    });
+    let those = marked!(flow, Mark::MaySwallowFlush { why } => why);
     let sentence =
         format!("{those} may answer SYNCHRONIZE CACHE itself, so that no flush reaches the disks behind it.");
     let mut found = those.found(Severity::Warning, sentence)?;

@@ -53,7 +53,10 @@ impl Surveyor<'_> {
         // Of two mounts at one point the later hides the earlier, which a loop device may still lie on.
         let visible = self.mounts().of_path(&mount.point, None).is_none_or(|seen| seen.id == mount.id);
         let hidden = if visible { String::new() } else { format!(" (mount {})", mount.id) };
-        let name = format!("{} {}{hidden}", mount.kind, mount.point);
+        let name = match attached_drive(mount) {
+            Some(drive) => format!("plumb drive {drive}{hidden}"),
+            None => format!("{} {}{hidden}", mount.kind, mount.point),
+        };
         self.ensure(&name, |surveyor| surveyor.build_file_system(mount, &name));
         name
     }
@@ -218,10 +221,16 @@ impl Surveyor<'_> {
         if let Some(device) = self.device_at(&mount.source) {
             node.below.push(device);
         }
-        let what = format!(
-            "a user-space file system ({}, {}): whether it passes a sync on is up to it",
-            mount.kind, mount.source
-        );
+        let what = match attached_drive(mount) {
+            Some(drive) => format!(
+                "a drive that plumb simulates and has attached: what it does with a flush is its model's affair (`plumb drive \
+                 status {drive}`)"
+            ),
+            None => format!(
+                "a user-space file system ({}, {}): whether it passes a sync on is up to it",
+                mount.kind, mount.source
+            ),
+        };
         node.mark(Mark::Unseen { what });
     }
 
@@ -256,6 +265,12 @@ impl Surveyor<'_> {
         }
         self.unknown_device(&format!("device {number}"), &format!("/sys/dev/block/{number}"))
     }
+}
+
+/// The name of the drive that `plumb drive serve --attach` keeps in this file system: it is mounted at `NAME/mount`.
+fn attached_drive(mount: &Mount) -> Option<&str> {
+    let directory = mount.point.strip_suffix("/mount").filter(|_| mount.kind == "fuse.plumb")?;
+    directory.rsplit('/').next()
 }
 
 fn has_journal_inside(journals: &[String], system: &str) -> bool {

@@ -1,10 +1,11 @@
 //! The rules on samples of loads, each both ways.
 
-use plumb_block::Caching;
+use plumb_block::{Caching, DeviceCounters};
+use plumb_measure::Attribution;
 use plumb_path::{Finding, Severity};
 
 use super::{RULES, judge};
-use crate::document::{FlushMethod, Round, RunDocument, ScheduleResult};
+use crate::document::{DepthTried, FlushMethod, LatencyTargetResult, Round, RunDocument, ScheduleResult};
 use crate::{fixture, rules};
 
 fn finding(document: &RunDocument, id: &str) -> Option<Finding> {
@@ -258,6 +259,67 @@ fn what_was_asked_for_and_not_found_is_a_warning() {
     let steady = few.spans[0].steady.as_mut().unwrap();
     (steady.rounds, steady.steady) = (vec![Round { seconds: 2.0, iops: 10.0 }], None);
     assert!(finding(&few, "no-steady-state").unwrap().sentence.contains("needs five"));
+}
+
+#[test]
+fn a_depth_that_did_not_keep_its_latency_while_measured_is_a_warning() {
+    let mut document = fixture::load("cache-or-disk");
+    let tried = DepthTried { depth: 64, iops: 9000.0, latency: Some(1.9e-3) };
+    let target = LatencyTargetResult { latency: 2e-3, percentile: 99.0, depth: Some(64), tried: vec![tried] };
+    document.spans[0].latency_target = Some(target);
+    let p99 = |document: &mut RunDocument, seconds: f64| {
+        document.spans[0].total.application.latency.as_mut().unwrap().p99 = seconds;
+    };
+    p99(&mut document, 3.38e-3);
+    let missed = finding(&document, "latency-target-missed").unwrap();
+    assert!(missed.sentence.contains("3.38 ms"), "{}", missed.sentence);
+    let lines = crate::sentences::lines(&document).join(" ");
+    assert!(!lines.contains("A depth of 64 keeps"), "{lines}");
+    p99(&mut document, 1.9e-3);
+    assert!(finding(&document, "latency-target-missed").is_none());
+    assert!(crate::sentences::lines(&document).join(" ").contains("A depth of 64 keeps"));
+}
+
+#[test]
+fn a_sync_is_told_apart_by_what_it_waits_for() {
+    let mut document = flushing();
+    let sides = &mut document.targets[0].sides;
+    let (syncs, mean) = (sides.sync.ios, sides.sync.latency.unwrap().mean);
+    let storage = sides.storage.as_mut().unwrap();
+    (storage.flushes, storage.flush_mean) = (Some(syncs), Some(0.9 * mean));
+    let found = finding(&document, "waiting-on-flushes").unwrap();
+    assert!(found.sentence.contains("90% flushing at the device"), "{}", found.sentence);
+    assert!(found.remedy.contains("power-loss protection"), "{}", found.remedy);
+    // The same time, but a flush is 1% of it: a better drive would not help.
+    document.targets[0].sides.storage.as_mut().unwrap().flush_mean = Some(0.01 * mean);
+    let found = finding(&document, "waiting-on-flushes").unwrap();
+    assert!(!found.remedy.contains("power-loss protection"), "{}", found.remedy);
+    // A loop device above takes most of it.
+    let storage = document.targets[0].sides.storage.as_mut().unwrap();
+    let flush_time = plumb_block::Nanos((0.8 * mean * 1e9) as u64 * syncs);
+    storage.above = vec![DeviceCounters { flush_time, ..DeviceCounters::default() }];
+    let found = finding(&document, "waiting-on-flushes").unwrap();
+    assert!(found.remedy.contains("above the device"), "{}", found.remedy);
+    // The worker waited for a processor.
+    document.targets[0].sides.storage.as_mut().unwrap().above.clear();
+    document.targets[0].sides.quality.worker_waiting = Some(0.9);
+    let found = finding(&document, "waiting-on-flushes").unwrap();
+    assert!(found.remedy.contains("waited for a processor"), "{}", found.remedy);
+}
+
+#[test]
+fn syncs_beside_the_flushes_of_others_are_on_a_shared_device() {
+    let mut document = fixture::virtual_machine();
+    assert!(finding(&document, "device-shared-with-others").is_none());
+    let storage = document.targets[0].sides.storage.as_mut().unwrap();
+    let shared = Attribution { foreign_flushes: Some(30_000), ..Attribution::default() };
+    storage.attribution = Some(shared);
+    let found = finding(&document, "device-shared-with-others").unwrap();
+    assert!(
+        found.sentence.contains("overwrite-fdatasync others asked for 30,000 flushes"),
+        "{}",
+        found.sentence
+    );
 }
 
 #[test]
