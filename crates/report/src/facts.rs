@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::document::{Environment, RunDocument, RunTarget};
+use crate::figures::FlushCount;
 use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
 use crate::quantity;
@@ -51,14 +52,19 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let (value, unit) = quantity::duration_parts(latency.p99);
         let note = format!("slowest {}", quantity::duration(latency.max));
         figures.push(Figure { label: "99 of 100 take at most", value, unit: unit.to_owned(), note });
-        let flushes = target.sides.storage.as_ref().and_then(|storage| storage.flushes);
-        let (value, note) = match (target.sides.flushes_per_sync(), flushes) {
-            (Some(per), Some(flushes)) => {
-                (format!("{per:.2}"), format!("{} counted", quantity::count(flushes)))
+        let per_sync = "Flushes for each sync";
+        let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::of) {
+            // Those of all programs prove nothing about these.
+            Some(all) if all.is_of_all() => {
+                ("Flushes meanwhile", quantity::count(all.count), "of all programs".to_owned())
             }
-            _ => (quantity::NONE.to_owned(), "not counted here".to_owned()),
+            Some(own) => {
+                let per = own.count as f64 / target.sides.syncs().max(1) as f64;
+                (per_sync, format!("{per:.2}"), format!("{} counted", quantity::count(own.count)))
+            }
+            None => (per_sync, quantity::NONE.to_owned(), "not counted here".to_owned()),
         };
-        figures.push(Figure { label: "Flushes for each sync", value, unit: String::new(), note });
+        figures.push(Figure { label, value, unit: String::new(), note });
     }
     let is_direct = |target: &&RunTarget| {
         document.job_of(target).is_some_and(|job| job.name == "write-direct")
@@ -67,11 +73,14 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     };
     if let Some(target) = document.targets.iter().find(is_direct) {
         let side = &target.sides.application;
+        let durable = document.path_of(target).map(|path| &path.durable_at);
+        let is_durable = durable.is_some_and(|at| at.write.is_some() || at.direct.is_some());
+        let worth = if is_durable { "durable when acknowledged" } else { "not yet durable" };
         figures.push(Figure {
             label: "Direct random writes",
             value: quantity::rate(side.iops),
             unit: "IOPS".to_owned(),
-            note: format!("{} MiB/s, not yet durable", quantity::mebibytes(side.bytes_per_second)),
+            note: format!("{} MiB/s, {worth}", quantity::mebibytes(side.bytes_per_second)),
         });
     }
     figures
