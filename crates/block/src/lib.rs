@@ -16,6 +16,7 @@
 pub mod buffer;
 pub mod clock;
 #[cfg(feature = "conformance")]
+#[path = "../tests/conformance/mod.rs"]
 pub mod conformance;
 pub mod counters;
 pub mod device;

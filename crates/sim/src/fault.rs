@@ -14,8 +14,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use plumb_block::{Errno, LbaRange, Nanos, Op};
+use plumb_crash::happens;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng as _;
+
+use crate::model::Time;
+
+/// How much longer a fault may make a command take at most: an hour.
+const SLOW_MAX: Nanos = Nanos::secs(3600);
 
 /// Which kind of command a fault or a cut is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,15 +174,10 @@ impl Fault {
         let due = self.nth.is_none_or(|nth| nth == self.seen)
             && self.every.is_none_or(|every| self.seen.is_multiple_of(every))
             && self.times.is_none_or(|times| self.struck < times)
-            && self.probability.is_none_or(|probability| unit(chance) < probability);
+            && self.probability.is_none_or(|probability| happens(chance, probability));
         self.struck += u64::from(due);
         due.then_some(self.effect)
     }
-}
-
-/// A number from 0 up to but without 1.
-fn unit(chance: &mut Xoshiro256PlusPlus) -> f64 {
-    (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 impl FromStr for Fault {
@@ -211,8 +211,9 @@ fn effect(text: &str) -> Result<Effect, FaultError> {
         "enospc" => Ok(Effect::Fail(Errno::ENOSPC)),
         "timeout" => Ok(Effect::Timeout),
         _ => {
-            let time = text.strip_prefix("slow=").and_then(duration);
-            time.map(Effect::Slow).ok_or_else(|| FaultError::new(text, expected))
+            let time = text.strip_prefix("slow=").and_then(|time| time.parse::<Time>().ok());
+            let time = time.filter(|time| time.0 <= SLOW_MAX);
+            time.map(|time| Effect::Slow(time.0)).ok_or_else(|| FaultError::new(text, expected))
         }
     }
 }
@@ -240,21 +241,6 @@ impl Fault {
         }
         Ok(())
     }
-}
-
-/// A time such as `50ms`, `2s`, `100us`; at most an hour.
-fn duration(text: &str) -> Option<Nanos> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => return None,
-    };
-    let seconds = number.parse::<f64>().ok()? * scale;
-    (0.0..=3600.0).contains(&seconds).then(|| Nanos::from_secs_f64(seconds))
 }
 
 impl fmt::Display for Fault {

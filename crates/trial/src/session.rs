@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
         let scenario = &self.request.scenario;
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
-        let (so_far, measured) = SoFar::channel();
+        let (so_far, measured) = SoFar::channel(recorder.is_open());
         let session = &*self;
         let ran = std::thread::scope(|scope| {
             let record = || {

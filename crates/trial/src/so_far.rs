@@ -16,7 +16,8 @@ const RECORDED_EVERY: Duration = Duration::from_secs(5);
 
 /// The end that is given to a span.
 pub(crate) struct SoFar {
-    to: SyncSender<SpanRun>,
+    /// None where nothing is recorded.
+    to: Option<SyncSender<SpanRun>>,
     sent: Instant,
     /// The rounds before this one.
     rounds: Vec<Round>,
@@ -26,15 +27,16 @@ pub(crate) struct SoFar {
 }
 
 impl SoFar {
-    /// Both ends. Who reads may be slow: what comes meanwhile is left out.
-    pub(crate) fn channel() -> (Self, Receiver<SpanRun>) {
+    /// Both ends, for a run that is recorded or not. Who reads may be slow: what comes meanwhile is left out.
+    pub(crate) fn channel(is_recorded: bool) -> (Self, Receiver<SpanRun>) {
         let (to, from) = sync_channel(1);
+        let to = is_recorded.then_some(to);
         (Self { to, sent: Instant::now(), rounds: Vec::new(), results: Vec::new(), looks: Vec::new() }, from)
     }
 
     /// Whether it is time to record again; if so, the time until the next begins.
     pub(crate) fn is_due(&mut self) -> bool {
-        let is_due = self.sent.elapsed() >= RECORDED_EVERY;
+        let is_due = self.to.is_some() && self.sent.elapsed() >= RECORDED_EVERY;
         if is_due {
             self.sent = Instant::now();
         }
@@ -52,7 +54,9 @@ impl SoFar {
         let results = self.results.iter().cloned().chain([ran.result]).collect();
         let looks = [&self.looks[..], &ran.looks].concat();
         let ran = Ran { result: together(results), looks, ..ran };
-        // Fails if the one before is still being written, or nobody writes.
-        drop(self.to.try_send(SpanRun { ran, rounds: self.rounds.clone(), depth_found: None }));
+        if let Some(to) = &self.to {
+            // Fails if the one before is still being written.
+            drop(to.try_send(SpanRun { ran, rounds: self.rounds.clone(), depth_found: None }));
+        }
     }
 }

@@ -162,6 +162,8 @@ impl Contents {
         let place = below(&mut self.chance, self.late.len() as u64) as usize;
         let id = self.late.swap_remove(place);
         self.land(id);
+        // A read that comes next must not find it still being collected.
+        self.medium.drain();
     }
 
     /// Of a failed write each block lands, does not, or becomes unreadable.

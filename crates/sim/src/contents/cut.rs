@@ -6,8 +6,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::commands::Contents;
 use super::content::Content;
+use super::corruption::Corruption;
 use super::damage::{CutReport, Damage};
-use super::harm::Harm;
 use super::medium::Medium;
 
 /// The most blocks of one command for which it is drawn whether they become unreadable; of a longer one, one in each of
@@ -88,43 +88,43 @@ impl Cut<'_> {
     fn lay(&mut self, one: &Remainder, command: &Command<Content>, blocks: u64) {
         let window = self.window;
         let is_write = matches!(command.kind, Kind::Write { .. });
-        let harm = if one.keep == Keep::Nothing || command.is_durable {
-            Harm::default()
+        let corruption = if one.keep == Keep::Nothing || command.is_durable {
+            Corruption::default()
         } else {
-            Harm::draw(self.chance, self.damage, command.range, is_write.then_some(blocks))
+            Corruption::draw(self.chance, self.damage, command.range, is_write.then_some(blocks))
         };
-        self.report.shorn += u64::from(harm.is_shorn());
-        self.report.misdirected += u64::from(harm.misdirected_to.is_some());
+        self.report.shorn += u64::from(corruption.is_shorn());
+        self.report.misdirected += u64::from(corruption.misdirected_to.is_some());
         for (first, count) in one.keep.runs(command.range.nlb) {
             let kept = LbaRange::new(command.range.lba + first, count);
             // Where something newer is durable it counts no more.
             for (run, _) in window.versions(kept).filter(|(_, ids)| ids.contains(&one.id)) {
-                self.land(one.id, command, run, &harm);
+                self.land(one.id, command, run, &corruption);
             }
         }
         self.make_unreadable(one, command);
     }
 
-    fn land(&mut self, id: u64, command: &Command<Content>, run: LbaRange, harm: &Harm) {
-        if harm.is_none() {
+    fn land(&mut self, id: u64, command: &Command<Content>, run: LbaRange, corruption: &Corruption) {
+        if corruption.is_none() {
             self.medium.store(run, &command.content);
             return self.left.insert(run, Owner::Command(id));
         }
         for lba in (run.lba.0..run.end().0).map(Lba) {
-            match harm.misdirected_to {
+            match corruption.misdirected_to {
                 Some(target) => {
                     let to = Lba(target + (lba.0 - command.range.lba.0));
-                    self.land_elsewhere(command, lba, to, harm);
+                    self.land_elsewhere(command, lba, to, corruption);
                 }
-                None => self.land_block(id, command, lba, harm),
+                None => self.land_block(id, command, lba, corruption),
             }
         }
     }
 
     /// One block of a command that is torn inside or shorn.
-    fn land_block(&mut self, id: u64, command: &Command<Content>, lba: Lba, harm: &Harm) {
+    fn land_block(&mut self, id: u64, command: &Command<Content>, lba: Lba, corruption: &Corruption) {
         let block = LbaRange::new(lba, 1);
-        let old = harm.old_parts(lba, self.block_bytes);
+        let old = corruption.old_parts(lba, self.block_bytes);
         let old_bytes: usize = old.iter().map(std::ops::Range::len).sum();
         if old_bytes >= self.block_bytes {
             return;
@@ -147,8 +147,8 @@ impl Cut<'_> {
     }
 
     /// One block of a misdirected write; its own place stays as it is.
-    fn land_elsewhere(&mut self, command: &Command<Content>, lba: Lba, to: Lba, harm: &Harm) {
-        if harm.old_parts(lba, self.block_bytes).iter().map(std::ops::Range::len).sum::<usize>()
+    fn land_elsewhere(&mut self, command: &Command<Content>, lba: Lba, to: Lba, corruption: &Corruption) {
+        if corruption.old_parts(lba, self.block_bytes).iter().map(std::ops::Range::len).sum::<usize>()
             >= self.block_bytes
         {
             return;

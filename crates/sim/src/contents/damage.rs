@@ -1,16 +1,19 @@
 //! What a power cut may do: how the survivors are chosen, what goes wrong beyond the rules, and the account of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use plumb_crash::{Strategy, Survival};
 
-/// How a drive behaves when its power is cut. The probabilities are from 0 to 1.
+/// How a drive behaves when its power is cut; `[behaviour.damage]` of a model. The probabilities are from 0 to 1, and 0
+/// where a model does not say.
 ///
 /// Faults as in Zheng et al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013: shorn writes,
 /// unserializable writes, bit corruption (here: torn inside a block), and writes to the wrong place.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Damage {
-    /// Which of what is at risk survives. All that it may choose is legal.
+    /// Which of what is at risk survives. All that it may choose is legal. No model says it.
+    #[serde(skip)]
     pub survival: Survival,
     /// For each block of a command in flight: that it becomes unreadable. Legal, unless the command is atomic.
     pub unreadable: f64,
@@ -22,7 +25,8 @@ pub struct Damage {
     pub misdirected: f64,
     /// For the cut: that survivors land in the reverse of their order.
     pub unserialized: f64,
-    /// For each block of an answered write that is at risk: that it becomes unreadable.
+    /// For each block of an answered write that is at risk: that it becomes unreadable. No model says it.
+    #[serde(skip)]
     pub latent: f64,
 }
 
@@ -41,7 +45,7 @@ impl Damage {
 
 impl Default for Damage {
     fn default() -> Self {
-        Self::LEGAL
+        Self { unreadable: 0.0, ..Self::LEGAL }
     }
 }
 

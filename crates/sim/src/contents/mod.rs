@@ -22,10 +22,10 @@
 
 mod commands;
 mod content;
+mod corruption;
 mod cut;
 mod damage;
 mod file;
-mod harm;
 mod medium;
 mod read;
 mod shape;

@@ -2,26 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::{Errno, LbaRange, Nanos, Op, Payload, Tag};
+use plumb_block::{LbaRange, Nanos, Op, Payload, Tag};
 
 use super::PortNumber;
 use crate::command::CommandId;
+use crate::fault::Effect;
 
 /// After everything.
 pub(super) const NEVER: Nanos = Nanos(u64::MAX);
-
-/// What a fault has in store for a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Nothing.
-    Done,
-    /// It fails when its time has come.
-    Fail(Errno),
-    /// It is answered so much later.
-    Slow(Nanos),
-    /// It is not answered.
-    Timeout,
-}
 
 /// Which part of a command the timing is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +37,8 @@ pub(super) struct Pending {
     pub(super) submitted_at: Nanos,
     /// When it is given up, which is not before its submission; [`NEVER`] if it has no deadline.
     pub(super) deadline: Nanos,
-    pub(super) fate: Fate,
+    /// What a fault does to it, when its time has come.
+    pub(super) fault: Option<Effect>,
     pub(super) stage: Stage,
 }
 

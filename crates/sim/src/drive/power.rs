@@ -4,7 +4,7 @@ use plumb_block::{DeviceInfo, Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Re
 
 use super::Drive;
 use super::in_flight::NEVER;
-use crate::contents::{Atomicity, Damage, Data, FlushKept, FuaKept, Promise};
+use crate::contents::{Atomicity, Data, FlushKept, FuaKept, Promise};
 use crate::cut::{Armed, CutWhen, Edge};
 use crate::model::{Behaviour, IgnoresFlush, Kind};
 
@@ -61,13 +61,12 @@ impl Drive {
         self.later.clear();
         self.no_deadline_before = NEVER;
         self.destaged.clear();
-        let damage = damage(&self.behaviour);
         let in_flight = self.in_flight.drain();
         for (_, pending) in &in_flight {
             self.give_up_first_half(pending.stage);
         }
         // Writes that were answered stay durable where nothing is volatile; the rules know.
-        self.last_cut = Some(self.contents.cut(&mut self.chance, &damage));
+        self.last_cut = Some(self.contents.cut(&mut self.chance, &self.behaviour.damage));
         for (_, pending) in in_flight {
             self.answer(pending, Outcome::PowerLost, now);
         }
@@ -181,17 +180,5 @@ impl Drive {
     /// Looks whether a cut was asked for at what happens now.
     pub(super) fn is_cut_due(&mut self, op: Op, edge: Edge, now: Nanos) -> bool {
         self.armed.as_mut().is_some_and(|armed| armed.sees(op, edge, now, &mut self.chance))
-    }
-}
-
-fn damage(behaviour: &Behaviour) -> Damage {
-    let model = &behaviour.damage;
-    Damage {
-        torn: model.torn,
-        shorn: model.shorn,
-        misdirected: model.misdirected,
-        unserialized: model.unserialized,
-        unreadable: model.unreadable,
-        ..Damage::LEGAL
     }
 }

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use plumb_block::{Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload};
 
 use super::Drive;
-use super::in_flight::{Fate, NEVER, Pending, Stage};
+use super::in_flight::{NEVER, Pending, Stage};
 use crate::command::CommandId;
 use crate::cut::Edge;
+use crate::fault::Effect;
 use crate::model::IgnoresFlush;
 use crate::timing::Event;
 
@@ -108,7 +109,7 @@ impl Drive {
     #[inline]
     fn finish_plainly(&mut self, id: CommandId, at: Nanos) -> bool {
         let Some(pending) = self.in_flight.get_mut(id) else { return false };
-        if self.armed.is_some() || pending.fate != Fate::Done {
+        if self.armed.is_some() || pending.fault.is_some() {
             return false;
         }
         let is_done = match pending.op {
@@ -130,16 +131,16 @@ impl Drive {
     /// The faults, the cuts, the flushes, and what failed.
     fn finish_other(&mut self, id: CommandId, at: Nanos) {
         let Some(mut pending) = self.in_flight.take(id) else { return };
-        match pending.fate {
-            Fate::Timeout => return self.in_flight.hold(id, pending),
-            Fate::Slow(time) => {
-                pending.fate = Fate::Done;
+        match pending.fault {
+            Some(Effect::Timeout) => return self.in_flight.hold(id, pending),
+            Some(Effect::Slow(time)) => {
+                pending.fault = None;
                 self.in_flight.hold(id, pending);
                 self.later.push(Reverse((at.saturating_add(time), id)));
                 return;
             }
-            Fate::Fail(errno) => return self.fail(id, pending, errno, at),
-            Fate::Done => {}
+            Some(Effect::Fail(errno)) => return self.fail(id, pending, errno, at),
+            None => {}
         }
         let op = if pending.stage == Stage::Whole { pending.op } else { Op::Flush };
         if self.is_cut_due(op, Edge::Completed, at) {
@@ -190,7 +191,7 @@ impl Drive {
         }
         let flush = self.in_flight.next_id();
         pending.deadline = pending.deadline.max(at);
-        pending.fate = self.draw_fate(Op::Flush, LbaRange::EMPTY);
+        pending.fault = self.draw_fault(Op::Flush, LbaRange::EMPTY);
         self.start(at, flush, Op::Flush, LbaRange::EMPTY, &Payload::None);
         self.in_flight.push(pending);
         self.watch_for_cut(Op::Flush, Edge::Submitted, at);
@@ -257,7 +258,7 @@ impl Drive {
     pub fn release_held(&mut self, now: Nanos) {
         for id in self.in_flight.held() {
             if let Some(mut pending) = self.in_flight.take(id) {
-                pending.fate = Fate::Done;
+                pending.fault = None;
                 self.in_flight.hold(id, pending);
                 self.finish(id, now);
             }

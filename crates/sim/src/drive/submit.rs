@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use plumb_block::{Bytes, Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload, Request};
 
-use super::in_flight::{Fate, NEVER, Pending, Stage};
+use super::in_flight::{NEVER, Pending, Stage};
 use super::{Drive, PortNumber};
 use crate::command::{Command, CommandId, Sectors};
 use crate::contents::Data;
@@ -20,7 +20,7 @@ impl Drive {
             self.complete(port, Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
             return;
         }
-        let fate = self.draw_fate(request.op, request.range);
+        let fault = self.draw_fault(request.op, request.range);
         let id = self.in_flight.next_id();
         if self.in_flight.count() == 0 {
             self.counters.busy(now);
@@ -37,7 +37,7 @@ impl Drive {
             payload: request.payload,
             submitted_at: now,
             deadline,
-            fate,
+            fault,
             stage: Stage::Whole,
         });
         self.watch_for_cut(op, Edge::Submitted, now);
@@ -87,22 +87,11 @@ impl Drive {
         }
     }
 
+    /// What a fault does to the next command, if one strikes. Every fault counts every command, whichever strikes.
     #[inline]
-    pub(super) fn draw_fate(&mut self, op: Op, range: LbaRange) -> Fate {
-        if self.faults.is_empty() {
-            return Fate::Done;
-        }
+    pub(super) fn draw_fault(&mut self, op: Op, range: LbaRange) -> Option<Effect> {
         let chance = &mut self.chance;
-        // Every fault counts every command, whichever strikes.
-        let mut fate = Fate::Done;
-        for effect in self.faults.iter_mut().filter_map(|fault| fault.strike(op, range, chance)) {
-            fate = match effect {
-                Effect::Fail(errno) => Fate::Fail(errno),
-                Effect::Slow(time) => Fate::Slow(time),
-                Effect::Timeout => Fate::Timeout,
-            };
-        }
-        fate
+        self.faults.iter_mut().filter_map(|fault| fault.strike(op, range, chance)).last()
     }
 
     /// Hands a command to contents and timing, but keeps a flush from the timing that is not to be done.

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::limits::{Check, Limits};
 use super::quantity::Time;
+use crate::contents::Damage;
 use plumb_block::Nanos;
 
 /// Which flushes a drive answers without doing them.
@@ -73,22 +74,6 @@ pub struct Behaviour {
     pub damage: Damage,
 }
 
-/// Damage at a power cut: the probability, 0 to 1, that it befalls a write that was at risk.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Damage {
-    /// One of its logical blocks is torn inside: new in the first half, old in the second.
-    pub torn: f64,
-    /// Of each 4 KiB only the first three or seven eighths are new (a shorn write).
-    pub shorn: f64,
-    /// It landed elsewhere.
-    pub misdirected: f64,
-    /// For the whole cut: what survives lands in the reverse of its order, so that older data is over newer.
-    pub unserialized: f64,
-    /// For each block of a write in flight: it cannot be read any more.
-    pub unreadable: f64,
-}
-
 impl Behaviour {
     /// How long a flush takes that is answered and not done.
     pub fn ignored_flush(&self) -> Nanos {
@@ -124,7 +109,7 @@ impl Limits for Behaviour {
             !self.reports_write_through || self.wce != Wce::Absent,
             "wce = \"on\" or \"off\" beside it",
         );
-        let Damage { torn, shorn, misdirected, unserialized, unreadable } = &self.damage;
+        let Damage { torn, shorn, misdirected, unserialized, unreadable, .. } = &self.damage;
         for (field, value) in [
             ("damage.torn", torn),
             ("damage.shorn", shorn),

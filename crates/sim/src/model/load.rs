@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, DeviceInfo, VolatileCache};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 
 use crate::fault::{Fault, FaultError};
 
@@ -181,14 +181,6 @@ impl Model {
             text: text.into(),
             changes: changes.into(),
         })
-    }
-
-    /// The table `name`, by which a part of the model reads its own parameters.
-    ///
-    /// # Errors
-    /// If a field is missing, unknown, of the wrong kind or beyond its limits.
-    pub fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, ModelError> {
-        Ok(Document::parse(&self.file, &self.text, &self.changes)?.table(name)?)
     }
 
     /// What a drive of this model and `size` reports when power comes on with its write cache as `wce` says.

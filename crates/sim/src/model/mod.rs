@@ -27,7 +27,7 @@ mod quantity;
 mod shipped;
 mod typed;
 
-pub use behaviour::{Behaviour, Damage, IgnoresFlush, Wce};
+pub use behaviour::{Behaviour, IgnoresFlush, Wce};
 pub use change::Change;
 pub use document::Figure;
 pub use error::{ContentError, ModelError, TypedError};

@@ -11,6 +11,7 @@ pub mod array;
 pub mod controller;
 pub mod flash;
 pub mod hdd;
+mod link;
 pub mod mechanics;
 pub mod null;
 

@@ -11,6 +11,7 @@ use super::pieces::{Pieces, Whole};
 use super::step::Step;
 use crate::command::{Command, CommandId, SECTOR, Sectors};
 use crate::timing::agenda::Agenda;
+use crate::timing::link::Link;
 use crate::timing::{Event, Timing};
 
 /// Bits of a piece's number that say to which command it belongs; the rest counts arrivals.
@@ -30,6 +31,7 @@ pub struct ArrayTiming {
     members: Vec<Box<dyn Timing>>,
     /// When each of them has something to say, `u64::MAX` if it has not: asked once, not at every step.
     due: Vec<u64>,
+    link: Link,
     network: Network,
     agenda: Agenda<Step>,
     pub(super) pieces: Pieces,
@@ -75,6 +77,7 @@ impl ArrayTiming {
             wce: caches.wce,
             due: vec![u64::MAX; count as usize],
             members: (0..count).map(|_| member(member_size, chance.next_u64())).collect(),
+            link: Link::new(parameters.command, parameters.link, true),
             network: Network::new(parameters, chance),
             agenda: Agenda::default(),
             pieces: Pieces::default(),
@@ -177,8 +180,8 @@ impl ArrayTiming {
         let enough = whole.take_answer(column as usize);
         let (command, outstanding, answered) = (whole.command, whole.outstanding, whole.answered);
         if enough {
-            let bytes = if command.op == Op::Read { command.sectors.bytes().0 } else { 0 };
-            let told = self.network.carry(at, bytes, true);
+            let bytes = if command.op == Op::Read { command.sectors.bytes() } else { Bytes(0) };
+            let told = self.link.carry(at, bytes, true);
             self.agenda.put(told, Step::Answer { place });
         }
         if outstanding == 0
@@ -220,9 +223,9 @@ impl ArrayTiming {
 
 impl Timing for ArrayTiming {
     fn submit(&mut self, now: Nanos, command: Command) {
-        let mut at = self.network.admit(now.0);
+        let mut at = self.link.admit(now.0);
         if matches!(command.op, Op::Write { .. }) {
-            at = self.network.carry(at, command.sectors.bytes().0 * u64::from(self.copies), false);
+            at = self.link.carry(at, command.sectors.bytes() * u64::from(self.copies), false);
         }
         let needed = match command.op {
             Op::Read => 1,
@@ -278,7 +281,7 @@ impl Timing for ArrayTiming {
         }
         self.due.fill(u64::MAX);
         self.agenda.clear();
-        self.network.clear();
+        self.link.clear();
         self.pieces.clear();
         self.at_risk = 0;
     }

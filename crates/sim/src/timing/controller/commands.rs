@@ -16,7 +16,7 @@ use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 impl<M: Mechanics> Controller<M> {
     pub(super) fn read(&mut self, now: u64, slot: Slot, sectors: Sectors) {
         if self.cache.runs() > 0 && self.cache.holds(sectors) {
-            let at = self.link.transfer(now, sectors.bytes());
+            let at = self.link.carry(now, sectors.bytes(), true);
             return self.agenda.put(at, Due::Delivered(slot));
         }
         let id = JobId(u64::from(slot));

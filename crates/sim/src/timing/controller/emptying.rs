@@ -74,7 +74,7 @@ impl<M: Mechanics> Controller<M> {
     pub(super) fn job_done(&mut self, now: u64, job: JobId, events: &mut Vec<Event>) {
         if job.0 < FIRST_DESTAGE {
             let slot = job.0 as Slot;
-            let at = self.link.transfer(now, self.slots.get(slot).sectors.bytes());
+            let at = self.link.carry(now, self.slots.get(slot).sectors.bytes(), true);
             return self.agenda.put(at, Due::Delivered(slot));
         }
         let mut waited = std::mem::take(&mut self.waited);

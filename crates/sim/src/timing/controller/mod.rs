@@ -29,7 +29,6 @@ mod commands;
 mod destage;
 mod due;
 mod emptying;
-mod link;
 mod parameters;
 mod policy;
 mod slots;

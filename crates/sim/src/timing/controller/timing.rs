@@ -7,13 +7,13 @@ use plumb_block::{Bytes, Nanos, Op};
 use super::cache::Cache;
 use super::destage::{Room, Sweep};
 use super::due::Due;
-use super::link::Link;
 use super::parameters::{ControllerParameters, MediaCacheUse};
 use super::policy::Protection;
 use super::slots::{Slot, Slots};
 use super::waiters::{WaiterId, Waiters};
 use crate::command::{Command, SECTOR};
 use crate::timing::agenda::Agenda;
+use crate::timing::link::Link;
 use crate::timing::mechanics::{JobId, Mechanics};
 use crate::timing::{Event, Timing};
 
@@ -68,7 +68,7 @@ impl<M: Mechanics> Controller<M> {
         let media = parameters.media.as_ref();
         let sweep = write_room.as_ref().map_or_else(Sweep::default, |room| Sweep::new(room.order));
         Self {
-            link: Link::new(parameters.command_overhead.0.0, parameters.link_rate),
+            link: Link::new(parameters.command_overhead, parameters.link_rate, false),
             queue_depth: parameters.queue_depth as usize,
             media_room: media.map(|media| (media.used, Room::of_media_cache(media, coalesce))),
             cache: Cache::new(&sweep),
@@ -95,22 +95,12 @@ impl<M: Mechanics> Controller<M> {
         }
     }
 
-    /// The battery dies, is found dead, or is replaced. What a healthy one kept is at risk only for writes that come later.
-    pub fn set_protection(&mut self, protection: Protection) {
-        self.protection = protection;
-    }
-
-    /// The mechanics behind.
-    pub const fn mechanics(&self) -> &M {
-        &self.mechanics
-    }
-
     /// Lets the controller read `command`.
     fn admit(&mut self, now: u64, command: Command) {
         let slot = self.slots.put(command);
         let read = self.link.admit(now);
         let at = if matches!(command.op, Op::Write { .. }) {
-            self.link.transfer(read, command.sectors.bytes())
+            self.link.carry(read, command.sectors.bytes(), false)
         } else {
             read
         };

@@ -29,7 +29,7 @@ impl FlashTiming {
     /// A write that is larger than the whole buffer has room when the buffer is empty.
     #[inline]
     pub(super) const fn has_room(&self, command: Command) -> bool {
-        self.units.bytes == 0 || self.units.bytes + Self::buffered(command) <= self.buffer
+        self.units.bytes == 0 || self.units.bytes + Self::buffered(command) <= self.parameters.buffer.0.0
     }
 
     #[inline]
@@ -39,9 +39,9 @@ impl FlashTiming {
             Op::WriteZeroes { fua, .. } => (true, fua),
             op => (false, op == Op::Write { fua: true }),
         };
-        let arrived = if zeroes { at + self.trim } else { self.carry(at, bytes, false) };
+        let arrived = if zeroes { at + self.parameters.trim.0.0 } else { self.carry(at, bytes, false) };
         self.remap(command, zeroes);
-        let answered = arrived + self.latency;
+        let answered = arrived + self.parameters.latency.0.0;
         if self.write_buffer.protected {
             self.agenda.put(answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, self.write_buffer.dead.then_some(command.id));
@@ -49,7 +49,7 @@ impl FlashTiming {
             self.agenda.put(answered, Due::Answer(command.id));
             self.store(arrived, answered, bytes, Some(command.id));
         } else {
-            let end = self.store_alone(arrived, bytes) + self.latency;
+            let end = self.store_alone(arrived, bytes) + self.parameters.latency.0.0;
             let due = if self.at_risk() { Due::AnswerPersisted(command.id) } else { Due::Answer(command.id) };
             self.agenda.put(end, due);
         }
@@ -70,8 +70,8 @@ impl FlashTiming {
         if moved > 0 {
             self.dies.owe(moved * PAGE);
         }
-        if self.mapping > PAGE && first != self.write_end {
-            self.rewrite += self.mapping;
+        if self.parameters.mapping.0.0 > PAGE && first != self.write_end {
+            self.rewrite += self.parameters.mapping.0.0;
         }
         self.write_end = first + bytes;
     }
@@ -110,7 +110,7 @@ impl FlashTiming {
     fn gather(&mut self, at: u64) {
         let number = self.units.send();
         self.units.gathered.push_back(number);
-        while self.units.gathered.len() as u64 * self.unit > self.gather {
+        while self.units.gathered.len() as u64 * self.unit > self.parameters.gathered() {
             self.program_oldest(at);
         }
     }
@@ -118,7 +118,7 @@ impl FlashTiming {
     /// Until when what is there may wait.
     #[inline]
     fn wait_for_more(&mut self) {
-        self.open_until = self.units.oldest().map(|since| since + self.destage_after);
+        self.open_until = self.units.oldest().map(|since| since + self.parameters.destage_after.0.0);
     }
 
     /// Sends the oldest of the gathered units to a die.
@@ -165,7 +165,7 @@ impl FlashTiming {
     /// Sends all to the dies that has waited long enough.
     pub(super) fn close_waited(&mut self, now: u64) {
         while let Some(since) = self.units.oldest()
-            && since + self.destage_after <= now
+            && since + self.parameters.destage_after.0.0 <= now
         {
             if self.units.gathered.is_empty() {
                 self.close_open(now);
@@ -194,15 +194,16 @@ impl FlashTiming {
 
     pub(super) fn flush(&mut self, at: u64, id: CommandId) {
         let done = if self.write_buffer.protected {
-            at + self.flush
+            at + self.parameters.flush.0.0
         } else {
             self.close_unit(at);
             if std::mem::take(&mut self.journal_dirty) {
-                self.journal_free = at.max(self.dies.last_end).max(self.journal_free) + self.flush;
+                self.journal_free =
+                    at.max(self.dies.last_end).max(self.journal_free) + self.parameters.flush.0.0;
             }
             at.max(self.journal_free)
         };
-        self.agenda.put(done + self.latency, Due::Answer(id));
+        self.agenda.put(done + self.parameters.latency.0.0, Due::Answer(id));
     }
 
     pub(super) fn discard(&mut self, at: u64, command: Command) {
@@ -211,7 +212,7 @@ impl FlashTiming {
         // Only whole pages are forgotten.
         let (page, end) = (first.div_ceil(PAGE), (first + bytes) / PAGE);
         self.ftl.trim(page, end.saturating_sub(page));
-        let answered = at + self.trim + self.latency;
+        let answered = at + self.parameters.trim.0.0 + self.parameters.latency.0.0;
         self.agenda.put(answered, Due::Answer(command.id));
         if self.at_risk() || self.write_buffer.dead {
             self.store(at, answered, JOURNAL_ENTRY, Some(command.id));

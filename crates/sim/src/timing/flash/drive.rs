@@ -30,18 +30,10 @@ pub struct WriteBuffer {
 /// The timing of a flash drive.
 #[derive(Debug)]
 pub struct FlashTiming {
+    pub(super) parameters: Parameters,
+    /// What is programmed at once.
     pub(super) unit: u64,
-    pub(super) command: u64,
-    pub(super) latency: u64,
-    pub(super) link: PerByte,
-    pub(super) duplex: bool,
-    pub(super) queue: usize,
-    pub(super) buffer: u64,
-    pub(super) gather: u64,
-    pub(super) destage_after: u64,
-    pub(super) flush: u64,
-    pub(super) trim: u64,
-    pub(super) mapping: u64,
+    link: PerByte,
     pub(super) write_buffer: WriteBuffer,
 
     pub(super) dies: Dies,
@@ -76,18 +68,9 @@ impl FlashTiming {
             ftl.churn(3);
         }
         Self {
+            parameters: parameters.clone(),
             unit: parameters.unit(),
-            command: parameters.command.0.0,
-            latency: parameters.latency.0.0,
             link: PerByte::of(parameters.link),
-            duplex: parameters.duplex,
-            queue: parameters.queue as usize,
-            buffer: parameters.buffer.0.0,
-            gather: parameters.gathered(),
-            destage_after: parameters.destage_after.0.0,
-            flush: parameters.flush.0.0,
-            trim: parameters.trim.0.0,
-            mapping: parameters.mapping.0.0,
             write_buffer,
             dies: Dies::new(parameters, ftl.window_pages() * PAGE, seed),
             ftl,
@@ -106,7 +89,7 @@ impl FlashTiming {
         }
     }
 
-    /// Whether a write is out of harm's way only when it is programmed.
+    /// Whether a write is durable only when it is programmed.
     pub(super) const fn at_risk(&self) -> bool {
         self.write_buffer.wce && !self.write_buffer.protected && !self.write_buffer.through
     }
@@ -114,7 +97,7 @@ impl FlashTiming {
     #[inline]
     fn admit(&mut self, now: u64, command: Command) {
         self.in_flight += 1;
-        self.controller_free = now.max(self.controller_free) + self.command;
+        self.controller_free = now.max(self.controller_free) + self.parameters.command.0.0;
         let at = self.controller_free;
         match command.op {
             Op::Read => self.read(at, command),
@@ -141,7 +124,7 @@ impl FlashTiming {
     /// Carries `bytes` over the link, not before `at`; returns when they are across.
     #[inline]
     pub(super) fn carry(&mut self, at: u64, bytes: u64, to_host: bool) -> u64 {
-        let free = &mut self.link_free[usize::from(to_host && self.duplex)];
+        let free = &mut self.link_free[usize::from(to_host && self.parameters.duplex)];
         *free = at.max(*free) + self.link.cost(bytes);
         *free
     }
@@ -158,7 +141,7 @@ impl FlashTiming {
 impl Timing for FlashTiming {
     #[inline]
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.in_flight < self.queue {
+        if self.in_flight < self.parameters.queue as usize {
             self.admit(now.0, command);
         } else {
             self.waiting.push_back(command);
@@ -181,7 +164,7 @@ impl Timing for FlashTiming {
             match self.agenda.take(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);
-                    self.agenda.put(out + self.latency, Due::Answer(id));
+                    self.agenda.put(out + self.parameters.latency.0.0, Due::Answer(id));
                 }
                 Some((at, Due::Answer(id))) => self.answer(at, id, events),
                 Some((at, Due::AnswerPersisted(id))) => {

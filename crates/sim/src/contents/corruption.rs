@@ -13,7 +13,7 @@ const EIGHTH: usize = 512;
 
 /// What goes wrong with one command.
 #[derive(Debug, Default)]
-pub(super) struct Harm {
+pub(super) struct Corruption {
     /// How many eighths of each 4 KiB land, if the write is shorn.
     shorn: Option<usize>,
     /// Which of its blocks is torn inside.
@@ -22,7 +22,7 @@ pub(super) struct Harm {
     pub(super) misdirected_to: Option<u64>,
 }
 
-impl Harm {
+impl Corruption {
     /// Draws it for a command over `range`; for a write of data `blocks` is the length of the drive.
     pub(super) fn draw(
         chance: &mut Xoshiro256PlusPlus,
@@ -30,20 +30,20 @@ impl Harm {
         range: LbaRange,
         blocks: Option<u64>,
     ) -> Self {
-        let mut harm = Self::default();
+        let mut corruption = Self::default();
         if happens(chance, damage.torn) {
-            harm.torn_block = Some(range.lba + below(chance, range.nlb));
+            corruption.torn_block = Some(range.lba + below(chance, range.nlb));
         }
-        let Some(blocks) = blocks else { return harm };
+        let Some(blocks) = blocks else { return corruption };
         if happens(chance, damage.shorn) {
-            harm.shorn = Some(if below(chance, 2) == 0 { 3 } else { 7 });
+            corruption.shorn = Some(if below(chance, 2) == 0 { 3 } else { 7 });
         }
         if happens(chance, damage.misdirected) {
             let target = below(chance, blocks - range.nlb + 1);
             // At its own place it is not misdirected.
-            harm.misdirected_to = (target != range.lba.0).then_some(target);
+            corruption.misdirected_to = (target != range.lba.0).then_some(target);
         }
-        harm
+        corruption
     }
 
     /// Whether nothing goes wrong.
