@@ -10,8 +10,8 @@ use plumb_block::{
 };
 use plumb_workload::{ByteRange, Share, Stop, Workload};
 
-use crate::WorkerOptions;
 use crate::runner::*;
+use crate::{Observer, WorkerOptions};
 
 /// How a queue behaves once it has answered `after` requests well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,4 +209,48 @@ fn a_queue_that_does_not_come_back_is_given_up() {
     let failure = run_on(&device, &workload(Stop::operations(1000)), 2, false).unwrap_err();
     assert!(matches!(failure.fault, Fault::Hung { .. }), "{}", failure.fault);
     drop(held);
+}
+
+/// Asks for the figures of the workers again and again, and ends the run when it has had them three times.
+struct Asking<'a> {
+    stop: &'a AtomicBool,
+    operations: Vec<u64>,
+}
+
+impl Observer for Asking<'_> {
+    fn look(&mut self, _progress: &Progress) {}
+
+    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
+
+    fn window_ends(&mut self) {}
+
+    fn wants_figures(&mut self) -> bool {
+        true
+    }
+
+    fn figures(&mut self, teams: Vec<TeamOutcome>) {
+        assert_eq!(teams.iter().map(|team| team.workers.len()).collect::<Vec<_>>(), [1, 1]);
+        self.operations.push(merged(teams).application().operations);
+        self.stop.store(self.operations.len() == 3, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_was_measured_until_now_is_part_of_what_is_measured_in_the_end() {
+    let device = Instant::new(Habit::Good, 0);
+    let endless = workload(Stop::after(Nanos::secs(1_000_000)));
+    let worker = |_| Team::of(Worker::new(&device, &endless, WorkerOptions::default()).unwrap());
+    let stop = AtomicBool::new(false);
+    let options = RunOptions {
+        time: device.time(),
+        stop: &stop,
+        warmup: Warmup::For(Nanos::ZERO),
+        duration: None,
+        cooldown: Nanos::ZERO,
+    };
+    let mut asking = Asking { stop: &stop, operations: Vec::new() };
+    let teams = run_teams((0..2).map(worker).collect(), &options, &mut asking).unwrap();
+    let all = merged(teams).application().operations;
+    let had = asking.operations;
+    assert!(had[0] > 0 && had.is_sorted() && had[2] <= all, "{had:?} of {all}");
 }
