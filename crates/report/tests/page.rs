@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common;
 use plumb_block::Nanos;
 use plumb_measure::run::TimeseriesRow;
-use plumb_report::document::{Part, Track};
+use plumb_report::document::Part;
 use plumb_report::{Format, RunRecording, Style, render};
 
 fn page(recording: &RunRecording) -> String {
@@ -84,33 +84,38 @@ fn charts(recording: &RunRecording) -> usize {
     };
     let busy =
         recording.targets.iter().filter(|target| target.series.iter().any(|point| point.operations > 0));
-    let syncs = (0..recording.targets.len()).filter(|index| !recording.track(*index, Track::Sync).is_empty());
+    let syncs = (0..recording.targets.len()).filter(|index| !recording.track(*index, Part::Sync).is_empty());
     usize::from((0..recording.targets.len()).any(drawn)) + 3 * busy.count() + syncs.count()
 }
 
-/// The elements of a page that reach beyond its right edge at a width, and the chart titles in its canvases' place.
-fn beyond_the_edge(html: &str, width: u32, name: &str) -> Option<String> {
+/// The elements of a page that are cut off, or reach beyond its edge, at each of some widths.
+fn beyond_the_edge(html: &str, widths: [u32; 3], name: &str) -> Option<Vec<String>> {
     let probe = r#"<script>addEventListener("load", function () { setTimeout(function () {
-        var out = [], all = document.querySelectorAll("body *");
-        all.forEach(function (e) {
-            var box = e.getBoundingClientRect(), shown = box.width > 0 && getComputedStyle(e).visibility !== "hidden";
-            var clips = e.scrollWidth > e.clientWidth + 1 && /hidden|auto|scroll/.test(getComputedStyle(e).overflowX) && !e.closest("summary");
-            if (shown && (box.right > innerWidth + 0.5 || box.left < -0.5 || clips)) { out.push(e.tagName + "." + (e.getAttribute("class") || "")); }
+        var out = [];
+        document.querySelectorAll("body *").forEach(function (e) {
+            var box = e.getBoundingClientRect(), style = getComputedStyle(e);
+            var clips = e.scrollWidth > e.clientWidth + 1 && /hidden|auto|scroll/.test(style.overflowX) && !e.closest("summary");
+            var beyond = box.right > innerWidth + 0.5 || box.left < -0.5;
+            if (box.width > 0 && style.visibility !== "hidden" && (beyond || clips)) { out.push(e.tagName + "." + e.getAttribute("class")); }
         });
-        parent.postMessage("beyond " + innerWidth + ": " + out.join(" ") + ";", "*");
+        parent.postMessage("[at " + innerWidth + ": " + out.join(" ") + "]", "*");
     }, 500); });</script></body>"#;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let inner = directory.path().join("inner.html");
     std::fs::write(&inner, html.replace("</body>", probe)).expect("a page on the disk");
-    let outer = format!(
-        r#"<!doctype html><title>ready</title><iframe width="{width}" height="900" style="border:0" src="file://{}"></iframe>
-        <p id="said"></p><script>onmessage = function (e) {{ document.getElementById("said").textContent = e.data; }};</script>"#,
-        inner.display()
-    );
-    let seen = open(&outer, name)?;
-    let at = seen.dom.find("beyond ").unwrap_or_else(|| panic!("{name}: nothing was said: {}", seen.said));
-    let end = seen.dom[at..].find(';').map_or(seen.dom.len(), |end| at + end);
-    Some(seen.dom[at..end].to_owned())
+    let frame = |width| {
+        format!(
+            r#"<iframe width="{width}" height="900" style="border:0" src="file://{}"></iframe>"#,
+            inner.display()
+        )
+    };
+    let frames: String = widths.map(frame).concat();
+    let said = r#"<p id="said"></p><script>onmessage = function (e) { document.getElementById("said").textContent += e.data; };</script>"#;
+    let seen = open(&format!("<!doctype html><title>ready</title>{frames}{said}"), name)?;
+    let found = seen.dom.split("[at ").skip(1).filter_map(|part| part.split_once(']'));
+    let mut found: Vec<String> = found.map(|(part, _)| part.to_owned()).collect();
+    found.sort_by_key(|part| part.split(':').next().and_then(|width| width.parse::<u32>().ok()));
+    Some(found)
 }
 
 #[test]
@@ -118,10 +123,8 @@ fn nothing_is_clipped_at_any_width() {
     let loads = common::LOADS.map(|name| format!("load/{name}"));
     for name in common::NAMES.map(str::to_owned).iter().chain(&loads) {
         let html = page(&common::recording(name));
-        for width in [400, 800, 1280] {
-            let Some(beyond) = beyond_the_edge(&html, width, &name.replace('/', "-")) else { return };
-            assert_eq!(beyond, format!("beyond {width}: "), "{name}");
-        }
+        let Some(beyond) = beyond_the_edge(&html, [400, 800, 1280], &name.replace('/', "-")) else { return };
+        assert_eq!(beyond, ["400: ", "800: ", "1280: "], "{name}");
     }
 }
 
@@ -137,9 +140,7 @@ fn lines_of_the_storage_and_of_syncs_are_drawn_and_named() {
         ..TimeseriesRow::default()
     };
     let rows = |operations: u64| (0..20).map(|at| row(at, operations)).collect::<Vec<_>>();
-    for (track, operations) in
-        [(Track::Read, 70), (Track::Write, 30), (Track::Storage, 140), (Track::Sync, 9)]
-    {
+    for (track, operations) in [(Part::Read, 70), (Part::Write, 30), (Part::Storage, 140), (Part::Sync, 9)] {
         recording.targets[0].tracks.insert(track, rows(operations));
     }
     let html = page(&recording);
@@ -167,7 +168,7 @@ fn a_run_without_operations_has_no_empty_charts_and_transactions_have_their_own(
     let html = page(&recording);
     assert!(!html.contains("id=\"series\"") && html.contains("No distribution was kept"), "an empty chart");
     let row = |at| TimeseriesRow { at: Nanos::millis(100) * at, operations: 7, ..TimeseriesRow::default() };
-    recording.targets[0].tracks.insert(Track::Transaction, (0..9).map(row).collect());
+    recording.targets[0].tracks.insert(Part::Transaction, (0..9).map(row).collect());
     assert!(page(&recording).contains("operations per second: transactions 70 to 70"));
 }
 

@@ -7,7 +7,7 @@ use plumb_block::Nanos;
 use plumb_measure::Histogram;
 use plumb_measure::run::{Manifest, Out, RunDirectory, TaggedHistogram};
 use plumb_measure::series::{Series, SeriesEvent};
-use plumb_report::document::{Part, TargetRecording, histogram_tag, series_name};
+use plumb_report::document::{Part, TargetRecording, series_name, tag};
 use plumb_report::{CheckDocument, Format, OpenError, RunDocument, RunRecording, Style, render};
 
 /// Writes the sample `name` as a run directory.
@@ -17,7 +17,7 @@ fn write_run(directory: &Path, name: &str) -> RunRecording {
     let mut run = begun(directory, &manifest);
     for (index, target) in recording.targets.iter().enumerate() {
         for (part, histogram) in &target.histograms {
-            append_histogram(&mut run, histogram_tag(index, *part), histogram);
+            append_histogram(&mut run, tag(index, *part), histogram);
         }
         append_series(&mut run, &series_name(index));
     }
@@ -65,7 +65,7 @@ fn every_format_comes_from_the_recording_alone() {
             for part in Part::ALL {
                 let count = |target: &TargetRecording| target.histograms.get(&part).map(Histogram::count);
                 let counts = (count(&read.targets[index]), count(target));
-                assert_eq!(counts.0, counts.1, "{name}: {}", histogram_tag(index, part));
+                assert_eq!(counts.0, counts.1, "{name}: {}", tag(index, part));
             }
         }
         for format in Format::ALL {

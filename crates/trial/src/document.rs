@@ -139,19 +139,16 @@ pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
         job.targets.iter().map(move |target| RunTarget {
             name: target.name.clone(),
             opened: target.name.clone(),
-            span: 0,
             job: number,
             size: job.size.unwrap_or_default().0,
             range_bytes: job.size.unwrap_or_default().0,
-            engine: String::new(),
-            engine_because: None,
             failed_because: Some(why.to_owned()),
-            device: DeviceFacts::default(),
             sides: Sides {
                 depth: words::depth_on_each(job, job.workload.depth),
                 storage_unknown_because: Some("it could not be measured".to_owned()),
                 ..Sides::default()
             },
+            ..RunTarget::default()
         })
     });
     (RunSpan { jobs, ..RunSpan::default() }, targets.collect())

@@ -8,7 +8,7 @@
 use plumb_block::{Nanos, StorageSnapshot};
 use plumb_load::{LiveLatency, Totals};
 use plumb_measure::run::TimeseriesRow;
-use plumb_report::document::{Track, track_name};
+use plumb_report::document::{Part, tag};
 
 /// How many looks are kept at most.
 const CAPACITY: usize = 512;
@@ -67,25 +67,21 @@ impl Looks {
     /// What happened between the looks, of the target with this place in the document, in a window that began at
     /// `began`. An application that shows no operations of its own is seen by its transactions.
     pub(crate) fn rows(&self, target: usize, began: Nanos, shows_operations: bool) -> Vec<TimeseriesRow> {
-        let between = |track: Track, of: &dyn Fn(&Look, &Look) -> Option<TimeseriesRow>| {
-            let phase = track_name(target, track);
+        let between = |part: Part, of: &dyn Fn(&Look, &Look) -> Option<TimeseriesRow>| {
+            let phase = tag(target, part);
             let rows = self.looks.windows(2).filter_map(|pair| {
                 let row = of(&pair[0], &pair[1])?;
                 Some(TimeseriesRow { phase: phase.clone(), at: began + pair[0].at, ..row })
             });
             let rows: Vec<TimeseriesRow> = rows.collect();
-            if rows.iter().any(|row| row.operations > 0) || track == Track::Storage {
-                rows
-            } else {
-                Vec::new()
-            }
+            if rows.iter().any(|row| row.operations > 0) || part == Part::Storage { rows } else { Vec::new() }
         };
-        let mut rows = between(Track::Storage, &|before, now| {
+        let mut rows = between(Part::Storage, &|before, now| {
             let ((ios, bytes), (ios_now, bytes_now)) = before.storage.zip(now.storage)?;
             let (operations, bytes) = (ios_now.saturating_sub(ios), bytes_now.saturating_sub(bytes));
             Some(TimeseriesRow { operations, bytes, ..TimeseriesRow::default() })
         });
-        rows.extend(between(Track::Sync, &|before, now| {
+        rows.extend(between(Part::Sync, &|before, now| {
             let at = |percent| {
                 let latency = now.flush_latency.percentile_since(&before.flush_latency, percent)?;
                 Some(latency.as_secs_f64())
@@ -95,7 +91,7 @@ impl Looks {
             Some(TimeseriesRow { operations, latency_p50, latency_p99, ..TimeseriesRow::default() })
         }));
         if !shows_operations {
-            rows.extend(between(Track::Transaction, &|before, now| {
+            rows.extend(between(Part::Transaction, &|before, now| {
                 let operations = now.operations.saturating_sub(before.operations);
                 Some(TimeseriesRow { operations, ..TimeseriesRow::default() })
             }));

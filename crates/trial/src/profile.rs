@@ -9,9 +9,7 @@ use plumb_block::{Bytes, Caching, FileStore, Nanos};
 use plumb_linux::{DirectoryStore, space};
 use plumb_load::{CpuUse, LoadOutcome};
 use plumb_measure::RunDirectory;
-use plumb_report::document::{
-    CallLatency, DeviceFacts, RunDocument, RunJob, RunSpan, RunTarget, Transactions,
-};
+use plumb_report::document::{CallLatency, RunDocument, RunJob, RunSpan, RunTarget, Transactions};
 use plumb_report::{RunRecording, verdict};
 use serde::{Deserialize, Serialize};
 
@@ -192,27 +190,11 @@ fn describe(
     let target = RunTarget {
         name: directory.display().to_string(),
         opened: directory.display().to_string(),
-        span: 0,
-        job: 0,
-        size: 0,
-        range_bytes: 0,
         engine: profile.name.clone(),
-        engine_because: None,
-        failed_because: None,
-        device: DeviceFacts::default(),
         sides: total.clone(),
+        ..RunTarget::default()
     };
-    let span = RunSpan {
-        warmup: 0.0,
-        settled: None,
-        duration: seconds,
-        cooldown: 0.0,
-        jobs: vec![job],
-        steady: None,
-        latency_target: None,
-        processors: Vec::new(),
-        total: total.clone(),
-    };
+    let span = RunSpan { duration: seconds, jobs: vec![job], total: total.clone(), ..RunSpan::default() };
     let mut document = RunDocument {
         duration: seconds,
         complete: *ended == TrialEnded::Complete,

@@ -7,7 +7,7 @@ use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::process::surroundings;
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
-use plumb_report::document::{Environment, Part, RunDocument, Track, histogram_tag, series_name, track_name};
+use plumb_report::document::{Environment, Part, RunDocument, series_name, tag};
 use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
 use crate::error::TrialError;
@@ -160,10 +160,10 @@ fn close(
 fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     let mut rows = outcome.operations().series.rows(&series_name(target));
     let directions =
-        [(Track::Read, &outcome.read), (Track::Write, &outcome.write), (Track::Trim, &outcome.trim)];
+        [(Part::Read, &outcome.read), (Part::Write, &outcome.write), (Part::Trim, &outcome.trim)];
     let used = || directions.iter().filter(|(_, direction)| direction.operations() > 0);
     if used().count() > 1 {
-        rows.extend(used().flat_map(|(track, direction)| direction.series.rows(&track_name(target, *track))));
+        rows.extend(used().flat_map(|(track, direction)| direction.series.rows(&tag(target, *track))));
     }
     rows
 }
@@ -171,7 +171,7 @@ fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
 /// The distributions of one target.
 fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
     let tagged = |part: Part, histogram: &Histogram| TaggedHistogram {
-        tag: histogram_tag(target, part),
+        tag: tag(target, part),
         start: plumb_block::Nanos::ZERO,
         length: outcome.length,
         histogram: histogram.clone(),

@@ -8,7 +8,7 @@ use plumb_measure::{ApplicationSide, IoResult, SyncMethod, SyncResult};
 use plumb_path::{Finding, WritePath};
 use serde::{Deserialize, Serialize};
 
-use super::run::{Account, DeviceFacts, Environment, RunDocument, RunTarget};
+use super::run::{Account, Environment, RunDocument, RunTarget};
 use super::sides::{DirectionResult, Sides};
 use super::span::{FlushMethod, RunJob, RunSpan};
 use crate::{quantity, wording};
@@ -64,34 +64,11 @@ pub struct CheckDocument {
 /// Where and how a check was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckEnvironment {
-    /// plumb's own version.
-    pub plumb: String,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// The directory that it was typed in, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
     /// The seed of all random choices.
     pub seed: u64,
-    /// When it began, RFC 3339 in UTC.
-    pub started_at: String,
-    /// The kernel's release.
-    pub kernel: Option<String>,
-    /// The host's name.
-    pub host: Option<String>,
-    /// Online processors.
-    pub cpus: u32,
-    /// Memory of the machine in bytes.
-    pub memory_bytes: Option<u64>,
-    /// Size of the test file in bytes.
-    pub file_bytes: u64,
-    /// How I/O was submitted: `io_uring` or `pread/pwrite`.
-    pub engine: String,
-    /// Why not by io_uring.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engine_because: Option<String>,
-    /// What root would have shown in addition, one line each; empty when run as root.
-    pub root_would_add: Vec<String>,
+    /// The rest, as it stands in every run.
+    #[serde(flatten)]
+    pub run: Environment,
 }
 
 impl CheckDocument {
@@ -102,19 +79,15 @@ impl CheckDocument {
 impl From<CheckDocument> for RunDocument {
     fn from(check: CheckDocument) -> Self {
         let mut run = Self::empty(CheckDocument::SCHEMA);
-        let environment = &check.environment;
+        let environment = &check.environment.run;
         let base = RunTarget {
             name: check.target.clone(),
             opened: check.target.clone(),
-            span: 0,
-            job: 0,
-            size: environment.file_bytes,
-            range_bytes: environment.file_bytes,
-            engine: environment.engine.clone(),
+            size: environment.file_bytes.unwrap_or(0),
+            range_bytes: environment.file_bytes.unwrap_or(0),
+            engine: environment.engine.clone().unwrap_or_default(),
             engine_because: environment.engine_because.clone(),
-            failed_because: None,
-            device: DeviceFacts::default(),
-            sides: Sides::default(),
+            ..RunTarget::default()
         };
         for result in check.sync {
             run.add_phase(
@@ -138,24 +111,10 @@ impl From<CheckDocument> for RunDocument {
             };
             run.add_phase(job_of_io(&result), target);
         }
-        let environment = check.environment;
-        run.seed = environment.seed;
-        run.environment = Environment {
-            plumb: environment.plumb,
-            argv: environment.argv,
-            directory: environment.directory,
-            started_at: environment.started_at,
-            kernel: environment.kernel,
-            host: environment.host,
-            cpus: environment.cpus,
-            memory_bytes: environment.memory_bytes,
-            file_bytes: Some(environment.file_bytes),
-            engine: Some(environment.engine),
-            engine_because: environment.engine_because,
-            root_would_add: environment.root_would_add,
-        };
         Self {
             target: check.target,
+            seed: check.environment.seed,
+            environment: check.environment.run,
             complete: check.complete,
             incomplete_because: check.incomplete_because,
             failed: check.failed,
@@ -199,7 +158,10 @@ impl RunDocument {
 impl From<&RunDocument> for CheckDocument {
     fn from(run: &RunDocument) -> Self {
         let phases = || run.targets.iter().filter_map(|target| Some((target, run.job_of(target)?)));
-        let environment = run.environment.clone();
+        let mut environment = run.environment.clone();
+        // These are promised of a check.
+        environment.file_bytes.get_or_insert(0);
+        environment.engine.get_or_insert_default();
         let loads = phases().filter(|(_, job)| job.method.is_none());
         let mut io: Vec<IoResult> = loads.map(|(target, job)| io_result(target, job)).collect();
         // Phases run in another order than that in which they are compared.
@@ -218,21 +180,7 @@ impl From<&RunDocument> for CheckDocument {
             accounting: run.accounting.clone(),
             workload: run.workload.clone(),
             verdicts: run.verdicts.clone(),
-            environment: CheckEnvironment {
-                plumb: environment.plumb,
-                argv: environment.argv,
-                directory: environment.directory,
-                seed: run.seed,
-                started_at: environment.started_at,
-                kernel: environment.kernel,
-                host: environment.host,
-                cpus: environment.cpus,
-                memory_bytes: environment.memory_bytes,
-                file_bytes: environment.file_bytes.unwrap_or(0),
-                engine: environment.engine.unwrap_or_default(),
-                engine_because: environment.engine_because,
-                root_would_add: environment.root_would_add,
-            },
+            environment: CheckEnvironment { seed: run.seed, run: environment },
             run_directory: run.run_directory.clone(),
         }
     }

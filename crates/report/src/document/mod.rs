@@ -17,9 +17,7 @@ pub mod sides;
 pub mod span;
 
 pub use check::{CheckDocument, CheckEnvironment};
-pub use recording::{
-    OpenError, Part, RunRecording, TargetRecording, Track, histogram_tag, series_name, track_name,
-};
+pub use recording::{OpenError, Part, RunRecording, TargetRecording, series_name, tag};
 pub use run::{
     Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath, Transactions,
 };

@@ -2,7 +2,7 @@
 //!
 //! In a run directory the histograms and the time series go by the place of the target in
 //! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and trims
-//! together, and [tracks](Track) stand beside it. Those of a check may go by the name of the phase instead: `overwrite-fdatasync/durable`, `read-direct/read`.
+//! together, and its parts stand beside it: `target-0/storage`. Those of a check may go by the name of the phase instead: `overwrite-fdatasync/durable`, `read-direct/read`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,10 +32,10 @@ pub struct TargetRecording {
     /// Reads, writes and trims together over time.
     pub series: Vec<SeriesPoint>,
     /// What else was kept over time.
-    pub tracks: BTreeMap<Track, Vec<TimeseriesRow>>,
+    pub tracks: BTreeMap<Part, Vec<TimeseriesRow>>,
 }
 
-/// Which latencies of a target.
+/// What of a target: which latencies, or what happened over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Reads.
@@ -54,11 +54,15 @@ pub enum Part {
     WriteIntended,
     /// Trims, since their intended start.
     TrimIntended,
+    /// What the devices beneath were handed: reads and writes. Over time alone.
+    Storage,
+    /// Transactions of an application that shows no operations of its own. Over time alone.
+    Transaction,
 }
 
 impl Part {
     /// All parts.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Read,
         Self::Write,
         Self::Trim,
@@ -67,6 +71,8 @@ impl Part {
         Self::ReadIntended,
         Self::WriteIntended,
         Self::TrimIntended,
+        Self::Storage,
+        Self::Transaction,
     ];
 
     /// As it stands in a tag.
@@ -80,58 +86,20 @@ impl Part {
             Self::ReadIntended => "read-from-intended-start",
             Self::WriteIntended => "write-from-intended-start",
             Self::TrimIntended => "trim-from-intended-start",
-        }
-    }
-}
-
-/// The tag under which the latencies of a target are kept in a run directory; `target` is its place in the document.
-pub fn histogram_tag(target: usize, part: Part) -> String {
-    format!("{}/{}", series_name(target), part.name())
-}
-
-/// The name under which the time series of a target is kept.
-pub fn series_name(target: usize) -> String {
-    format!("target-{target}")
-}
-
-/// What of a target is kept over time, beside its reads, writes and trims together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Track {
-    /// Reads.
-    Read,
-    /// Writes, acknowledged.
-    Write,
-    /// Trims.
-    Trim,
-    /// Flushes, with the percentiles of their latency.
-    Sync,
-    /// What the devices beneath were handed: reads and writes.
-    Storage,
-    /// Transactions of an application that shows no operations of its own.
-    Transaction,
-}
-
-impl Track {
-    /// All tracks.
-    pub const ALL: [Self; 6] =
-        [Self::Read, Self::Write, Self::Trim, Self::Sync, Self::Storage, Self::Transaction];
-
-    /// As it stands in a name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-            Self::Sync => "sync",
             Self::Storage => "storage",
             Self::Transaction => "transaction",
         }
     }
 }
 
-/// The name under which a track of a target is kept.
-pub fn track_name(target: usize, track: Track) -> String {
-    format!("{}/{}", series_name(target), track.name())
+/// The tag under which a part of a target is kept in a run directory; `target` is its place in the document.
+pub fn tag(target: usize, part: Part) -> String {
+    format!("{}/{}", series_name(target), part.name())
+}
+
+/// The name under which the time series of a target is kept.
+pub fn series_name(target: usize) -> String {
+    format!("target-{target}")
 }
 
 /// A run directory could not be opened.
@@ -214,7 +182,7 @@ impl RunRecording {
             match track {
                 None => target.series.push(point(row)),
                 Some(track) => {
-                    if let Some(track) = Track::ALL.into_iter().find(|known| known.name() == track) {
+                    if let Some(track) = Part::ALL.into_iter().find(|known| known.name() == track) {
                         target.tracks.entry(track).or_default().push(row.clone());
                     }
                 }
@@ -228,9 +196,9 @@ impl RunRecording {
         self.targets.get(target)?.histograms.get(&part).filter(|histogram| histogram.count() > 0)
     }
 
-    /// A track of a target; empty if it was not kept.
-    pub fn track(&self, target: usize, track: Track) -> &[TimeseriesRow] {
-        self.targets.get(target).and_then(|target| target.tracks.get(&track)).map_or(&[], Vec::as_slice)
+    /// A part of a target over time; empty if it was not kept.
+    pub fn track(&self, target: usize, part: Part) -> &[TimeseriesRow] {
+        self.targets.get(target).and_then(|target| target.tracks.get(&part)).map_or(&[], Vec::as_slice)
     }
 
     /// The time series of a target; empty if it was not kept.

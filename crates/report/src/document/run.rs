@@ -13,7 +13,7 @@ use super::span::{RunJob, RunSpan};
 /// `targets` and `total` stand at the top for every run. Spans run one after the other: with several, `targets` are
 /// those of the first span, then of the next; counts in `total` are those of all, and its rates are over the sum of
 /// their windows. What belongs to one span alone is in `spans`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
     /// Which JSON document it is: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
     pub schema: String,
@@ -133,7 +133,7 @@ pub struct CallLatency {
 }
 
 /// One target of one job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTarget {
     /// As typed.
     pub name: String,
@@ -204,7 +204,7 @@ pub struct Environment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
     /// What root would have shown in addition, one line each; empty when run as root.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub root_would_add: Vec<String>,
 }
 
@@ -225,30 +225,9 @@ impl RunDocument {
     pub fn empty(schema: &str) -> Self {
         Self {
             schema: schema.to_owned(),
-            target: String::new(),
-            seed: 0,
-            duration: 0.0,
-            complete: false,
-            incomplete_because: None,
-            failed: false,
             level: none(),
-            headline: String::new(),
-            path: None,
-            path_unknown_because: None,
-            paths: Vec::new(),
-            targets: Vec::new(),
-            total: Sides::default(),
-            spans: Vec::new(),
-            transactions: None,
-            accounting: Vec::new(),
-            latency_resolution_seconds: None,
-            latencies_late: 0,
             latency_resolution: Self::LATENCY_RESOLUTION.to_owned(),
-            notes: Vec::new(),
-            workload: String::new(),
-            verdicts: Vec::new(),
-            environment: Environment::default(),
-            run_directory: None,
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use plumb_measure::run::TimeseriesRow;
 
 use super::chart_data::{self, Chart, Line, Shown};
 use super::style::{STYLES, sample};
-use crate::document::{Part, RunDocument, RunRecording, Track};
+use crate::document::{Part, RunDocument, RunRecording};
 use crate::facts::loses_synced;
 use crate::printable::printable;
 use crate::{quantity, sentences, wording};
@@ -124,7 +124,7 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
         let points = recording.series_of(index).iter().map(|point| TimeseriesRow::of("", point));
         let all = whole(points.collect(), target.sides.application.seconds);
         let track = |track| recording.track(index, track);
-        let directions = [("read", Track::Read), ("write", Track::Write), ("trim", Track::Trim)];
+        let directions = [("read", Part::Read), ("write", Part::Write), ("trim", Part::Trim)];
         let mut moving: Vec<(&'static str, &[TimeseriesRow])> = directions
             .map(|(name, of)| (name, track(of)))
             .into_iter()
@@ -137,14 +137,14 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
             };
             moving.push((name, &all));
         }
-        moving.push(("transactions", track(Track::Transaction)));
-        moving.push(("storage", track(Track::Storage)));
+        moving.push(("transactions", track(Part::Transaction)));
+        moving.push(("storage", track(Part::Storage)));
         let lines =
             |of: Shown| moving.iter().map(|(name, rows)| (*name, *rows, of)).collect::<Vec<Wanted<'_>>>();
         let latency: [Wanted<'_>; 2] =
             [("mean", &all, chart_data::mean), ("longest", &all, chart_data::longest)];
         let sync: [Wanted<'_>; 2] =
-            [("p50", track(Track::Sync), chart_data::p50), ("p99", track(Track::Sync), chart_data::p99)];
+            [("p50", track(Part::Sync), chart_data::p50), ("p99", track(Part::Sync), chart_data::p99)];
         let label = printable(&labels[index]);
         charts.extend(time_chart(
             &label,
