@@ -69,36 +69,26 @@ pub struct DeviceCounters {
 /// A duration as seconds in a document: always with a point or an exponent, for a whole number is nanoseconds of an older
 /// version.
 mod seconds {
-    use std::fmt;
-
-    use serde::de::{Deserializer, Error, Visitor};
+    use serde::de::{Deserialize, Deserializer};
     use serde::ser::Serializer;
 
     use crate::units::Nanos;
+
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Nanoseconds(u64),
+        Seconds(f64),
+    }
 
     pub(super) fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(time.as_secs_f64())
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
-        deserializer.deserialize_any(Either)
-    }
-
-    struct Either;
-
-    impl Visitor<'_> for Either {
-        type Value = Nanos;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("seconds, or whole nanoseconds")
-        }
-
-        fn visit_f64<E: Error>(self, seconds: f64) -> Result<Nanos, E> {
-            Ok(Nanos((seconds * 1e9).round() as u64))
-        }
-
-        fn visit_u64<E: Error>(self, nanoseconds: u64) -> Result<Nanos, E> {
-            Ok(Nanos(nanoseconds))
-        }
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Nanoseconds(time) => Nanos(time),
+            Written::Seconds(seconds) => Nanos((seconds * 1e9).round() as u64),
+        })
     }
 }

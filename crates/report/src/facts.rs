@@ -22,6 +22,12 @@ pub(crate) struct Figure {
     pub(crate) note: String,
 }
 
+impl Figure {
+    fn new(label: &'static str, (value, unit): (String, &str), note: String) -> Self {
+        Self { label, value, unit: unit.to_owned(), note }
+    }
+}
+
 /// A name and a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fact {
@@ -46,12 +52,10 @@ pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
 fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some((_, target, latency)) = measured(document).next() {
-        let (value, unit) = quantity::duration_parts(latency.p50);
         let note = format!("median of {}", quantity::count(latency.count));
-        figures.push(Figure { label: "A write and its sync take", value, unit: unit.to_owned(), note });
-        let (value, unit) = quantity::duration_parts(latency.p99);
+        figures.push(Figure::new("A write and its sync take", quantity::duration_parts(latency.p50), note));
         let note = format!("slowest {}", quantity::duration(latency.max));
-        figures.push(Figure { label: "99 of 100 take at most", value, unit: unit.to_owned(), note });
+        figures.push(Figure::new("99 of 100 take at most", quantity::duration_parts(latency.p99), note));
         let per_sync = "Flushes for each sync";
         let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::of) {
             // Those of all programs prove nothing about these.
@@ -64,7 +68,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
             }
             None => (per_sync, quantity::NONE.to_owned(), "not counted here".to_owned()),
         };
-        figures.push(Figure { label, value, unit: String::new(), note });
+        figures.push(Figure::new(label, (value, ""), note));
     }
     let is_direct = |target: &&RunTarget| {
         document.job_of(target).is_some_and(|job| job.name == "write-direct")
@@ -76,12 +80,8 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let durable = document.path_of(target).map(|path| &path.durable_at);
         let is_durable = durable.is_some_and(|at| at.write.is_some() || at.direct.is_some());
         let worth = if is_durable { "durable when acknowledged" } else { "not yet durable" };
-        figures.push(Figure {
-            label: "Direct random writes",
-            value: quantity::rate(side.iops),
-            unit: "IOPS".to_owned(),
-            note: format!("{} MiB/s, {worth}", quantity::mebibytes(side.bytes_per_second)),
-        });
+        let note = format!("{} MiB/s, {worth}", quantity::mebibytes(side.bytes_per_second));
+        figures.push(Figure::new("Direct random writes", (quantity::rate(side.iops), "IOPS"), note));
     }
     figures
 }
@@ -89,43 +89,33 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
 /// What all targets reached together.
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
+    let moved = |label, iops, bytes| {
+        Figure::new(label, (quantity::rate(iops), "IOPS"), format!("{} MiB/s", quantity::mebibytes(bytes)))
+    };
     let done = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
     let by_transactions = done.and_then(|done| Some((done, done.latency.as_ref()?)));
-    let Some(latency) = by_transactions.map(|(_, latency)| latency).or(total.application.latency.as_ref())
-    else {
-        return Vec::new();
+    let (latency, first) = match (by_transactions, &total.application.latency) {
+        (Some((done, latency)), _) => {
+            let note = format!("{} in all", quantity::count(done.count));
+            (latency, Figure::new("Transactions", (quantity::rate(done.per_second), "per second"), note))
+        }
+        (None, Some(latency)) => {
+            let side = &total.application;
+            (latency, moved("The application was served", side.iops, side.bytes_per_second))
+        }
+        (None, None) => return Vec::new(),
     };
-    let mut figures = vec![match by_transactions {
-        Some((done, _)) => Figure {
-            label: "Transactions",
-            value: quantity::rate(done.per_second),
-            unit: "per second".to_owned(),
-            note: format!("{} in all", quantity::count(done.count)),
-        },
-        None => Figure {
-            label: "The application was served",
-            value: quantity::rate(total.application.iops),
-            unit: "IOPS".to_owned(),
-            note: format!("{} MiB/s", quantity::mebibytes(total.application.bytes_per_second)),
-        },
-    }];
-    if let Some(storage) = &total.storage {
-        figures.push(Figure {
-            label: "The devices served",
-            value: quantity::rate(storage.iops),
-            unit: "IOPS".to_owned(),
-            note: format!("{} MiB/s", quantity::mebibytes(storage.bytes_per_second)),
-        });
-    }
-    let (value, unit) = quantity::duration_parts(latency.p99);
+    let mut figures = vec![first];
+    figures.extend(
+        total.storage.iter().map(|side| moved("The devices served", side.iops, side.bytes_per_second)),
+    );
     let note = format!("half within {}", quantity::duration(latency.p50));
-    figures.push(Figure { label: "99 of 100 take at most", value, unit: unit.to_owned(), note });
+    figures.push(Figure::new("99 of 100 take at most", quantity::duration_parts(latency.p99), note));
     if let Some(durable) = &total.durable_latency {
-        let (value, unit) = quantity::duration_parts(durable.p50);
         let note = format!("median of {}", quantity::count(durable.count));
         let lost = document.targets.iter().any(|target| loses_synced(document, target));
         let label = if lost { "A write and its sync take" } else { "Until a write is durable" };
-        figures.push(Figure { label, value, unit: unit.to_owned(), note });
+        figures.push(Figure::new(label, quantity::duration_parts(durable.p50), note));
     }
     figures
 }

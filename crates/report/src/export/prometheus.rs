@@ -80,12 +80,9 @@ fn head(out: &mut Metrics, document: &RunDocument) {
 fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measured<'_>]) {
     let mut family = |name: &str, help: &str, of: &dyn Fn(&Sides) -> Option<u64>| {
         let known = methods.iter().filter_map(|method| Some((method, of(&method.target.sides)?)));
-        for (number, (method, value)) in known.enumerate() {
-            if number == 0 {
-                out.family(name, "gauge", help);
-            }
+        out.each(name, "gauge", help, known, |out, (method, value)| {
             out.sample(name, &method.labels(&[]), value as f64);
-        }
+        });
     };
     let operations = |sides: &Sides| Some(sides.application.operations);
     family("plumb_durable_write_operations", "Durable writes in the window of the method.", &operations);
@@ -95,18 +92,15 @@ fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measur
     let name = "plumb_durable_write_duration_seconds";
     let kept =
         methods.iter().filter_map(|method| Some((method, recording.histogram(method.index, Part::Durable)?)));
-    for (number, (method, histogram)) in kept.enumerate() {
-        if number == 0 {
-            out.family(name, "histogram", "Time until a write was durable: write and sync together.");
-        }
+    let help = "Time until a write was durable: write and sync together.";
+    out.each(name, "histogram", help, kept, |out, (method, histogram)| {
         out.histogram(name, &method.labels(&[]), histogram);
-    }
+    });
 }
 
 /// A figure of each target, seen from one side or both.
 struct Figure {
     name: &'static str,
-    kind: &'static str,
     help: &'static str,
     /// The sides with their values; what is not known is left out.
     of: fn(&Sides) -> Vec<(&'static str, f64)>,
@@ -115,7 +109,6 @@ struct Figure {
 const FIGURES: [Figure; 5] = [
     Figure {
         name: "plumb_load_operations_per_second",
-        kind: "gauge",
         help: "Operations per second of a target, seen from each side.",
         of: |sides| {
             let storage = sides.storage.iter().map(|storage| ("storage", storage.iops));
@@ -124,7 +117,6 @@ const FIGURES: [Figure; 5] = [
     },
     Figure {
         name: "plumb_load_bytes_per_second",
-        kind: "gauge",
         help: "Bytes per second of a target, seen from each side.",
         of: |sides| {
             let storage = sides.storage.iter().map(|storage| ("storage", storage.bytes_per_second));
@@ -133,7 +125,6 @@ const FIGURES: [Figure; 5] = [
     },
     Figure {
         name: "plumb_load_flushes",
-        kind: "gauge",
         help: "Flushes in the window: asked for by the load, and handed to the devices.",
         of: |sides| {
             let storage = sides.storage.iter().filter_map(|storage| storage.flushes);
@@ -145,13 +136,11 @@ const FIGURES: [Figure; 5] = [
     },
     Figure {
         name: "plumb_load_in_flight",
-        kind: "gauge",
         help: "Mean requests in flight.",
         of: |sides| sides.application.in_flight_mean.map(|mean| ("application", mean)).into_iter().collect(),
     },
     Figure {
         name: "plumb_load_wrong_blocks",
-        kind: "gauge",
         help: "Blocks that do not hold what was written, where that was verified.",
         of: |sides| sides.verified.iter().map(|verified| ("application", verified.wrong() as f64)).collect(),
     },
@@ -163,12 +152,9 @@ impl Figure {
             (self.of)(&load.target.sides).into_iter().map(move |(side, value)| (load, side, value))
         });
         let known = sides.filter(|(.., value)| value.is_finite());
-        for (number, (load, side, value)) in known.enumerate() {
-            if number == 0 {
-                out.family(self.name, self.kind, self.help);
-            }
+        out.each(self.name, "gauge", self.help, known, |out, (load, side, value)| {
             out.sample(self.name, &load.labels(&[("side", side)]), value);
-        }
+        });
     }
 }
 
@@ -176,12 +162,9 @@ fn errors(out: &mut Metrics, loads: &[Measured<'_>]) {
     let name = "plumb_load_errors";
     let used =
         loads.iter().flat_map(|load| load.target.sides.used().into_iter().map(move |used| (load, used)));
-    for (number, (load, (direction, result))) in used.enumerate() {
-        if number == 0 {
-            out.family(name, "gauge", "Operations that failed.");
-        }
+    out.each(name, "gauge", "Operations that failed.", used, |out, (load, (direction, result))| {
         out.sample(name, &load.labels(&[("direction", direction)]), result.errors as f64);
-    }
+    });
 }
 
 fn histograms(out: &mut Metrics, recording: &RunRecording, loads: &[Measured<'_>]) {
@@ -190,12 +173,10 @@ fn histograms(out: &mut Metrics, recording: &RunRecording, loads: &[Measured<'_>
         let of_part = move |part| Some((load, part, recording.histogram(load.index, part)?));
         Part::ALL.into_iter().filter_map(of_part)
     });
-    for (number, (load, part, histogram)) in kept.enumerate() {
-        if number == 0 {
-            out.family(name, "histogram", "Time of the operations of a target, by what was timed.");
-        }
+    let help = "Time of the operations of a target, by what was timed.";
+    out.each(name, "histogram", help, kept, |out, (load, part, histogram)| {
         out.histogram(name, &load.labels(&[("operation", part.name())]), histogram);
-    }
+    });
 }
 
 #[derive(Debug, Default)]
@@ -206,6 +187,22 @@ struct Metrics {
 impl Metrics {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    /// A family with what `put` says of each; without any there is no family.
+    fn each<T>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        all: impl Iterator<Item = T>,
+        put: impl Fn(&mut Self, T),
+    ) {
+        let mut all = all.peekable();
+        if all.peek().is_some() {
+            self.family(name, kind, help);
+        }
+        all.for_each(|one| put(self, one));
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {

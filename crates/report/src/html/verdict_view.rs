@@ -1,6 +1,6 @@
 //! The verdicts in the page.
 
-use plumb_path::{Finding, Rule};
+use plumb_path::{Finding, Rule, Severity};
 
 use super::glyph;
 use crate::headline::sentence;
@@ -20,22 +20,12 @@ pub(super) struct VerdictView {
 }
 
 pub(super) fn verdict_count(verdicts: &[Finding]) -> String {
-    let of = |severity| verdicts.iter().filter(|finding| finding.severity == severity).count();
-    use plumb_path::Severity::{Danger, Info, Warning};
-    let words = |count: usize, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        n => Some(format!("{n} {many}")),
-    };
-    let parts: Vec<String> = [
-        words(of(Danger), "danger", "dangers"),
-        words(of(Warning), "warning", "warnings"),
-        words(of(Info), "note", "notes"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", ")) }
+    let words = [(Severity::Danger, "danger"), (Severity::Warning, "warning"), (Severity::Info, "note")];
+    let counts = words.into_iter().filter_map(|(severity, word)| {
+        let count = verdicts.iter().filter(|finding| finding.severity == severity).count();
+        (count > 0).then(|| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+    });
+    sentence(&counts.collect::<Vec<_>>().join(", "))
 }
 
 /// What the rules of `verdicts` mean, each once; a recording of another version may name rules that are not known.
