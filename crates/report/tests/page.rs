@@ -157,6 +157,19 @@ fn lines_of_the_storage_and_of_syncs_are_drawn_and_named() {
 }
 
 #[test]
+fn a_direction_is_not_drawn_beyond_the_window() {
+    let mut recording = common::load_recording("side-by-side");
+    recording.document.targets[0].sides.application.seconds = 0.92;
+    let row = |at: u64| TimeseriesRow {
+        at: Nanos::millis(100) * at,
+        operations: if at == 9 { 1 } else { 50 },
+        ..TimeseriesRow::default()
+    };
+    recording.targets[0].tracks.insert(Part::Write, (0..10).map(row).collect());
+    assert!(page(&recording).contains("operations per second: write 500 to 500"));
+}
+
+#[test]
 fn a_run_without_operations_has_no_empty_charts_and_transactions_have_their_own() {
     let mut recording = common::load_recording("side-by-side");
     for kept in &mut recording.targets {

@@ -123,10 +123,10 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
     for (index, target) in document.targets.iter().enumerate().take(TARGETS_MAX) {
         let points = recording.series_of(index).iter().map(|point| TimeseriesRow::of("", point));
         let all = whole(points.collect(), target.sides.application.seconds);
-        let track = |track| recording.track(index, track);
+        let track = |part| recording.track(index, part);
         let directions = [("read", Part::Read), ("write", Part::Write), ("trim", Part::Trim)];
-        let mut moving: Vec<(&'static str, &[TimeseriesRow])> = directions
-            .map(|(name, of)| (name, track(of)))
+        let mut moving: Vec<(&'static str, Vec<TimeseriesRow>)> = directions
+            .map(|(name, part)| (name, whole(track(part).to_vec(), target.sides.application.seconds)))
             .into_iter()
             .filter(|(_, rows)| !rows.is_empty())
             .collect();
@@ -135,12 +135,13 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
                 [(name, _)] => name,
                 _ => "application",
             };
-            moving.push((name, &all));
+            moving.push((name, all.clone()));
         }
-        moving.push(("transactions", track(Part::Transaction)));
-        moving.push(("storage", track(Part::Storage)));
-        let lines =
-            |of: Shown| moving.iter().map(|(name, rows)| (*name, *rows, of)).collect::<Vec<Wanted<'_>>>();
+        moving.push(("transactions", track(Part::Transaction).to_vec()));
+        moving.push(("storage", track(Part::Storage).to_vec()));
+        let lines = |of: Shown| {
+            moving.iter().map(|(name, rows)| (*name, rows.as_slice(), of)).collect::<Vec<Wanted<'_>>>()
+        };
         let latency: [Wanted<'_>; 2] =
             [("mean", &all, chart_data::mean), ("longest", &all, chart_data::longest)];
         let sync: [Wanted<'_>; 2] =
