@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{ExportError, Result, at};
+use crate::named::registry::is_name;
 use crate::records::{Found, Lock, PrivateDirectory, remove_if_there};
 
 const DEFAULT: &str = "/run/plumb/attach";
-const NAME_BYTES_MAX: usize = 64;
 
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
@@ -154,11 +154,6 @@ fn private() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
     builder
-}
-
-fn is_name(name: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_allowed)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The network block device protocol: bytes ([`wire`]), and any device as a [`server`] of it.
 
 pub mod client;
+mod input;
 mod output;
 pub mod server;
 pub mod tls;

@@ -6,7 +6,7 @@
 //! - `handshake`: what is negotiated, as a state machine.
 //! - `transmission`: requests and replies: the heart.
 //! - `connection`: both over any transport.
-//! - `input`, `buffers`: the memory of a connection, all of it bounded.
+//! - `buffers`: the memory of a connection, all of it bounded.
 //! - `listener`, `connections`: sockets that wait, and those that are served.
 //!
 //! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a flush, or to
@@ -17,7 +17,6 @@ mod connection;
 mod connections;
 mod export;
 mod handshake;
-mod input;
 mod listener;
 mod options;
 #[cfg(test)]

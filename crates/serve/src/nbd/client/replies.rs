@@ -11,6 +11,7 @@ use std::io::{self, IoSliceMut};
 use plumb_block::Errno;
 
 use super::commands::{Asked, Commands};
+use crate::nbd::input::Input;
 use crate::nbd::transport::{Patience, Socket, Transport as _};
 use crate::nbd::wire::{
     Chunk, ChunkHeader, ChunkKind, Command, Cookie, Malformed, OffsetHole, ReplyHead, SimpleReply,
@@ -64,17 +65,14 @@ enum State {
 
 /// What was received and not understood yet, and what is expected.
 pub(super) struct Replies {
-    input: Box<[u8]>,
-    start: usize,
-    end: usize,
+    input: Input,
     state: State,
     is_structured: bool,
 }
 
 impl Replies {
     pub(super) fn new(is_structured: bool) -> Self {
-        let input = vec![0; INPUT_BYTES].into_boxed_slice();
-        Self { input, start: 0, end: 0, state: State::Head, is_structured }
+        Self { input: Input::new(INPUT_BYTES), state: State::Head, is_structured }
     }
 
     /// Receives once; what `advance` then understands. Whether more may be there; `None` at the end of the stream.
@@ -85,39 +83,32 @@ impl Replies {
         landing: &mut impl Landing,
     ) -> io::Result<Option<bool>> {
         if let State::Bytes { cookie, at, left, .. } = &mut self.state
-            && self.start == self.end
+            && self.input.is_empty()
             && *left >= IN_PLACE_MIN_BYTES
             && let Some(asked) = commands.get(*cookie)
             && let Some(memory) = landing.memory(asked.job, *at, *left as usize)
         {
-            let room = memory.len() + self.input.len();
-            let received = transport
-                .receive(&mut [IoSliceMut::new(memory), IoSliceMut::new(&mut self.input)], Patience::None)?;
+            let behind = self.input.space();
+            let room = memory.len() + behind.len();
+            let mut both = [IoSliceMut::new(memory), IoSliceMut::new(behind)];
+            let received = transport.receive(&mut both, Patience::None)?;
             let placed = received.min(*left as usize);
             *at += placed as u64;
             *left -= placed as u32;
-            (self.start, self.end) = (0, received - placed);
+            self.input.received(received - placed);
             return Ok((received > 0).then(|| transport.may_have_more(received, room)));
         }
-        let space = self.space();
+        // Never empty, for `advance` leaves no more than a header behind.
+        let space = self.input.space();
         let room = space.len();
         let received = transport.receive(&mut [IoSliceMut::new(space)], Patience::None)?;
-        self.end += received;
+        self.input.received(received);
         Ok((received > 0).then(|| transport.may_have_more(received, room)))
-    }
-
-    /// Where the next bytes go; never empty, for `advance` leaves no more than a header behind.
-    fn space(&mut self) -> &mut [u8] {
-        if self.start > 0 {
-            self.input.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        &mut self.input[self.end..]
     }
 
     /// Whether a reply has begun and is not over: the rest is probably being sent at this moment.
     pub(super) fn is_midway(&self) -> bool {
-        self.start < self.end || !matches!(self.state, State::Head)
+        !self.input.is_empty() || !matches!(self.state, State::Head)
     }
 
     /// Understands what is there, and appends what was answered to `answers`.
@@ -145,11 +136,11 @@ impl Replies {
     /// Reads the start of a reply; `false` if it is not there yet.
     #[inline]
     fn head(&mut self, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<bool, Broken> {
-        let bytes = &self.input[self.start..self.end];
+        let bytes = self.input.bytes();
         let Some((head, taken)) = ReplyHead::decode(bytes)? else { return Ok(false) };
         match head {
             ReplyHead::Simple(reply) => {
-                self.start += taken;
+                self.input.consume(taken);
                 self.simple(reply, commands, answers)?;
             }
             ReplyHead::Chunk(_) if !self.is_structured => {
@@ -160,11 +151,11 @@ impl Replies {
                     return Ok(false);
                 };
                 let offset = u64::from_be_bytes(*offset);
-                self.start += taken + OFFSET_BYTES;
+                self.input.consume(taken + OFFSET_BYTES);
                 self.data_chunk(&header, offset, commands)?;
             }
             ReplyHead::Chunk(header) => {
-                self.start += taken;
+                self.input.consume(taken);
                 commands.get(header.cookie).ok_or(Broken::Nobody(header.cookie.0))?;
                 if header.length > BODY_MAX_BYTES {
                     return Err(Broken::Unfitting("with a chunk of more than 1 MiB that is not of a read"));
@@ -231,15 +222,16 @@ impl Replies {
         answers: &mut Vec<Answer>,
     ) -> Result<bool, Broken> {
         let State::Bytes { cookie, at, left, is_last } = &mut self.state else { return Ok(true) };
-        let there = &self.input[self.start..self.end];
+        let there = self.input.bytes();
         let part = &there[..there.len().min(*left as usize)];
         let asked = commands.get(*cookie).ok_or(Broken::Nobody(cookie.0))?;
         if let Some(memory) = landing.memory(asked.job, *at, part.len()) {
             memory.copy_from_slice(part);
         }
-        self.start += part.len();
-        *at += part.len() as u64;
-        *left -= part.len() as u32;
+        let count = part.len();
+        *at += count as u64;
+        *left -= count as u32;
+        self.input.consume(count);
         if *left > 0 {
             return Ok(false);
         }
@@ -259,10 +251,11 @@ impl Replies {
         answers: &mut Vec<Answer>,
     ) -> Result<bool, Broken> {
         let State::Body { header, bytes } = &mut self.state else { return Ok(true) };
-        let there = &self.input[self.start..self.end];
+        let there = self.input.bytes();
         let part = &there[..there.len().min(header.length as usize - bytes.len())];
         bytes.extend_from_slice(part);
-        self.start += part.len();
+        let count = part.len();
+        self.input.consume(count);
         if bytes.len() < header.length as usize {
             return Ok(false);
         }

@@ -40,8 +40,8 @@ use plumb_block::{Errno, LbaRange, Op, Payload, Wait};
 
 use super::buffers::{Budget, Buffers};
 use super::handshake::Session;
-use super::input::Input;
 use crate::busy_poll::BusyPoll;
+use crate::nbd::input::Input;
 use crate::nbd::output::Output;
 use crate::nbd::transport::{Patience, Transport, Wants};
 use crate::nbd::wire::Malformed;
