@@ -66,6 +66,11 @@ impl Refusal {
     }
 }
 
+/// What was typed makes no sense, as `error` says.
+pub(crate) fn usage(error: impl std::error::Error + Send + Sync + 'static) -> Refusal {
+    Refusal::because(Exit::Usage, error)
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -7,7 +7,7 @@ use plumb_dialect::fio::trace;
 use plumb_trial::Request;
 use plumb_workload::Replay;
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Refusal, usage};
 
 /// How much of a trace is read at once.
 const CHUNK: usize = 256 << 10;
@@ -17,14 +17,12 @@ const CHUNK: usize = 256 << 10;
 /// # Errors
 /// If a trace cannot be read or is broken, or does not suit its job.
 pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
-    request.scenario.validate().map_err(|error| Refusal::because(Exit::Usage, error))?;
+    request.scenario.validate().map_err(usage)?;
     for (span_number, span) in request.scenario.spans.iter_mut().enumerate() {
         for (job_number, job) in span.jobs.iter_mut().enumerate() {
             let Some(how) = job.trace.clone() else { continue };
-            let trace =
-                trace::read_named(&how.path, &open).map_err(|error| Refusal::because(Exit::Usage, error))?;
-            let (replaying, replay) =
-                Replay::of(job, &how, trace).map_err(|error| Refusal::because(Exit::Usage, error))?;
+            let trace = trace::read_named(&how.path, &open).map_err(usage)?;
+            let (replaying, replay) = Replay::of(job, &how, trace).map_err(usage)?;
             *job = replaying;
             request.replays.insert((span_number, job_number), replay);
         }

@@ -3,8 +3,8 @@
 use plumb_dialect::diskspd::{self, Command};
 use plumb_load::SpanResult;
 
-use crate::command::running::{Running, usage};
-use crate::exit::Exit;
+use crate::command::running::Running;
+use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
 /// Runs what was typed.

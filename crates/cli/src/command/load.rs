@@ -6,8 +6,8 @@ use plumb_target::{Name, Scheme};
 
 use crate::arguments::LoadArguments;
 use crate::command::profile;
-use crate::command::running::{Running, default_seed, usage};
-use crate::exit::{Exit, Refusal};
+use crate::command::running::{Running, default_seed};
+use crate::exit::{Exit, Refusal, usage};
 use crate::terminal;
 
 /// What to do about a file of words that cannot be read.

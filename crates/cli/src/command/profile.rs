@@ -7,8 +7,8 @@ use plumb_dialect::{Meaning, native::Words};
 use plumb_report::{Format, Style, render};
 use plumb_trial::{ProfileRun, Trial};
 
-use crate::command::running::{Running, default_seed, usage};
-use crate::exit::{Exit, Refusal};
+use crate::command::running::{Running, default_seed};
+use crate::exit::{Exit, Refusal, usage};
 use crate::terminal;
 
 /// Says what a profile does, on what that rests, and what it leaves out; of all of them with `list`.
@@ -55,8 +55,7 @@ pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> 
             format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
         return Err(Refusal::new(Exit::Usage, problem).into());
     };
-    let scenario = application::scenario(profile, variant, target, &limits)
-        .map_err(|error| Refusal::because(Exit::Usage, error))?;
+    let scenario = application::scenario(profile, variant, target, &limits).map_err(usage)?;
     running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print)
 }
 
@@ -76,5 +75,5 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), Refusal> {
 }
 
 fn find(name: &str) -> Result<(&'static Profile, &'static Variant), Refusal> {
-    application::find(name).map_err(|error| Refusal::because(Exit::Usage, error))
+    application::find(name).map_err(usage)
 }

@@ -3,7 +3,7 @@
 use plumb_report::{Format, RunRecording, render};
 
 use crate::arguments::ReportArguments;
-use crate::exit::{self, Exit, Refusal};
+use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::newest_run;
 use crate::{files, terminal};
 
@@ -20,11 +20,10 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             newest
         }
     };
-    let recording =
-        RunRecording::open(&run).map_err(|error| Refusal::because(Exit::Usage, error))?.ok_or_else(|| {
-            let why = "ended before anything was measured: there is nothing to report";
-            Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
-        })?;
+    let recording = RunRecording::open(&run).map_err(usage)?.ok_or_else(|| {
+        let why = "ended before anything was measured: there is nothing to report";
+        Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
+    })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
     let text = render(&recording, format, arguments.detail.style())?;
     files::write_or_print(arguments.output.as_deref(), &text)?;

@@ -174,11 +174,6 @@ pub(crate) fn with_watcher(
     Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
 }
 
-/// A command line that cannot be taken.
-pub(crate) fn usage(error: plumb_dialect::Error) -> Refusal {
-    Refusal::because(Exit::Usage, error)
-}
-
 /// What is said after the results: where the page is, and why the run is not whole.
 pub(crate) fn say_end(trial: &Trial) {
     match &trial.ended {

@@ -2,8 +2,8 @@
 
 use plumb_dialect::sqlio;
 
-use crate::command::running::{Running, usage};
-use crate::exit::Exit;
+use crate::command::running::Running;
+use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
 /// Runs what was typed.

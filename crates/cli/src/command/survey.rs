@@ -8,7 +8,7 @@ use plumb_path::{RecordingError, Survey, Target};
 use plumb_report::terminal as text;
 
 use crate::arguments::SurveyArguments;
-use crate::exit::{self, Exit, Refusal};
+use crate::exit::{self, Exit, Refusal, usage};
 use crate::named::{self, Named};
 use crate::terminal;
 
@@ -54,7 +54,7 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
 fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Result<Survey> {
     let refused = |error: plumb_path::SurveyError| Refusal::because(Exit::Usage, error);
     if let Some(directory) = &arguments.from {
-        let recording = plumb_path::load(directory).map_err(|error| Refusal::because(Exit::Usage, error))?;
+        let recording = plumb_path::load(directory).map_err(usage)?;
         let target = asked.as_ref().unwrap_or(&recording.target);
         return Ok(plumb_path::survey(&recording.tree, &recording.probe, target).map_err(refused)?);
     }

@@ -192,7 +192,7 @@ impl Words {
                 return Err(WordError::contradiction(word, "sync-kind"));
             }
             if !self.has("sync-every") {
-                return Err(WordError::need("sync-kind", &["sync-every"]));
+                return Err(WordError::need("sync-kind", "sync-every"));
             }
             return Ok(Durability { flush_every: None, flush_at_end, fua_every: every });
         }

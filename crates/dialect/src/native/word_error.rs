@@ -14,7 +14,7 @@ pub(super) struct WordError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Problem {
     Contradicts(&'static str),
-    Needs(&'static [&'static str]),
+    Needs(&'static str),
     Unexpected { found: String, expected: String },
 }
 
@@ -25,7 +25,7 @@ impl WordError {
     }
 
     /// The word means nothing without one of the others.
-    pub(super) fn need(word: &'static str, others: &'static [&'static str]) -> Self {
+    pub(super) fn need(word: &'static str, others: &'static str) -> Self {
         Self { word, problem: Problem::Needs(others) }
     }
 
@@ -54,8 +54,7 @@ impl WordError {
         match &self.problem {
             Problem::Contradicts(other) => format!("contradicts {dashes}{other}: say one of the two"),
             Problem::Needs(others) => {
-                let others: Vec<String> = others.iter().map(|other| format!("{dashes}{other}")).collect();
-                format!("means nothing without {}", others.join(" or "))
+                format!("means nothing without {dashes}{}", others.replace(' ', &format!(" or {dashes}")))
             }
             Problem::Unexpected { found, expected } => format!("found {found}, expected {expected}"),
         }
