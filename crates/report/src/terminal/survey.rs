@@ -41,7 +41,8 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
         ("worst finding", Side::Left),
     ]);
     for path in &survey.paths {
-        let worst = path.findings.iter().max_by_key(|finding| finding.severity);
+        // Of equals the first: a cause stands before what it comes to.
+        let worst = path.findings.iter().rev().max_by_key(|finding| finding.severity);
         let volatile: Vec<String> = path
             .layers
             .iter()
