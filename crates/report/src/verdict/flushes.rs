@@ -10,7 +10,6 @@ use super::evidence::Evidence;
 use super::{Verdict, device_layers, list, lowest_devices};
 use crate::document::{FlushMethod, RunJob, RunTarget, Sides};
 use crate::figures::FlushCount;
-use crate::levels::is_synchronous;
 use crate::quantity::count;
 use crate::wording;
 
@@ -126,7 +125,7 @@ fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
 }
 
 /// How many flushes the job asked for: its own, and those of its durable writes where the devices are known to have no
-/// FUA. Without any of both, those of its writes where the mount option sync makes each durable.
+/// FUA. Writes that a mount option flushes share flushes when several are in flight, and are not counted.
 fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     let (sides, path) = (&target.sides, evidence.document.path_of(target));
     let syncs = match job.flush {
@@ -139,7 +138,6 @@ fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     };
     match (job.durable_write_every, native) {
         (Some(every), Some(false)) => syncs.saturating_add(sides.write.ios / u64::from(every.max(1))),
-        (None, _) if syncs == 0 && path.is_some_and(is_synchronous) => sides.write.ios,
         _ => syncs,
     }
 }
