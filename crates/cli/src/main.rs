@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod dots;
 mod exit;
 mod live;
 

@@ -13,7 +13,7 @@ mod processors;
 pub mod sqlio;
 
 pub use error::{Error, may_be_suggested};
-pub use machine::Machine;
+pub use machine::{Machine, ProcessorPlace};
 
 use plumb_workload::Scenario;
 

@@ -7,6 +7,10 @@ pub struct Machine {
     pub host: String,
     /// The processors that this process may use, by number.
     pub processors: Vec<u32>,
+    /// Where those of the machine are, as far as it says so.
+    pub topology: Vec<ProcessorPlace>,
+    /// The cpufreq governor; `None` if there is none.
+    pub governor: Option<String>,
     /// The memory page in bytes.
     pub page_bytes: u64,
     /// Memory in bytes.
@@ -21,6 +25,28 @@ pub struct Machine {
     pub started_unix: u64,
     /// The version of plumb.
     pub version: String,
+    /// When this program was made, as `2026/01/31`.
+    pub version_date: String,
     /// The command line as typed.
     pub argv: Vec<String>,
+}
+
+/// Where a processor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessorPlace {
+    /// Its number.
+    pub number: u32,
+    /// The core that it is a thread of, unique in its socket.
+    pub core: u32,
+    /// The socket.
+    pub socket: u32,
+    /// The memory node.
+    pub node: u32,
+}
+
+impl Machine {
+    /// How many different values of `of` its processors have.
+    pub(crate) fn count_of<K: Ord>(&self, of: impl Fn(&ProcessorPlace) -> K) -> usize {
+        self.topology.iter().map(of).collect::<std::collections::BTreeSet<K>>().len()
+    }
 }

@@ -31,6 +31,8 @@ fn machine() -> Machine {
     Machine {
         host: "host".into(),
         processors: vec![0],
+        topology: Vec::new(),
+        governor: None,
         page_bytes: 4096,
         memory_bytes: 1 << 30,
         kernel: "6.1".into(),
@@ -38,6 +40,7 @@ fn machine() -> Machine {
         started_at: "2026-11-21T23:27:02Z".into(),
         started_unix: 1_795_303_622,
         version: "0.1.0".into(),
+        version_date: String::new(),
         argv: Vec::new(),
     }
 }

@@ -244,7 +244,7 @@ pub struct Quality {
 }
 
 /// One bucket of a time series.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
     /// The start of the bucket since the start of its window.
     pub at: Nanos,
@@ -256,6 +256,12 @@ pub struct SeriesPoint {
     pub latency_sum: Nanos,
     /// The longest of them.
     pub latency_max: Nanos,
+    /// The shortest of them; zero if there are none, or that was not kept.
+    #[serde(default)]
+    pub latency_min: Nanos,
+    /// The sum of their squares, in ns²; zero if that was not kept.
+    #[serde(default)]
+    pub latency_squares: f64,
 }
 
 /// How wide a bucket of a time series is.

@@ -63,6 +63,9 @@ impl Series {
             self.turn_to(event.at);
         }
         let point = &mut self.points[self.current];
+        let is_first = point.operations == 0;
+        point.latency_min = if is_first { event.latency } else { point.latency_min.min(event.latency) };
+        point.latency_squares += (event.latency.0 as f64).powi(2) * count as f64;
         point.operations += count;
         point.bytes += event.bytes * count;
         point.latency_sum += event.latency * count;
@@ -87,7 +90,7 @@ impl Series {
         };
         self.extend_to(other.points.len() - 1);
         for (mine, theirs) in self.points.iter_mut().zip(&other.points) {
-            add(mine, theirs);
+            mine.add(theirs);
         }
     }
 
@@ -100,7 +103,7 @@ impl Series {
             let index = ((length + point.at).0 / self.width.0) as usize;
             self.extend_to(index);
             if let Some(mine) = self.points.get_mut(index) {
-                add(mine, point);
+                mine.add(point);
             }
         }
     }
@@ -155,7 +158,7 @@ impl Series {
         for index in 0..self.points.len().div_ceil(2) {
             let mut joined = self.points[2 * index];
             if let Some(second) = self.points.get(2 * index + 1) {
-                add(&mut joined, second);
+                joined.add(second);
             }
             self.points[index] = joined;
         }
@@ -167,15 +170,38 @@ impl Series {
 }
 
 fn empty_point(at: Nanos) -> SeriesPoint {
-    SeriesPoint { at, operations: 0, bytes: 0, latency_sum: Nanos::ZERO, latency_max: Nanos::ZERO }
+    SeriesPoint { at, ..SeriesPoint::default() }
 }
 
-/// Adds the counts of `from` to `into`, which keeps its place.
-fn add(into: &mut SeriesPoint, from: &SeriesPoint) {
-    into.operations += from.operations;
-    into.bytes += from.bytes;
-    into.latency_sum += from.latency_sum;
-    into.latency_max = into.latency_max.max(from.latency_max);
+impl SeriesPoint {
+    /// Adds the counts of `from`; its own place stays.
+    pub fn add(&mut self, from: &Self) {
+        self.latency_min = match (self.operations, from.operations) {
+            (_, 0) => self.latency_min,
+            (0, _) => from.latency_min,
+            _ => self.latency_min.min(from.latency_min),
+        };
+        self.latency_squares += from.latency_squares;
+        self.operations += from.operations;
+        self.bytes += from.bytes;
+        self.latency_sum += from.latency_sum;
+        self.latency_max = self.latency_max.max(from.latency_max);
+    }
+
+    /// The mean service time; zero if there are none.
+    pub fn latency_mean(&self) -> Nanos {
+        Nanos(self.latency_sum.0.checked_div(self.operations).unwrap_or(0))
+    }
+
+    /// The standard deviation of the service times; zero if there are none.
+    pub fn latency_deviation(&self) -> Nanos {
+        if self.operations == 0 {
+            return Nanos::ZERO;
+        }
+        let count = self.operations as f64;
+        let mean = self.latency_sum.0 as f64 / count;
+        Nanos((self.latency_squares / count - mean * mean).max(0.0).sqrt() as u64)
+    }
 }
 
 #[cfg(test)]

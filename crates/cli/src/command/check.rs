@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     let bar = |_: &_| Box::new(Bar::on_stderr()) as _;
     let trial = with_watcher(&bar, &|context, watcher| plumb_trial::check(&request, context, watcher))?;
     terminal::print(&render(&trial.recording, format, style)?)?;
-    say_end(&trial);
+    say_end(&trial, false);
     Ok(exit_of(&trial))
 }
 

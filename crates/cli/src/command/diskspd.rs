@@ -1,9 +1,9 @@
 //! `plumb diskspd`: DiskSpd's command line, and its text and XML results.
 
-use plumb_dialect::diskspd::{self, Command};
+use plumb_dialect::diskspd::{self, Command, ResultFormat};
 use plumb_load::SpanResult;
 
-use crate::command::running::Running;
+use crate::command::running::{Running, target_size};
 use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
@@ -24,8 +24,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         terminal::print(&invocation.profile_output(&machine))?;
         return Ok(Exit::Done);
     }
-    let meaning = invocation.meaning(&machine).map_err(usage)?;
-    running.run(meaning, &|trial| {
+    let meaning = invocation.meaning(&machine, &target_size).map_err(usage)?;
+    // Dots would not be part of a document.
+    let every = invocation.profile.progress;
+    let dots = (invocation.profile.result_format == ResultFormat::Text && every > 0).then_some(every);
+    running.with_dots(dots).run(meaning, &|trial| {
         let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
         terminal::print(&invocation.output(&results, &machine))
     })

@@ -1,18 +1,16 @@
 //! `plumb fio`: fio's command line and job files, its text, JSON and logs.
 
 use std::fs::File;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use plumb_block::Bytes;
 use plumb_dialect::fio::{self, Format, Invocation, SteadyRound, Surroundings};
-use plumb_linux::{block_ioctl, pagecache};
+use plumb_linux::pagecache;
 use plumb_load::SpanResult;
 use plumb_trial::{Round, Trial};
 use plumb_workload::Scenario;
 
-use crate::command::running::Running;
+use crate::command::running::{Running, target_size};
 use crate::exit::{Exit, Refusal, usage};
 use crate::{files, own, terminal};
 
@@ -101,14 +99,4 @@ fn forget_cached(scenario: &Scenario) {
             terminal::say(&format!("plumb: {error}"));
         }
     }
-}
-
-/// How large a file or a block device is now.
-fn target_size(name: &str) -> Option<Bytes> {
-    let found = std::fs::metadata(name).ok()?;
-    let size = match found.file_type().is_block_device() {
-        true => block_ioctl::capacity(File::open(name).ok()?.as_fd()).ok()?,
-        false => Bytes(found.len()),
-    };
-    Some(size).filter(|size| size.0 > 0)
 }

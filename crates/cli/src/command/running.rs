@@ -1,17 +1,22 @@
 //! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
 
+use std::fs::File;
 use std::io::IsTerminal as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Clock, RealClock};
+use plumb_block::{Bytes, Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
+use plumb_linux::block_ioctl;
 use plumb_report::{Format, render};
 use plumb_target::{Name, Permission};
 use plumb_trial::{Context, FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
 use plumb_workload::{Replays, Scenario};
 
 use crate::arguments::OwnArguments;
+use crate::dots::Dots;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
 use crate::progress::Bar;
@@ -30,17 +35,36 @@ pub(crate) struct Running {
     profile: Option<String>,
     /// Files to remove at the end, of those that the run makes.
     remove_after: Vec<String>,
+    /// A dot on stdout for every so many operations.
+    dots: Option<u32>,
 }
 
 impl Running {
     /// A run of `command` that begins now.
     pub(crate) fn begin(command: &'static str, own: OwnArguments) -> Self {
-        Self { command, own, machine: machine(&time_of_day()), profile: None, remove_after: Vec::new() }
+        Self {
+            command,
+            own,
+            machine: machine(&time_of_day()),
+            profile: None,
+            remove_after: Vec::new(),
+            dots: None,
+        }
     }
 
     /// The scenario is that of a profile, whose limits are to be judged.
     pub(crate) fn of_profile(self, profile: &str) -> Self {
         Self { profile: Some(profile.to_owned()), ..self }
+    }
+
+    /// A dot is printed for every so many operations, unless there is a terminal for a progress line.
+    pub(crate) fn with_dots(self, every: Option<u32>) -> Self {
+        Self { dots: every, ..self }
+    }
+
+    /// Whether stderr is for errors alone: a program reads what that of a dialect prints.
+    fn is_quiet(&self) -> bool {
+        self.command != "load" && !std::io::stderr().is_terminal()
     }
 
     /// These files are removed at the end, if the run has made them.
@@ -91,7 +115,7 @@ impl Running {
         } else {
             print(trial)?;
         }
-        say_end(trial);
+        say_end(trial, self.is_quiet());
         Ok(exit_of(trial))
     }
 
@@ -135,7 +159,7 @@ impl Running {
         } else if self.own.tui {
             terminal::say("plumb: no live view: stderr is not a terminal");
         }
-        Box::new(Bar::on_stderr())
+        if self.is_quiet() { Box::new(Dots::every(self.dots)) } else { Box::new(Bar::on_stderr()) }
     }
 }
 
@@ -153,6 +177,16 @@ fn size_words(command: &str) -> &'static str {
         "fio" => "its size, such as size=1g",
         _ => "its size, such as --size 1G",
     }
+}
+
+/// How large a file or a block device is now.
+pub(crate) fn target_size(name: &str) -> Option<Bytes> {
+    let found = std::fs::metadata(name).ok()?;
+    let size = match found.file_type().is_block_device() {
+        true => block_ioctl::capacity(File::open(name).ok()?.as_fd()).ok()?,
+        false => Bytes(found.len()),
+    };
+    Some(size).filter(|size| size.0 > 0)
 }
 
 /// What a command does with what a run goes by, and a watcher.
@@ -175,7 +209,9 @@ pub(crate) fn with_watcher(
 }
 
 /// What is said after the results: where the page is, and why the run is not whole.
-pub(crate) fn say_end(trial: &Trial) {
+///
+/// `quiet` leaves out what is no error.
+pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     match &trial.ended {
         TrialEnded::Complete => {}
         TrialEnded::Interrupted => terminal::say("plumb: interrupted; what was measured until then is kept"),
@@ -183,6 +219,9 @@ pub(crate) fn say_end(trial: &Trial) {
         TrialEnded::NotMeasured(reason) | TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
             terminal::say(&format!("plumb: {reason}"));
         }
+    }
+    if quiet {
+        return;
     }
     for file in &trial.left_behind {
         terminal::say(&format!("plumb: {file} was made and stays; --remove-after removes it"));

@@ -6,7 +6,7 @@ use super::profile::Processor;
 use super::size::number;
 
 /// How many processors a group has.
-const GROUP: u32 = 64;
+pub(super) const GROUP: u32 = 64;
 
 /// Reads what follows `-a`: nothing, `g`, or numbers between commas, where `gN` says the group of those after it.
 /// Empty means all processors, which is what happens anyway.

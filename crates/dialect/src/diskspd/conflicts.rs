@@ -30,7 +30,7 @@ impl Profile {
         }
         for (number, span) in self.time_spans.iter().enumerate() {
             let place = format!("time span {}", number + 1);
-            check_span(span, to_run).map_err(|error| located(error, place.clone()))?;
+            check_span(span).map_err(|error| located(error, place.clone()))?;
             for target in &span.targets {
                 check_target(span, target, to_run)
                     .map_err(|error| located(error, format!("{place}, target '{}'", target.path)))?;
@@ -40,19 +40,12 @@ impl Profile {
     }
 }
 
-fn check_span(span: &TimeSpan, to_run: bool) -> Result<(), Error> {
+fn check_span(span: &TimeSpan) -> Result<(), Error> {
     refuse!(span.targets.is_empty(), "Targets", "no target");
-    refuse!(to_run && span.duration == 0, "-d (Duration)", "0 s measures nothing: expected at least 1");
     refuse!(
         span.affinity_disabled && !span.affinity.is_empty(),
         "-n (DisableAffinity)",
         "no affinity conflicts with a list of processors, -a (Affinity)"
-    );
-    refuse!(
-        span.request_count > 0 && span.thread_count == 0,
-        "-O (RequestCount)",
-        "{} outstanding over all targets need threads in all, -F (ThreadCount)",
-        span.request_count
     );
     Ok(())
 }
@@ -150,9 +143,7 @@ fn check_range(target: &Target) -> Result<(), Error> {
         "{} is a drive, and drives are not made",
         target.path
     );
-    let short = target.file_size.filter(|size| *size <= target.base || *size < target.max_size);
-    refuse!(short.is_some(), "-c (FileSize)", "a file of {} ends before the range does", short.unwrap_or(0));
-    let small = target.file_size.filter(|size| size - target.base < u64::from(target.block));
+    let small = target.file_size.filter(|size| size.saturating_sub(target.base) < u64::from(target.block));
     refuse!(
         small.is_some(),
         "-c (FileSize)",

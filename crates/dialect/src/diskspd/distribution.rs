@@ -57,6 +57,11 @@ impl Distribution {
         }
         let left = Share { io_percent: (100 - io) as u8, length: 100_u64.saturating_sub(covered) };
         match unit {
+            Unit::Percent if covered < 100 && io == 100 => {
+                return Err(format!(
+                    "Target% adds up to {covered}: expected 100, or some of the I/Os left for the rest"
+                ));
+            }
             Unit::Percent if covered < 100 => parts.push(left),
             Unit::Absolute if left.io_percent > 0 && !parts.last().is_some_and(open) => {
                 parts.push(Share { length: 0, ..left });
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn the_rest_is_appended() {
         assert_eq!(shares("pct90/10:0/10:5/20"), [(90, 10), (0, 10), (5, 20), (5, 60)]);
-        assert_eq!(shares("pct100/10"), [(100, 10), (0, 90)]);
+        assert_eq!(shares("pct100/100"), [(100, 100)]);
         assert_eq!(shares("pct10/10:90/90"), [(10, 10), (90, 90)]);
         assert_eq!(shares("abs90/10g:0/10g:5/20G"), [(90, 10 << 30), (0, 10 << 30), (5, 20 << 30), (5, 0)]);
         assert_eq!(shares("abs100/2b"), [(100, 8192)]);
@@ -153,6 +158,8 @@ mod tests {
             ("pct60/50:50/50", "IO% 50"),
             ("pct10/60:10/60", "Target% 60"),
             ("pct10/100", "90 %"),
+            ("pct100/10", "adds up to 10"),
+            ("pct10/10:80/10:10/10", "adds up to 30"),
             ("pct10/10:", "''"),
             ("abs10/0", "'0'"),
             ("abs10/1Gx", "1Gx"),

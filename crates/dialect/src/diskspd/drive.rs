@@ -37,7 +37,8 @@ pub(super) fn opening(span: &TimeSpan, target: &Target) -> Opening {
     Opening { caching, engine, ..Opening::CACHED }
 }
 
-pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize) -> Workload {
+/// `end` is where the range ends, if before the target does.
+pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize, end: Option<u64>) -> Workload {
     let block = Bytes(u64::from(target.block));
     let threads = threads(span, target);
     Workload {
@@ -45,7 +46,8 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize) -> Worklo
         access: access(target),
         write_percent: target.write_percent,
         depth: depth(span, target),
-        stop: Stop::after(Nanos::secs(u64::from(span.duration))),
+        // In no time nothing is measured, as in DiskSpd.
+        stop: Stop::after(Nanos::secs(u64::from(span.duration)).max(Nanos(1))),
         durability: durability(target),
         rate: rate(target, threads),
         burst: burst(target, threads),
@@ -55,7 +57,7 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize) -> Worklo
             stride => Division::Offset(Bytes(stride)),
         },
         content: content(span, target),
-        ..Workload::over(range(target), block)
+        ..Workload::over(range(target, end), block)
     }
 }
 
@@ -68,17 +70,14 @@ const fn depth(span: &TimeSpan, target: &Target) -> u32 {
     }
 }
 
-fn range(target: &Target) -> ByteRange {
-    let length = match target.max_size {
-        0 => Bytes(u64::MAX),
-        end => Bytes(end.saturating_sub(target.base)),
-    };
-    ByteRange { offset: Bytes(target.base), length }
+fn range(target: &Target, end: Option<u64>) -> ByteRange {
+    let length = end.map_or(u64::MAX, |end| end.saturating_sub(target.base));
+    ByteRange { offset: Bytes(target.base), length: Bytes(length) }
 }
 
 fn access(target: &Target) -> Access {
     let block = u64::from(target.block);
-    let aligned = Some(Bytes(target.alignment)).filter(|align| align.0 != block);
+    let aligned = Some(Bytes(target.alignment)).filter(|align| ![0, block].contains(&align.0));
     if target.random_percent == 0 {
         let walk = match (target.parallel, target.interlocked) {
             (true, _) => Walk::Parallel,
@@ -130,10 +129,11 @@ fn rate(target: &Target, threads: u32) -> Rate {
     Rate::Scheduled { amount, arrival: Arrival::Fixed }
 }
 
-/// DiskSpd divides a burst among the threads.
+/// DiskSpd divides a burst among the threads; a throttle takes its place.
 fn burst(target: &Target, threads: u32) -> Option<Burst> {
     let operations = (target.burst / threads.max(1)).max(1);
-    (target.burst > 0).then(|| Burst { operations, pause: Nanos::millis(u64::from(target.think_ms)) })
+    (target.burst > 0 && target.throughput.is_none())
+        .then(|| Burst { operations, pause: Nanos::millis(u64::from(target.think_ms)) })
 }
 
 fn content(span: &TimeSpan, target: &Target) -> Content {

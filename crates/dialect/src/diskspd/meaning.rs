@@ -16,6 +16,7 @@ use plumb_workload::{Affinity, Job, PageCache, Scenario, Span, TargetUse, Warmup
 use super::drive::{opening, priority, workload};
 use super::notes::Notes;
 use super::profile::{Precreate, Profile, Target, TimeSpan};
+use super::size::shown;
 use crate::Meaning;
 use crate::error::Error;
 use crate::machine::Machine;
@@ -25,11 +26,12 @@ use crate::processors;
 const THREADS_MAX: u64 = 65_536;
 
 impl Profile {
-    /// What it means on this machine.
+    /// What it means on this machine, whose files are as large as `size_of` says; `None` for those that are missing or
+    /// have no known size.
     ///
     /// # Errors
     /// What cannot be run here, and why.
-    pub fn meaning(&self, machine: &Machine) -> Result<Meaning, Error> {
+    pub fn meaning(&self, machine: &Machine, size_of: SizeOf<'_>) -> Result<Meaning, Error> {
         let mut notes = Notes::default();
         notes.of_profile(self);
         let mut spans = Vec::new();
@@ -37,7 +39,9 @@ impl Profile {
         for span in &self.time_spans {
             check_number(span)?;
             notes.of_span(span);
-            let jobs = jobs(span, &largest, machine)?;
+            let sizes =
+                Sizes { largest: &largest, precreated: self.precreate == Precreate::UseMaxSize, size_of };
+            let jobs = jobs(span, &sizes, machine, &mut notes)?;
             let warmup = Warmup::For(Nanos::secs(u64::from(span.warmup)));
             let cooldown = Nanos::secs(u64::from(span.cooldown));
             spans.push(Span { warmup, cooldown, ..Span::of(jobs) });
@@ -45,11 +49,11 @@ impl Profile {
         Ok(Meaning { scenario: Scenario { spans }, notes: notes.said() })
     }
 
-    /// How large files are made that get the largest size that any span gives them.
+    /// The largest size that any span gives each file.
     fn largest_sizes(&self) -> Vec<(&str, u64)> {
         let mut sizes: Vec<(&str, u64)> = Vec::new();
         let targets = self.time_spans.iter().flat_map(|span| &span.targets);
-        for target in targets.filter(|_| self.precreate == Precreate::UseMaxSize) {
+        for target in targets {
             let Some(size) = target.file_size else { continue };
             match sizes.iter_mut().find(|(path, _)| *path == target.path) {
                 Some((_, largest)) => *largest = size.max(*largest),
@@ -57,6 +61,40 @@ impl Profile {
             }
         }
         sizes
+    }
+}
+
+/// How large a target is now, if that is known.
+pub type SizeOf<'a> = &'a dyn Fn(&str) -> Option<Bytes>;
+
+/// How large files are, or are made.
+struct Sizes<'a> {
+    /// The largest size that any span gives each.
+    largest: &'a [(&'a str, u64)],
+    /// They are made that large before the first span.
+    precreated: bool,
+    size_of: SizeOf<'a>,
+}
+
+impl Sizes<'_> {
+    /// The size to make the file of `target`, and where its range ends if that is before its end.
+    fn of(&self, target: &Target, notes: &mut Notes) -> (Option<u64>, Option<u64>) {
+        let largest = self.largest.iter().find(|(path, _)| *path == target.path).map(|(_, size)| *size);
+        let made = if self.precreated { largest } else { target.file_size };
+        let known = made.or_else(|| (self.size_of)(&target.path).map(|size| size.0));
+        let asked = Some(target.max_size).filter(|end| *end > 0);
+        let beyond = asked.zip(known).filter(|(end, size)| end > size);
+        if let Some((end, size)) = beyond {
+            notes.say(format!(
+                "-f (MaxFileSize): '{}' has {} and no {}: all of it is used",
+                target.path,
+                shown(size),
+                shown(end)
+            ));
+        }
+        // Another span makes the file larger than this one asks for.
+        let smaller = made.filter(|size| largest.is_some_and(|largest| *size < largest));
+        (made, asked.filter(|_| beyond.is_none()).into_iter().chain(smaller).min())
     }
 }
 
@@ -71,19 +109,19 @@ fn check_number(span: &TimeSpan) -> Result<(), Error> {
     Err(Error::new("-t or -F (ThreadsPerFile, ThreadCount)", problem))
 }
 
-fn jobs(span: &TimeSpan, largest: &[(&str, u64)], machine: &Machine) -> Result<Vec<Job>, Error> {
+fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes) -> Result<Vec<Job>, Error> {
     let processors = processors(span, machine)?;
     let mut jobs = Vec::new();
     let mut threads_before = 0;
     for (place, target) in span.targets.iter().enumerate() {
-        let size = largest.iter().find(|(path, _)| *path == target.path).map(|(_, size)| *size);
+        let (size, end) = sizes.of(target, notes);
         let job = Job {
             name: target.path.clone(),
             targets: vec![TargetUse { name: target.path.clone(), weight: target.weight }],
             threads: threads(span, target),
             threads_shared: span.thread_count > 0,
             depth_shared: span.requests_are_shared(),
-            size: size.or(target.file_size).map(Bytes),
+            size: size.map(Bytes),
             opening: opening(span, target),
             append: false,
             page_cache: PageCache::AsIs,
@@ -92,7 +130,7 @@ fn jobs(span: &TimeSpan, largest: &[(&str, u64)], machine: &Machine) -> Result<V
             continue_on_error: false,
             start_delay: Nanos::ZERO,
             trace: None,
-            workload: workload(span, target, place),
+            workload: workload(span, target, place, end),
         };
         threads_before += job.threads as usize;
         job.workload.validate().map_err(|invalid| Error::new(&target.path, invalid.to_string()))?;

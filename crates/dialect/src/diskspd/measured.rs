@@ -1,10 +1,10 @@
 //! Figures of a result that both outputs print: rates, percentiles, I/Os per interval, shares of processors.
 
-use plumb_block::Nanos;
+use plumb_block::{Bytes, Nanos};
 use plumb_load::{Direction, LoadOutcome, Part, ProcessorUse, SpanResult};
-use plumb_measure::{Histogram, Series};
+use plumb_measure::{Histogram, Series, SeriesPoint};
+use plumb_workload::EffectiveZone;
 
-use super::distribution::{Distribution, Unit};
 use super::profile::{Target, TimeSpan};
 
 /// Which operations a table is of.
@@ -103,18 +103,7 @@ pub(super) struct Intervals {
     /// How long each is.
     pub(super) length: Nanos,
     /// One after the other.
-    pub(super) buckets: Vec<Bucket>,
-}
-
-/// I/Os of an interval.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bucket {
-    /// How many.
-    pub(super) operations: u64,
-    /// How long they took together.
-    pub(super) latency_sum: Nanos,
-    /// How long the longest took.
-    pub(super) latency_max: Nanos,
+    pub(super) buckets: Vec<SeriesPoint>,
 }
 
 impl Intervals {
@@ -122,14 +111,12 @@ impl Intervals {
     /// `series_width`s.
     pub(super) fn of(series: &Series, window: Nanos, asked_ms: u32, series_width: Nanos) -> Self {
         let length = Self::length_of(asked_ms, series_width.max(series.width()));
-        let mut buckets = vec![Bucket::default(); (window.0 / length.0.max(1)) as usize];
+        let mut buckets = vec![SeriesPoint::default(); (window.0 / length.0.max(1)) as usize];
         let joined = length.0 / series.width().0.max(1);
         for (place, point) in series.points().iter().enumerate() {
             let place = place as u64 / joined.max(1);
             let Some(bucket) = buckets.get_mut(place as usize) else { break };
-            bucket.operations += point.operations;
-            bucket.latency_sum = bucket.latency_sum.saturating_add(point.latency_sum);
-            bucket.latency_max = bucket.latency_max.max(point.latency_max);
+            bucket.add(point);
         }
         Self { length, buckets }
     }
@@ -190,36 +177,15 @@ pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -
     there.or_else(|| span.targets.iter().find(|target| target.path == *name))
 }
 
-/// A part of a target and the share of I/Os that went there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EffectivePart {
-    pub(super) io_percent: u8,
-    /// Bytes from the start of the range.
-    pub(super) from: u64,
-    pub(super) to: u64,
-}
-
-/// Where I/Os went on a target of `size`, holes left out; `None` without a distribution. A target that is shorter
-/// than the distribution cuts it off: the shares then do not add up to 100.
-pub(super) fn effective(target: &Target, size: u64) -> Option<Vec<EffectivePart>> {
-    let Distribution { unit, parts } = target.distribution.as_ref()?;
-    let end = if target.max_size > 0 { target.max_size.min(size) } else { size };
-    let length = end.saturating_sub(target.base);
-    let bytes = |part: u64| match unit {
-        Unit::Percent => (u128::from(length) * u128::from(part) / 100) as u64,
-        Unit::Absolute => part,
-    };
-    let mut covered = 0_u64;
-    let mut effective = Vec::new();
-    for part in parts {
-        let from = bytes(covered).min(length);
-        covered = if part.length == 0 { length } else { covered.saturating_add(part.length) };
-        let to = bytes(covered).min(length);
-        if part.io_percent > 0 && from < to {
-            effective.push(EffectivePart { io_percent: part.io_percent, from, to });
-        }
-    }
-    Some(effective)
+/// Where I/Os went on a target of `size`, from the start of the range, holes left out; `None` without a distribution. A
+/// target that is shorter than the distribution cuts it off: the shares then do not add up to 100.
+pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<Vec<EffectiveZone>> {
+    target.distribution.as_ref()?;
+    let end = Some(target.max_size).filter(|end| *end > 0 && *end <= size);
+    let workload = super::drive::workload(span, target, 0, end).within(Bytes(size)).ok()?;
+    let mut zones = workload.effective_zones().ok()?;
+    zones.iter_mut().for_each(|zone| zone.range.offset = Bytes(zone.range.offset.0 - target.base));
+    Some(zones).filter(|zones| !zones.is_empty())
 }
 
 /// When a run began, as DiskSpd prints it: `2024/01/31 12:00:00 UTC` from RFC 3339.

@@ -11,7 +11,7 @@
 //! accepted that would silently do nothing. What differs on Linux is said once, in [`Meaning::notes`].
 //!
 //! Limitations: the wait statistics of `-vs` are those that are kept here; buckets of `-D` are whole tenths of a
-//! second, and have no shortest latency and no deviation of latencies.
+//! second.
 
 mod access;
 mod affinity;
@@ -37,6 +37,7 @@ mod xml_read;
 mod xml_write;
 
 pub use arguments::parse;
+pub use meaning::SizeOf;
 pub use profile::{Profile, ResultFormat};
 pub use result_xml::xml;
 pub(crate) use size::number_within;
@@ -73,20 +74,20 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// What it means here.
+    /// What it means here: see [`Profile::meaning`].
     ///
     /// # Errors
     /// What cannot be run here, and why.
-    pub fn meaning(&self, machine: &Machine) -> Result<Meaning, Error> {
-        self.profile.meaning(machine)
+    pub fn meaning(&self, machine: &Machine, size_of: SizeOf<'_>) -> Result<Meaning, Error> {
+        self.profile.meaning(machine, size_of)
     }
 
-    /// What `-Rp` prints: the profile as text, XML or both.
+    /// What `-Rp` prints: the profile as text or XML.
     pub fn profile_output(&self, machine: &Machine) -> String {
         self.printed(|| text::profile(&self.profile, machine), || xml_write::profile(&self.profile))
     }
 
-    /// What a run prints: the results of its time spans, in order, as text, XML or both.
+    /// What a run prints: the results of its time spans, in order, as text or XML.
     pub fn output(&self, results: &[SpanResult], machine: &Machine) -> String {
         self.printed(|| text(self, results, machine), || xml(self, results, machine))
     }
@@ -95,7 +96,6 @@ impl Invocation {
         match self.profile.result_format {
             ResultFormat::Text => text(),
             ResultFormat::Xml => xml(),
-            ResultFormat::Both => format!("{}\n{}", text(), xml()),
         }
     }
 }

@@ -51,7 +51,16 @@ impl Notes {
             span.seed != 0 && !span.targets.iter().any(|target| draws(span, target)),
             "-z (RandSeed): nothing here follows from a seed",
         );
+        self.when(
+            span.request_count > 0 && span.thread_count == 0,
+            "-O (RequestCount): counts only with threads in all, -F (ThreadCount)",
+        );
+        self.when(span.duration == 0, "-d0 (Duration): nothing is measured in 0 s");
         for target in &span.targets {
+            self.when(
+                target.throughput.is_some() && target.burst > 0,
+                "-i, -j (BurstSize, ThinkTime): the throttle, -g (Throughput), takes their place",
+            );
             self.of_caches(span, target);
             self.of_hints(target);
             self.of_offsets(span, target);
@@ -155,7 +164,8 @@ impl Notes {
         }
     }
 
-    fn say(&mut self, note: String) {
+    /// Says `note`, once.
+    pub(super) fn say(&mut self, note: String) {
         if !self.said.contains(&note) {
             self.said.push(note);
         }

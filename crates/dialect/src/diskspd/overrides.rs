@@ -17,7 +17,7 @@ pub(super) fn is_one(typed: &str) -> bool {
 /// # Errors
 /// The first whose value makes no sense.
 pub(super) fn apply(switches: &[&str], profile: &mut Profile, machine: &Machine) -> Result<bool, Error> {
-    let (mut format, mut profile_only) = (None, false);
+    let mut profile_only = false;
     for typed in switches {
         let (switch, value) = typed[1..].split_at(1);
         let taken = match switch {
@@ -30,7 +30,7 @@ pub(super) fn apply(switches: &[&str], profile: &mut Profile, machine: &Machine)
             ":" => whole(value).map(|flags| profile.experiment_flags = flags),
             "R" => {
                 profile_only |= value.starts_with('p');
-                take_format(value, &mut format)
+                take_format(value, &mut profile.result_format)
             }
             _ => {
                 profile.verbose |= value.is_empty();
@@ -41,7 +41,6 @@ pub(super) fn apply(switches: &[&str], profile: &mut Profile, machine: &Machine)
         };
         taken.map_err(|problem| Error::new(*typed, problem))?;
     }
-    profile.result_format = format.unwrap_or(profile.result_format);
     Ok(profile_only)
 }
 
@@ -59,14 +58,13 @@ fn whole(value: &str) -> Result<u32, String> {
     number_within(value, 0, u32::MAX)
 }
 
-fn take_format(value: &str, format: &mut Option<ResultFormat>) -> Result<(), String> {
-    let typed = match value.strip_prefix('p').unwrap_or(value) {
-        "text" => ResultFormat::Text,
-        "xml" => ResultFormat::Xml,
-        "" if !value.is_empty() => return Ok(()),
+/// Of several the last counts: what is printed is one stream, for one reader.
+fn take_format(value: &str, format: &mut ResultFormat) -> Result<(), String> {
+    match value.strip_prefix('p').unwrap_or(value) {
+        "text" => *format = ResultFormat::Text,
+        "xml" => *format = ResultFormat::Xml,
+        "" if !value.is_empty() => {}
         _ => return Err(format!("'{value}' is no output: expected [p]text or [p]xml, or p")),
-    };
-    let differs = format.is_some_and(|earlier| earlier != typed);
-    *format = Some(if differs { ResultFormat::Both } else { typed });
+    }
     Ok(())
 }

@@ -40,8 +40,6 @@ pub enum ResultFormat {
     Text,
     /// XML.
     Xml,
-    /// First the tables, then XML: DiskSpd itself knows only one of both. In a profile it is `both`.
-    Both,
 }
 
 /// Which files of later spans are made before the first.

@@ -147,7 +147,7 @@ impl Draft {
     /// `-f<size>` or hints `-f{r,s,t}`.
     fn take_end_or_hints(&mut self, typed: &str, value: &str) -> Result<(), String> {
         if value.starts_with(|first: char| first.is_ascii_digit()) {
-            let end = above_zero(value, u64::from(self.target.block))?;
+            let end = size(value, u64::from(self.target.block))?;
             return self.set_end(typed, end);
         }
         if value.is_empty() {
@@ -282,8 +282,9 @@ fn count(value: &str) -> Result<u32, String> {
     number_within(value, 1, i32::MAX as u32)
 }
 
+/// A count; nothing and 0 are the default.
 fn default_or_count(value: &str, default: u32) -> Result<u32, String> {
-    if value.is_empty() { Ok(default) } else { count(value) }
+    if value.is_empty() || number_within(value, 0, 0).is_ok() { Ok(default) } else { count(value) }
 }
 
 fn above_zero(value: &str, block: u64) -> Result<u64, String> {

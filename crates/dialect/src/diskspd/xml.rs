@@ -240,20 +240,7 @@ impl XmlWriter {
     }
 
     fn text(&mut self, name: &str, value: &str) {
-        let mut escaped = String::with_capacity(value.len());
-        for letter in value.chars() {
-            match letter {
-                '<' => escaped += "&lt;",
-                '>' => escaped += "&gt;",
-                '&' => escaped += "&amp;",
-                '\'' => escaped += "&apos;",
-                '"' => escaped += "&quot;",
-                '\r' => escaped += "&#13;",
-                _ if is_unspeakable(letter) => escaped.push('\u{fffd}'),
-                _ => escaped.push(letter),
-            }
-        }
-        self.line(&format!("<{name}>{escaped}</{name}>"));
+        self.line(&format!("<{name}>{}</{name}>", escaped(value)));
     }
 
     /// An element that holds the name of a choice, if it has one.
@@ -290,6 +277,24 @@ impl XmlWriter {
     pub(super) fn finish(self) -> String {
         self.written
     }
+}
+
+/// `value` as XML spells it.
+pub(super) fn escaped(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for letter in value.chars() {
+        match letter {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '\'' => escaped += "&apos;",
+            '"' => escaped += "&quot;",
+            '\r' => escaped += "&#13;",
+            _ if is_unspeakable(letter) => escaped.push('\u{fffd}'),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 /// What XML 1.0 (2.2, Characters) has no way to say; a file's name may hold it.

@@ -13,8 +13,8 @@ use super::xml::{self, Element};
 use super::xml_fields::{ETW, Field, PROFILE, TARGET, TIME_SPAN};
 use crate::error::Error;
 
-pub(super) const RESULT_FORMATS: [(&str, ResultFormat); 3] =
-    [("text", ResultFormat::Text), ("xml", ResultFormat::Xml), ("both", ResultFormat::Both)];
+pub(super) const RESULT_FORMATS: [(&str, ResultFormat); 2] =
+    [("text", ResultFormat::Text), ("xml", ResultFormat::Xml)];
 
 pub(super) const PRECREATE: [(&str, Precreate); 3] = [
     ("UseMaxSize", Precreate::UseMaxSize),

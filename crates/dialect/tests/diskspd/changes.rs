@@ -49,7 +49,6 @@ pub(crate) const CHANGES: &[(&str, What, &str, &str)] = &[
     ("-rdpct", What::Requests, "-r t", "-r -rdpct90/10 t"),
     ("-rdabs", What::Requests, "-r t", "-r -rdabs90/1m t"),
     ("-s", What::Requests, "t", "-s128k t"),
-    ("-s0", What::Requests, "t", "-s0 t"),
     ("-si", What::Requests, "-t2 t", "-t2 -si t"),
     ("-S", What::Opening, "t", "-S t"),
     ("-Su", What::Opening, "t", "-Su t"),

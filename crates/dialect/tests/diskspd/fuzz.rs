@@ -48,7 +48,7 @@ proptest! {
         let read = |_: &str| Ok("<Profile/>".to_owned());
         match diskspd::parse(&arguments, &machine(), &read) {
             Ok(Command::Run(invocation)) => {
-                let meant = invocation.meaning(&machine());
+                let meant = invocation.meaning(&machine(), &|_| None);
                 prop_assert!(meant.is_ok() || !meant.unwrap_err().problem.is_empty());
                 let text = invocation.profile_output(&machine());
                 prop_assert!(text.contains('\n'));
@@ -74,7 +74,7 @@ proptest! {
             Ok(read) => {
                 let valid = read.validate(Some("p"), true);
                 if valid.is_ok() {
-                    prop_assert!(read.meaning(&machine()).map_or_else(|error| !error.problem.is_empty(), |_| true));
+                    prop_assert!(read.meaning(&machine(), &|_| None).map_or_else(|error| !error.problem.is_empty(), |_| true));
                 }
             }
             Err(error) => prop_assert!(error.place.starts_with('p'), "{error}"),

@@ -36,5 +36,5 @@ fn invocation(typed: &str) -> Result<Invocation, Error> {
 
 /// What `typed` means.
 fn meaning(typed: &str) -> Result<Meaning, Error> {
-    invocation(typed)?.meaning(&machine())
+    invocation(typed)?.meaning(&machine(), &|_| None)
 }

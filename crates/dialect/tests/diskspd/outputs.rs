@@ -304,8 +304,8 @@ fn the_xml_has_diskspds_structure() {
     assert_eq!((sums("IOCount"), sums("ReadCount"), sums("WriteCount")), (4004, 4000, 4));
     assert_eq!(sums("BytesCount"), sums("ReadBytes") + sums("WriteBytes"));
     assert_eq!(of(&all, "Results/TimeSpan/Thread/Target/Distribution/Absolute/Range").len(), 8);
-    assert_eq!(of(&all, "Results/TimeSpan/Storage/Target/ReadCount"), ["100"]);
-    assert_eq!(of(&all, "Results/TimeSpan/Storage/Target/FlushCount"), ["7"]);
+    assert_eq!(of(&all, "Results/TimeSpan/Storage/StorageTarget/ReadCount"), ["100"]);
+    assert_eq!(of(&all, "Results/TimeSpan/Storage/StorageTarget/FlushCount"), ["7"]);
     assert!(xml.contains("<UnknownBecause>a &lt;test&gt; &amp; no device</UnknownBecause>"));
     let last = all.iter().rposition(|(path, _)| path.starts_with("Results/TimeSpan/Thread")).unwrap();
     assert!(all[last + 1..].iter().all(|(path, _)| path.starts_with("Results/TimeSpan/Storage")));
@@ -331,6 +331,10 @@ fn intervals_are_whole_tenths_of_a_second() {
     let (buckets, first) = count("-D500 t");
     assert_eq!(buckets, 4);
     assert!(first.starts_with("SampleMillisecond=\"500\" Read=\"1000\""), "{first}");
+    for side in ["Read", "Write"] {
+        assert!(first.contains(&format!("{side}MinLatencyMilliseconds=\"")), "{first}");
+        assert!(first.contains(&format!("{side}LatencyStdDev=\"")), "{first}");
+    }
     let (buckets, first) = count("-D250 t");
     assert_eq!(buckets, 6, "300 ms in 2 s");
     assert!(first.starts_with("SampleMillisecond=\"300\" Read=\"1000\""), "{first}");
@@ -339,14 +343,43 @@ fn intervals_are_whole_tenths_of_a_second() {
 }
 
 #[test]
-fn both_outputs_come_one_after_the_other() {
+fn one_output_is_printed_the_last_that_was_asked_for() {
     let results = [results::span(&["t"], 1, READS)];
     let output = |typed: &str| invocation(typed).unwrap().output(&results, &machine());
-    let both = output("-Rtext -Rxml t");
-    assert!(both.contains("Total IO") && both.trim_end().ends_with("</Results>"));
-    assert!(output("-Rtext t").contains("Total IO") && !output("-Rtext t").contains("<Results>"));
-    assert!(output("-Rxml t").starts_with("<Results>") && !output("-Rxml t").contains("Total IO"));
-    assert!(output("t").contains("Total IO"));
+    for typed in ["-Rtext -Rxml t", "-Rxml t"] {
+        assert!(roxmltree::Document::parse(&output(typed)).is_ok(), "{typed}");
+    }
+    for typed in ["-Rxml -Rtext t", "-Rtext t", "t"] {
+        assert!(output(typed).contains("Total IO") && !output(typed).contains("<Results>"), "{typed}");
+    }
+}
+
+#[test]
+fn the_machine_is_described_in_both_outputs() {
+    let results = [results::span(&["t"], 1, READS)];
+    let output = |typed: &str| invocation(typed).unwrap().output(&results, &machine());
+    let text = output("-v -Zr -w50 -r t");
+    for line in [
+        "core count:\t\t2",
+        "group count:\t\t1",
+        "node count:\t\t1",
+        "socket count:\t\t1",
+        "active power scheme:\tperformance",
+        "thread 0 starting: file 't' relative thread 0, 100% random pattern",
+        "WARNING: this takes more of the processor",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!output("t").contains(" starting: "));
+    let xml = output("-Rxml t");
+    for element in [
+        "<VersionDate>2026/01/30</VersionDate>",
+        "<Node Node=\"0\" Group=\"0\" Processors=\"0xf\"/>",
+        "<Core Group=\"0\" Core=\"1\" Processors=\"0xc\"/>",
+        "<PowerScheme Name=\"performance\"",
+    ] {
+        assert!(xml.contains(element), "{element}: {xml}");
+    }
 }
 
 #[test]

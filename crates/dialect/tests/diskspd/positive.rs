@@ -177,7 +177,13 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-s t", |s| sequential(s).stride.is_none()),
     ("-s64k t", |s| sequential(s).stride.is_none()),
     ("-s128k t", |s| sequential(s).stride == Some(Bytes(131_072))),
-    ("-s0 t", |s| sequential(s).stride == Some(Bytes(0))),
+    ("-s0 t", |s| sequential(s).stride.is_none()),
+    ("-f0 t", |s| range(s) == (0, u64::MAX)),
+    ("-c1M -f2M t", |s| job(s).size == Some(Bytes(1 << 20)) && range(s) == (0, u64::MAX)),
+    ("-O4 t", |s| job(s).workload.depth == 2 && !job(s).depth_shared),
+    ("-g100 -i4 -j5 t", |s| job(s).workload.burst.is_none()),
+    ("-d0 t", |s| job(s).workload.stop.duration == Some(Nanos(1))),
+    ("-D0 -P0 t", |s| job(s).workload.depth == 2),
     ("-si -t2 t", |s| {
         sequential(s).walk == Walk::Interlocked && job(s).workload.division == Division::Overlap
     }),

@@ -69,7 +69,7 @@ fn run_with(text: &str, typed: &str, machine: &Machine) -> Result<Invocation, Er
 fn a_profile_means_its_spans() {
     let invocation = run_with(TWO_SPANS, "-Xp.xml data.bin", &machine()).unwrap();
     assert_eq!(invocation.profile.result_format, ResultFormat::Xml);
-    let scenario = invocation.meaning(&machine()).unwrap().scenario;
+    let scenario = invocation.meaning(&machine(), &|_| None).unwrap().scenario;
     assert_eq!(scenario.spans.len(), 2);
     let [first, second] = &scenario.spans[0].jobs[..] else { panic!("two targets") };
     assert_eq!(first.targets[0].name, "data.bin");
@@ -184,7 +184,7 @@ fn threads_choose_their_targets() {
     targets[1].weight = 5;
     targets[2].thread_targets = vec![ThreadTarget { thread: 2, weight: 0 }];
     assert_eq!(profile.validate(None, true), Ok(()));
-    let scenario = profile.meaning(&machine()).unwrap().scenario;
+    let scenario = profile.meaning(&machine(), &|_| None).unwrap().scenario;
     let jobs = scenario.spans[0].jobs.iter().map(|job| {
         let targets = job.targets.iter().map(|target| format!("{} {}", target.name, target.weight));
         (job.threads, targets.collect::<Vec<_>>().join(", "))
@@ -198,7 +198,7 @@ fn threads_choose_their_targets() {
 fn threads_in_all_do_the_same_to_all_targets() {
     let mut profile = super::invocation("-F4 a b").unwrap().profile;
     profile.time_spans[0].targets[1].write_percent = 10;
-    let error = profile.meaning(&machine()).unwrap_err().to_string();
+    let error = profile.meaning(&machine(), &|_| None).unwrap_err().to_string();
     assert!(error.contains("-F") && error.contains("'b'") && error.contains("'a'"), "{error}");
 }
 
@@ -380,12 +380,12 @@ fn time_span() -> impl Strategy<Value = TimeSpan> {
 fn profile() -> impl Strategy<Value = Profile> {
     let spans = proptest::collection::vec(time_span(), 1..3);
     let etw = proptest::option::of(any::<[bool; 12]>());
-    (spans, any::<[u32; 2]>(), any::<[bool; 2]>(), 0_usize..4, 0_usize..3, etw).prop_map(
+    (spans, any::<[u32; 2]>(), any::<[bool; 2]>(), 0_usize..4, 0_usize..2, etw).prop_map(
         |(time_spans, [progress, experiment_flags], [verbose, verbose_stats], precreate, format, etw)| {
             Profile {
                 progress,
                 experiment_flags,
-                result_format: [ResultFormat::Text, ResultFormat::Xml, ResultFormat::Both][format],
+                result_format: [ResultFormat::Text, ResultFormat::Xml][format],
                 verbose,
                 verbose_stats,
                 precreate: [
@@ -413,7 +413,7 @@ proptest! {
 
     #[test]
     fn a_valid_profile_has_a_meaning_or_a_reason(profile in profile()) {
-        match profile.meaning(&machine()) {
+        match profile.meaning(&machine(), &|_| None) {
             Ok(meaning) => prop_assert_eq!(meaning.scenario.spans.len(), profile.time_spans.len()),
             Err(error) => prop_assert!(!error.problem.is_empty()),
         }

@@ -52,7 +52,7 @@ pub struct TimeseriesRow {
 impl TimeseriesRow {
     /// The line of a bucket of `phase`.
     pub fn of(phase: &str, point: &SeriesPoint) -> Self {
-        let SeriesPoint { at, operations, bytes, latency_sum, latency_max } = *point;
+        let SeriesPoint { at, operations, bytes, latency_sum, latency_max, .. } = *point;
         let known = operations > 0;
         Self {
             phase: phase.to_owned(),
@@ -154,6 +154,7 @@ mod tests {
             bytes: operations * 4096,
             latency_sum: Nanos::micros(100 * operations),
             latency_max: Nanos::micros(300),
+            ..SeriesPoint::default()
         };
         let path = Path::new("timeseries.csv");
         let points = [point(0, 3), point(100, 0), point(200, 7)];

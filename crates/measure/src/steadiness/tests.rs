@@ -95,6 +95,7 @@ fn steadiness_is_measured_after_the_ramp() {
             bytes: 0,
             latency_sum: Nanos::ZERO,
             latency_max: Nanos::ZERO,
+            ..SeriesPoint::default()
         });
     }
     let steadiness = Steadiness::of(&points, Nanos::millis(100));

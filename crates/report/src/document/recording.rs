@@ -215,5 +215,6 @@ fn point(row: &TimeseriesRow) -> SeriesPoint {
         bytes: row.bytes,
         latency_sum: Nanos((mean * row.operations as f64 * 1e9) as u64),
         latency_max: Nanos((row.latency_max.unwrap_or(0.0) * 1e9) as u64),
+        ..SeriesPoint::default()
     }
 }

@@ -79,6 +79,7 @@ fn points(operations: u64, seconds: f64) -> Vec<SeriesPoint> {
                 bytes: operations * 8192,
                 latency_sum: Nanos(operations * 50_000),
                 latency_max: Nanos(300_000),
+                ..SeriesPoint::default()
             }
         })
         .collect()

@@ -1,8 +1,7 @@
 //! Results as XML, in DiskSpd's structure, with one element more at the end of each time span: `Storage`, what the
 //! devices beneath were handed.
 //!
-//! What is not known is left out rather than made up: the shortest latency of an interval, its deviation, sockets and
-//! nodes of processors.
+//! What is not known is left out rather than made up: efficiency classes of processors, the GUID of a power scheme.
 
 mod latency;
 mod storage;
@@ -12,6 +11,7 @@ mod threads;
 use plumb_load::SpanResult;
 
 use super::Invocation;
+use super::affinity::GROUP;
 use super::measured::{Usage, is_interrupted};
 use super::profile::TimeSpan;
 use super::xml::XmlWriter;
@@ -43,7 +43,7 @@ fn time_span(span: &TimeSpan, result: &SpanResult, machine: &Machine, writer: &m
     writer.value("ThreadCount", result.threads.len());
     writer.value("RequestCount", span.request_count);
     writer.value("ProcCount", machine.processors.len());
-    processors(result, writer);
+    processors(result, machine, writer);
     if span.measure_latency {
         latency::percentiles(&result.total(), writer);
     }
@@ -54,15 +54,23 @@ fn time_span(span: &TimeSpan, result: &SpanResult, machine: &Machine, writer: &m
     storage::write(result, writer);
 }
 
-fn processors(result: &SpanResult, writer: &mut XmlWriter) {
+fn processors(result: &SpanResult, machine: &Machine, writer: &mut XmlWriter) {
     if result.processors.is_empty() {
         return;
     }
     writer.open("CpuUtilization");
     for processor in &result.processors {
         writer.open("CPU");
-        writer.value("Group", processor.number / 64);
-        writer.value("Id", processor.number % 64);
+        let place = machine.topology.iter().find(|place| place.number == processor.number);
+        if let Some(place) = place {
+            writer.value("Socket", place.socket);
+            writer.value("Node", place.node);
+        }
+        writer.value("Group", processor.number / GROUP);
+        if let Some(place) = place {
+            writer.value("Core", place.core);
+        }
+        writer.value("Id", processor.number % GROUP);
         usage(Usage::of(processor), writer);
         writer.close("CPU");
     }

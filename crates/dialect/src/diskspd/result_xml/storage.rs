@@ -1,4 +1,4 @@
-//! What the devices beneath were handed, for each target.
+//! What the devices beneath were handed, for each target; no `Target`, of which readers look for results.
 
 use plumb_load::SpanResult;
 
@@ -8,7 +8,7 @@ use super::super::xml::XmlWriter;
 pub(super) fn write(result: &SpanResult, writer: &mut XmlWriter) {
     writer.open("Storage");
     for target in &result.targets {
-        writer.open("Target");
+        writer.open("StorageTarget");
         writer.value("Path", &target.name);
         match &target.storage {
             Ok(side) => {
@@ -29,7 +29,7 @@ pub(super) fn write(result: &SpanResult, writer: &mut XmlWriter) {
             }
             Err(reason) => writer.value("UnknownBecause", reason),
         }
-        writer.close("Target");
+        writer.close("StorageTarget");
     }
     writer.close("Storage");
 }

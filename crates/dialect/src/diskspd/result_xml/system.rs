@@ -1,8 +1,11 @@
 //! On what machine, and when.
 
+use std::collections::BTreeMap;
+
+use super::super::affinity::GROUP;
 use super::super::measured::start_time;
-use super::super::xml::XmlWriter;
-use crate::machine::Machine;
+use super::super::xml::{XmlWriter, escaped};
+use crate::machine::{Machine, ProcessorPlace};
 
 pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {
     writer.open("System");
@@ -10,8 +13,7 @@ pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {
     writer.open("Tool");
     writer.value("Name", "plumb");
     writer.value("Version", &machine.version);
-    // DiskSpd's readers expect the element; plumb's versions have no date of their own.
-    writer.value("VersionDate", "unknown");
+    writer.value("VersionDate", &machine.version_date);
     writer.close("Tool");
     writer.value("RunTime", start_time(&machine.started_at));
     writer.value("Kernel", &machine.kernel);
@@ -21,21 +23,37 @@ pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {
     writer.close("System");
 }
 
-/// Processors in groups of 64, as `-ag` counts them.
+/// Processors in groups of 64, as `-ag` counts them, and which of a group belong to each node, socket and core.
 fn topology(machine: &Machine, writer: &mut XmlWriter) {
-    let groups = machine.processors.iter().max().map_or(0, |last| last / 64 + 1);
     writer.open("ProcessorTopology");
-    for group in 0..groups {
-        let there = machine.processors.iter().filter(|number| *number / 64 == group);
-        let mask = there.fold(0_u64, |mask, number| mask | 1 << (number % 64));
-        if mask == 0 {
-            continue;
-        }
+    for (group, mask) in masks(machine, |_| ()).into_iter().map(|(((), group), mask)| (group, mask)) {
         let (most, active) = (64 - mask.leading_zeros(), mask.count_ones());
         writer.line(&format!(
             "<Group Group=\"{group}\" MaximumProcessors=\"{most}\" ActiveProcessors=\"{active}\" \
              ActiveProcessorMask=\"{mask:#x}\"/>"
         ));
     }
+    for ((node, group), mask) in masks(machine, |place| place.node) {
+        writer.line(&format!("<Node Node=\"{node}\" Group=\"{group}\" Processors=\"{mask:#x}\"/>"));
+    }
+    for ((_, group), mask) in masks(machine, |place| place.socket) {
+        writer.open("Socket");
+        writer.line(&format!("<Group Group=\"{group}\" Processors=\"{mask:#x}\"/>"));
+        writer.close("Socket");
+    }
+    for (((_, core), group), mask) in masks(machine, |place| (place.socket, place.core)) {
+        writer.line(&format!("<Core Group=\"{group}\" Core=\"{core}\" Processors=\"{mask:#x}\"/>"));
+    }
     writer.close("ProcessorTopology");
+    let scheme = machine.governor.as_deref().unwrap_or("none");
+    writer.line(&format!("<PowerScheme Name=\"{}\" Guid=\"\"/>", escaped(scheme)));
+}
+
+/// The processors of each value of `of` in each group, as bits.
+fn masks<K: Ord>(machine: &Machine, of: impl Fn(&ProcessorPlace) -> K) -> BTreeMap<(K, u32), u64> {
+    let mut masks = BTreeMap::new();
+    for place in &machine.topology {
+        *masks.entry((of(place), place.number / GROUP)).or_insert(0) |= 1 << (place.number % GROUP);
+    }
+    masks
 }

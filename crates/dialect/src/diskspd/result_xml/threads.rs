@@ -2,8 +2,9 @@
 
 use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};
+use plumb_measure::SeriesPoint;
 
-use super::super::measured::{Bucket, Intervals, asked, effective, ms, parts};
+use super::super::measured::{Intervals, asked, effective, ms, parts};
 use super::super::profile::{Target, TimeSpan};
 use super::super::xml::XmlWriter;
 use super::{latency, three_decimals};
@@ -33,7 +34,7 @@ fn target(span: &TimeSpan, result: &SpanResult, place: usize, outcome: &LoadOutc
     writer.value("WriteBytes", write.bytes.0);
     writer.value("WriteCount", write.operations());
     if let Some(asked) = asked(span, result, place) {
-        distribution(asked, target.size.0, writer);
+        distribution(span, asked, target.size.0, writer);
     }
     if span.measure_latency {
         latency::of_target(outcome, writer);
@@ -43,18 +44,19 @@ fn target(span: &TimeSpan, result: &SpanResult, place: usize, outcome: &LoadOutc
     }
 }
 
-fn distribution(target: &Target, size: u64, writer: &mut XmlWriter) {
-    let Some(parts) = effective(target, size).filter(|parts| !parts.is_empty()) else { return };
+fn distribution(span: &TimeSpan, target: &Target, size: u64, writer: &mut XmlWriter) {
+    let Some(zones) = effective(span, target, size) else { return };
     writer.open("Distribution");
     writer.open("Absolute");
-    let mut range = |io: u8, length: u64| writer.line(&format!("<Range IO=\"{io}\">{length}</Range>"));
+    let mut range = |io: f64, length: u64| writer.line(&format!("<Range IO=\"{io}\">{length}</Range>"));
     let mut covered = 0;
-    for part in parts {
-        if part.from > covered {
-            range(0, part.from - covered);
+    for zone in zones {
+        let from = zone.range.offset.0;
+        if from > covered {
+            range(0.0, from - covered);
         }
-        range(part.io_percent, part.to - part.from);
-        covered = part.to;
+        range(zone.io_percent, zone.range.length.0);
+        covered = from + zone.range.length.0;
     }
     writer.close("Absolute");
     writer.close("Distribution");
@@ -81,24 +83,24 @@ pub(super) fn iops(span: &TimeSpan, result: &SpanResult, outcome: &LoadOutcome, 
     writer.close("Iops");
 }
 
-fn bucket(length: Nanos, number: u64, read: Bucket, write: Bucket, writer: &mut XmlWriter) {
+fn bucket(length: Nanos, number: u64, read: SeriesPoint, write: SeriesPoint, writer: &mut XmlWriter) {
     let per_second = |operations: u64| operations as f64 / length.as_secs_f64();
-    let longest = |bucket: Bucket| three_decimals(ms(bucket.latency_max.as_secs_f64()));
-    let mean = |bucket: Bucket| match bucket.operations {
-        0 => three_decimals(0.0),
-        operations => three_decimals(ms(bucket.latency_sum.as_secs_f64()) / operations as f64),
+    let latencies = |side: &str, point: SeriesPoint| {
+        let [min, max, mean, deviation] =
+            [point.latency_min, point.latency_max, point.latency_mean(), point.latency_deviation()]
+                .map(|time| three_decimals(ms(time.as_secs_f64())));
+        format!(
+            " {side}MinLatencyMilliseconds=\"{min}\" {side}MaxLatencyMilliseconds=\"{max}\" \
+             {side}AvgLatencyMilliseconds=\"{mean}\" {side}LatencyStdDev=\"{deviation}\""
+        )
     };
     writer.line(&format!(
-        "<Bucket SampleMillisecond=\"{}\" Read=\"{:.0}\" Write=\"{:.0}\" Total=\"{:.0}\" \
-         ReadMaxLatencyMilliseconds=\"{}\" ReadAvgLatencyMilliseconds=\"{}\" \
-         WriteMaxLatencyMilliseconds=\"{}\" WriteAvgLatencyMilliseconds=\"{}\"/>",
+        "<Bucket SampleMillisecond=\"{}\" Read=\"{:.0}\" Write=\"{:.0}\" Total=\"{:.0}\"{}{}/>",
         length.0 / 1_000_000 * number,
         per_second(read.operations),
         per_second(write.operations),
         per_second(read.operations + write.operations),
-        longest(read),
-        mean(read),
-        longest(write),
-        mean(write),
+        latencies("Read", read),
+        latencies("Write", write),
     ));
 }

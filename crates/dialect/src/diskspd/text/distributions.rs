@@ -2,7 +2,9 @@
 
 use plumb_load::SpanResult;
 
-use super::super::measured::{EffectivePart, asked, effective, parts};
+use plumb_workload::EffectiveZone;
+
+use super::super::measured::{asked, effective, parts};
 use super::super::profile::TimeSpan;
 use super::super::size::shown;
 use super::Page;
@@ -10,8 +12,9 @@ use super::Page;
 pub(super) fn section(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     let mut headed = false;
     for (place, measured) in result.targets.iter().enumerate() {
-        let shares_there = asked(span, result, place).and_then(|target| effective(target, measured.size.0));
-        let Some(effective) = shares_there.filter(|parts| !parts.is_empty()) else { continue };
+        let shares_there =
+            asked(span, result, place).and_then(|target| effective(span, target, measured.size.0));
+        let Some(effective) = shares_there else { continue };
         if !headed {
             page.line("\nEffective IO Distributions\n--------------------------");
             headed = true;
@@ -39,15 +42,16 @@ fn runs(numbers: impl Iterator<Item = usize>) -> String {
     shown.collect()
 }
 
-fn shares(parts: &[EffectivePart], page: &mut Page) {
-    let sum: u32 = parts.iter().map(|part| u32::from(part.io_percent)).sum();
-    for part in parts {
-        let share = if sum == 100 {
-            format!("   {:>3}%", part.io_percent)
+fn shares(zones: &[EffectiveZone], page: &mut Page) {
+    let sum: f64 = zones.iter().map(|zone| zone.io_percent).sum();
+    for EffectiveZone { io_percent, range } in zones {
+        let share = if sum == 100.0 {
+            format!("   {io_percent:>3}%")
         } else {
-            format!("    {:.1}%", 100.0 * f64::from(part.io_percent) / f64::from(sum))
+            format!("    {:.1}%", 100.0 * io_percent / sum)
         };
-        page.line(&format!("{share} of IO => [{:>9} - {:>9})", shown(part.from), shown(part.to)));
+        let (from, to) = (range.offset.0, range.offset.0 + range.length.0);
+        page.line(&format!("{share} of IO => [{:>9} - {:>9})", shown(from), shown(to)));
     }
 }
 

@@ -54,6 +54,8 @@ fn time_span(span: &TimeSpan, page: &mut Page) {
     }
     if span.random_write_data {
         say("generating random data for each write IO".to_owned());
+        say("  WARNING: this takes more of the processor for each write; compare it only with".to_owned());
+        say("           other results of -Zr".to_owned());
     }
     span.targets.iter().for_each(|each| target(span, each, page));
 }

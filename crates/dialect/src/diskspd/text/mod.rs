@@ -16,7 +16,8 @@ use std::fmt::Write as _;
 use plumb_load::SpanResult;
 
 use super::Invocation;
-use super::measured::{is_interrupted, start_time};
+use super::affinity::GROUP;
+use super::measured::{asked, is_interrupted, parts, start_time};
 use super::profile::{Profile, TimeSpan};
 use crate::machine::Machine;
 
@@ -35,6 +36,9 @@ pub fn text(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
     let profile = &invocation.profile;
     let results = &results[..results.len().min(profile.time_spans.len())];
     let mut page = Page::default();
+    if profile.verbose {
+        results.iter().zip(&profile.time_spans).for_each(|(result, span)| starts(span, result, &mut page));
+    }
     input::profile(profile, machine, &mut page);
     system(machine, &mut page);
     for (number, (span, result)) in profile.time_spans.iter().zip(results).enumerate() {
@@ -58,10 +62,35 @@ fn system(machine: &Machine, page: &mut Page) {
     page.line(&format!("\tcomputer name: {}", machine.host));
     page.line(&format!("\tstart time: {}\n", start_time(&machine.started_at)));
     page.line(&format!("\tcpu count:\t\t{}", machine.processors.len()));
+    page.line(&format!("\tcore count:\t\t{}", machine.count_of(|place| (place.socket, place.core))));
+    page.line(&format!("\tgroup count:\t\t{}", machine.count_of(|place| place.number / GROUP)));
+    page.line(&format!("\tnode count:\t\t{}", machine.count_of(|place| place.node)));
+    page.line(&format!("\tsocket count:\t\t{}\n", machine.count_of(|place| place.socket)));
+    let scheme = machine.governor.as_deref().unwrap_or("none");
+    page.line(&format!("\tactive power scheme:\t{scheme} (cpufreq governor)\n"));
     page.line(&format!("\tpage size:\t\t{}", machine.page_bytes));
     page.line(&format!("\tmemory:\t\t\t{}", super::size::shown(machine.memory_bytes)));
     page.line(&format!("\tkernel:\t\t\t{}", machine.kernel));
     page.line(&format!("\tplumb:\t\t\t{}", machine.version));
+}
+
+/// Which thread worked on what, and how (`-v`).
+fn starts(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
+    let mut before = vec![0; result.targets.len()];
+    for (thread, part) in parts(result) {
+        let (Some(target), Some(relative)) = (asked(span, result, part.target), before.get_mut(part.target))
+        else {
+            continue;
+        };
+        let pattern = match (target.random_percent, target.interlocked) {
+            (0, true) => "interlocked sequential file offset".to_owned(),
+            (0, false) => "sequential file offset".to_owned(),
+            (percent, _) => format!("{percent}% random pattern"),
+        };
+        let path = &target.path;
+        page.line(&format!("thread {thread} starting: file '{path}' relative thread {relative}, {pattern}"));
+        *relative += 1;
+    }
 }
 
 fn time_span(profile: &Profile, span: &TimeSpan, result: &SpanResult, page: &mut Page) {

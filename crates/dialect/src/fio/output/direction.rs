@@ -55,7 +55,6 @@ pub(super) fn figures(
     } else {
         0.0
     };
-    let total = direction.latency_from_intended_start.as_ref().unwrap_or(&direction.latency);
     let list = Some(reported.percentiles.as_slice());
     FioDirection {
         operations: direction.operations(),
@@ -64,7 +63,7 @@ pub(super) fn figures(
         iops,
         bytes_per_second,
         clat: latency::object(Some(&direction.latency), list.filter(|_| reported.clat_percentiles), plus),
-        lat: latency::object(Some(total), list.filter(|_| reported.lat_percentiles), plus),
+        lat: latency::object(Some(&direction.latency), list.filter(|_| reported.lat_percentiles), plus),
         bandwidth,
         share,
         rate,

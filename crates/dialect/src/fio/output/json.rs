@@ -1,7 +1,7 @@
 //! fio's JSON and json+.
 //!
-//! `clat_ns` is the service time; `lat_ns` counts from the intended start where there is a rate, and is the same
-//! otherwise; `slat_ns` is not measured. What is not known to plumb and is a number to every reader (context switches,
+//! `clat_ns` is the service time, and so is `lat_ns`: `slat_ns` is not measured, and time behind the schedule of a rate
+//! is no latency to fio. What is not known to plumb and is a number to every reader (context switches,
 //! page faults) is 0.
 
 use plumb_block::Nanos;

@@ -142,13 +142,12 @@ fn write_direction(
     let (iops, time) = (short(iops, 4, false), length.0 / 1_000_000);
     writeln!(out, "  {name}: IOPS={iops}, BW={mib}/s ({mb}/s)({moved}/{time}msec)")?;
     write_latency(out, "clat", &direction.latency, "    ")?;
-    let total = direction.latency_from_intended_start.as_ref().unwrap_or(&direction.latency);
-    write_latency(out, " lat", total, "    ")?;
+    write_latency(out, " lat", &direction.latency, "    ")?;
     if reported.clat_percentiles {
         write_percentiles(out, "clat", &direction.latency, &reported.percentiles)?;
     }
     if reported.lat_percentiles {
-        write_percentiles(out, "lat", total, &reported.percentiles)?;
+        write_percentiles(out, "lat", &direction.latency, &reported.percentiles)?;
     }
     let (bw, io) = direction::samples(direction, length, reported);
     if bw.count == 0 {

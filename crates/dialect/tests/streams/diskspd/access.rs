@@ -35,7 +35,7 @@ fn without_r_each_request_follows_the_one_before() {
 #[test]
 fn s_is_the_distance_between_requests() {
     for (typed, step) in
-        [("-s128k t", 128 * KIB), ("-b64k -s4k t", 4 * KIB), ("-s0 t", 0), ("-s2b t", 128 * KIB)]
+        [("-s128k t", 128 * KIB), ("-b64k -s4k t", 4 * KIB), ("-s0 t", 64 * KIB), ("-s2b t", 128 * KIB)]
     {
         let stream = brief(typed);
         let forward = steps(&stream).iter().filter(|found| **found == step.cast_signed()).count();
@@ -135,7 +135,7 @@ fn rdpct_divides_requests_over_parts_and_leaves_holes() {
     let ends = [percent(10), percent(20), percent(40), SIZE.0];
     let of = "-W0 -d10 -b4k -r -rdpct90/10:0/10:5/20 t";
     assert_shares(&shares(&stream(of), &ends), &[90.0, 0.0, 5.0, 5.0], of);
-    let all = "-W0 -d10 -b4k -r -rdpct100/10 t";
+    let all = "-W0 -d10 -b4k -r -rdpct100/10:0/90 t";
     assert_shares(&shares(&stream(all), &ends), &[100.0, 0.0, 0.0, 0.0], all);
 }
 

@@ -116,8 +116,8 @@ fn different(stream: &Stream) -> usize {
 #[test]
 fn a_buffer_of_noise_gives_each_write_another_part() {
     let stream = brief("-w100 -b4k -Z64k t");
-    // From each place on the device's grid of 512 bytes at which 4 KiB of 64 KiB may begin.
-    assert_eq!(different(&stream), (64 - 4) * 2 + 1);
+    // From each of 15,361 places, 4 bytes apart, at which 4 KiB of 64 KiB may begin: of 4,000 writes few from the same.
+    assert!(different(&stream) > 3400, "{}", different(&stream));
     let ones: u32 = bytes(&stream)[0].iter().map(|byte| byte.count_ones()).sum();
     assert!((3600..4400).contains(&ones), "{ones} of 8192 bits: not noise");
     assert_eq!(different(&brief("-w100 -b4k -Z4k t")), 1, "a buffer of a block has one part");
@@ -129,8 +129,8 @@ fn a_file_gives_the_bytes() {
     let text: Vec<u8> = (0..16_384_u32).map(|index| (index / 512) as u8 + 1).collect();
     std::fs::write(file.path(), &text).unwrap();
     let stream = brief(&format!("-w100 -b4k -Z16k,{} t", file.path().display()));
-    assert_eq!(different(&stream), (16 - 4) * 2 + 1);
+    assert!(different(&stream) > 1000, "{}", different(&stream));
     for bytes in bytes(&stream) {
-        assert!(text.windows(bytes.len()).step_by(512).any(|part| part == bytes), "not of the file");
+        assert!(text.windows(bytes.len()).step_by(4).any(|part| part == bytes), "not of the file");
     }
 }

@@ -108,7 +108,7 @@ fn a_profile_gives_the_stream_of_its_command_line() {
         let parsed =
             diskspd::parse(&crate::streams::arguments("-Xp.xml"), &crate::streams::machine(), &read).unwrap();
         let Command::Run(from_file) = parsed else { panic!("usage") };
-        let meaning = from_file.meaning(&crate::streams::machine()).unwrap();
+        let meaning = from_file.meaning(&crate::streams::machine(), &|_| None).unwrap();
         assert_eq!(meaning.scenario.spans, [span(typed)], "{typed}");
         let stream = crew::run(&meaning.scenario.spans[0]);
         assert!(stream.seen == crew::run(&span(typed)).seen, "{typed}");

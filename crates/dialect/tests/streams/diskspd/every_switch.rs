@@ -68,7 +68,8 @@ fn what_changes_nothing_in_a_command_line_is_said() {
     ] {
         let seen = |typed| run(&shortened(span(typed), What::Requests)).seen;
         assert!(seen(without) == seen(with), "{with} changes the requests");
-        let notes = |typed| super::invocation(typed).meaning(&crate::streams::machine()).unwrap().notes;
+        let notes =
+            |typed| super::invocation(typed).meaning(&crate::streams::machine(), &|_| None).unwrap().notes;
         let said = |typed| notes(typed).iter().filter(|note| note.starts_with(named)).count();
         assert_eq!((said(without), said(with)), (0, 1), "{with}: {:?}", notes(with));
     }
@@ -79,7 +80,7 @@ fn what_changes_something_is_not_said_to_change_nothing() {
     for typed in
         ["-r -z5 t", "-w50 -z5 t", "-w100 -Zr -z5 t", "-w1 -Zr t", "-w100 -Z64k -z5 t", "-w1 -Sw t", "-Sh t"]
     {
-        let notes = super::invocation(typed).meaning(&crate::streams::machine()).unwrap().notes;
+        let notes = super::invocation(typed).meaning(&crate::streams::machine(), &|_| None).unwrap().notes;
         assert!(notes.is_empty(), "{typed}: {notes:?}");
     }
 }

@@ -23,7 +23,7 @@ fn invocation(typed: &str) -> Invocation {
 
 /// The only span that `typed` asks for.
 fn span(typed: &str) -> Span {
-    let meaning = invocation(typed).meaning(&crate::streams::machine());
+    let meaning = invocation(typed).meaning(&crate::streams::machine(), &|_| None);
     let mut spans = meaning.unwrap_or_else(|error| panic!("{typed}: {error}")).scenario.spans;
     assert_eq!(spans.len(), 1, "{typed}");
     spans.remove(0)

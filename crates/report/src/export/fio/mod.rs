@@ -100,7 +100,6 @@ fn direction(
         alone.iter().map(|point| of(point) as f64 / width).collect()
     };
     let bandwidths: Vec<f64> = per_second(|point| point.bytes).iter().map(|bytes| bytes / 1024.0).collect();
-    let intended = result.latency_from_intended_start.as_ref();
     FioDirection {
         operations: result.ios,
         bytes: result.bytes,
@@ -108,10 +107,7 @@ fn direction(
         iops: result.iops,
         bytes_per_second: result.bytes_per_second,
         clat: times(histogram, result.latency.as_ref(), true),
-        lat: match intended {
-            Some(latency) => times(None, Some(latency), false),
-            None => times(histogram, result.latency.as_ref(), false),
-        },
+        lat: times(histogram, result.latency.as_ref(), false),
         bandwidth: Samples::of(&bandwidths),
         share: 100.0,
         rate: Samples::of(&per_second(|point| point.operations)),

@@ -1,0 +1,49 @@
+//! Progress as DiskSpd's `-P` shows it: a dot on stdout for every so many operations; and nothing else.
+
+use std::io::Write as _;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_load::Progress;
+use plumb_trial::{Phase, TargetNow, Watcher};
+
+/// Prints dots, if any.
+pub(crate) struct Dots {
+    every: Option<u32>,
+    printed: u64,
+}
+
+impl Dots {
+    /// One for `every` so many operations; `None`: none.
+    pub(crate) fn every(every: Option<u32>) -> Self {
+        Self { every, printed: 0 }
+    }
+
+    fn print(text: &str) {
+        let mut stdout = std::io::stdout().lock();
+        if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+            // The results will find that nobody reads.
+        }
+    }
+}
+
+impl Watcher for Dots {
+    fn phase(&mut self, _span: usize, _phase: &Phase, _expected: Option<Nanos>) {}
+
+    fn bytes(&mut self, _done: Bytes) {}
+
+    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
+        let Some(every) = self.every else { return };
+        let due = progress.total.operations() / u64::from(every);
+        let missing = due.saturating_sub(self.printed);
+        self.printed += missing;
+        Self::print(&".".repeat(missing as usize));
+    }
+
+    fn note(&mut self, _line: &str) {}
+
+    fn end(self: Box<Self>) {
+        if self.printed > 0 {
+            Self::print("\n");
+        }
+    }
+}
