@@ -95,7 +95,7 @@ impl FlushTrace {
             }
             Err(error) => {
                 // What cannot be removed now is removed by the next trace.
-                let _ = fs::remove_dir(&instance);
+                fs::remove_dir(&instance).unwrap_or_default();
                 Err(error)
             }
         }
@@ -156,7 +156,7 @@ impl Drop for FlushTrace {
         if let Ok(closed) = File::open("/dev/null") {
             self.pipe = closed;
         }
-        let _ = fs::remove_dir(&self.instance);
+        fs::remove_dir(&self.instance).unwrap_or_default();
     }
 }
 
@@ -228,7 +228,7 @@ fn remove_left(instances: &Path) {
         let left =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if left.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            let _ = fs::remove_dir(entry.path());
+            fs::remove_dir(entry.path()).unwrap_or_default();
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum RecordedError {
 }
 
 impl RecordedError {
-    pub(crate) fn content(file: &Path, what: impl ToString) -> Self {
+    pub(crate) fn content(file: &Path, what: &impl ToString) -> Self {
         Self::Content { place: file.display().to_string(), what: what.to_string() }
     }
 
@@ -57,7 +57,7 @@ pub fn load<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, Recorde
         }
         serde_json::from_slice(&bytes)
     };
-    parse().map_err(|error| RecordedError::content(file, error))
+    parse().map_err(|error| RecordedError::content(file, &error))
 }
 
 /// Writes a recording, one value a line.
@@ -68,7 +68,7 @@ pub fn save(file: &Path, recording: &impl Serialize) -> Result<(), RecordedError
     let mut json = Vec::new();
     let indented = serde_json::ser::PrettyFormatter::with_indent(b" ");
     let mut writer = serde_json::Serializer::with_formatter(&mut json, indented);
-    recording.serialize(&mut writer).map_err(|error| RecordedError::content(file, error))?;
+    recording.serialize(&mut writer).map_err(|error| RecordedError::content(file, &error))?;
     json.push(b'\n');
     std::fs::write(file, json).map_err(|source| RecordedError::io("write", file, source))
 }

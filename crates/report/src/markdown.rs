@@ -3,8 +3,6 @@
 //!
 //! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
 
-use std::fmt::Write as _;
-
 use plumb_path::Finding;
 
 use crate::document::{RunDocument, RunRecording};
@@ -61,12 +59,12 @@ fn head(document: &RunDocument) -> String {
     let mut out = format!("# plumb {what} {}\n\n", names.join(", "));
     let facts: Vec<String> = masthead(&document.environment).iter().map(|fact| escape(fact)).collect();
     if !facts.is_empty() {
-        let _ = writeln!(out, "{}\n", facts.join(" · "));
+        out.push_str(&format!("{}\n\n", facts.join(" · ")));
     }
-    let _ = writeln!(out, "**{}: {}**", headline.label, escape(&headline.verdict));
+    out.push_str(&format!("**{}: {}**\n", headline.label, escape(&headline.verdict)));
     for text in [Some(headline.meaning), headline.incomplete.map(|why| format!("Not complete: {why}"))] {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            let _ = writeln!(out, "\n{}", escape(&text));
+            out.push_str(&format!("\n{}\n", escape(&text)));
         }
     }
     out
@@ -93,14 +91,14 @@ fn paths(document: &RunDocument) -> String {
     for (targets, path) in named.chain(alone) {
         if document.paths.len() > 1 {
             let targets: Vec<String> = targets.iter().map(|target| code(target)).collect();
-            let _ = writeln!(out, "Beneath {}:\n", targets.join(", "));
+            out.push_str(&format!("Beneath {}:\n\n", targets.join(", ")));
         }
         out.push_str(&table(&path_table(path, true)));
         out.push('\n');
         out.extend(unsettled(path).map(|(_, words)| format!("{words}\n\n")));
     }
     if let Some(why) = &document.path_unknown_because {
-        let _ = writeln!(out, "Not known: {}", escape(&sentence(why)));
+        out.push_str(&format!("Not known: {}\n", escape(&sentence(why))));
     }
     let end = out.trim_end().len();
     out.truncate(end);
@@ -116,7 +114,7 @@ fn verdict(finding: &Finding) -> String {
     );
     finding.evidence.iter().for_each(|line| out.push_str(&format!("  - {}\n", escape(line))));
     if !finding.remedy.is_empty() {
-        let _ = writeln!(out, "  - **What to do:** {}", escape(&sentence(&finding.remedy)));
+        out.push_str(&format!("  - **What to do:** {}\n", escape(&sentence(&finding.remedy))));
     }
     out
 }
@@ -124,7 +122,7 @@ fn verdict(finding: &Finding) -> String {
 fn environment(document: &RunDocument) -> String {
     let mut out = format!("    {}\n\n", facts::command(document));
     for fact in facts::facts(document) {
-        let _ = writeln!(out, "- {}: {}", fact.name, escape(&fact.value));
+        out.push_str(&format!("- {}: {}\n", fact.name, escape(&fact.value)));
     }
     let root = document.environment.root_would_add.iter();
     root.for_each(|line| out.push_str(&format!("- Run as root, plumb would also read: {}\n", escape(line))));

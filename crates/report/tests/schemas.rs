@@ -91,10 +91,12 @@ fn every_key_is_required(
     optional: &dyn Fn(&str) -> bool,
 ) {
     for pointer in pointers {
-        let keys: Vec<String> = good.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
+        let object = good.pointer(pointer).and_then(Value::as_object).expect("an object");
+        let keys: Vec<String> = object.keys().cloned().collect();
         for key in keys.into_iter().filter(|key| !optional(key)) {
             let mut bad = good.clone();
-            bad.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&key);
+            let object = bad.pointer_mut(pointer).and_then(Value::as_object_mut);
+            object.expect("an object").remove(&key);
             assert!(!complaints(validator, &bad).is_empty(), "{pointer}/{key} is not required");
         }
     }

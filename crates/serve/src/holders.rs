@@ -34,7 +34,7 @@ pub(crate) fn users(number: u32, own: &[BorrowedFd<'_>]) -> Vec<String> {
 /// read it counts as in use.
 pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
     let unknown = |source: &dyn Display| vec![format!("perhaps in use: cannot read {source}")];
-    let mut found = match Inventory::read(&LiveTree::default(), &LiveProbe) {
+    let mut found = match Inventory::read(&LiveTree, &LiveProbe) {
         Ok(inventory) => inventory.uses(disk).iter().map(ToString::to_string).collect(),
         Err(error) => unknown(&error),
     };

@@ -4,6 +4,7 @@
 //! are laid out; then span after span runs between two readings of the storage's counters; what was written is read
 //! back if that was asked for; and what was measured is recorded, also when it ended early.
 
+mod accounts;
 mod check;
 mod counters;
 mod cpu;

@@ -3,19 +3,19 @@
 
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, Errno, Nanos, Outcome, StorageSnapshot, in_one_line};
+use plumb_block::{Bytes, Errno, Nanos, Outcome, in_one_line};
 use plumb_linux::flush_trace::RECORDER;
 use plumb_load::{Fault, LoadOutcome};
-use plumb_measure::StorageWatch;
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::{Finding, WritePath};
-use plumb_report::document::{Account, CheckDocument, RunDocument};
+use plumb_report::document::{CheckDocument, RunDocument};
 use plumb_report::verdict;
 use plumb_target::{Kind, TargetKind};
 use plumb_workload::{Job, Scenario};
 
+use crate::accounts::CheckBegun;
 use crate::check::{PREPARE, method_of};
-use crate::counters::{Beneath, Surveyed};
+use crate::counters::Surveyed;
 use crate::document::{self, Facts, Readings};
 use crate::error::TrialError;
 use crate::judge;
@@ -29,24 +29,6 @@ use crate::targets::{Targets, Use};
 use crate::trial::{Context, Request, Trial, TrialEnded};
 use crate::verify;
 use crate::watcher::Watcher;
-
-/// What a check knows before anything is measured.
-pub(crate) struct CheckBegun {
-    /// As typed.
-    target: String,
-    path: WritePath,
-    accounts: Accounts,
-    file_bytes: u64,
-}
-
-/// What the devices beneath were handed, phase by phase. The bookings follow one another without a gap, so their sum is
-/// what an outside observer of the counters sees.
-struct Accounts {
-    watch: StorageWatch,
-    /// The reading with which the last account ended.
-    last: Option<StorageSnapshot>,
-    booked: Vec<Account>,
-}
 
 /// What a recording says until its run has ended.
 const GOES_ON: &str = "the run had not ended when this was recorded: plumb was killed, or is still running";
@@ -66,34 +48,6 @@ pub(crate) struct Session<'a> {
     surveyed: Option<CheckBegun>,
     phases: Vec<Phase>,
     recorder: Recorder,
-}
-
-impl CheckBegun {
-    /// Counting begins.
-    pub(crate) fn begin(target: String, path: WritePath, beneath: &Beneath) -> Self {
-        let mut accounts = Accounts { watch: beneath.watch.clone(), last: None, booked: Vec::new() };
-        accounts.book("begin");
-        Self { target, path, accounts, file_bytes: 0 }
-    }
-}
-
-impl Accounts {
-    fn book(&mut self, phase: &str) {
-        let Ok(now) = self.watch.read() else { return };
-        if let Some(last) = self.last.replace(now.clone())
-            && let Ok(side) = self.watch.between(Ok(last.clone()), Ok(now.clone()))
-        {
-            self.booked.push(Account {
-                phase: phase.to_owned(),
-                seconds: now.at.since(last.at).as_secs_f64(),
-                flushes: side.flushes,
-                reads: side.reads,
-                writes: side.writes,
-                read_bytes: side.read_bytes,
-                write_bytes: side.write_bytes,
-            });
-        }
-    }
 }
 
 /// What was seen over time of the `count` targets of a phase, the first of which is the `first` of the document.

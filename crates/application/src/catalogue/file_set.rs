@@ -114,7 +114,7 @@ impl Actor for Part<'_> {
             Cycle::Users => {
                 let size = hand.chance.gamma(self.set.size_mean);
                 self.create(hand, size)?;
-                self.with_any(hand, |part, hand, number, file| part.append(hand, number, file))?;
+                self.with_any(hand, Part::append)?;
                 self.with_any(hand, Self::read_whole)?;
                 self.delete(hand)?;
             }

@@ -54,7 +54,7 @@ impl Layer {
             places.push((word.name, Some(place)));
         }
         let layer = Self { words, place, places };
-        rules::check_agreement(&layer.words).map_err(|error| layer.located(error))?;
+        rules::check_agreement(&layer.words).map_err(|error| layer.located(&error))?;
         Ok(layer)
     }
 
@@ -74,7 +74,7 @@ impl Layer {
     }
 
     /// The error with the place where its word stands, or would.
-    pub(super) fn located(&self, error: WordError) -> Error {
+    pub(super) fn located(&self, error: &WordError) -> Error {
         match self.places.iter().find(|(said, _)| *said == error.word) {
             Some((_, None)) => error.typed(),
             Some((_, Some(place))) => error.written(place.clone()),

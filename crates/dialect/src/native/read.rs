@@ -81,7 +81,7 @@ impl Reader<'_> {
     }
 
     fn job(&self, layer: &Layer) -> Result<Job, Error> {
-        layer.words.job(self.default_seed).map_err(|error| layer.located(error))
+        layer.words.job(self.default_seed).map_err(|error| layer.located(&error))
     }
 
     /// The `[[key]]` tables in `table` with their places; `None` if there is no such key.
@@ -111,6 +111,6 @@ impl Reader<'_> {
         let Some(layer) = layers.get(invalid.span).and_then(|jobs| jobs.get(invalid.job)) else {
             return Error::new(self.lines.place(0), "no job: expected at least one");
         };
-        layer.located(invalid.error(&layer.words))
+        layer.located(&invalid.error(&layer.words))
     }
 }

@@ -63,7 +63,7 @@ impl RecordedProbe {
     /// [`RecordedError`] names the file and what is wrong with it.
     pub fn load(file: &Path) -> Result<Self, RecordedError> {
         let document: Document = recorded::load(file, Self::SCHEMA)?;
-        document.decode().map_err(|what| RecordedError::content(file, what))
+        document.decode().map_err(|what| RecordedError::content(file, &what))
     }
 
     /// Writes `probe.json`, one answer a line.

@@ -49,6 +49,9 @@ const KEYS: [&str; 11] =
     ["ACTION", "SUBSYSTEM", "SUBSYSTEMS", "ENV", "ATTR", "ATTRS", "TEST", "RUN", "GOTO", "LABEL", "KERNEL"];
 
 /// The pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
+///
+/// # Errors
+/// What is wrong with the line.
 pub fn pairs(line: &str) -> Result<Vec<Pair<'_>>, &'static str> {
     let mut rest = line;
     let mut pairs = Vec::new();

@@ -141,7 +141,7 @@ fn device_times(sides: &Sides) -> (f64, f64, f64) {
     let time: u64 = storage.devices.iter().map(|device| device.write_time.0).sum();
     let busy =
         storage.devices.iter().map(|device| device.busy_time).max().unwrap_or(Nanos(0)).as_secs_f64() / syncs;
-    let each = if writes > 0 { Nanos(time / writes).as_secs_f64() } else { 0.0 };
+    let each = time.checked_div(writes).map_or(0.0, |time| Nanos(time).as_secs_f64());
     let writes = (storage.writes as f64 / syncs).min(most(is_of_all, WRITES_OF_A_SYNC));
     let transfer = (each * writes).min((busy - flush).max(0.0));
     let above =

@@ -20,9 +20,10 @@ pub(crate) use plan::{PREPARE, method_of};
 
 use self::plan::On;
 use self::subject::Subject;
+use crate::accounts::CheckBegun;
 use crate::counters::Beneath;
 use crate::error::TrialError;
-use crate::session::{CheckBegun, Session, ended_by};
+use crate::session::{Session, ended_by};
 use crate::targets::Targets;
 use crate::trial::{Context, Request, Trial, TrialEnded};
 use crate::watcher::{Phase, Watcher};

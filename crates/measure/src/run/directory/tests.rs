@@ -194,7 +194,7 @@ fn what_is_written_of_a_phase_that_goes_on_is_replaced_by_what_it_measured() {
     let so_far = TaggedHistogram { tag: "again/write".to_owned(), ..histogram() };
     for iops in [4, 5] {
         let rows = series().rows("again");
-        run.write_so_far(&serde_json::json!({"iops": iops}), &[so_far.clone()], rows).unwrap();
+        run.write_so_far(&serde_json::json!({"iops": iops}), std::slice::from_ref(&so_far), rows).unwrap();
         assert_eq!(
             read(),
             (
