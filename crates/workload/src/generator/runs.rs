@@ -43,7 +43,7 @@ impl Drawn {
     ) -> (Kind, u64, u64) {
         if let Some(run) = self.run.filter(|run| goes_on(self.runs, *run, random)) {
             let length = lengths.draw(run.kind, random);
-            if run.next.saturating_add(length) <= run.end {
+            if run.next.checked_add(length).is_some_and(|end| end <= run.end) {
                 let next = run.next.saturating_add(self.stride.unwrap_or(length));
                 self.run = Some(Run { next, left: run.left.saturating_sub(1), ..run });
                 return (run.kind, run.next, length);
