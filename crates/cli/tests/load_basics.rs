@@ -229,7 +229,7 @@ fn verification_reads_back_all_that_was_written() {
 #[test]
 fn the_terminal_report_names_application_and_storage() {
     let place = Place::new();
-    let output = place.run("load f --size 4M --write 100 --count 100 --sync-every 1");
+    let output = place.run("load -v f --size 4M --write 100 --count 100 --sync-every 1");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     for word in ["application", "storage", "flushes", "report.html"] {
@@ -254,7 +254,7 @@ fn targets_on_the_same_devices_say_so_once() {
     let notes = shared(&place.json("load a b c d --size 256k --count 4", 0));
     assert!(notes.len() == 1 && notes[0].contains(" and 1 more share "), "{notes:?}");
     let place = Place::new();
-    let output = place.run("load a b --size 256k --count 4");
+    let output = place.run("load -v a b --size 256k --count 4");
     let told = stderr(&output).matches("of all of them together").count();
     let text = String::from_utf8(output.stdout).unwrap();
     let said =

@@ -57,7 +57,10 @@ fn the_dialects_print_what_was_measured_until_a_signal() {
     ] {
         let place = Place::new();
         place.json("load f --size 4M --count 1", 0);
-        let output = interrupted(&place, typed, "measuring", Signal::INT);
+        std::fs::remove_dir_all(place.run_directory()).unwrap();
+        let child = crate::load_killed::recording(&place, typed);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{typed}: {}", said(&output));
         assert!(String::from_utf8_lossy(&output.stdout).contains(holds), "{typed}: {}", said(&output));
     }

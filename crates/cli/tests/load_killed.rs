@@ -5,7 +5,7 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
@@ -33,15 +33,14 @@ fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
     }
 }
 
-/// Runs a load until it has recorded what it measured, and kills it.
-fn kill(place: &Place, typed: &str) {
+/// A load that has recorded what it measured, and goes on.
+pub(crate) fn recording(place: &Place, typed: &str) -> Child {
     fs::create_dir(place.run_directory()).unwrap();
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&watch, place.run_directory(), inotify::WatchFlags::MOVED_TO).unwrap();
-    let mut child = place.command(typed).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = place.command(typed).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(&watch, "result.json");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child
 }
 
 fn report(run: &Path, format: &str) -> std::process::Output {
@@ -55,7 +54,9 @@ fn a_killed_load_leaves_what_it_measured() {
         "load sim:consumer-nvme-ssd --write 100 --sync-every 1 --duration 100h",
     ] {
         let place = Place::new();
-        kill(&place, typed);
+        let mut child = recording(&place, typed);
+        child.kill().unwrap();
+        child.wait().unwrap();
         let run = place.run_directory();
         let output = report(&run, "json");
         let found = document(&output);

@@ -24,8 +24,11 @@ fn every_format_is_made_from_every_dialects_run() {
             ("prometheus", "# type plumb_"),
             ("fio", "\"jobs\""),
         ] {
-            let report =
-                plumb().args(["report", "--format", format]).arg(place.run_directory()).output().unwrap();
+            let report = plumb()
+                .args(["report", "-v", "--format", format])
+                .arg(place.run_directory())
+                .output()
+                .unwrap();
             assert_eq!(report.status.code(), run.status.code(), "{typed}, {format}: {}", said(&report));
             let text = String::from_utf8(report.stdout.clone()).unwrap();
             assert!(

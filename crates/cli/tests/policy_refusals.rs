@@ -160,7 +160,7 @@ fn nonsense_is_told_from_refusals() {
         (&["apply", "--resume", "/nonexistent"], "nothing was changed"),
         (&["rollback", "/nonexistent"], "nothing was changed"),
         (&["verify", "/nonexistent/plan.json"], "/nonexistent/plan.json"),
-        (&["watch", "--interval", "soon"], "10s"),
+        (&["watch", "--interval", "soon"], "500ms"),
         (&["claim", "sda", "--by", "x", "--until", "soon", "--reason", "y"], "2027-06-30"),
         (&["claim", "sda", "--by", "x"], "--until"),
     ] {

@@ -42,7 +42,7 @@ fn every_format_is_made_from_the_recording_alone() {
         ("prometheus", "# type plumb_"),
         ("fio", "\"jobs\""),
     ] {
-        let report = plumb().args(["report", "--format", format]).arg(run.path()).output().unwrap();
+        let report = plumb().args(["report", "-v", "--format", format]).arg(run.path()).output().unwrap();
         assert_eq!(report.status, checked.status, "{format}: {}", said(&report));
         let text = String::from_utf8(report.stdout).unwrap();
         assert!(text.to_lowercase().contains(holds), "{format}: {}", &text[..text.len().min(400)]);
