@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use jsonschema::Validator;
 use plumb_block::Errno;
 use plumb_policy::apply::{Event, Progress, Report, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
@@ -28,37 +27,15 @@ use plumb_policy::wire::sct::WriteCache;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-fn schema(name: &str) -> Value {
-    let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
-}
+use crate::closed_schema::{closed, complaints, schema};
 
-/// The schema with every object closed: what a document may hold today.
-fn closed(name: &str) -> Validator {
-    fn close(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                if fields.get("type") == Some(&json!("object")) && fields.contains_key("properties") {
-                    fields.insert("additionalProperties".to_owned(), json!(false));
-                }
-                fields.values_mut().for_each(close);
-            }
-            Value::Array(items) => items.iter_mut().for_each(close),
-            _ => {}
-        }
-    }
-    let mut schema = schema(name);
-    close(&mut schema);
-    jsonschema::validator_for(&schema).unwrap()
-}
-
-fn complaints(validator: &Validator, document: &Value) -> Vec<String> {
-    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+fn file(name: &str) -> String {
+    format!("schemas/{name}.schema.json")
 }
 
 fn validates(name: &str, document: &impl Serialize) -> Value {
     let document = serde_json::to_value(document).unwrap();
-    assert_eq!(complaints(&closed(name), &document), [""; 0], "{name}: {document:#}");
+    assert_eq!(complaints(&closed(&file(name)), &document), [""; 0], "{name}: {document:#}");
     document
 }
 
@@ -81,7 +58,7 @@ fn nothing_is_missing_unnoticed(name: &str, document: &Value, optional: &[&str])
             _ => {}
         }
     }
-    let validator = jsonschema::validator_for(&schema(name)).unwrap();
+    let validator = jsonschema::validator_for(&schema(&file(name))).unwrap();
     let mut places = Vec::new();
     objects(document, "", &mut places);
     for place in places {

@@ -2,43 +2,16 @@
 //! do not know, and no promised key can be missing. Guards against a field that is added to a type and
 //! forgotten in the schema.
 
+use crate::closed_schema::{closed, complaints, schema};
 use crate::common;
 use jsonschema::Validator;
 use plumb_measure::{DeviceIdentity, Manifest, Out, RunDirectory};
 use plumb_report::{Format, RunRecording, Style, render};
 use serde_json::{Value, json};
 
-fn schema(name: &str) -> Value {
-    let path = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(&path).expect(&path)).expect(&path)
-}
-
 const LOAD: &str = "schemas/load.schema.json";
 const CHECK: &str = "schemas/check.schema.json";
 const MANIFEST: &str = "../measure/schemas/manifest.schema.json";
-
-/// The schema with every object closed: what a document may hold today.
-fn closed(name: &str) -> Validator {
-    fn close(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                if fields.get("type") == Some(&json!("object")) && fields.contains_key("properties") {
-                    fields.insert("additionalProperties".to_owned(), json!(false));
-                }
-                fields.values_mut().for_each(close);
-            }
-            Value::Array(items) => items.iter_mut().for_each(close),
-            _ => {}
-        }
-    }
-    let mut schema = schema(name);
-    close(&mut schema);
-    jsonschema::validator_for(&schema).expect("a closed schema is a schema")
-}
-
-fn complaints(validator: &Validator, document: &Value) -> Vec<String> {
-    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
-}
 
 /// What `plumb load --json` prints for a sample.
 fn printed(name: &str) -> Value {

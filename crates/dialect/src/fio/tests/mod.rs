@@ -3,6 +3,8 @@
 mod accepted;
 mod command_lines;
 mod fuzzed;
+#[path = "../../../tests/machine.rs"]
+mod machine;
 mod outputs;
 mod refusals;
 mod spans;
@@ -19,20 +21,12 @@ use crate::{Error, Machine, ProcessorPlace};
 pub(super) fn machine() -> Machine {
     Machine {
         host: "host".into(),
-        processors: vec![0, 1, 2, 3],
-        topology: (0..4)
-            .map(|number| ProcessorPlace { number, core: number / 2, socket: 0, node: 0 })
-            .collect(),
-        governor: Some("performance".to_owned()),
-        page_bytes: 4096,
-        memory_bytes: 8 << 30,
         kernel: "6.1".into(),
         uptime_ms: 12_345,
         started_at: "2026-11-21T23:27:02Z".into(),
         started_unix: 1_795_303_622,
-        version: "0.1.0".into(),
-        version_date: "2026/01/30".to_owned(),
         argv: vec!["plumb".into(), "fio".into()],
+        ..machine::machine()
     }
 }
 
