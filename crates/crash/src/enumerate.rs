@@ -52,9 +52,10 @@ impl<T: Clone> Window<T> {
     /// What a cut now may leave, of every run over which a command of the window lies. Everywhere else it is what the
     /// caller has stored.
     pub fn candidates(&self) -> impl Iterator<Item = Candidates> {
-        self.versions.iter().map(|(range, ids)| {
-            let survivors = self.survivors(ids, &[], true, &|command| self.is_untearable(command));
-            Candidates { range, survivors }
+        self.runs().map(|run| {
+            let mut survivors = Vec::new();
+            run.survivors(|_| None, true, &mut survivors);
+            Candidates { range: run.range, survivors }
         })
     }
 
@@ -86,11 +87,11 @@ impl<T: Clone> Window<T> {
     pub fn outcomes_max(&self, options: Options) -> u128 {
         let whole = self.whole(options.grain);
         let subsets = 1_u128.checked_shl(whole.len() as u32).unwrap_or(u128::MAX);
-        let cannot_break = |command: &Command<T>| self.is_untearable(command);
-        let runs = self.versions.iter().map(|(range, ids)| {
-            let count = self.survivors(ids, &[], options.unreadable, &cannot_break).len() as u128;
-            let blocks = if options.grain == Grain::Blocks { range.nlb } else { 1 };
-            u32::try_from(blocks).map_or(u128::MAX, |blocks| count.saturating_pow(blocks))
+        let mut survivors = Vec::new();
+        let runs = self.runs().map(|run| {
+            run.survivors(|_| None, options.unreadable, &mut survivors);
+            let blocks = if options.grain == Grain::Blocks { run.range.nlb } else { 1 };
+            u32::try_from(blocks).map_or(u128::MAX, |blocks| (survivors.len() as u128).saturating_pow(blocks))
         });
         runs.fold(subsets, u128::saturating_mul)
     }
@@ -103,20 +104,29 @@ impl<T: Clone> Window<T> {
         whole.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// Whether this command of the window survives a cut whole or not at all: it is a single block, or atomic.
+    pub fn is_whole_or_nothing(&self, id: u64) -> bool {
+        self.commands.get(&id).is_some_and(|one| one.range.nlb == 1 || self.is_untearable(one))
+    }
+
     fn is_whole(&self, grain: Grain, command: &Command<T>) -> bool {
         grain == Grain::Commands || command.range.nlb > 1 && self.is_untearable(command)
     }
 
     /// Whether no cut can tear or break it: rule 7, but for what failed (rule 9).
-    fn is_untearable(&self, command: &Command<T>) -> bool {
+    pub(crate) fn is_untearable(&self, command: &Command<T>) -> bool {
         self.is_atomic(command) && !command.is_failed
     }
 
     fn choices(&self, options: Options, whole: &[(u64, bool)]) -> Vec<Choice> {
         let mut choices = Vec::new();
-        for (range, ids) in self.versions.iter() {
-            let cannot_break = |command: &Command<T>| self.is_untearable(command);
-            let survivors = self.survivors(ids, whole, options.unreadable, &cannot_break);
+        for run in self.runs() {
+            let known = |place: usize| {
+                let id = run.versions[place].id;
+                whole.iter().find(|(one, _)| *one == id).map(|(_, survives)| *survives)
+            };
+            let (range, mut survivors) = (run.range, Vec::new());
+            run.survivors(known, options.unreadable, &mut survivors);
             match options.grain {
                 Grain::Commands => choices.push((range, survivors)),
                 Grain::Blocks => {
@@ -126,30 +136,6 @@ impl<T: Clone> Window<T> {
             }
         }
         choices
-    }
-
-    /// What a block may hold over which these commands lie, if of those in `whole` it is known whether they survive.
-    fn survivors(
-        &self,
-        ids: &[u64],
-        whole: &[(u64, bool)],
-        unreadable: bool,
-        cannot_break: &dyn Fn(&Command<T>) -> bool,
-    ) -> Vec<Survivor> {
-        let known = |id: u64| whole.iter().find(|(one, _)| *one == id).map(|(_, survives)| *survives);
-        let present: Vec<u64> = ids.iter().copied().filter(|id| known(*id) != Some(false)).collect();
-        let is_certain = |id: &&u64| self.commands[*id].is_decisive() || known(**id) == Some(true);
-        let certain: Vec<&Command<T>> =
-            present.iter().filter(is_certain).map(|id| &self.commands[id]).collect();
-        let is_gone = |id: &u64| certain.iter().any(|newer| self.commands[id].span.is_older_than(newer.span));
-        let stored = certain.is_empty().then_some(Survivor::Stored);
-        let left = present.iter().copied().filter(|id| !is_gone(id)).map(Survivor::Command);
-        let may_break = |id: &u64| {
-            let command = &self.commands[id];
-            !(command.is_acknowledged() || command.is_durable || cannot_break(command))
-        };
-        let broken = (unreadable && ids.iter().any(may_break)).then_some(Survivor::Unreadable);
-        stored.into_iter().chain(left).chain(broken).collect()
     }
 }
 

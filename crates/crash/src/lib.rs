@@ -42,6 +42,7 @@ mod enumerate;
 mod extent_map;
 mod keep;
 mod promise;
+mod run;
 mod settle;
 mod window;
 
@@ -53,4 +54,5 @@ pub use enumerate::{Candidates, Grain, Options, Survivor};
 pub use extent_map::ExtentMap;
 pub use keep::Keep;
 pub use promise::{FlushKept, FuaKept, Promise};
+pub use run::{Contender, Run};
 pub use window::{Standing, Window};

@@ -11,7 +11,7 @@
 //! `Every` says which of them are left out because they are the same as another one.
 
 use plumb_block::LbaRange;
-use plumb_crash::{Atomicity, Kind, Landing, Promise};
+use plumb_crash::{Atomicity, Kind, Landing, Promise, Survivor};
 
 use crate::history::{BLOCKS, Both, Every, Letter, letters};
 
@@ -27,7 +27,7 @@ fn compare(every: &Every<'_>, promise: Promise, expected: u64) {
         let mut both = before.clone();
         both.tell(event, Landing::Unknown);
         for block in 0..BLOCKS {
-            let (found, legal) = (both.candidates(block), both.legal(block));
+            let (found, legal) = (candidates(&both, block), both.legal(block));
             assert_eq!(found, legal, "block {block} after {events:?} and {event:?}");
         }
         both
@@ -78,7 +78,7 @@ fn a_drive_that_has_decided_stays_within_the_rules() {
             let id = if let crate::history::Event::Complete(id) = event { id } else { 0 };
             both.tell(event, decide(id));
             for block in 0..BLOCKS {
-                let (found, legal) = (both.candidates(block).0, both.legal(block).0);
+                let (found, legal) = (candidates(&both, block).0, both.legal(block).0);
                 let is_legal = !found.is_empty() && found.iter().all(|version| legal.contains(version));
                 assert!(is_legal, "block {block}: {found:?} of {legal:?} after {events:?} and {event:?}");
                 let visible = visible(&both, block);
@@ -96,4 +96,25 @@ fn visible(both: &Both, block: usize) -> u64 {
     let range: LbaRange = crate::history::range(block as u64, 1);
     let ids = both.window.versions(range).next().map_or(&[][..], |(_, ids)| ids);
     both.window.visible(ids).unwrap_or(both.stored[block])
+}
+
+/// What the window says that a block may hold after a cut now: versions by number, and whether it may be unreadable.
+pub(crate) fn candidates(both: &Both, block: usize) -> (Vec<u64>, bool) {
+    let (mut versions, mut is_unreadable, mut has_any) = (Vec::new(), false, false);
+    let here = |range: LbaRange| range.overlaps(crate::history::range(block as u64, 1));
+    for one in both.window.candidates().filter(|one| here(one.range)) {
+        has_any = true;
+        for survivor in one.survivors {
+            match survivor {
+                Survivor::Stored => versions.push(both.stored[block]),
+                Survivor::Command(id) => versions.push(id),
+                Survivor::Unreadable => is_unreadable = true,
+            }
+        }
+    }
+    if !has_any {
+        versions.push(both.stored[block]);
+    }
+    versions.sort_unstable();
+    (versions, is_unreadable)
 }

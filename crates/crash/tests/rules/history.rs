@@ -2,7 +2,7 @@
 
 use plumb_block::conformance::{History, Version};
 use plumb_block::{Lba, LbaRange};
-use plumb_crash::{Kind, Landing, Moment, Promise, Survivor, Window};
+use plumb_crash::{Kind, Landing, Moment, Promise, Window};
 
 pub(crate) const BLOCKS: usize = 2;
 
@@ -190,27 +190,6 @@ impl Both {
                 call(&mut self.oracle[block as usize], kind);
             }
         }
-    }
-
-    /// What the window says that a block may hold after a cut now: versions by number, and whether it may be unreadable.
-    pub(crate) fn candidates(&self, block: usize) -> (Vec<u64>, bool) {
-        let (mut versions, mut is_unreadable, mut has_any) = (Vec::new(), false, false);
-        let here = |range: LbaRange| range.overlaps(self::range(block as u64, 1));
-        for one in self.window.candidates().filter(|one| here(one.range)) {
-            has_any = true;
-            for survivor in one.survivors {
-                match survivor {
-                    Survivor::Stored => versions.push(self.stored[block]),
-                    Survivor::Command(id) => versions.push(id),
-                    Survivor::Unreadable => is_unreadable = true,
-                }
-            }
-        }
-        if !has_any {
-            versions.push(self.stored[block]);
-        }
-        versions.sort_unstable();
-        (versions, is_unreadable)
     }
 
     /// What the oracle says.

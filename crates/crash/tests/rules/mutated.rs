@@ -123,7 +123,7 @@ impl Mistake {
             let mut both = before.clone();
             if !found.get() {
                 self.tell(&mut both, event);
-                let differs = |block: usize| both.candidates(block) != both.legal(block);
+                let differs = |block: usize| crate::exhaustive::candidates(&both, block) != both.legal(block);
                 found.set((0..BLOCKS).any(differs));
             }
             both

@@ -1,0 +1,87 @@
+//! What is durable at a moment of a recording.
+
+use std::collections::BTreeMap;
+
+use plumb_block::LbaRange;
+
+use crate::recording::{Command, Content};
+
+/// The content of each block of a device; blocks without one are zeroes. With it goes a hash of the whole, which costs as
+/// much to keep as there are blocks that change (Zobrist, "A New Hashing Method with Application for Game Playing", 1970).
+#[derive(Debug, Clone, Default)]
+pub struct Image {
+    blocks: BTreeMap<u64, Content>,
+    hash: u128,
+}
+
+/// What one block adds to the hash of an image. Zeroes add nothing.
+pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
+    if content == Content::ZEROES {
+        return 0;
+    }
+    let low = mix(mix(lba ^ 0x243f_6a88_85a3_08d3) ^ u64::from(content.0));
+    let high = mix(mix(lba ^ 0x1319_8a2e_0370_7344).wrapping_add(u64::from(content.0)));
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// The last steps of SplitMix64.
+const fn mix(value: u64) -> u64 {
+    let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Image {
+    /// What a block holds.
+    pub fn content(&self, lba: u64) -> Content {
+        self.blocks.get(&lba).copied().unwrap_or_default()
+    }
+
+    /// Equal for equal images, and different for different ones but for one chance in 2^127 or so.
+    pub const fn hash(&self) -> u128 {
+        self.hash
+    }
+
+    /// The blocks that are not zeroes, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = (u64, Content)> {
+        self.blocks.iter().map(|(lba, content)| (*lba, *content))
+    }
+
+    /// The blocks of `range` that are not zeroes, in order.
+    pub fn blocks_in(&self, range: LbaRange) -> impl Iterator<Item = (u64, Content)> {
+        self.blocks.range(range.lba.0..range.end().0).map(|(lba, content)| (*lba, *content))
+    }
+
+    /// Gives a block this content.
+    pub fn set(&mut self, lba: u64, content: Content) {
+        let old = match content {
+            Content::ZEROES => self.blocks.remove(&lba),
+            _ => self.blocks.insert(lba, content),
+        };
+        self.hash ^= hash_of(lba, old.unwrap_or_default()) ^ hash_of(lba, content);
+    }
+
+    /// In `range`, a part of that of `command`, there is what the command leaves.
+    pub fn apply(&mut self, range: LbaRange, command: &Command) {
+        for lba in self.changed_by(range, command) {
+            self.set(lba, command.content(lba));
+        }
+    }
+
+    /// By what the hash changes if `command` leaves its version in `range`.
+    pub(super) fn change(&self, range: LbaRange, command: &Command) -> u128 {
+        let changes = self.changed_by(range, command).into_iter();
+        changes
+            .fold(0, |hash, lba| hash ^ hash_of(lba, self.content(lba)) ^ hash_of(lba, command.content(lba)))
+    }
+
+    /// The blocks that may differ afterwards: of a discard, those that are not zeroes yet, however large it is.
+    fn changed_by(&self, range: LbaRange, command: &Command) -> Vec<u64> {
+        if command.contents.is_empty() {
+            self.blocks_in(range).map(|(lba, _)| lba).collect()
+        } else {
+            (range.lba.0..range.end().0).collect()
+        }
+    }
+}

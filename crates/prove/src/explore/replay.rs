@@ -1,0 +1,84 @@
+//! The moments of a recording at which to cut.
+
+use std::ops::ControlFlow;
+
+use plumb_block::Op;
+use plumb_crash::{Kind, Landing, Window};
+
+use super::Explorer;
+use super::image::Image;
+use crate::recording::{CommandId, Event};
+
+/// A moment at which the power may go.
+pub(super) struct Moment<'a> {
+    /// The event before which it is.
+    pub(super) event: usize,
+    /// The commands that a cut may take.
+    pub(super) window: &'a Window<CommandId>,
+    /// What is durable.
+    pub(super) image: &'a Image,
+    /// The last acknowledgement.
+    pub(super) required: Option<u64>,
+}
+
+/// Calls for each moment just before something becomes durable, and for the end.
+pub(super) fn cuts(
+    explorer: &Explorer<'_>,
+    cut: &mut impl FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let Explorer { recording, promise, from, .. } = *explorer;
+    let (mut window, mut image) = (Window::new(promise), Image::default());
+    let (mut required, mut has_grown) = (None, true);
+    for (event, (_, happened)) in recording.events.iter().enumerate() {
+        if let Event::Completed(id) = happened {
+            let op = recording.commands[id.0 as usize].op;
+            if has_grown && event >= from && (op == Op::Flush || is_fua(op) || !promise.volatile) {
+                cut(&Moment { event, window: &window, image: &image, required })?;
+                has_grown = false;
+            }
+        }
+        match happened {
+            Event::Submitted(id) => {
+                let command = &recording.commands[id.0 as usize];
+                match kind(command.op, promise.discard_zeroes) {
+                    Some(kind) if command.range.nlb > 0 => {
+                        window.submit(u64::from(id.0), kind, command.range, *id);
+                        has_grown = true;
+                    }
+                    _ => window.submit_flush(u64::from(id.0)),
+                }
+            }
+            Event::Completed(id) => {
+                let mut store =
+                    |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
+                window.complete(u64::from(id.0), Landing::Unknown, &mut store);
+            }
+            Event::Failed(id) => {
+                window.fail(u64::from(id.0));
+                has_grown = true;
+            }
+            Event::Acknowledged(number) => {
+                required = Some(*number);
+                has_grown = true;
+            }
+            Event::Marked(_) => {}
+        }
+    }
+    if !has_grown {
+        return ControlFlow::Continue(());
+    }
+    cut(&Moment { event: recording.events.len(), window: &window, image: &image, required })
+}
+
+const fn is_fua(op: Op) -> bool {
+    matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
+}
+
+const fn kind(op: Op, zeroes: bool) -> Option<Kind> {
+    match op {
+        Op::Write { fua } => Some(Kind::Write { fua }),
+        Op::WriteZeroes { fua, .. } => Some(Kind::WriteZeroes { fua }),
+        Op::Discard => Some(Kind::Discard { zeroes }),
+        Op::Read | Op::Flush => None,
+    }
+}

@@ -1,0 +1,16 @@
+//! What survives a power cut: the commands that a device was given are recorded, every state that a cut may leave is
+//! explored, and each is put before a checker.
+//!
+//! ```text
+//!   Device ─► Recorder ─► Recording ─► Explorer ─► State ─► checker
+//!                (block events and acknowledgements in one order)   (what a cut leaves, each once)
+//! ```
+//!
+//! - [`recording`]: commands, acknowledgements, contents; taken at the waist, kept in a file.
+//! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for `plumb-crash` to say.
+//!
+//! It uses `block` and `crash`. Invariant: a recording is explored the same way wherever and however often it is: the
+//! order of states follows from recording, profile, limits and seed alone.
+
+pub mod explore;
+pub mod recording;

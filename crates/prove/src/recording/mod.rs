@@ -1,0 +1,94 @@
+//! What a device was asked, what it answered, and what an application acknowledged meanwhile, in one order.
+
+mod contents;
+mod file;
+mod recorder;
+
+pub use contents::{Content, Contents};
+pub use file::FileError;
+pub use recorder::Recorder;
+
+use plumb_block::{Bytes, LbaRange, Nanos, Op};
+use serde::{Deserialize, Serialize};
+
+/// The place of a command in [`Recording::commands`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CommandId(pub u32);
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// The device was handed a command.
+    Submitted(CommandId),
+    /// It did it.
+    Completed(CommandId),
+    /// It failed, or gave no answer.
+    Failed(CommandId),
+    /// The application said that what it calls by this number is done: from here on it must survive.
+    Acknowledged(u64),
+    /// Something worth knowing when: the application was started, a system call returned.
+    Marked(String),
+}
+
+/// A write, discard or flush. Reads are not recorded: they change nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What.
+    pub op: Op,
+    /// Where; empty for a flush.
+    pub range: LbaRange,
+    /// Of a write, what each block is to hold; empty otherwise.
+    pub contents: Vec<Content>,
+}
+
+impl Command {
+    /// What the command leaves in block `lba`, which is one of its own.
+    pub fn content(&self, lba: u64) -> Content {
+        let index = lba.checked_sub(self.range.lba.0).and_then(|index| usize::try_from(index).ok());
+        index.and_then(|index| self.contents.get(index)).copied().unwrap_or_default()
+    }
+}
+
+/// All that a device was asked since it was blank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    /// Capacity of the device.
+    pub size: Bytes,
+    /// The size of a logical block.
+    pub logical_block: Bytes,
+    /// The commands, in the order in which they were submitted.
+    pub commands: Vec<Command>,
+    /// What happened, and when by the recorder's clock.
+    pub events: Vec<(Nanos, Event)>,
+    /// What blocks were written with.
+    pub contents: Contents,
+}
+
+impl Recording {
+    /// Of a blank device: all zeroes, and nothing asked yet.
+    pub fn of_blank(size: Bytes, logical_block: Bytes) -> Self {
+        Self {
+            size: size.round_down(logical_block),
+            logical_block,
+            commands: Vec::new(),
+            events: Vec::new(),
+            contents: Contents::new(logical_block),
+        }
+    }
+
+    /// Puts a command down as submitted now. `bytes` are those of a write, whole blocks.
+    pub fn submit(&mut self, at: Nanos, op: Op, range: LbaRange, bytes: &[u8]) -> CommandId {
+        let blocks = bytes.chunks_exact(self.logical_block.0 as usize);
+        let contents = blocks.map(|block| self.contents.number(block)).collect();
+        let id = CommandId(self.commands.len() as u32);
+        self.commands.push(Command { op, range, contents });
+        self.events.push((at, Event::Submitted(id)));
+        id
+    }
+
+    /// Puts down what happened now.
+    pub fn happened(&mut self, at: Nanos, event: Event) {
+        self.events.push((at, event));
+    }
+}

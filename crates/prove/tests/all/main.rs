@@ -1,0 +1,7 @@
+//! The recorder and the explorer, from outside.
+
+mod agreement;
+#[path = "../../../crash/tests/rules/history.rs"]
+mod history;
+mod recorded;
+mod windows;

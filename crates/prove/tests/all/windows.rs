@@ -1,0 +1,104 @@
+//! Windows that are too large to be explored whole.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_crash::Promise;
+use plumb_prove::explore::{Coverage, Explorer, Kept, Limits};
+use plumb_prove::recording::{Event, Recording};
+
+const BLOCK: u64 = 512;
+
+fn explorer(recording: &Recording) -> Explorer<'_> {
+    Explorer { recording, from: 0, promise: Promise::VOLATILE, limits: Limits::default(), seed: 7 }
+}
+
+/// Writes of `nlb` blocks each, one after the other and each complete before the next.
+fn writes(count: u64, nlb: u64) -> Recording {
+    let mut recording = Recording::of_blank(Bytes(BLOCK * count * nlb), Bytes(BLOCK));
+    for number in 0..count {
+        let bytes: Vec<u8> =
+            (0..nlb).flat_map(|block| [(number * nlb + block) as u8 | 1; BLOCK as usize]).collect();
+        let range = LbaRange::new(Lba(number * nlb), nlb);
+        let id = recording.submit(Nanos(number), Op::Write { fua: false }, range, &bytes);
+        recording.happened(Nanos(number), Event::Completed(id));
+    }
+    recording
+}
+
+#[test]
+fn all_subsets_of_ten_commands_are_shown_once_and_their_tears_too() {
+    let recording = writes(10, 8);
+    let (mut whole, mut torn) = (0, 0);
+    let mut seen = HashSet::new();
+    let windows = explorer(&recording).explore(&mut |state| {
+        assert!(seen.insert(state.hash()), "shown twice: {:?}", state.commands());
+        match state.commands().iter().any(|(_, kept)| matches!(kept, Kept::Blocks(_))) {
+            true => torn += 1,
+            false => whole += 1,
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!((whole, windows.len()), (1 << 10, 1));
+    assert!(torn > 100, "{torn}");
+    assert_eq!((windows[0].coverage, windows[0].commands), (Coverage::Bounded, 10));
+}
+
+#[test]
+fn a_limit_takes_from_all_windows_alike_and_the_order_is_the_same_every_time() {
+    let mut recording = writes(40, 2);
+    // Two windows of twenty writes: a flush is put between them.
+    let flush = recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
+    let submitted = recording.events.pop().unwrap();
+    recording.events.insert(40, submitted);
+    recording.events.insert(41, (Nanos(0), Event::Completed(flush)));
+    let limits = Limits { states: 100, ..Limits::default() };
+    let explorer = Explorer { limits, ..explorer(&recording) };
+    let shown = |explorer: &Explorer<'_>| {
+        let mut hashes = Vec::new();
+        let windows = explorer.explore(&mut |state| {
+            hashes.push(state.hash());
+            ControlFlow::Continue(())
+        });
+        (hashes, windows)
+    };
+    let (hashes, windows) = shown(&explorer);
+    assert_eq!(hashes.len(), 100);
+    assert!(windows.iter().all(|window| window.states > 20 && window.coverage == Coverage::Sampled));
+    assert_eq!(shown(&explorer), (hashes, windows));
+}
+
+#[test]
+fn what_is_written_again_unchanged_makes_no_difference() {
+    let mut recording = writes(1, 8);
+    let flush = recording.submit(Nanos(1), Op::Flush, LbaRange::EMPTY, &[]);
+    recording.happened(Nanos(1), Event::Completed(flush));
+    let from = recording.events.len();
+    // The same eight blocks, one of which differs, and a discard of everything else, which is zeroes already.
+    let mut bytes: Vec<u8> = (0..8).flat_map(|block| [block | 1; BLOCK as usize]).collect();
+    bytes[3 * BLOCK as usize] ^= 0x80;
+    recording.submit(Nanos(2), Op::Write { fua: false }, LbaRange::new(Lba(0), 8), &bytes);
+    let mut states = 0;
+    let windows = Explorer { from, ..explorer(&recording) }.explore(&mut |_| {
+        states += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!((states, windows[0].pieces, windows[0].coverage), (2, 1, Coverage::Exhaustive));
+}
+
+#[test]
+fn a_discard_of_a_large_device_costs_no_more_than_what_it_discards() {
+    let mut recording = writes(4, 1);
+    recording.size = Bytes::gib(1 << 20);
+    let flush = recording.submit(Nanos(1), Op::Flush, LbaRange::EMPTY, &[]);
+    recording.happened(Nanos(1), Event::Completed(flush));
+    let from = recording.events.len();
+    recording.submit(Nanos(2), Op::Discard, LbaRange::new(Lba(0), recording.blocks()), &[]);
+    let mut states = 0;
+    let windows = Explorer { from, ..explorer(&recording) }.explore(&mut |_| {
+        states += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!((states, windows[0].coverage), (16, Coverage::Exhaustive));
+}
