@@ -13,4 +13,5 @@
 //! order of states follows from recording, profile, limits and seed alone.
 
 pub mod explore;
+pub mod observed;
 pub mod recording;
