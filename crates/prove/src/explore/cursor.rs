@@ -1,11 +1,12 @@
 //! A state that a cut may leave, and the way from one to the next.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use plumb_crash::{Keep, Survivor};
 
 use super::cut::{Cut, Spot};
-use super::image::hash_of;
+use super::image::{Image, hash_of};
 use crate::recording::{CommandId, Content};
 
 /// Whoever is shown the states, until it breaks off.
@@ -31,6 +32,21 @@ pub struct State<'a> {
     /// Of one piece only these blocks survive.
     tear: Option<(usize, Keep)>,
     hash: u128,
+}
+
+/// A state on its own, to be checked elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct OwnedState {
+    /// What was durable.
+    pub durable: Arc<Image>,
+    /// The blocks that may differ from that, with what they hold.
+    pub changes: Vec<(u64, Content)>,
+    /// What a checker must find.
+    pub required: Option<u64>,
+    /// What is left of each command that the cut might have taken.
+    pub commands: Vec<(CommandId, Kept)>,
+    /// The event before which the power goes.
+    pub event: usize,
 }
 
 /// Which of the pieces survive, with the hash of what that leaves.
@@ -193,8 +209,20 @@ impl State<'_> {
     }
 
     /// What was durable.
-    pub const fn durable(&self) -> &super::Image {
+    pub const fn durable(&self) -> &Image {
         self.cut.image
+    }
+
+    /// The same on its own. What was durable is copied once for all states of a moment.
+    pub fn to_owned(&self) -> OwnedState {
+        let durable = self.cut.owned_image.get_or_init(|| Arc::new(self.cut.image.clone()));
+        OwnedState {
+            durable: Arc::clone(durable),
+            changes: self.changes(),
+            required: self.required(),
+            commands: self.commands(),
+            event: self.event(),
+        }
     }
 
     /// What is left of each command that the cut might have taken, in the order of submission.

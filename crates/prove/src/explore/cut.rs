@@ -1,6 +1,8 @@
 //! What a cut at one moment may leave, prepared for going from one state to the next at little cost.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plumb_block::{Lba, LbaRange};
 use plumb_crash::{Grain, Run, Survivor};
@@ -40,6 +42,8 @@ pub(super) struct Cut<'a> {
     pub(super) recording: &'a Recording,
     /// What is durable.
     pub(super) image: &'a Image,
+    /// The same, copied if somebody wanted to keep it.
+    pub(super) owned_image: OnceCell<Arc<Image>>,
     /// The event before which it is.
     pub(super) event: usize,
     /// The last acknowledgement.
@@ -58,6 +62,7 @@ impl<'a> Cut<'a> {
         let mut cut = Self {
             recording,
             image: moment.image,
+            owned_image: OnceCell::new(),
             event: moment.event,
             required: moment.required,
             pieces: Vec::new(),

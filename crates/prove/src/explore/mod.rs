@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use plumb_crash::Promise;
 use serde::{Deserialize, Serialize};
 
-pub use self::cursor::{Kept, State};
+pub use self::cursor::{Kept, OwnedState, State};
 pub use self::image::Image;
 
 use self::cut::Cut;

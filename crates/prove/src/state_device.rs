@@ -1,0 +1,208 @@
+//! A device that holds a state, so that a file system can be mounted on it and a checker can look.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{
+    Clock, Completion, Device, DeviceInfo, Errno, Extent, ExtentState, Latch, LbaRange, Op, Outcome, Payload,
+    Queue, QueueFull, QueueOptions, Request, Result, VolatileCache, Wait,
+};
+
+use crate::explore::OwnedState;
+use crate::recording::{Content, Recording};
+
+/// A device that holds one state after the other. What is written to it is forgotten with the state.
+///
+/// It puts down which blocks were read before they were written: by these a checker may know the state
+/// ([`Observed`](crate::observed::Observed)). Blocks that no command of the recording writes from a certain event on hold the
+/// same in every state; they are left out.
+#[derive(Clone)]
+pub struct StateDevice {
+    shared: Arc<Mutex<Shared>>,
+    recording: Arc<Recording>,
+    info: DeviceInfo,
+    clock: Arc<dyn Clock>,
+}
+
+struct Shared {
+    state: OwnedState,
+    /// The contents of the blocks in which the state differs from what was durable.
+    changes: HashMap<u64, Content>,
+    written: HashMap<u64, Box<[u8]>>,
+    /// The blocks that may differ between states.
+    varied: HashSet<u64>,
+    read: Vec<(u64, Content)>,
+    was_read: HashSet<u64>,
+}
+
+impl StateDevice {
+    /// A device of the size of what was recorded; zeroes until it is given a state.
+    pub fn new(recording: Arc<Recording>, clock: Arc<dyn Clock>) -> Self {
+        let mut info = DeviceInfo::plain("a state of a recording", recording.size, recording.logical_block);
+        info.volatile_cache = VolatileCache::Enabled;
+        info.discard_max = info.size;
+        info.discard_zeroes = true;
+        let shared = Shared {
+            state: OwnedState::default(),
+            changes: HashMap::new(),
+            written: HashMap::new(),
+            varied: HashSet::new(),
+            read: Vec::new(),
+            was_read: HashSet::new(),
+        };
+        Self { shared: Arc::new(Mutex::new(shared)), recording, info, clock }
+    }
+
+    /// Which blocks may differ between the states that are to come: `None` of them is left out of what was read.
+    pub fn set_varied(&self, varied: HashSet<u64>) {
+        self.lock().varied = varied;
+    }
+
+    /// Holds this state from now on. Whoever has the one before mounted must be gone.
+    pub fn hold(&self, state: OwnedState) {
+        let mut shared = self.lock();
+        shared.changes = state.changes.iter().copied().collect();
+        shared.state = state;
+        shared.written.clear();
+        shared.read.clear();
+        shared.was_read.clear();
+    }
+
+    /// The blocks that may differ between states and were read since the state is held, in the order in which they first were.
+    pub fn read(&self) -> Vec<(u64, Content)> {
+        self.lock().read.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn carry_out(&self, request: &mut Request) -> Outcome {
+        let Request { op, range, payload, .. } = request;
+        let block = self.info.logical_block.0 as usize;
+        let is_sized = |bytes: &[u8]| bytes.len() as u64 == self.info.length_of(*range).0;
+        if *op != Op::Flush && !self.info.holds(*range) {
+            return Outcome::Failed(Errno::EINVAL);
+        }
+        let mut shared = self.lock();
+        match (op, payload) {
+            (Op::Flush, _) => {}
+            (Op::Read, Payload::Into(bytes)) if is_sized(bytes) => {
+                for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact_mut(block)) {
+                    shared.read_block(lba, &self.recording, bytes);
+                }
+            }
+            (Op::Read, Payload::None) => {}
+            (Op::Write { .. }, Payload::Bytes(bytes)) if is_sized(bytes) => {
+                for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact(block)) {
+                    shared.written.insert(lba, bytes.into());
+                }
+            }
+            (Op::Write { .. }, Payload::Pattern(pattern)) => {
+                let mut bytes = vec![0; self.info.length_of(*range).0 as usize];
+                pattern.fill(block, &mut bytes);
+                for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact(block)) {
+                    shared.written.insert(lba, bytes.into());
+                }
+            }
+            (Op::Discard | Op::WriteZeroes { .. }, Payload::None) => shared.zero(*range, block),
+            _ => return Outcome::Failed(Errno::EINVAL),
+        }
+        Outcome::Done
+    }
+}
+
+impl Shared {
+    fn read_block(&mut self, lba: u64, recording: &Recording, into: &mut [u8]) {
+        if let Some(bytes) = self.written.get(&lba) {
+            into.copy_from_slice(bytes);
+            return;
+        }
+        let content = self.content(lba);
+        if self.varied.contains(&lba) && self.was_read.insert(lba) {
+            self.read.push((lba, content));
+        }
+        into.copy_from_slice(recording.contents.bytes(content));
+    }
+
+    fn content(&self, lba: u64) -> Content {
+        self.changes.get(&lba).copied().unwrap_or_else(|| self.state.durable.content(lba))
+    }
+
+    /// A range may be as long as the device: only blocks that hold something are written.
+    fn zero(&mut self, range: LbaRange, block: usize) {
+        let held: Vec<u64> = self.state.durable.blocks_in(range).map(|(lba, _)| lba).collect();
+        let beside = self.changes.keys().chain(self.written.keys()).copied();
+        let beside: Vec<u64> = beside.filter(|lba| blocks(range).contains(lba)).collect();
+        for lba in held.into_iter().chain(beside) {
+            self.written.insert(lba, vec![0; block].into());
+        }
+    }
+}
+
+impl Device for StateDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        Ok(Box::new(StateQueue {
+            device: self.clone(),
+            waiting: VecDeque::new(),
+            depth: options.depth as usize,
+        }))
+    }
+
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
+        Ok(vec![Extent { range, state: ExtentState::Unknown }])
+    }
+
+    fn set_wce(&self, _enabled: bool) -> Result<()> {
+        Err(plumb_block::Error::new(
+            plumb_block::ErrorKind::Unsupported,
+            "set the write cache of",
+            &self.info.name,
+        ))
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        None
+    }
+}
+
+struct StateQueue {
+    device: StateDevice,
+    waiting: VecDeque<Request>,
+    depth: usize,
+}
+
+impl Queue for StateQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        if self.waiting.len() >= self.depth {
+            return Err(QueueFull(request));
+        }
+        self.waiting.push_back(request);
+        Ok(())
+    }
+
+    /// Carries out all that was submitted: nothing takes time.
+    fn poll(&mut self, _wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let count = self.waiting.len();
+        let now = self.device.clock.now();
+        for mut request in self.waiting.drain(..) {
+            let outcome = self.device.carry_out(&mut request);
+            let (tag, payload) = (request.tag, request.payload);
+            completions.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+        }
+        Ok(count)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+const fn blocks(range: LbaRange) -> std::ops::Range<u64> {
+    range.lba.0..range.end().0
+}
