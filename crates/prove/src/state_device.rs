@@ -26,9 +26,8 @@ pub struct StateDevice {
 }
 
 struct Shared {
-    state: OwnedState,
-    /// The contents of the blocks in which the state differs from what was durable.
-    changes: HashMap<u64, Content>,
+    /// `None`: all zeroes.
+    state: Option<OwnedState>,
     written: HashMap<u64, Box<[u8]>>,
     /// The blocks that may differ between states.
     varied: HashSet<u64>,
@@ -44,8 +43,7 @@ impl StateDevice {
         info.discard_max = info.size;
         info.discard_zeroes = true;
         let shared = Shared {
-            state: OwnedState::default(),
-            changes: HashMap::new(),
+            state: None,
             written: HashMap::new(),
             varied: HashSet::new(),
             read: Vec::new(),
@@ -62,8 +60,7 @@ impl StateDevice {
     /// Holds this state from now on. Whoever has the one before mounted must be gone.
     pub fn hold(&self, state: OwnedState) {
         let mut shared = self.lock();
-        shared.changes = state.changes.iter().copied().collect();
-        shared.state = state;
+        shared.state = Some(state);
         shared.written.clear();
         shared.read.clear();
         shared.was_read.clear();
@@ -127,15 +124,17 @@ impl Shared {
     }
 
     fn content(&self, lba: u64) -> Content {
-        self.changes.get(&lba).copied().unwrap_or_else(|| self.state.durable.content(lba))
+        self.state.as_ref().map_or(Content::ZEROES, |state| state.content(lba))
     }
 
     /// A range may be as long as the device: only blocks that hold something are written.
     fn zero(&mut self, range: LbaRange, block: usize) {
-        let held: Vec<u64> = self.state.durable.blocks_in(range).map(|(lba, _)| lba).collect();
-        let beside = self.changes.keys().chain(self.written.keys()).copied();
-        let beside: Vec<u64> = beside.filter(|lba| blocks(range).contains(lba)).collect();
-        for lba in held.into_iter().chain(beside) {
+        let mut held: Vec<u64> = self.written.keys().copied().collect();
+        if let Some(state) = &self.state {
+            held.extend(state.durable.blocks_in(range).map(|(lba, _)| lba));
+            held.extend(state.changes.iter().map(|(lba, _)| *lba));
+        }
+        for lba in held.into_iter().filter(|lba| blocks(range).contains(lba)) {
             self.written.insert(lba, vec![0; block].into());
         }
     }

@@ -5,23 +5,13 @@ use std::sync::Arc;
 
 use plumb_crash::{Keep, Survivor};
 
+use super::choice::Choice;
 use super::cut::{Cut, Spot};
 use super::image::{Image, hash_of};
 use crate::recording::{CommandId, Content};
 
 /// Whoever is shown the states, until it breaks off.
 pub(super) type Show<'s> = &'s mut dyn FnMut(&State<'_>) -> ControlFlow<()>;
-
-/// What a cut leaves of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
-    /// All of it, unless something else is left over it.
-    All,
-    /// Nothing.
-    Nothing,
-    /// These blocks.
-    Blocks(Vec<u64>),
-}
 
 /// A state that a cut may leave.
 pub struct State<'a> {
@@ -35,7 +25,7 @@ pub struct State<'a> {
 }
 
 /// A state on its own, to be checked elsewhere.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct OwnedState {
     /// What was durable.
     pub durable: Arc<Image>,
@@ -43,10 +33,16 @@ pub struct OwnedState {
     pub changes: Vec<(u64, Content)>,
     /// What a checker must find.
     pub required: Option<u64>,
-    /// What is left of each command that the cut might have taken.
-    pub commands: Vec<(CommandId, Kept)>,
-    /// The event before which the power goes.
-    pub event: usize,
+    /// What the cut took.
+    pub choice: Choice,
+}
+
+impl OwnedState {
+    /// What a block holds.
+    pub fn content(&self, lba: u64) -> Content {
+        let changed = self.changes.binary_search_by_key(&lba, |(changed, _)| *changed);
+        changed.map_or_else(|_| self.durable.content(lba), |place| self.changes[place].1)
+    }
 }
 
 /// Which of the pieces survive, with the hash of what that leaves.
@@ -220,39 +216,28 @@ impl State<'_> {
             durable: Arc::clone(durable),
             changes: self.changes(),
             required: self.required(),
-            commands: self.commands(),
-            event: self.event(),
+            choice: self.choice(),
         }
     }
 
-    /// What is left of each command that the cut might have taken, in the order of submission.
-    pub fn commands(&self) -> Vec<(CommandId, Kept)> {
-        let mut all: Vec<(CommandId, Kept)> = Vec::new();
+    /// The blocks that each piece has lost; an atomic command of several blocks has lost all of them or none.
+    pub(super) fn lost_blocks(&self) -> Vec<(CommandId, Vec<u64>)> {
+        let mut lost = Vec::new();
         for (number, piece) in self.cut.pieces.iter().enumerate() {
-            let kept = match (self.survives[number], piece.block, self.tear) {
-                (true, Some(block), _) => Kept::Blocks(vec![block]),
-                (true, None, Some((torn, keep))) if torn == number => {
-                    let range = self.cut.command(u64::from(piece.command.0)).range;
-                    let runs = keep.runs(range.nlb).into_iter();
-                    Kept::Blocks(
-                        runs.flat_map(|(first, count)| first..first + count)
-                            .map(|index| range.lba.0 + index)
-                            .collect(),
-                    )
-                }
-                (true, None, _) => Kept::All,
-                (false, ..) => Kept::Nothing,
+            let tear = self.tear.filter(|(torn, _)| *torn == number).map(|(_, keep)| keep);
+            let range = self.cut.command(u64::from(piece.command.0)).range;
+            let is_lost = |lba: &u64| match tear {
+                Some(keep) => !keep.keeps(lba - range.lba.0, range.nlb),
+                None => !self.survives[number],
             };
-            match (all.last_mut(), kept) {
-                (Some((last, Kept::Blocks(blocks))), Kept::Blocks(more)) if *last == piece.command => {
-                    blocks.extend(more);
-                }
-                (Some((last, Kept::Blocks(_))), Kept::Nothing) if *last == piece.command => {}
-                (Some((last, nothing)), kept) if *last == piece.command => *nothing = kept,
-                (_, kept) => all.push((piece.command, kept)),
+            let spots = piece.alone_in.iter().chain(&piece.shared_in);
+            let blocks = spots.flat_map(|spot| self.cut.blocks_of(&self.cut.spots[*spot].run));
+            let blocks: Vec<u64> = blocks.filter(is_lost).collect();
+            if !blocks.is_empty() {
+                lost.push((piece.command, blocks));
             }
         }
-        all
+        lost
     }
 
     /// What the blocks of a spot hold.

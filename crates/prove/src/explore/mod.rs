@@ -8,6 +8,7 @@
 //! often; each [pass](order::Pass) goes over all windows before the next begins, so that a limit takes from all alike. A state
 //! that was seen with the same acknowledgement is not shown again.
 
+mod choice;
 mod cursor;
 mod cut;
 mod image;
@@ -20,7 +21,8 @@ use std::ops::ControlFlow;
 use plumb_crash::Promise;
 use serde::{Deserialize, Serialize};
 
-pub use self::cursor::{Kept, OwnedState, State};
+pub use self::choice::{Choice, Minimal};
+pub use self::cursor::{OwnedState, State};
 pub use self::image::Image;
 
 use self::cut::Cut;

@@ -5,4 +5,5 @@ mod held;
 #[path = "../../../crash/tests/rules/history.rs"]
 mod history;
 mod recorded;
+mod smaller;
 mod windows;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use plumb_crash::Promise;
-use plumb_prove::explore::{Coverage, Explorer, Kept, Limits};
+use plumb_prove::explore::{Coverage, Explorer, Limits};
 use plumb_prove::recording::{Event, Recording};
 
 const BLOCK: u64 = 512;
@@ -33,8 +33,8 @@ fn all_subsets_of_ten_commands_are_shown_once_and_their_tears_too() {
     let (mut whole, mut torn) = (0, 0);
     let mut seen = HashSet::new();
     let windows = explorer(&recording).explore(&mut |state| {
-        assert!(seen.insert(state.hash()), "shown twice: {:?}", state.commands());
-        match state.commands().iter().any(|(_, kept)| matches!(kept, Kept::Blocks(_))) {
+        assert!(seen.insert(state.hash()), "shown twice: {:?}", state.choice());
+        match state.choice().lost.values().any(|blocks| blocks.len() < 8) {
             true => torn += 1,
             false => whole += 1,
         }

@@ -1,0 +1,133 @@
+//! A state by what the cut took: to be said, kept, shown again, and made smaller.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::cursor::{Cursor, State};
+use super::cut::Cut;
+use super::{Explorer, replay};
+use crate::recording::CommandId;
+
+/// What a cut took of the commands that it might have taken. Where several were in flight together over a block, the one that was
+/// submitted last is the one that landed last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The event of the recording before which the power goes.
+    pub event: usize,
+    /// The blocks that were lost of each command, where that makes a difference; all others survive.
+    pub lost: BTreeMap<CommandId, Vec<u64>>,
+}
+
+/// A choice that could be made smaller as long as the state fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Minimal {
+    /// What is left of it.
+    pub choice: Choice,
+    /// How many states were tried.
+    pub tried: u64,
+}
+
+impl State<'_> {
+    /// What the cut took.
+    pub fn choice(&self) -> Choice {
+        let mut lost: BTreeMap<CommandId, Vec<u64>> = BTreeMap::new();
+        for (command, blocks) in self.lost_blocks() {
+            lost.entry(command).or_default().extend(blocks);
+        }
+        for blocks in lost.values_mut() {
+            blocks.sort_unstable();
+        }
+        Choice { event: self.event(), lost }
+    }
+}
+
+impl Explorer<'_> {
+    /// Shows the state of a choice. `None` if no cut may leave it there: the choice is of another recording.
+    pub fn show<R>(&self, choice: &Choice, show: &mut impl FnMut(&State<'_>) -> R) -> Option<R> {
+        let mut shown = None;
+        let ended = replay::cuts(self, &mut |moment| {
+            if moment.event != choice.event {
+                return ControlFlow::Continue(());
+            }
+            let cut = Cut::at(self.recording, moment, usize::MAX);
+            let mut cursor = Cursor::new(&cut);
+            for (number, piece) in cut.pieces.iter().enumerate() {
+                let lost = choice.lost.get(&piece.command);
+                let is_lost =
+                    lost.is_some_and(|blocks| piece.block.is_none_or(|block| blocks.contains(&block)));
+                cursor.set(number, !is_lost);
+            }
+            cursor.each_order(1, &mut |state| {
+                shown = Some(show(state));
+                ControlFlow::Continue(())
+            })?;
+            ControlFlow::Break(())
+        });
+        if ended.is_break() { shown } else { None }
+    }
+
+    /// Takes from the choice whatever is not needed for the state to fail: whole commands first, then blocks, then halves of
+    /// what is left (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). `fails` is asked of each
+    /// state that is tried. `None` if the choice itself does not fail, or is of another recording.
+    pub fn minimise(&self, choice: &Choice, fails: &mut impl FnMut(&State<'_>) -> bool) -> Option<Minimal> {
+        let mut minimal = Minimal { choice: choice.clone(), tried: 0 };
+        if !self.try_instead(&mut minimal, choice.clone(), fails) {
+            return None;
+        }
+        let commands: Vec<CommandId> = choice.lost.keys().copied().collect();
+        let without = |choice: &Choice, some: &[CommandId]| {
+            let mut choice = choice.clone();
+            choice.lost.retain(|command, _| !some.contains(command));
+            choice
+        };
+        reduce(commands, &mut |some| {
+            let smaller = without(&minimal.choice, some);
+            self.try_instead(&mut minimal, smaller, fails)
+        });
+        let commands: Vec<CommandId> = minimal.choice.lost.keys().copied().collect();
+        for command in commands {
+            let blocks = minimal.choice.lost[&command].clone();
+            reduce(blocks, &mut |some| {
+                let mut smaller = minimal.choice.clone();
+                if let Some(blocks) = smaller.lost.get_mut(&command) {
+                    blocks.retain(|block| !some.contains(block));
+                }
+                self.try_instead(&mut minimal, smaller, fails)
+            });
+        }
+        Some(minimal)
+    }
+
+    fn try_instead(
+        &self,
+        minimal: &mut Minimal,
+        choice: Choice,
+        fails: &mut impl FnMut(&State<'_>) -> bool,
+    ) -> bool {
+        minimal.tried += 1;
+        let has_failed = self.show(&choice, &mut |state| fails(state)) == Some(true);
+        if has_failed {
+            minimal.choice = choice;
+        }
+        has_failed
+    }
+}
+
+/// Takes parts of `all` away, large ones first, wherever `take` says that it could be done; until no single one can.
+fn reduce<T: Copy>(mut all: Vec<T>, take: &mut impl FnMut(&[T]) -> bool) {
+    let mut size = all.len();
+    while size > 0 {
+        let mut start = 0;
+        while start < all.len() {
+            let end = (start + size).min(all.len());
+            if take(&all[start..end]) {
+                all.drain(start..end);
+            } else {
+                start = end;
+            }
+        }
+        size = if size == 1 { 0 } else { size.div_ceil(2) };
+    }
+}
