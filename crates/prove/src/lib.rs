@@ -19,3 +19,4 @@ pub mod explore;
 pub mod observed;
 pub mod recording;
 pub mod state_device;
+pub mod trace;

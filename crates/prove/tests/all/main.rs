@@ -6,4 +6,5 @@ mod held;
 mod history;
 mod recorded;
 mod smaller;
+mod traced;
 mod windows;

@@ -1,0 +1,240 @@
+//! The system calls of a program, read from the output of strace(1) with `-f -y -ttt -s 0`: a thread, a time, and a call on
+//! each line, descriptors with their paths.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use plumb_block::Nanos;
+
+/// A system call that has returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The thread that made it.
+    pub thread: u32,
+    /// When it began, since the epoch.
+    pub at: Nanos,
+    /// Its name.
+    pub name: String,
+    /// What it was given.
+    pub arguments: Vec<Argument>,
+    /// What it returned, or the name of the error.
+    pub result: Result<i64, String>,
+    /// The path behind the descriptor that it returned.
+    pub opened: Option<PathBuf>,
+}
+
+/// What a system call was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Argument {
+    /// A descriptor; its path, where it has one.
+    Descriptor(i64, PathBuf),
+    /// Text: a path, or data, which is left out.
+    Text(PathBuf),
+    /// Anything else as printed: numbers, flags, structures.
+    Word(String),
+}
+
+/// The calls of a trace, in the order in which they returned. Lines that are no calls (signals, exits) are passed over; so is
+/// the last line of a trace that was cut off.
+pub struct Calls<R> {
+    lines: R,
+    /// By thread: the beginning of a call during which another thread made one.
+    begun: HashMap<u32, (Nanos, String)>,
+}
+
+impl<R: BufRead> Calls<R> {
+    /// The calls that these lines tell of.
+    pub fn of(lines: R) -> Self {
+        Self { lines, begun: HashMap::new() }
+    }
+
+    fn parse(&mut self, line: &str) -> Option<Call> {
+        let (thread, rest) = line.trim_start().split_once(' ')?;
+        let (at, rest) = rest.trim_start().split_once(' ')?;
+        let (thread, at) = (thread.parse().ok()?, time(at)?);
+        let rest = rest.trim_end();
+        if let Some(begin) = rest.strip_suffix(" <unfinished ...>") {
+            self.begun.insert(thread, (at, begin.to_owned()));
+            return None;
+        }
+        if let Some(resumed) = rest.strip_prefix("<... ") {
+            let (_, end) = resumed.split_once(" resumed>")?;
+            let (at, begin) = self.begun.remove(&thread)?;
+            return call(thread, at, &format!("{begin}{end}"));
+        }
+        call(thread, at, rest)
+    }
+}
+
+impl<R: BufRead> Iterator for Calls<R> {
+    type Item = std::io::Result<Call>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut line = Vec::new();
+            match self.lines.read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+            if let Some(call) = self.parse(&String::from_utf8_lossy(&line)) {
+                return Some(Ok(call));
+            }
+        }
+    }
+}
+
+/// `1795386843.676686`.
+fn time(text: &str) -> Option<Nanos> {
+    let (seconds, micros) = text.split_once('.')?;
+    let (seconds, micros): (u64, u64) = (seconds.parse().ok()?, micros.parse().ok()?);
+    seconds.checked_mul(1_000_000)?.checked_add(micros)?.checked_mul(1000).map(Nanos)
+}
+
+/// `name(arguments) = result`.
+fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
+    let (name, rest) = text.split_once('(')?;
+    let (inside, after) = divide(rest)?;
+    let result = after.trim_start().strip_prefix("= ")?;
+    let (value, opened) = match result.split_once('<') {
+        Some((value, path)) => (value, Some(unescape(path.split_once('>')?.0))),
+        None => (result.split(' ').next()?, None),
+    };
+    let result = match result.strip_prefix("-1 ") {
+        Some(error) => Err(error.split(' ').next()?.to_owned()),
+        None if value == "?" => return None,
+        None => Ok(number(value)?),
+    };
+    let arguments = inside.into_iter().map(argument).collect();
+    Some(Call { thread, at, name: name.to_owned(), arguments, result, opened })
+}
+
+fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok().map(u64::cast_signed),
+        None => text.parse().ok(),
+    }
+}
+
+/// The arguments up to the bracket that ends them, and what comes after it.
+fn divide(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut depth, mut start, mut is_quoted, mut is_escaped) = (0_u32, 0, false, false);
+    let mut arguments = Vec::new();
+    for (place, letter) in text.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' if depth == 0 => {
+                arguments.push(text[start..place].trim());
+                arguments.retain(|argument| !argument.is_empty());
+                return Some((arguments, &text[place + 1..]));
+            }
+            // `=>` is no bracket, and a path ends only the one that it began.
+            ')' | ']' | '}' | '>' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                arguments.push(text[start..place].trim());
+                start = place + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn argument(text: &str) -> Argument {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let end = quoted.rfind('"').unwrap_or(quoted.len());
+        return Argument::Text(unescape(&quoted[..end]));
+    }
+    let descriptor = text.split_once('<').and_then(|(number, path)| {
+        let number = if number == "AT_FDCWD" { -100 } else { number.parse().ok()? };
+        Some(Argument::Descriptor(number, unescape(path.strip_suffix('>')?)))
+    });
+    descriptor.unwrap_or_else(|| Argument::Word(text.to_owned()))
+}
+
+/// Letters of C: `\n`, `\"`, `\303`.
+fn unescape(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        match rest.next() {
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b't') => bytes.push(b'\t'),
+            Some(b'r') => bytes.push(b'\r'),
+            Some(b'v') => bytes.push(0x0b),
+            Some(b'f') => bytes.push(0x0c),
+            Some(digit @ b'0'..=b'7') => {
+                let mut value = u32::from(digit - b'0');
+                for _ in 0..2 {
+                    let Some(digit) = rest.next_if(|next| (b'0'..=b'7').contains(next)) else { break };
+                    value = value * 8 + u32::from(digit - b'0');
+                }
+                bytes.push(value as u8);
+            }
+            Some(other) => bytes.push(other),
+            None => {}
+        }
+    }
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(line: &str) -> Call {
+        Calls::of(line.as_bytes()).next().unwrap().unwrap()
+    }
+
+    #[test]
+    fn paths_come_back_as_they_are() {
+        let call = one(
+            "4436  1795386843.659276 openat(AT_FDCWD</tmp/a, b>, \"a\\\"b c\\303\\244\\n\", O_WRONLY|O_CREAT, 0777) = \
+             3</tmp/a, b/x\\76y>",
+        );
+        assert_eq!(
+            (call.thread, call.at, call.name.as_str()),
+            (4436, Nanos(1_795_386_843_659_276_000), "openat")
+        );
+        assert_eq!(
+            call.arguments,
+            [
+                Argument::Descriptor(-100, "/tmp/a, b".into()),
+                Argument::Text("a\"b c\u{e4}\n".into()),
+                Argument::Word("O_WRONLY|O_CREAT".into()),
+                Argument::Word("0777".into()),
+            ]
+        );
+        assert_eq!((call.result, call.opened), (Ok(3), Some("/tmp/a, b/x>y".into())));
+    }
+
+    #[test]
+    fn a_call_that_another_one_interrupts_is_put_together() {
+        let trace = "1 5.000001 fsync(3</d/f> <unfinished ...>\n2 5.000002 sync() = 0\n1 5.000003 <... fsync resumed>) = \
+                     -1 EIO (Input/output error)\n1 5.000004 +++ exited with 1 +++\n2 5.00";
+        let calls: Vec<Call> = Calls::of(trace.as_bytes()).map(Result::unwrap).collect();
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["sync", "fsync"]);
+        assert_eq!((&calls[1].result, calls[1].at), (&Err("EIO".to_owned()), Nanos(5_000_001_000)));
+        assert_eq!(calls[1].arguments, [Argument::Descriptor(3, "/d/f".into())]);
+    }
+
+    #[test]
+    fn structures_and_addresses_are_words() {
+        let call =
+            one("7 1.000000 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3</f>, 0) = 0x7f2f124d1000");
+        assert_eq!((call.arguments.len(), call.result), (6, Ok(0x7f2f_124d_1000)));
+        let call = one("7 1.000000 pwritev(3</f>, [{iov_base=\"\"..., iov_len=4096}], 1, 0) = 4096");
+        assert_eq!((call.arguments.len(), call.result), (4, Ok(4096)));
+    }
+}

@@ -1,0 +1,88 @@
+//! What real programs leave to luck, by the calls that strace sees.
+
+use std::path::Path;
+use std::process::Command;
+
+use plumb_prove::trace::{Audit, Calls, Change, Lapse};
+
+/// The lapses of a program with their file names, and the ways to write that were not seen; `None` without the programs.
+fn lapses(program: &[&str]) -> Option<(Vec<(Lapse, String)>, Vec<&'static str>)> {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let traced = Command::new("strace")
+        .args(["-f", "-y", "-ttt", "-s", "0", "-e", "trace=%file,%desc,sync,syncfs,io_uring_setup", "-o"])
+        .arg(trace.path())
+        .args(program)
+        .current_dir(&root)
+        .output();
+    let is_there = |output: &std::process::Output| output.status.success();
+    let output = traced.ok().filter(is_there)?;
+    assert!(output.status.success());
+    Some(audit(trace.path(), &root))
+}
+
+fn audit(trace: &Path, root: &Path) -> (Vec<(Lapse, String)>, Vec<&'static str>) {
+    let mut audit = Audit::beneath(root);
+    for call in Calls::of(std::io::BufReader::new(std::fs::File::open(trace).unwrap())) {
+        audit.take(&call.unwrap());
+    }
+    let name = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
+    let findings = audit.findings().into_iter().map(|finding| (finding.lapse, name(&finding.path))).collect();
+    (findings, audit.not_seen().keys().copied().collect())
+}
+
+fn python(script: &str, expected: &[(Lapse, &str)]) {
+    let Some((found, _)) = lapses(&["python3", "-c", script]) else {
+        return plumb_testkit::skip("strace or python3 is missing");
+    };
+    let found: Vec<(Lapse, &str)> =
+        found.iter().map(|(lapse, name)| (lapse.clone(), name.as_str())).collect();
+    assert_eq!(found, expected, "{script}");
+}
+
+const MAKE: &str = "import os; f = os.open('new', os.O_CREAT | os.O_WRONLY); os.write(f, b'12345'); ";
+
+#[test]
+fn a_file_without_fsync_and_without_that_of_its_directory() {
+    let created = Lapse::DirectoryNotSynced(Change::Created);
+    python(MAKE, &[(created.clone(), "new"), (Lapse::DataNotSynced { bytes: 5 }, "new")]);
+    python(&format!("{MAKE} os.fsync(f)"), &[(created, "new")]);
+    python(&format!("{MAKE} os.fsync(f); os.fsync(os.open('.', os.O_RDONLY))"), &[]);
+    python(&format!("{MAKE} os.sync()"), &[]);
+}
+
+#[test]
+fn a_rename_needs_the_data_before_and_the_directory_after() {
+    let renamed = Lapse::DirectoryNotSynced(Change::Renamed);
+    python(&format!("{MAKE} os.fsync(f); os.rename('new', 'old')"), &[(renamed.clone(), "old")]);
+    let directory = "os.fsync(os.open('.', os.O_RDONLY))";
+    python(&format!("{MAKE} os.fsync(f); os.rename('new', 'old'); {directory}"), &[]);
+    python(
+        &format!("{MAKE} os.rename('new', 'old'); {directory}; os.fsync(f)"),
+        &[(Lapse::RenamedBeforeSync, "old")],
+    );
+}
+
+#[test]
+fn a_directory_below_and_names_relative_to_descriptors() {
+    python(
+        "import os; os.mkdir('d'); d = os.open('d', os.O_RDONLY); f = os.open('x', os.O_CREAT | os.O_WRONLY | \
+         os.O_DSYNC, dir_fd=d); os.write(f, b'1'); os.chdir('d'); os.link('x', 'y'); os.unlink('x'); os.fsync(d)",
+        &[(Lapse::DirectoryNotSynced(Change::DirectoryMade), "d")],
+    );
+}
+
+#[test]
+fn sqlite_leaves_the_removal_of_its_journal_to_luck() {
+    let sql =
+        "pragma journal_mode=delete; pragma synchronous=full; create table t(a); insert into t values(1);";
+    let Some((found, _)) = lapses(&["sqlite3", "t.db", sql]) else {
+        return plumb_testkit::skip("strace or sqlite3 is missing");
+    };
+    let journal = (Lapse::DirectoryNotSynced(Change::Removed), "t.db-journal".to_owned());
+    assert!(found.contains(&journal), "{found:?}");
+    let extra = sql.replace("full", "extra");
+    let (found, _) = lapses(&["sqlite3", "t.db", &extra]).unwrap();
+    assert_eq!(found, []);
+}
