@@ -8,15 +8,18 @@
 //!
 //! - [`recording`]: commands, acknowledgements, contents; taken at the waist, kept in a file.
 //! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for `plumb-crash` to say.
-//!
+//! - [`profile`]: kinds of drives by name; [`subject`]: what is put to the test, and its checker.
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
+//! - [`trace`]: the system calls of a program, and what it leaves to luck.
 //!
-//! It uses `block` and `crash`. Invariant: a recording is explored the same way wherever and however often it is: the
+//! Invariant: a recording is explored the same way wherever and however often it is: the
 //! order of states follows from recording, profile, limits and seed alone.
 
 pub mod explore;
 pub mod observed;
+pub mod profile;
 pub mod recording;
 pub mod state_device;
+pub mod subject;
 pub mod trace;

@@ -28,6 +28,9 @@ pub(super) struct Piece {
     pub(super) shared_in: Vec<usize>,
 }
 
+/// A spot, and the place of a version among those of its run.
+type Version = (usize, usize);
+
 /// Blocks over which the same pieces lie.
 pub(super) struct Spot {
     pub(super) run: Run,
@@ -108,7 +111,7 @@ impl<'a> Cut<'a> {
     /// Makes spots of the runs, and pieces of the commands that lie over them.
     fn divide(&mut self, runs: impl Iterator<Item = Run>, is_untearable: &dyn Fn(u64) -> bool) {
         self.spots.clear();
-        let mut keys: BTreeMap<(u64, Option<u64>), Vec<(usize, usize)>> = BTreeMap::new();
+        let mut keys: BTreeMap<(u64, Option<u64>), Vec<Version>> = BTreeMap::new();
         for run in runs {
             let changes: Vec<u128> =
                 run.versions.iter().map(|one| self.image.change(run.range, self.command(one.id))).collect();

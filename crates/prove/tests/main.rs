@@ -1,8 +1,10 @@
 //! The recorder and the explorer, from outside.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod agreement;
 mod held;
-#[path = "../../../crash/tests/rules/history.rs"]
+#[path = "../../crash/tests/rules/history.rs"]
 mod history;
 mod recorded;
 mod smaller;

@@ -5,8 +5,11 @@ use std::process::Command;
 
 use plumb_prove::trace::{Audit, Calls, Change, Lapse};
 
+/// The lapses, and the ways to write that were not seen.
+type Audited = (Vec<(Lapse, String)>, Vec<&'static str>);
+
 /// The lapses of a program with their file names, and the ways to write that were not seen; `None` without the programs.
-fn lapses(program: &[&str]) -> Option<(Vec<(Lapse, String)>, Vec<&'static str>)> {
+fn lapses(program: &[&str]) -> Option<Audited> {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let trace = tempfile::NamedTempFile::new().unwrap();
@@ -22,7 +25,7 @@ fn lapses(program: &[&str]) -> Option<(Vec<(Lapse, String)>, Vec<&'static str>)>
     Some(audit(trace.path(), &root))
 }
 
-fn audit(trace: &Path, root: &Path) -> (Vec<(Lapse, String)>, Vec<&'static str>) {
+fn audit(trace: &Path, root: &Path) -> Audited {
     let mut audit = Audit::beneath(root);
     for call in Calls::of(std::io::BufReader::new(std::fs::File::open(trace).unwrap())) {
         audit.take(&call.unwrap());

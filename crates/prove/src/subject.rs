@@ -1,0 +1,77 @@
+//! What is put to the test: what does the work on the drive, and what says after a power cut whether all of it is there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plumb_report::document::proof::FailureClass;
+
+/// What a checker found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// All that had to be there is, and nothing else.
+    Intact,
+    /// Not so.
+    Failed {
+        /// In which way.
+        class: FailureClass,
+        /// In its own words, cut to what a report can show.
+        words: String,
+    },
+}
+
+/// A subject could not do its part. It says nothing about the drive.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// A program could not be started, or ended in a way that its contract does not know.
+    #[error("`{command}` {what}")]
+    Program {
+        /// The command.
+        command: String,
+        /// What became of it, with the last that it said.
+        what: String,
+    },
+    /// It took too long.
+    #[error("`{command}` has not ended after {} s and was killed", after.as_secs())]
+    TimedOut {
+        /// The command, or the name of the subject.
+        command: String,
+        /// The time it was given.
+        after: Duration,
+    },
+    /// It failed by itself.
+    #[error("{subject}: {what}")]
+    Failed {
+        /// The name of the subject.
+        subject: String,
+        /// What failed.
+        what: String,
+    },
+}
+
+/// A subject. `place` is the mount point, or the block device where there is no file system.
+///
+/// Checks run side by side, each on a place of its own, and what they find follows from the place and the acknowledgement
+/// alone: a state that holds the same in all blocks that a check has read is not checked again.
+pub trait Subject: Send + Sync {
+    /// Its name in reports, as it is typed.
+    fn name(&self) -> String;
+
+    /// Makes what the work begins with. It is synced afterwards, and no cut happens before.
+    ///
+    /// # Errors
+    /// If it fails.
+    fn set_up(&self, place: &Path) -> Result<(), SubjectError>;
+
+    /// Does the work, and hands each acknowledgement to `acknowledge` as soon as what it stands for is promised. Numbers rise.
+    ///
+    /// # Errors
+    /// If it fails.
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError>;
+
+    /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the work may have gone on
+    /// beyond it. It may write to the place.
+    ///
+    /// # Errors
+    /// If the check itself fails.
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError>;
+}

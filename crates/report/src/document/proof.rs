@@ -1,0 +1,290 @@
+//! The document of a proof, as `plumb prove app --json` prints it: what was recorded, which states a power cut may leave, and
+//! what a checker found in them.
+//!
+//! Durations are seconds since the recording began. A state counts once for each acknowledgement that must be found in it.
+
+use serde::{Deserialize, Serialize};
+
+/// All that was learnt of one subject on one file system on one drive.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProofDocument {
+    /// [`ProofDocument::SCHEMA`].
+    pub schema: String,
+    /// Whether no state fails and all were explored: every window exhaustive, acknowledged through the control file, and recorded
+    /// with requests in flight together. It holds for this recording, this drive profile and this checker.
+    pub proved: bool,
+    /// The severity of what was found: `none`, `warning` (not all that was asked for could be judged) or `danger` (a state fails).
+    pub level: String,
+    /// The result in one sentence.
+    pub headline: String,
+    /// Why it is not proved although no state fails; empty if it is, or if one does.
+    pub not_proved_because: Vec<String>,
+    /// What was put to the test, such as `sqlite:journal=delete,synchronous=full`, or the command as typed.
+    pub subject: String,
+    /// The file system, with its options if any were given; `none` for the bare drive.
+    pub file_system: String,
+    /// The drive profile.
+    pub drive: String,
+    /// What was recorded.
+    pub recording: RecordingFacts,
+    /// How many states.
+    pub states: StateCounts,
+    /// How much of the windows was explored.
+    pub coverage: CoverageCounts,
+    /// Each window, in order.
+    pub windows: Vec<WindowResult>,
+    /// What fails, one entry for each class, the worst first.
+    pub failures: Vec<Failure>,
+    /// The same recording under other drive profiles.
+    pub profiles: Vec<ProfileResult>,
+    /// What protects nothing here: all recorded flushes left out together, if every window thus enlarged was exhaustive.
+    pub flushes: Option<FlushesLeftOut>,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Whether it went on to its end.
+    pub complete: bool,
+    /// Why not.
+    pub incomplete_because: Option<String>,
+    /// What is worth saying beside the figures.
+    pub notes: Vec<String>,
+    /// Where the recording and the reports are; null if they are not kept.
+    pub run_directory: Option<String>,
+}
+
+impl ProofDocument {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/prove/1";
+}
+
+/// What was recorded, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordingFacts {
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Capacity of the drive, in bytes.
+    pub size: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Flush commands.
+    pub flushes: u64,
+    /// Discards and writes of zeroes.
+    pub discards: u64,
+    /// How many acknowledgements there were.
+    pub acknowledgements: u64,
+    /// How they arrived: `control-file`, `descriptor` or `stdout`; null if there were none.
+    pub acknowledged_by: Option<String>,
+    /// How it was recorded: `loop` (FUA arrives as write and flush) or `nbd` (with FUA).
+    pub attached_by: String,
+    /// Why requests may have been recorded one after the other, so that reordering is hidden; null if the self-test passed.
+    pub serialised_because: Option<String>,
+}
+
+/// How many states.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateCounts {
+    /// States that a cut may leave, as they were enumerated.
+    pub explored: u64,
+    /// Of these, how many differ in contents or in what must be found.
+    pub distinct: u64,
+    /// For how many of these the checker ran; the result of the others follows from what it had read.
+    pub checked: u64,
+    /// How many fail.
+    pub failing: u64,
+}
+
+/// How many windows were explored how far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoverageCounts {
+    /// Windows.
+    pub windows: u64,
+    /// Every state.
+    pub exhaustive: u64,
+    /// Every subset of the commands, but not every tear.
+    pub bounded: u64,
+    /// Some states.
+    pub sampled: u64,
+}
+
+/// What was explored of one window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowResult {
+    /// When it begins, in seconds.
+    pub from: f64,
+    /// When it ends: the moment of the cut.
+    pub until: f64,
+    /// The last acknowledgement before the cut.
+    pub required: Option<u64>,
+    /// How many commands were at risk.
+    pub at_risk: u64,
+    /// Distinct states.
+    pub states: u64,
+    /// How many of them fail.
+    pub failing: u64,
+    /// `exhaustive`, `bounded` or `sampled`.
+    pub coverage: String,
+}
+
+/// What kind of failure a state shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureClass {
+    /// Something acknowledged is missing.
+    LostAcknowledged,
+    /// What is there cannot be read, or was never written.
+    Corrupt,
+    /// The file system cannot be mounted.
+    Unmountable,
+    /// Something that was removed is back.
+    Resurrected,
+    /// Something later is there, and something earlier is missing.
+    OutOfOrder,
+    /// The checker says so, in its own words.
+    Checker,
+}
+
+impl FailureClass {
+    /// All classes, the worst first.
+    pub const ALL: [Self; 6] = [
+        Self::Unmountable,
+        Self::Corrupt,
+        Self::LostAcknowledged,
+        Self::OutOfOrder,
+        Self::Resurrected,
+        Self::Checker,
+    ];
+}
+
+/// The states that fail in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// How.
+    pub class: FailureClass,
+    /// How many states.
+    pub states: u64,
+    /// What the checker said of the minimal case.
+    pub words: String,
+    /// The acknowledgement that had to be found in it.
+    pub required: Option<u64>,
+    /// The minimal case.
+    pub minimal: MinimalCase,
+    /// The seed with which it was found.
+    pub seed: u64,
+    /// The command that shows it again.
+    pub replay: String,
+    /// The smallest change that removes it; null if none was found, or looked for.
+    pub change: Option<Change>,
+}
+
+/// The fewest commands that a cut has to drop or tear for a failure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MinimalCase {
+    /// When the power goes, in seconds.
+    pub at: f64,
+    /// The event of the recording before which it goes.
+    pub event: u64,
+    /// The commands that are lost whole.
+    pub dropped: Vec<CommandRole>,
+    /// The commands of which a part is lost.
+    pub torn: Vec<CommandRole>,
+    /// What happened around the cut, for a drawing.
+    pub timeline: Vec<TimelineItem>,
+}
+
+/// A command, and what it was for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandRole {
+    /// Its number in the recording.
+    pub command: u64,
+    /// `write`, `discard`, `write-zeroes`.
+    pub op: String,
+    /// Its first byte on the drive.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The file that owns the blocks, beneath the mount; null if it is not known or none does.
+    pub file: Option<String>,
+    /// What the blocks are: `data`, `journal`, `inode table`, `directory`; null if it is not known.
+    pub role: Option<String>,
+    /// The process and system call that caused it; null if it was not traced.
+    pub caused_by: Option<String>,
+    /// Of a torn command, how many bytes of it survive; null of a dropped one.
+    pub survives: Option<u64>,
+}
+
+/// One thing in a drawing of what happened around a cut.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimelineItem {
+    /// The lane: `acknowledgement`, `system-call`, `write`, `discard`, `flush`.
+    pub lane: String,
+    /// When it began, in seconds.
+    pub from: f64,
+    /// When it ended; null if it had not at the cut.
+    pub until: Option<f64>,
+    /// In a few words.
+    pub label: String,
+    /// What became of it: `durable`, `survived`, `dropped`, `torn`; null of what is no command.
+    pub fate: Option<String>,
+}
+
+/// Which kind of change. The two are never mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// A flush of the device, where the writes had completed: the states are a subset of those recorded.
+    DeviceFlush,
+    /// A sync call of the program: the program ran again with it, and was recorded anew.
+    SyncCall,
+}
+
+/// How a change was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerifiedBy {
+    /// The same recording was explored again.
+    SameRecording,
+    /// The program ran again, and the new recording was explored.
+    NewRun,
+}
+
+/// A change that removes a failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Which kind.
+    pub kind: ChangeKind,
+    /// What to do, in one sentence.
+    pub sentence: String,
+    /// How that was verified.
+    pub verified_by: VerifiedBy,
+    /// How many distinct states were explored with it.
+    pub explored: u64,
+    /// How many of them still fail.
+    pub failing_after: u64,
+}
+
+/// The same recording under one drive profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileResult {
+    /// The profile.
+    pub name: String,
+    /// Distinct states.
+    pub explored: u64,
+    /// How many fail; null if it was not judged.
+    pub failing: Option<u64>,
+    /// Whether every window was exhaustive.
+    pub exhaustive: bool,
+    /// Why it was not judged.
+    pub not_judged_because: Option<String>,
+}
+
+/// What became of the states without any of the recorded flushes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlushesLeftOut {
+    /// How many flushes were left out.
+    pub flushes: u64,
+    /// Distinct states that were explored without them.
+    pub explored: u64,
+    /// How many fail.
+    pub failing: u64,
+}
