@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Drive(drive::DriveArguments),
     /// Show, plan, change, roll back and persist the write caches of disks
     Policy(Box<policy::PolicyArguments>),
+    /// Prove what survives a power cut: record an application, explore every state that a cut may leave
+    Prove(crate::command::prove::ProveArguments),
     /// Show a recorded run in any format, without asking a device
     Report(ReportArguments),
     /// Explain a rule that a report names in brackets: what it means, how it is found, what to do

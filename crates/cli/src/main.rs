@@ -31,6 +31,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Drive(drive) => command::drive::run(&drive),
         Command::Policy(policy) => command::policy::run(&policy),
+        Command::Prove(prove) => command::prove::run(prove),
         Command::Report(report) => command::report::run(&report),
         Command::Explain { rule } => command::explain::run(rule.as_deref()),
         Command::Load(load) => command::load::run(&load),

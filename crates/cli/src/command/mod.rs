@@ -9,6 +9,7 @@ pub(crate) mod generate;
 pub(crate) mod load;
 pub(crate) mod policy;
 mod profile;
+pub(crate) mod prove;
 pub(crate) mod report;
 mod running;
 pub(crate) mod sqlio;

@@ -1,0 +1,51 @@
+//! `plumb prove`: what survives a power cut. One file for each command, with its arguments.
+
+mod app;
+mod campaign;
+mod replay;
+mod trace;
+mod verify;
+mod witness;
+mod writer;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+
+/// What `plumb prove` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ProveArguments {
+    #[command(subcommand)]
+    command: ProveCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ProveCommand {
+    /// Record an application on a drive, and explore every state that a power cut may leave
+    App(Box<app::AppArguments>),
+    /// Show a failing state of a proof again, or mount it for a look
+    Replay(replay::ReplayArguments),
+    /// Find what a program renames, creates and writes without a sync
+    Trace(trace::TraceArguments),
+    /// Record on another machine what was acknowledged before the power went
+    Witness(witness::WitnessArguments),
+    /// Write to a drive, and tell a witness what it acknowledged
+    Writer(writer::WriterArguments),
+    /// After the power came back, compare the drive with what the witness recorded
+    Verify(verify::VerifyArguments),
+    /// Cut the power of a drive many times, and verify it after each cut
+    Campaign(campaign::CampaignArguments),
+}
+
+/// Does what was typed.
+pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
+    match arguments.command {
+        ProveCommand::App(app) => app::run(*app),
+        ProveCommand::Replay(replay) => replay::run(replay),
+        ProveCommand::Trace(trace) => trace::run(trace),
+        ProveCommand::Witness(witness) => witness::run(witness),
+        ProveCommand::Writer(writer) => writer::run(writer),
+        ProveCommand::Verify(verify) => verify::run(verify),
+        ProveCommand::Campaign(campaign) => campaign::run(campaign),
+    }
+}
