@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use plumb_crash::Promise;
+pub use plumb_report::document::proof::Coverage;
 use serde::{Deserialize, Serialize};
 
 pub use self::choice::{Choice, Minimal};
@@ -44,18 +45,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { pieces: 12, commands: 12, states: 1_000_000 }
     }
-}
-
-/// How much of a window was explored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Coverage {
-    /// Some states that were drawn or chosen.
-    Sampled,
-    /// Every subset of the commands, but not every tear.
-    Bounded,
-    /// Every state that a cut may leave there.
-    Exhaustive,
 }
 
 /// What was explored of one window.

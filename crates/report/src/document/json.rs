@@ -22,6 +22,13 @@ pub(super) struct Kind {
     pub(super) schema: String,
 }
 
+/// As indented JSON, ending in a newline.
+pub(super) fn pretty(document: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(document)?;
+    text.push('\n');
+    Ok(text)
+}
+
 impl RunDocument {
     /// What is written of it: the JSON document that its schema names.
     pub fn as_json(&self) -> JsonView<'_> {
@@ -36,9 +43,7 @@ impl RunDocument {
     /// # Errors
     /// If a figure cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        let mut text = serde_json::to_string_pretty(&self.as_json())?;
-        text.push('\n');
-        Ok(text)
+        pretty(&self.as_json())
     }
 
     /// A document of any version that this one can read.

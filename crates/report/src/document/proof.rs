@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::run::Environment;
+
 /// All that was learnt of one subject on one file system on one drive.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProofDocument {
@@ -47,6 +49,8 @@ pub struct ProofDocument {
     pub incomplete_because: Option<String>,
     /// What is worth saying beside the figures.
     pub notes: Vec<String>,
+    /// Where and how it was made.
+    pub environment: Environment,
     /// Where the recording and the reports are; null if they are not kept.
     pub run_directory: Option<String>,
 }
@@ -54,6 +58,14 @@ pub struct ProofDocument {
 impl ProofDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove/1";
+
+    /// As indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        super::json::pretty(self)
+    }
 }
 
 /// What was recorded, and how.
@@ -122,8 +134,21 @@ pub struct WindowResult {
     pub states: u64,
     /// How many of them fail.
     pub failing: u64,
-    /// `exhaustive`, `bounded` or `sampled`.
-    pub coverage: String,
+    /// How much that is.
+    pub coverage: Coverage,
+}
+
+/// How much of a window was explored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coverage {
+    /// Some states that were drawn or chosen.
+    #[default]
+    Sampled,
+    /// Every subset of the commands, but not every tear.
+    Bounded,
+    /// Every state that a cut may leave there.
+    Exhaustive,
 }
 
 /// What kind of failure a state shows.
@@ -154,6 +179,18 @@ impl FailureClass {
         Self::Resurrected,
         Self::Checker,
     ];
+
+    /// As it stands in the document.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LostAcknowledged => "lost-acknowledged",
+            Self::Corrupt => "corrupt",
+            Self::Unmountable => "unmountable",
+            Self::Resurrected => "resurrected",
+            Self::OutOfOrder => "out-of-order",
+            Self::Checker => "checker",
+        }
+    }
 }
 
 /// The states that fail in one way.
@@ -216,16 +253,47 @@ pub struct CommandRole {
 /// One thing in a drawing of what happened around a cut.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineItem {
-    /// The lane: `acknowledgement`, `system-call`, `write`, `discard`, `flush`.
-    pub lane: String,
+    /// What kind of thing.
+    pub lane: Lane,
     /// When it began, in seconds.
     pub from: f64,
     /// When it ended; null if it had not at the cut.
     pub until: Option<f64>,
-    /// In a few words.
+    /// In a few words: `acknowledged 3`, `unlink t.db-journal`, `t.db (data), 4 KiB`.
     pub label: String,
-    /// What became of it: `durable`, `survived`, `dropped`, `torn`; null of what is no command.
-    pub fate: Option<String>,
+    /// What became of it; null of what is no command.
+    pub fate: Option<Fate>,
+}
+
+/// A lane of a drawing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    /// What the subject promised.
+    Acknowledgement,
+    /// What it asked of the kernel.
+    SystemCall,
+    /// What the drive was asked to write.
+    #[default]
+    Write,
+    /// What it was asked to forget, or to fill with zeroes.
+    Discard,
+    /// When it was asked to make all of it durable.
+    Flush,
+}
+
+/// What became of a command in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// A flush or FUA had made it durable.
+    Durable,
+    /// It was at risk, and survived.
+    Survived,
+    /// It was lost whole.
+    Dropped,
+    /// A part of it was lost.
+    Torn,
 }
 
 /// Which kind of change. The two are never mixed.
@@ -264,7 +332,7 @@ pub struct Change {
 }
 
 /// The same recording under one drive profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileResult {
     /// The profile.
     pub name: String,
@@ -272,6 +340,8 @@ pub struct ProfileResult {
     pub explored: u64,
     /// How many fail; null if it was not judged.
     pub failing: Option<u64>,
+    /// In which ways, the worst first.
+    pub classes: Vec<FailureClass>,
     /// Whether every window was exhaustive.
     pub exhaustive: bool,
     /// Why it was not judged.
