@@ -72,6 +72,20 @@ pub(crate) fn start<T: Send + 'static>(
     Ok(Apart { answer })
 }
 
+/// Runs `task` on a thread with no descriptors but the standard ones, and waits for it. What waits for a file system that
+/// this very process serves belongs here, threads and programs that it starts as well. It must neither use nor drop a
+/// descriptor that was made elsewhere, nor hand one out.
+///
+/// # Errors
+/// If there is no such thread; then nothing was done.
+pub fn run<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let apart = Builder::new().name("apart".to_owned());
+        let thread = apart.spawn_scoped(scope, || leave_descriptors().map(|()| task()))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Whoever asked may have left.
 fn tell<T>(sender: &SyncSender<io::Result<T>>, answer: io::Result<T>) {
     drop(sender.try_send(answer));

@@ -8,6 +8,7 @@
 //!
 //! - [`recording`]: commands, acknowledgements, contents; taken at the waist, kept in a file.
 //! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for `plumb-crash` to say.
+//! - [`session`]: a subject recorded at its work, on a [`file_system`].
 //! - [`profile`]: kinds of drives by name; [`subject`]: what is put to the test, and its checker.
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
@@ -17,9 +18,11 @@
 //! order of states follows from recording, profile, limits and seed alone.
 
 pub mod explore;
+pub mod file_system;
 pub mod observed;
 pub mod profile;
 pub mod recording;
+pub mod session;
 pub mod state_device;
 pub mod subject;
 pub mod trace;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Op, Outcome, Payload, Queue, QueueFull,
+    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Op, Outcome, Payload, Power, Queue, QueueFull,
     QueueOptions, Request, Result, Tag, Wait,
 };
 
@@ -33,10 +33,11 @@ impl Recorder {
         Arc::new(Recorded { inner, recorder: self.clone() })
     }
 
-    /// Puts down what happened now, after everything that was put down before.
-    pub fn happened(&self, event: Event) {
-        let at = self.clock.now();
-        self.lock().happened(at, event);
+    /// Puts down what happened now, after everything that was put down before, and how many events there are then.
+    pub fn happened(&self, event: Event) -> usize {
+        let mut recording = self.lock();
+        recording.happened(self.clock.now(), event);
+        recording.events.len()
     }
 
     /// What was recorded until now.
@@ -81,6 +82,10 @@ impl Device for Recorded {
 
     fn latched(&self) -> Option<Latch> {
         self.inner.latched()
+    }
+
+    fn power(&self) -> Power {
+        self.inner.power()
     }
 }
 

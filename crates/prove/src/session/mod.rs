@@ -1,0 +1,235 @@
+//! A subject recorded: on a blank drive in memory, attached as a block device, with a file system on it.
+//!
+//! ```text
+//!   subject ─► file system ─► /dev/loopN ─► serve::attach ─► [what stands between] ─► Recorder ─► drive in memory
+//! ```
+//! mkfs and what the subject sets up are recorded, but no cut happens before the subject's work begins, nor after it has ended:
+//! what unmounting writes is not judged.
+//!
+//! Everything that goes through the mount is done by a thread with descriptors of its own ([`plumb_linux::apart`]): it waits
+//! for this very process, which could not be killed otherwise.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use plumb_block::{Bytes, Clock, Device, Op, RealClock, in_one_line};
+use plumb_linux::apart;
+use plumb_report::document::proof::RecordingFacts;
+use plumb_serve::attach::{AttachOptions, Attachment};
+
+use crate::file_system::{FileSystem, FileSystemError};
+use crate::recording::{Event, Recorder, Recording};
+use crate::state_device::StateDevice;
+use crate::subject::{Subject, SubjectError};
+
+/// The logical block of the recorded drive: the smallest there is, so that writes tear in as many places as they may.
+const LOGICAL_BLOCK: Bytes = Bytes(512);
+
+/// How to record.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// Capacity of the drive. It takes memory as far as it is written.
+    pub size: Bytes,
+    /// The file system.
+    pub file_system: FileSystem,
+    /// Where the mount point and what belongs to the recording is made: an existing directory.
+    pub directory: PathBuf,
+    /// How long each program may take.
+    pub timeout: Duration,
+}
+
+/// A subject's work, recorded.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// All that the drive was asked since it was blank, and the acknowledgements.
+    pub recording: Arc<Recording>,
+    /// The event at which the work begins: all before it is durable.
+    pub from: usize,
+    /// The event at which it has ended.
+    pub until: usize,
+    /// What the report says of it.
+    pub facts: RecordingFacts,
+    /// When the recorder's clock was at zero, to hold other clocks against it.
+    pub began: SystemTime,
+    /// Why the work ended early; what was recorded until then counts.
+    pub ended_because: Option<String>,
+}
+
+/// Nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Something is missing here, and nothing was begun.
+    #[error("cannot record here: {what}; {remedy}")]
+    Missing {
+        /// What.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The drive could not be attached, or taken away.
+    #[error(transparent)]
+    Export(#[from] plumb_serve::ExportError),
+    /// The file system.
+    #[error(transparent)]
+    FileSystem(#[from] FileSystemError),
+    /// The subject failed before it acknowledged anything.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// A call failed.
+    #[error("cannot {operation}: {source}")]
+    Os {
+        /// What was being done.
+        operation: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It was interrupted before the work began.
+    #[error("interrupted before the work began: nothing was recorded")]
+    Interrupted,
+}
+
+/// What stands between the recorder and the block device: it is given the recorded drive.
+pub type Stack<'a> = &'a dyn Fn(Arc<dyn Device>) -> plumb_block::Result<Arc<dyn Device>>;
+
+/// Records the work of `subject` on a blank drive in memory.
+///
+/// # Errors
+/// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an acknowledgement, or a
+/// `stop` during the work, is no error: what was recorded until then is returned.
+pub fn record(
+    subject: &dyn Subject,
+    options: &RecordOptions,
+    stop: &AtomicBool,
+) -> Result<Recorded, SessionError> {
+    record_under(subject, options, &|drive| Ok(drive), stop)
+}
+
+/// Records what arrives at a drive beneath something else, such as a write-back cache, over which the subject works.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_under(
+    subject: &dyn Subject,
+    options: &RecordOptions,
+    stack: Stack<'_>,
+    stop: &AtomicBool,
+) -> Result<Recorded, SessionError> {
+    let clock = Arc::new(RealClock::start());
+    let began = SystemTime::now();
+    let blank = Arc::new(Recording::of_blank(options.size, LOGICAL_BLOCK));
+    let drive = StateDevice::new(blank, Arc::clone(&clock) as Arc<dyn Clock>);
+    let recorder = Recorder::of_blank(&drive.info(), clock);
+    let device = stack(recorder.device(Arc::new(drive))).map_err(plumb_serve::ExportError::from)?;
+    let mount_point = tempfile::tempdir_in(&options.directory)
+        .map_err(os(|| format!("make a directory in {}", options.directory.display())))?;
+    let mut attachment = Attachment::new(device, &name(), &AttachOptions::default())?;
+    let device = attachment.path().to_owned();
+    let steps =
+        Steps { subject, file_system: options.file_system, device, mount_point: mount_point.path(), recorder: &recorder, stop };
+    let worked = apart::run(|| steps.run()).map_err(os(|| "start a thread".to_owned()))?;
+    attachment.detach()?;
+    let Worked { from, until, ended_because } = worked?;
+    let recording = Arc::new(recorder.recording());
+    let facts = facts(&recording, from);
+    Ok(Recorded { recording, from, until, facts, began, ended_because })
+}
+
+/// What is done in the mount.
+struct Steps<'a> {
+    subject: &'a dyn Subject,
+    file_system: FileSystem,
+    device: PathBuf,
+    mount_point: &'a Path,
+    recorder: &'a Recorder,
+    stop: &'a AtomicBool,
+}
+
+/// How the work went.
+struct Worked {
+    from: usize,
+    until: usize,
+    ended_because: Option<String>,
+}
+
+impl Steps<'_> {
+    fn run(&self) -> Result<Worked, SessionError> {
+        self.file_system.make(&self.device)?;
+        let mounted = self.file_system.mount(&self.device, self.mount_point)?;
+        self.subject.set_up(mounted.path())?;
+        self.sync(mounted.path()).map_err(os(|| format!("sync {}", mounted.path().display())))?;
+        if self.stop.load(Ordering::Acquire) {
+            return Err(SessionError::Interrupted);
+        }
+        let from = self.mark("the work begins");
+        let mut last = None;
+        let worked = self.subject.work(mounted.path(), &mut |number| {
+            last = Some(number);
+            self.recorder.happened(Event::Acknowledged(number));
+        });
+        let until = self.mark("the work has ended");
+        let ended_because = match worked {
+            Ok(()) => None,
+            Err(error) if last.is_none() => return Err(error.into()),
+            Err(error) => Some(in_one_line(&error)),
+        };
+        mounted.unmount()?;
+        Ok(Worked { from, until, ended_because })
+    }
+
+    /// Makes all that was written until now durable.
+    fn sync(&self, place: &Path) -> io::Result<()> {
+        if self.file_system != FileSystem::None {
+            rustix::fs::syncfs(File::open(place)?)?;
+        }
+        // A file system without anything dirty sends no flush.
+        File::options().write(true).open(&self.device)?.sync_all()
+    }
+
+    /// Puts down how far it has come, and how many events there are then.
+    fn mark(&self, what: &str) -> usize {
+        self.recorder.happened(Event::Marked(what.to_owned()))
+    }
+}
+
+fn facts(recording: &Recording, from: usize) -> RecordingFacts {
+    let mut facts = RecordingFacts {
+        seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
+        size: recording.size.0,
+        attached_by: "loop".to_owned(),
+        ..RecordingFacts::default()
+    };
+    for (_, event) in &recording.events[from..] {
+        match event {
+            Event::Submitted(id) => {
+                let command = &recording.commands[id.0 as usize];
+                let count = match command.op {
+                    Op::Write { .. } => &mut facts.writes,
+                    Op::Flush => &mut facts.flushes,
+                    _ => &mut facts.discards,
+                };
+                *count += 1;
+                facts.write_bytes += command.contents.len() as u64 * recording.logical_block.0;
+            }
+            Event::Acknowledged(_) => {
+                facts.acknowledgements += 1;
+                facts.acknowledged_by = Some("control-file".to_owned());
+            }
+            _ => {}
+        }
+    }
+    facts
+}
+
+/// A name for the attachment that no other has.
+fn name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("prove-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn os(operation: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> SessionError {
+    |source| SessionError::Os { operation: operation(), source }
+}
