@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Op, Outcome, Payload, Power, Queue, QueueFull,
-    QueueOptions, Request, Result, Tag, Wait,
+    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Op, Outcome, Payload, Power, Queue,
+    QueueFull, QueueOptions, Request, Result, Tag, Wait,
 };
 
 use super::{CommandId, Event, Recording};

@@ -128,8 +128,14 @@ pub fn record_under(
         .map_err(os(|| format!("make a directory in {}", options.directory.display())))?;
     let mut attachment = Attachment::new(device, &name(), &AttachOptions::default())?;
     let device = attachment.path().to_owned();
-    let steps =
-        Steps { subject, file_system: options.file_system, device, mount_point: mount_point.path(), recorder: &recorder, stop };
+    let steps = Steps {
+        subject,
+        file_system: options.file_system,
+        device,
+        mount_point: mount_point.path(),
+        recorder: &recorder,
+        stop,
+    };
     let worked = apart::run(|| steps.run()).map_err(os(|| "start a thread".to_owned()))?;
     attachment.detach()?;
     let Worked { from, until, ended_because } = worked?;
