@@ -1,9 +1,14 @@
 //! What is put to the test: what does the work on the drive, and what says after a power cut whether all of it is there.
 
+mod named;
+mod sqlite;
+
 use std::path::Path;
 use std::time::Duration;
 
 use plumb_report::document::proof::FailureClass;
+
+pub use named::{Kind, SUBJECTS, UnknownSubject, Values, known, named};
 
 /// What a checker found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,0 +1,174 @@
+//! Built-in subjects by the names that a user types: `sqlite:journal=delete,synchronous=full`, `files:rename-fsync-dirsync`.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::Subject;
+use super::sqlite::Sqlite;
+
+/// A kind of built-in subject.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// What stands before the colon.
+    pub name: &'static str,
+    /// One line on what it does.
+    pub about: &'static str,
+    /// What may stand behind it, with commas between: `journal=wal`, or the bare value of the first option.
+    pub options: &'static [(&'static str, Values)],
+    make: fn(&Settings<'_>) -> Arc<dyn Subject>,
+}
+
+/// What an option may be set to.
+#[derive(Debug, Clone, Copy)]
+pub enum Values {
+    /// One of these words; the first if it is left out.
+    OneOf(&'static [&'static str]),
+    /// A number from 1 (or 0, if that is what it is when left out) on.
+    Number {
+        /// What it is when left out.
+        default: u64,
+        /// The most it may be.
+        max: u64,
+    },
+}
+
+/// All built-in subjects.
+pub const SUBJECTS: &[Kind] = &[Kind {
+    name: "sqlite",
+    about: "SQLite in process: inserts, then deletes, one transaction each",
+    options: Sqlite::OPTIONS,
+    make: |settings| Arc::new(Sqlite::of(settings)),
+}];
+
+/// There is no such subject.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{typed}` is not a subject: {because}. There are:\n{}", known())]
+pub struct UnknownSubject {
+    /// What was typed.
+    pub typed: String,
+    /// What is wrong with it.
+    pub because: String,
+}
+
+/// A line for each kind of subject, as it is typed.
+pub fn known() -> String {
+    let mut text = String::new();
+    for kind in SUBJECTS {
+        let options: Vec<String> =
+            kind.options.iter().map(|(key, values)| format!("{key}={values}")).collect();
+        let colon = if options.is_empty() { "" } else { ":" };
+        writeln!(text, "  {}{colon}{}\n      {}", kind.name, options.join(","), kind.about)
+            .unwrap_or_default();
+    }
+    text
+}
+
+impl std::fmt::Display for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::OneOf(words) => f.write_str(&words.join("|")),
+            Self::Number { default, .. } => write!(f, "{default}"),
+        }
+    }
+}
+
+impl Values {
+    fn allow(&self, value: &str) -> bool {
+        match self {
+            Self::OneOf(words) => words.contains(&value),
+            Self::Number { default, max } => {
+                value.parse().is_ok_and(|number: u64| number >= (*default).min(1) && number <= *max)
+            }
+        }
+    }
+}
+
+/// The subject of a name.
+///
+/// # Errors
+/// If there is none of that name, or it has no such option.
+pub fn named(typed: &str) -> Result<Arc<dyn Subject>, UnknownSubject> {
+    let unknown = |because: String| UnknownSubject { typed: typed.to_owned(), because };
+    let (name, given) = typed.split_once(':').unwrap_or((typed, ""));
+    let kind = SUBJECTS
+        .iter()
+        .find(|kind| kind.name == name)
+        .ok_or_else(|| unknown(format!("nothing is named `{name}`")))?;
+    let mut set = HashMap::new();
+    for item in given.split(',').filter(|item| !item.is_empty()) {
+        let first = kind.options.first().map_or("", |(key, _)| key);
+        let (key, value) = item.split_once('=').unwrap_or((first, item));
+        let (key, values) = kind
+            .options
+            .iter()
+            .find(|(known, _)| *known == key)
+            .ok_or_else(|| unknown(format!("{name} has no option `{key}`")))?;
+        if !values.allow(value) {
+            return Err(unknown(format!("{key} cannot be `{value}`")));
+        }
+        if set.insert(*key, value).is_some() {
+            return Err(unknown(format!("{key} is given twice")));
+        }
+    }
+    Ok((kind.make)(&Settings { typed, options: kind.options, set }))
+}
+
+/// The options of a subject, as they were typed or left out.
+pub(super) struct Settings<'a> {
+    /// The whole name.
+    pub(super) typed: &'a str,
+    options: &'static [(&'static str, Values)],
+    set: HashMap<&'static str, &'a str>,
+}
+
+impl<'a> Settings<'a> {
+    /// The word that an option of [`Values::OneOf`] is set to.
+    pub(super) fn word(&self, key: &str) -> &'a str {
+        let default = self.options.iter().find_map(|(known, values)| match values {
+            Values::OneOf(words) if *known == key => words.first().copied(),
+            _ => None,
+        });
+        self.set.get(key).copied().or(default).unwrap_or_default()
+    }
+
+    /// The number that an option of [`Values::Number`] is set to.
+    pub(super) fn number(&self, key: &str) -> u64 {
+        let default = self.options.iter().find_map(|(known, values)| match values {
+            Values::Number { default, .. } if *known == key => Some(*default),
+            _ => None,
+        });
+        self.set.get(key).and_then(|value| value.parse().ok()).or(default).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_known_by_what_was_typed() {
+        for typed in
+            ["sqlite", "sqlite:journal=wal,synchronous=normal", "sqlite:wal", "sqlite:inserts=3,deletes=0"]
+        {
+            assert_eq!(named(typed).map(|subject| subject.name()), Ok(typed.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_is_told_with_those_that_there_are() {
+        for (typed, because) in [
+            ("sqlit", "nothing is named `sqlit`"),
+            ("sqlite:jurnal=wal", "sqlite has no option `jurnal`"),
+            ("sqlite:journal=wel", "journal cannot be `wel`"),
+            ("sqlite:inserts=0", "inserts cannot be `0`"),
+            ("sqlite:inserts=x", "inserts cannot be `x`"),
+            ("sqlite:wal,journal=wal", "journal is given twice"),
+        ] {
+            let error = named(typed).err().unwrap();
+            assert_eq!(error.because, because);
+            let text = error.to_string();
+            assert!(text.contains("sqlite:journal=delete|truncate") && text.contains(typed), "{text}");
+        }
+    }
+}
