@@ -46,7 +46,8 @@ fn main() {
         let atomicity = Atomicity { unit: 8, boundary: 0 };
         let promise = Promise { atomicity, ..Promise::VOLATILE };
         let limits = Limits { pieces: 16, commands: 16, states: 3_000_000 };
-        let explorer = Explorer { recording: &recording, from: 0, promise, limits, seed: 1 };
+        let explorer =
+            Explorer { recording: &recording, from: 0, until: usize::MAX, promise, limits, seed: 1 };
         let start = Instant::now();
         let mut states = 0_u64;
         let windows = explorer.explore(&mut |_| {

@@ -72,6 +72,7 @@ fn each_state_is_read_as_it_is_and_what_was_read_of_it_is_known() {
     let explorer = Explorer {
         recording: &recording,
         from: 0,
+        until: usize::MAX,
         promise: Promise::VOLATILE,
         limits: Limits::default(),
         seed: 1,

@@ -160,8 +160,14 @@ fn what_a_real_cut_leaves_is_among_the_states_of_the_recording() {
             ..Promise::VOLATILE
         };
         let limits = Limits { pieces: 14, ..Limits::default() };
-        let explorer =
-            Explorer { recording: &recording, from: recording.events.len(), promise, limits, seed };
+        let explorer = Explorer {
+            recording: &recording,
+            from: recording.events.len(),
+            until: usize::MAX,
+            promise,
+            limits,
+            seed,
+        };
         let mut is_found = false;
         let windows = explorer.explore(&mut |state| {
             let changes: BTreeMap<u64, Content> = state.changes().into_iter().collect();

@@ -24,7 +24,14 @@ fn recording(writes: u64) -> Recording {
 }
 
 fn explorer(recording: &Recording) -> Explorer<'_> {
-    Explorer { recording, from: 0, promise: Promise::VOLATILE, limits: Limits::default(), seed: 1 }
+    Explorer {
+        recording,
+        from: 0,
+        until: usize::MAX,
+        promise: Promise::VOLATILE,
+        limits: Limits::default(),
+        seed: 1,
+    }
 }
 
 #[test]

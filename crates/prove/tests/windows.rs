@@ -11,7 +11,14 @@ use plumb_prove::recording::{Event, Recording};
 const BLOCK: u64 = 512;
 
 fn explorer(recording: &Recording) -> Explorer<'_> {
-    Explorer { recording, from: 0, promise: Promise::VOLATILE, limits: Limits::default(), seed: 7 }
+    Explorer {
+        recording,
+        from: 0,
+        until: usize::MAX,
+        promise: Promise::VOLATILE,
+        limits: Limits::default(),
+        seed: 7,
+    }
 }
 
 /// Writes of `nlb` blocks each, one after the other and each complete before the next.

@@ -204,6 +204,16 @@ impl State<'_> {
         changes
     }
 
+    /// What a block holds.
+    pub fn content(&self, lba: u64) -> Content {
+        let spots = &self.cut.spots;
+        let spot = spots.partition_point(|spot| spot.run.range.end().0 <= lba);
+        if spots.get(spot).is_none_or(|spot| spot.run.range.lba.0 > lba) {
+            return self.cut.image.content(lba);
+        }
+        self.content_in(spot, lba)
+    }
+
     /// What was durable.
     pub const fn durable(&self) -> &Image {
         self.cut.image
@@ -242,14 +252,18 @@ impl State<'_> {
 
     /// What the blocks of a spot hold.
     fn blocks(&self, spot: usize) -> impl Iterator<Item = (u64, Content)> {
+        let blocks = self.cut.blocks_of(&self.cut.spots[spot].run);
+        blocks.into_iter().map(move |lba| (lba, self.content_in(spot, lba)))
+    }
+
+    /// What one of them holds.
+    fn content_in(&self, spot: usize, lba: u64) -> Content {
         let here = &self.cut.spots[spot];
-        let tear = self.tear.filter(|(piece, _)| here.pieces.contains(&Some(*piece)));
-        let whole = self.left(spot, None);
-        let rest = tear.map_or(whole, |(piece, _)| self.left(spot, Some(piece)));
-        self.cut.blocks_of(&here.run).into_iter().map(move |lba| {
-            let is_torn_off = tear.is_some_and(|(piece, keep)| !self.keeps(piece, keep, lba));
-            (lba, self.cut.content(lba, if is_torn_off { rest } else { whole }))
-        })
+        let is_torn_off = |(piece, keep): &(usize, Keep)| {
+            here.pieces.contains(&Some(*piece)) && !self.keeps(*piece, *keep, lba)
+        };
+        let but = self.tear.filter(is_torn_off).map(|(piece, _)| piece);
+        self.cut.content(lba, self.left(spot, but))
     }
 
     /// Whether a tear leaves this block of the piece.

@@ -90,7 +90,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The blocks of a run in which it matters what is left.
-    fn blocks_that_differ(&self, run: &Run) -> impl Iterator<Item = u64> {
+    pub(super) fn blocks_that_differ(&self, run: &Run) -> impl Iterator<Item = u64> {
         let commands: Vec<&Command> = run.versions.iter().map(|one| self.command(one.id)).collect();
         self.blocks_of(run).into_iter().filter(move |lba| {
             let stored = self.image.content(*lba);
@@ -170,6 +170,7 @@ impl<'a> Cut<'a> {
             required: self.required,
             commands: commands.len(),
             pieces: self.pieces.len(),
+            enumerated: 0,
             states: 0,
             coverage: Coverage::Sampled,
         }

@@ -58,6 +58,8 @@ pub struct WindowCoverage {
     pub commands: usize,
     /// How many pieces of them, if that was counted: blocks that differ, and atomic writes.
     pub pieces: usize,
+    /// How many states were enumerated, some of them more than once.
+    pub enumerated: u64,
     /// How many states were shown, each once.
     pub states: u64,
     /// How much that is.
@@ -71,6 +73,8 @@ pub struct Explorer<'a> {
     pub recording: &'a Recording,
     /// The event with which exploring begins: what was durable or at risk before counts, but no cut happens before it.
     pub from: usize,
+    /// The event with which it ends: no cut happens after it. [`usize::MAX`]: the whole recording.
+    pub until: usize,
     /// What the drive keeps of what it says.
     pub promise: Promise,
     /// How far to go.
@@ -80,6 +84,19 @@ pub struct Explorer<'a> {
 }
 
 impl Explorer<'_> {
+    /// The blocks that do not hold the same in all states.
+    pub fn varied(&self) -> HashSet<u64> {
+        let mut varied = HashSet::new();
+        replay::cuts(self, &mut |moment| {
+            let cut = Cut::at(self.recording, moment, 0);
+            varied.extend(cut.spots.iter().flat_map(|spot| cut.blocks_that_differ(&spot.run)));
+            ControlFlow::Continue(())
+        })
+        .continue_value()
+        .unwrap_or_default();
+        varied
+    }
+
     /// Shows each state with what must be found in it once, until `show` says that it is enough. What was explored of each
     /// window, in order; a window that was not reached is `Sampled` with 0 states.
     pub fn explore(&self, show: &mut impl FnMut(&State<'_>) -> ControlFlow<()>) -> Vec<WindowCoverage> {
@@ -96,6 +113,7 @@ impl Explorer<'_> {
                 let window = &mut windows[number];
                 number += 1;
                 let mut fresh = |state: &State<'_>| {
+                    window.enumerated += 1;
                     if !seen.insert((state.hash(), state.required())) {
                         return ControlFlow::Continue(());
                     }

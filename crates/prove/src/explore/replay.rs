@@ -21,15 +21,16 @@ pub(super) struct Moment<'a> {
     pub(super) required: Option<u64>,
 }
 
-/// Calls for each moment just before something becomes durable, and for the end.
+/// Calls for each moment of the interval just before something becomes durable, and for its end.
 pub(super) fn cuts(
     explorer: &Explorer<'_>,
     cut: &mut impl FnMut(&Moment<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let Explorer { recording, promise, from, .. } = *explorer;
+    let Explorer { recording, promise, from, until, .. } = *explorer;
+    let until = until.min(recording.events.len());
     let (mut window, mut image) = (Window::new(promise), Image::default());
     let (mut required, mut has_grown) = (None, true);
-    for (event, (_, happened)) in recording.events.iter().enumerate() {
+    for (event, (_, happened)) in recording.events.iter().enumerate().take(until) {
         if let Event::Completed(id) = happened {
             let op = recording.commands[id.0 as usize].op;
             if has_grown && event >= from && (op == Op::Flush || is_fua(op) || !promise.volatile) {
@@ -64,10 +65,10 @@ pub(super) fn cuts(
             Event::Marked(_) => {}
         }
     }
-    if !has_grown {
+    if !has_grown || until < from {
         return ControlFlow::Continue(());
     }
-    cut(&Moment { event: recording.events.len(), window: &window, image: &image, required })
+    cut(&Moment { event: until, window: &window, image: &image, required })
 }
 
 const fn is_fua(op: Op) -> bool {

@@ -7,7 +7,7 @@
 use std::io::{self, BufRead, Write};
 
 use plumb_block::{Bytes, LbaRange, Nanos, Op};
-use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
+use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +94,16 @@ impl Recording {
     /// # Errors
     /// Those of `out`.
     pub fn save(&self, out: impl Write) -> Result<(), FileError> {
+        self.write(out).map(drop)
+    }
+
+    /// What tells it from every other recording: the checksum of its file, in hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let digest = self.write(io::sink());
+        digest.map_or_else(|_| String::new(), |digest| digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn write(&self, out: impl Write) -> Result<Digest, FileError> {
         let mut out = Hashed { inner: out, context: Context::new(&SHA256), line: 0 };
         let head = Head {
             schema: SCHEMA.to_owned(),
@@ -114,7 +124,8 @@ impl Recording {
         out.write_all(self.contents.all_bytes())?;
         let digest = out.context.finish();
         out.inner.write_all(digest.as_ref())?;
-        Ok(out.inner.flush()?)
+        out.inner.flush()?;
+        Ok(digest)
     }
 
     /// Reads what [`save`](Self::save) wrote.
