@@ -59,7 +59,10 @@ pub fn write(path: PathBuf, text: String) -> io::Result<()> {
 /// Lets a thread with no descriptors but the standard ones do `task`, which is told where to answer: it may go on after
 /// that. It must neither use nor drop a descriptor that was made elsewhere, nor hand one out, for
 /// the same number is another file, or none, on the other side.
-pub(crate) fn start<T: Send + 'static>(
+///
+/// # Errors
+/// If there is no thread for it.
+pub fn start<T: Send + 'static>(
     task: impl FnOnce(&dyn Fn(T)) -> io::Result<()> + Send + 'static,
 ) -> io::Result<Apart<T>> {
     // An answer, and an error behind it that nobody waits for any more.

@@ -11,6 +11,7 @@
 //! - [`session`]: a subject recorded at its work, on a [`file_system`].
 //! - [`profile`]: kinds of drives by name; [`subject`]: what is put to the test, and its checker.
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.
+//! - [`judge`]: each state mounted and put before the checker.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
 //! - [`trace`]: the system calls of a program, and what it leaves to luck.
 //!
@@ -19,6 +20,7 @@
 
 pub mod explore;
 pub mod file_system;
+pub mod judge;
 pub mod observed;
 pub mod profile;
 pub mod recording;

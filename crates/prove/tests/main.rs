@@ -6,6 +6,7 @@ mod agreement;
 mod held;
 #[path = "../../crash/tests/rules/history.rs"]
 mod history;
+mod judged;
 mod recorded;
 mod smaller;
 mod traced;

@@ -55,8 +55,11 @@ impl Explorer<'_> {
             let mut cursor = Cursor::new(&cut);
             for (number, piece) in cut.pieces.iter().enumerate() {
                 let lost = choice.lost.get(&piece.command);
-                let is_lost =
-                    lost.is_some_and(|blocks| piece.block.is_none_or(|block| blocks.contains(&block)));
+                let is_lost = lost.is_some_and(|blocks| match piece.block {
+                    Some(block) => blocks.contains(&block),
+                    // All of it or none.
+                    None => !blocks.is_empty(),
+                });
                 cursor.set(number, !is_lost);
             }
             cursor.each_order(1, &mut |state| {
@@ -73,7 +76,7 @@ impl Explorer<'_> {
     /// state that is tried. `None` if the choice itself does not fail, or is of another recording.
     pub fn minimise(&self, choice: &Choice, fails: &mut impl FnMut(&State<'_>) -> bool) -> Option<Minimal> {
         let mut minimal = Minimal { choice: choice.clone(), tried: 0 };
-        if !self.try_instead(&mut minimal, choice.clone(), fails) {
+        if !self.try_instead(&mut minimal, choice, fails) {
             return None;
         }
         let commands: Vec<CommandId> = choice.lost.keys().copied().collect();
@@ -84,7 +87,7 @@ impl Explorer<'_> {
         };
         reduce(commands, &mut |some| {
             let smaller = without(&minimal.choice, some);
-            self.try_instead(&mut minimal, smaller, fails)
+            self.try_instead(&mut minimal, &smaller, fails)
         });
         let commands: Vec<CommandId> = minimal.choice.lost.keys().copied().collect();
         for command in commands {
@@ -94,7 +97,7 @@ impl Explorer<'_> {
                 if let Some(blocks) = smaller.lost.get_mut(&command) {
                     blocks.retain(|block| !some.contains(block));
                 }
-                self.try_instead(&mut minimal, smaller, fails)
+                self.try_instead(&mut minimal, &smaller, fails)
             });
         }
         Some(minimal)
@@ -103,12 +106,13 @@ impl Explorer<'_> {
     fn try_instead(
         &self,
         minimal: &mut Minimal,
-        choice: Choice,
+        choice: &Choice,
         fails: &mut impl FnMut(&State<'_>) -> bool,
     ) -> bool {
         minimal.tried += 1;
-        let has_failed = self.show(&choice, &mut |state| fails(state)) == Some(true);
-        if has_failed {
+        let failed = self.show(choice, &mut |state| fails(state).then(|| state.choice())).flatten();
+        let has_failed = failed.is_some();
+        if let Some(choice) = failed {
             minimal.choice = choice;
         }
         has_failed

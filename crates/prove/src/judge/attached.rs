@@ -99,7 +99,9 @@ impl Place {
     fn drop_cache(&self, file: &File) -> io::Result<()> {
         let name = self.block_device.display().to_string();
         for _ in 0..DROPS_MAX {
-            if pagecache::residency(file, Bytes(0), self.size, &name).map_err(io::Error::other)?.resident.0 == 0 {
+            if pagecache::residency(file, Bytes(0), self.size, &name).map_err(io::Error::other)?.resident.0
+                == 0
+            {
                 return Ok(());
             }
             file.sync_all()?;
@@ -121,7 +123,8 @@ impl Place {
     /// Words in which the names that only this place has are the same as in every other one, cut to what a report can show.
     pub(super) fn without_names(&self, words: &str) -> String {
         let mount_point = self.mount_point.display().to_string();
-        let words = words.replace(&mount_point, ".").replace(&self.block_device.display().to_string(), "the drive");
+        let words =
+            words.replace(&mount_point, ".").replace(&self.block_device.display().to_string(), "the drive");
         words.replace(&self.disk(), "the drive").chars().take(WORDS_MAX).collect()
     }
 

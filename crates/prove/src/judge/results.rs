@@ -65,7 +65,9 @@ impl Results {
             file_system: judge.file_system.to_string(),
         };
         Self::open(path, &head).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => JudgeError::Results { path: path.to_owned(), why: error.to_string() },
+            io::ErrorKind::InvalidData => {
+                JudgeError::Results { path: path.to_owned(), why: error.to_string() }
+            }
             _ => JudgeError::Io { path: path.to_owned(), source: error },
         })
     }
@@ -85,7 +87,8 @@ impl Results {
             } else {
                 let line: Line = serde_json::from_slice(&text)
                     .map_err(|error| invalid(&format!("is damaged after {whole} bytes ({error})")))?;
-                let (key, checked) = line.taken().ok_or_else(|| invalid("names a state by something else than a hash"))?;
+                let (key, checked) =
+                    line.taken().ok_or_else(|| invalid("names a state by something else than a hash"))?;
                 known.insert(key, checked);
             }
             whole += text.len() as u64;

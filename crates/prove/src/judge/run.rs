@@ -1,6 +1,6 @@
 //! The way of all states to their results, and what is counted of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use plumb_report::document::proof::{FailureClass, StateCounts};
 use super::results::{Checked, Key, Results};
 use super::workers::{STOPPED, Workers};
 use super::{FailingStates, Judge, JudgeError, Judged, Progress};
-use crate::explore::{Choice, Coverage, OwnedState, State};
+use crate::explore::{Choice, Coverage, State};
 use crate::observed::Observed;
 use crate::subject::Outcome;
 
@@ -18,6 +18,9 @@ use crate::subject::Outcome;
 const AHEAD: usize = 8;
 /// After so many results that were known progress is told.
 const TOLD_EVERY: u64 = 4096;
+
+const NOT_DETERMINISTIC: &str = "the checker found different things in states in which it read the same, so that each state was \
+     checked; it depends on something else than the drive, such as the time";
 
 /// An outcome, of which the class counts: words may name a time.
 struct Verdict(Outcome);
@@ -78,41 +81,12 @@ impl<'r, 'a> Run<'r, 'a> {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         let count = if judge.workers == 0 { processors() } else { judge.workers };
         let workers = Workers::start(judge, count.clamp(1, AHEAD))?;
-        let mut run = Self {
-            judge,
-            progress,
-            workers,
-            results,
-            observed: Some(Observed::default()),
-            pending: VecDeque::new(),
-            seen: 0,
-            hits: 0,
-            counted: Progress::default(),
-            failing: BTreeMap::new(),
-            failing_in: BTreeMap::new(),
-            left: Vec::new(),
-            ended: None,
-        };
+        let mut run = Self::new(judge, progress, workers, results, Some(Observed::default()));
         let mut judged = run.explore();
         if matches!(run.ended, Some(Ended::NotDeterministic)) {
-            run = Self {
-                observed: None,
-                pending: VecDeque::new(),
-                seen: 0,
-                hits: 0,
-                counted: Progress::default(),
-                failing: BTreeMap::new(),
-                failing_in: BTreeMap::new(),
-                left: Vec::new(),
-                ended: None,
-                ..run
-            };
+            run = Self::new(judge, run.progress, run.workers, run.results, None);
             judged = run.explore();
-            judged.notes.push(
-                "the checker found different things in states in which it read the same, so that each state was checked; it \
-                 depends on something else than the drive, such as the time"
-                    .to_owned(),
-            );
+            judged.notes.push(NOT_DETERMINISTIC.to_owned());
         }
         if let Some(Ended::Because(why)) = run.ended {
             judged.incomplete_because = Some(why);
@@ -121,6 +95,30 @@ impl<'r, 'a> Run<'r, 'a> {
             judged.notes.push(error.to_string());
         }
         Ok(judged)
+    }
+
+    fn new(
+        judge: &'r Judge<'a>,
+        progress: &'r mut dyn FnMut(Progress),
+        workers: Workers,
+        results: Results,
+        observed: Option<Observed<Verdict>>,
+    ) -> Self {
+        Self {
+            judge,
+            progress,
+            workers,
+            results,
+            observed,
+            pending: VecDeque::new(),
+            seen: 0,
+            hits: 0,
+            counted: Progress::default(),
+            failing: BTreeMap::new(),
+            failing_in: BTreeMap::new(),
+            left: Vec::new(),
+            ended: None,
+        }
     }
 
     fn explore(&mut self) -> Judged {
@@ -138,10 +136,10 @@ impl<'r, 'a> Run<'r, 'a> {
         }
         let Progress { distinct, checked, failing } = self.counted;
         let explored = windows.iter().map(|window| window.enumerated).sum();
-        let failing_in = |event| self.failing_in.get(event).copied().unwrap_or_default();
+        let failing_in = |event: usize| self.failing_in.get(&event).copied().unwrap_or_default();
         Judged {
             counts: StateCounts { explored, distinct, checked, failing },
-            windows: windows.into_iter().map(|window| (window, failing_in(&window.event))).collect(),
+            windows: windows.into_iter().map(|window| (window, failing_in(window.event))).collect(),
             failing: self.failing.iter().map(|(class, (_, states))| (*class, states.clone())).collect(),
             incomplete_because: None,
             notes: Vec::new(),
@@ -249,13 +247,13 @@ impl<'r, 'a> Run<'r, 'a> {
 pub(super) struct Single<'r, 'a> {
     judge: &'r Judge<'a>,
     workers: Workers,
-    known: std::collections::HashMap<Key, Outcome>,
+    known: HashMap<Key, Outcome>,
 }
 
 impl<'r, 'a> Single<'r, 'a> {
     pub(super) fn new(judge: &'r Judge<'a>) -> Result<Self, JudgeError> {
         judge.may_mount()?;
-        Ok(Self { judge, workers: Workers::start(judge, 1)?, known: Default::default() })
+        Ok(Self { judge, workers: Workers::start(judge, 1)?, known: HashMap::new() })
     }
 
     /// What the checker says of a state.

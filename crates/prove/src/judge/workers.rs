@@ -60,7 +60,8 @@ impl Workers {
         for number in 0..count {
             let attached = Attached::new(judge)?;
             let (tasks, received) = channel();
-            let (place, subject, sender) = (attached.place.clone(), Arc::clone(judge.subject), sender.clone());
+            let (place, subject, sender) =
+                (attached.place.clone(), Arc::clone(judge.subject), sender.clone());
             let thread = apart::start(move |ended| {
                 for (task, state) in received {
                     let checked = checked(&place, &*subject, state);
@@ -103,7 +104,9 @@ impl Workers {
                     self.checked.insert(number, checked);
                     self.hand_out();
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err("the threads that check have ended".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the threads that check have ended".to_owned());
+                }
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                     return Err(STOPPED.to_owned());
                 }
@@ -130,15 +133,11 @@ impl Workers {
                 continue;
             }
             // Out of sight; without its device all that uses it fails.
-            let point = attached.place.mount_point.clone();
-            let unmount = move || rustix::mount::unmount(&point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-            apart::start(move |done| {
-                unmount().unwrap_or_default();
-                done(());
-                Ok(())
-            })
-            .map(|unmounted| unmounted.within(GRACE))
-            .map_or((), drop);
+            let point = &attached.place.mount_point;
+            let unmount = || rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+            let unmounted = apart::run(|| unmount().map_err(std::io::Error::from)).and_then(|done| done);
+            let io = |source| JudgeError::Io { path: point.clone(), source };
+            outcome = outcome.and(unmounted.map_err(io));
         }
         outcome
     }

@@ -100,7 +100,10 @@ impl Recording {
     /// What tells it from every other recording: the checksum of its file, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let digest = self.write(io::sink());
-        digest.map_or_else(|_| String::new(), |digest| digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+        digest.map_or_else(
+            |_| String::new(),
+            |digest| digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
+        )
     }
 
     fn write(&self, out: impl Write) -> Result<Digest, FileError> {

@@ -24,6 +24,16 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The class of a failure.
+    pub const fn class(&self) -> Option<FailureClass> {
+        match self {
+            Self::Intact => None,
+            Self::Failed { class, .. } => Some(*class),
+        }
+    }
+}
+
 /// A subject could not do its part. It says nothing about the drive.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {

@@ -1,0 +1,202 @@
+//! States before a checker: counts known by hand, whatever the number of workers; what ends early; what is kept.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_prove::explore::{Coverage, Limits};
+use plumb_prove::file_system::FileSystem;
+use plumb_prove::judge::{Judge, JudgeError, Judged};
+use plumb_prove::profile::DriveProfile;
+use plumb_prove::recording::{Event, Recording};
+use plumb_prove::subject::{Outcome, Subject, SubjectError};
+use plumb_report::document::proof::FailureClass;
+use tempfile::TempDir;
+
+const BLOCK: u64 = 4096;
+
+/// What a check makes of blocks 0 to 3, of which it reads as many as it wants, and of what is required.
+type Look = dyn Fn(&dyn Fn(u64) -> u8, Option<u64>) -> Result<Outcome, SubjectError> + Send + Sync;
+
+/// A checker of the bare drive that counts how often it runs.
+struct Checker {
+    look: Box<Look>,
+    checks: AtomicU64,
+}
+
+impl Subject for Checker {
+    fn name(&self) -> String {
+        "a checker".to_owned()
+    }
+
+    fn set_up(&self, _: &Path) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
+    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        let drive = std::fs::File::options().read(true).write(true).open(place).unwrap();
+        let block = |lba: u64| {
+            let mut bytes = [0];
+            drive.read_exact_at(&mut bytes, lba * BLOCK).unwrap();
+            bytes[0]
+        };
+        let outcome = (self.look)(&block, required);
+        // What a check writes is gone in the next state.
+        drive.write_all_at(&[99; BLOCK as usize], 0).unwrap();
+        outcome
+    }
+}
+
+fn failed(class: FailureClass, words: &str) -> Result<Outcome, SubjectError> {
+    Ok(Outcome::Failed { class, words: words.to_owned() })
+}
+
+/// Block 0 must hold the last acknowledgement or more; if it does block 1 must hold the same as block 0.
+fn counter(block: &dyn Fn(u64) -> u8, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    match (block(0), required) {
+        (found, Some(required)) if u64::from(found) < required => {
+            failed(FailureClass::LostAcknowledged, "lost")
+        }
+        (found, _) if block(1) != found => failed(FailureClass::Corrupt, "corrupt"),
+        _ => Ok(Outcome::Intact),
+    }
+}
+
+/// Twice: blocks 0, 1 and 2 are written with a number, that is acknowledged, and a flush follows.
+fn recording() -> Recording {
+    let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
+    for number in 1..=2_u8 {
+        for lba in 0..3 {
+            let range = LbaRange::new(Lba(lba), 1);
+            let bytes = vec![number; BLOCK as usize];
+            let write = recording.submit(Nanos(0), Op::Write { fua: false }, range, &bytes);
+            recording.happened(Nanos(0), Event::Completed(write));
+        }
+        recording.happened(Nanos(0), Event::Acknowledged(number.into()));
+        let flush = recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
+        recording.happened(Nanos(0), Event::Completed(flush));
+    }
+    recording
+}
+
+/// All that a judge needs.
+struct Case {
+    recording: Arc<Recording>,
+    profile: DriveProfile,
+    checker: Arc<Checker>,
+    subject: Arc<dyn Subject>,
+    directory: TempDir,
+    stop: AtomicBool,
+    limits: Limits,
+    workers: usize,
+    results: Option<PathBuf>,
+}
+
+impl Case {
+    fn new(
+        look: impl Fn(&dyn Fn(u64) -> u8, Option<u64>) -> Result<Outcome, SubjectError> + Send + Sync + 'static,
+    ) -> Self {
+        let checker = Arc::new(Checker { look: Box::new(look), checks: AtomicU64::new(0) });
+        Self {
+            recording: Arc::new(recording()),
+            profile: DriveProfile::of("volatile", Bytes(BLOCK)).unwrap(),
+            subject: Arc::clone(&checker) as Arc<dyn Subject>,
+            checker,
+            directory: tempfile::tempdir().unwrap(),
+            stop: AtomicBool::new(false),
+            limits: Limits::default(),
+            workers: 1,
+            results: None,
+        }
+    }
+
+    fn judge(&self) -> Judge<'_> {
+        Judge {
+            recording: &self.recording,
+            from: 0,
+            until: usize::MAX,
+            profile: &self.profile,
+            limits: self.limits,
+            seed: 1,
+            subject: &self.subject,
+            file_system: FileSystem::None,
+            workers: self.workers,
+            directory: self.directory.path(),
+            timeout: Duration::from_secs(60),
+            stop: &self.stop,
+            mount_here: false,
+            results: self.results.as_deref(),
+        }
+    }
+
+    /// `None` where nothing can be attached.
+    fn judged(&self) -> Option<Judged> {
+        unless_unattachable(self.judge().judge(&mut |_| ()))
+    }
+
+    fn checks(&self) -> u64 {
+        self.checker.checks.load(Ordering::Relaxed)
+    }
+}
+
+fn unless_unattachable<T>(result: Result<T, JudgeError>) -> Option<T> {
+    match result {
+        Err(JudgeError::Attach(error)) => {
+            plumb_testkit::skip(&error.to_string());
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
+/// In each window any of three blocks may be lost. Of the 8 states of the first window, where 1 is required, 4 have lost block 0,
+/// 2 have lost block 1 alone or with block 2, and 2 are intact. The second window is the same.
+#[test]
+fn counts_are_those_known_by_hand_however_many_workers_there_are() {
+    let mut first: Option<Judged> = None;
+    for workers in [1, 3] {
+        let case = Case { workers, ..Case::new(counter) };
+        let Some(judged) = case.judged() else { return };
+        assert_eq!((judged.counts.distinct, judged.counts.failing), (16, 12), "{judged:?}");
+        assert_eq!(judged.incomplete_because, None);
+        let windows: Vec<_> =
+            judged.windows.iter().map(|(window, failing)| (window.states, *failing)).collect();
+        assert_eq!(windows, [(8, 6), (8, 6)]);
+        assert!(judged.windows.iter().all(|(window, _)| window.coverage == Coverage::Exhaustive));
+        let lost = &judged.failing[&FailureClass::LostAcknowledged];
+        assert_eq!((lost.count, lost.words.as_str(), lost.required), (8, "lost", Some(1)));
+        assert_eq!(lost.example.lost.values().flatten().copied().collect::<Vec<_>>(), [0]);
+        assert_eq!(judged.failing[&FailureClass::Corrupt].count, 4);
+        assert_eq!(judged.counts.checked, case.checks());
+        if let Some(first) = &first {
+            assert_eq!(*first, judged);
+        }
+        first = Some(judged);
+    }
+}
+
+#[test]
+fn one_state_is_judged_and_made_smaller() {
+    let case = Case::new(counter);
+    let Some(judged) = case.judged() else { return };
+    let example = &judged.failing[&FailureClass::Corrupt].example;
+    assert_eq!(case.judge().outcome(example).unwrap().class(), Some(FailureClass::Corrupt));
+    let mut more = example.clone();
+    more.lost.insert(plumb_prove::recording::CommandId(2), vec![2]);
+    let minimal = case.judge().minimise(&more, FailureClass::Corrupt).unwrap();
+    assert_eq!(minimal.choice, *example);
+    let nothing = plumb_prove::explore::Choice { lost: BTreeMap::new(), ..more };
+    assert!(matches!(
+        case.judge().minimise(&nothing, FailureClass::Corrupt),
+        Err(JudgeError::NoSuchState { .. })
+    ));
+}
