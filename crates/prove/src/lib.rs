@@ -14,6 +14,7 @@
 //! - [`judge`]: each state mounted and put before the checker.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
 //! - [`trace`]: the system calls of a program, and what it leaves to luck.
+//! - [`roles`]: what the blocks of a drive are for.
 //!
 //! Invariant: a recording is explored the same way wherever and however often it is: the
 //! order of states follows from recording, profile, limits and seed alone.
@@ -24,6 +25,7 @@ pub mod judge;
 pub mod observed;
 pub mod profile;
 pub mod recording;
+pub mod roles;
 pub mod session;
 pub mod state_device;
 pub mod subject;

@@ -1,7 +1,11 @@
-//! Which system calls a program made, and what it leaves to luck by them.
+//! Which system calls a program made, what it leaves to luck by them, and the program run again with a sync call that it lacks.
 
 mod audit;
+mod injection;
+mod run;
 mod strace;
 
 pub use audit::{Audit, Change, Finding, Lapse};
+pub use injection::{Injection, Sync, candidates};
+pub use run::{TraceError, Traced, run};
 pub use strace::{Argument, Call, Calls};
