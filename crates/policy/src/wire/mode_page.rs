@@ -1,5 +1,5 @@
 //! Changing the caching mode page 08h: from an answer to MODE SENSE(10) to the data of MODE SELECT(10). SPC-5 6.13, 6.15
-//! and 7.5.6; the page itself is SBC-4 6.5.6, read by [`plumb_linux::probe::wire::caching_page`].
+//! and 7.5.6; the page itself is SBC-4 6.5.6, found and read by [`caching_page`].
 //!
 //! ```text
 //! header  0-1 mode data length (reserved in a select: 0)   2 medium type   3 device-specific (WP, DPOFUA: 0)
@@ -7,6 +7,8 @@
 //! page    0 bit 7 PS (reserved in a select: 0), bits 5:0 page code   1 page length   2 bit 2 WCE ...
 //! ```
 //! Only the WCE bit differs from what the device said: everything else goes back as it came.
+
+use plumb_linux::probe::wire::caching_page;
 
 const HEADER_BYTES: usize = 8;
 const PAGE_CODE: u8 = 0x08;
@@ -33,38 +35,13 @@ pub struct ModeSelect {
     pub parameters: Vec<u8>,
 }
 
-/// Where the caching page starts in an answer, and its length with its two leading bytes. The page is found by its code,
-/// behind any block descriptors and any other page.
-fn find(answer: &[u8]) -> Option<(usize, usize)> {
-    let said = usize::from(u16::from_be_bytes([*answer.first()?, *answer.get(1)?])) + 2;
-    let end = said.min(answer.len());
-    let descriptors = u16::from_be_bytes([*answer.get(6)?, *answer.get(7)?]);
-    let mut at = HEADER_BYTES + usize::from(descriptors);
-    while at < end {
-        let code = *answer.get(at)?;
-        let sub_page = code & 0x40 != 0;
-        let length = if sub_page {
-            4 + usize::from(u16::from_be_bytes([*answer.get(at + 2)?, *answer.get(at + 3)?]))
-        } else {
-            2 + usize::from(*answer.get(at + 1)?)
-        };
-        if !sub_page && code & 0x3f == PAGE_CODE {
-            // A page without the byte of WCE, or one that was cut off, cannot be sent back.
-            return (length > 2 && at + length <= answer.len()).then_some((at, length));
-        }
-        at += length;
-    }
-    None
-}
-
 /// The command that sets WCE and leaves all else as `answer`, to MODE SENSE for current values, has it. `None` if the
 /// page is not whole in the answer.
 pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect> {
-    let (at, length) = find(answer)?;
-    let mut parameters = answer.get(..at)?.to_vec();
+    let (at, length) = caching_page::find(answer)?;
     // Other pages in front of it are left out: the descriptors end where the first page starts.
     let descriptors = u16::from_be_bytes([*answer.get(6)?, *answer.get(7)?]);
-    parameters.truncate(HEADER_BYTES + usize::from(descriptors));
+    let mut parameters = answer.get(..HEADER_BYTES + usize::from(descriptors))?.to_vec();
     parameters.extend(answer.get(at..at + length)?);
     let page = parameters.len() - length;
     parameters[..2].fill(0);

@@ -27,16 +27,29 @@ pub struct CachingPage {
     pub dpofua: bool,
 }
 
-/// Finds the page in the answer; `None` if it is not there, which is how some drives say that they have none.
-pub fn parse(bytes: &[u8]) -> Option<CachingPage> {
-    let descriptors = u16::from_be_bytes([byte(bytes, 6)?, byte(bytes, 7)?]);
-    let page = bytes.get(HEADER_BYTES + usize::from(descriptors)..)?;
-    // Sub-pages (SPF) have another layout; the caching page is not one.
-    if byte(page, 0)? & 0x7f != PAGE_CODE || byte(page, 1)? == 0 {
-        return None;
+/// Where the page starts in an answer, and its length with its two leading bytes, which may be more than the answer holds.
+/// `None` if it is not there, which is how some drives say that they have none. The page is found by its code, behind any
+/// block descriptors and any other page; sub-pages (SPF) have a longer head.
+pub fn find(answer: &[u8]) -> Option<(usize, usize)> {
+    let word = |at: usize| Some(usize::from(u16::from_be_bytes([byte(answer, at)?, byte(answer, at + 1)?])));
+    let end = (word(0)? + 2).min(answer.len());
+    let mut at = HEADER_BYTES + word(6)?;
+    while at < end {
+        let code = byte(answer, at)?;
+        let is_sub_page = bit(answer, at, 6)?;
+        let length = if is_sub_page { 4 + word(at + 2)? } else { 2 + usize::from(byte(answer, at + 1)?) };
+        if !is_sub_page && code & 0x3f == PAGE_CODE {
+            return (length > 2).then_some((at, length));
+        }
+        at += length;
     }
-    let end = 2 + usize::from(byte(page, 1)?);
-    let page = page.get(..end.min(page.len()))?;
+    None
+}
+
+/// What the page in the answer says; `None` if it is not there.
+pub fn parse(bytes: &[u8]) -> Option<CachingPage> {
+    let (at, length) = find(bytes)?;
+    let page = bytes.get(at..(at + length).min(bytes.len()))?;
     Some(CachingPage {
         saveable: bit(page, 0, 7)?,
         write_cache: bit(page, 2, 2)?,
