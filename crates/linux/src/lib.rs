@@ -10,6 +10,7 @@
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`apart`] makes system calls that may wait for this very process.
+//! - [`sealed_lines`] are records in a file, each with its [`digest`], of which a torn tail is told from damage.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
@@ -19,6 +20,7 @@ pub mod apart;
 pub mod block_ioctl;
 pub mod command;
 pub mod counters;
+pub mod digest;
 pub mod dm_reload;
 pub mod extents;
 mod file;
@@ -33,6 +35,7 @@ pub mod pagecache;
 pub mod probe;
 mod psync;
 pub mod recorded;
+pub mod sealed_lines;
 pub mod space;
 pub mod store;
 mod sync_file_range;

@@ -23,6 +23,7 @@ use plumb_measure::{Verified, WrongBlock, WrongKind};
 
 use crate::content::Maker;
 use crate::in_flight::{InFlight, Kind};
+use crate::read_back::ReadBack;
 
 /// Not written by this run.
 const UNTOUCHED: u32 = 0;
@@ -136,43 +137,6 @@ impl Ledger {
         self.has_lost_power = true;
     }
 
-    /// Whether [`lose_power`](Self::lose_power) was called.
-    pub fn has_lost_power(&self) -> bool {
-        self.has_lost_power
-    }
-
-    /// Compares what was read from `range` with what must be there.
-    pub(crate) fn check(&mut self, range: LbaRange, bytes: &[u8]) {
-        for (index, block) in bytes.chunks_exact(self.logical_block).enumerate() {
-            let lba = range.lba + index as u64;
-            let may_be_older = self.is_at_risk(lba);
-            match self.judge(lba, block) {
-                Some(_) if may_be_older && self.is_allowed(lba, block) => {
-                    self.verified.older += 1;
-                    continue;
-                }
-                Some(wrong) => self.verified.count(wrong),
-                None => self.verified.at_risk += u64::from(may_be_older),
-            }
-            self.verified.blocks += 1;
-        }
-    }
-
-    /// Nobody answers any more for blocks that were written.
-    pub(crate) fn unreached(&mut self, range: LbaRange) {
-        self.verified.unreached += range.nlb;
-    }
-
-    /// Blocks that were written cannot be read.
-    pub(crate) fn unreadable(&mut self, range: LbaRange) {
-        for index in 0..range.nlb {
-            self.verified.blocks += 1;
-            let lba = range.lba + index;
-            let expected = self.version_of(lba).map(u64::from);
-            self.verified.count(WrongBlock { lba, kind: WrongKind::Lost, expected, found: None });
-        }
-    }
-
     /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical blocks, in
     /// order.
     pub(crate) fn written(&self, most: u64) -> impl Iterator<Item = LbaRange> + '_ {
@@ -192,6 +156,11 @@ impl Ledger {
             let end = run.end;
             run.step_by(most as usize).map(move |lba| LbaRange::new(Lba(lba), most.min(end - lba)))
         })
+    }
+
+    /// Whether [`lose_power`](Self::lose_power) was called.
+    pub fn has_lost_power(&self) -> bool {
+        self.has_lost_power
     }
 
     /// What was found so far.
@@ -270,6 +239,45 @@ impl Ledger {
     fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<WrongBlock> {
         let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
         Some(WrongBlock { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })
+    }
+}
+
+impl ReadBack for Ledger {
+    fn to_read(&self, most: u64) -> Vec<LbaRange> {
+        self.written(most).collect()
+    }
+
+    fn check(&mut self, range: LbaRange, bytes: &[u8]) {
+        for (index, block) in bytes.chunks_exact(self.logical_block).enumerate() {
+            let lba = range.lba + index as u64;
+            let may_be_older = self.is_at_risk(lba);
+            match self.judge(lba, block) {
+                Some(_) if may_be_older && self.is_allowed(lba, block) => {
+                    self.verified.older += 1;
+                    continue;
+                }
+                Some(wrong) => self.verified.count(wrong),
+                None => self.verified.at_risk += u64::from(may_be_older),
+            }
+            self.verified.blocks += 1;
+        }
+    }
+
+    fn unreached(&mut self, range: LbaRange) {
+        self.verified.unreached += range.nlb;
+    }
+
+    fn unreadable(&mut self, range: LbaRange) {
+        for index in 0..range.nlb {
+            self.verified.blocks += 1;
+            let lba = range.lba + index;
+            let expected = self.version_of(lba).map(u64::from);
+            self.verified.count(WrongBlock { lba, kind: WrongKind::Lost, expected, found: None });
+        }
+    }
+
+    fn has_lost_power(&self) -> bool {
+        self.has_lost_power
     }
 }
 

@@ -45,7 +45,7 @@ pub use ledger::Ledger;
 pub use observer::Observer;
 pub use outcome::{Direction, Ending, Failure, LoadOutcome};
 pub use progress::{LiveLatency, Progress, Totals};
-pub use read_back::read_back;
+pub use read_back::{ReadBack, read_back};
 pub use runner::{RunOptions, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
 pub use span::{CpuUse, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult};
 pub use team::{Prepare, SharedDepth, Team};

@@ -13,14 +13,27 @@ use plumb_block::{
 };
 
 use crate::fault::Error;
-use crate::ledger::Ledger;
 
 /// How much is read at once.
 const CHUNK: Bytes = Bytes::kib(256);
 /// How many reads are in flight.
 const DEPTH: u32 = 16;
 
-/// Reads every block from `device` that `ledger` knows to have been written, and compares it. What cannot be read is
+/// What must be in the blocks that are read.
+pub trait ReadBack {
+    /// What is to be read: runs of blocks, each of at most `most`, in order.
+    fn to_read(&self, most: u64) -> Vec<LbaRange>;
+    /// Compares what was read from `range` with what must be there.
+    fn check(&mut self, range: LbaRange, bytes: &[u8]);
+    /// These blocks cannot be read.
+    fn unreadable(&mut self, range: LbaRange);
+    /// Nobody answers any more for these blocks.
+    fn unreached(&mut self, range: LbaRange);
+    /// Whether power or connection were lost before: then a device of which nothing can be read says nothing.
+    fn has_lost_power(&self) -> bool;
+}
+
+/// Reads every block from `device` that `ledger` wants to be read, and compares it. What cannot be read is
 /// lost; but if power or connection were lost and nothing at all can be read, or no answer comes, nothing is said of it.
 /// `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says whether it did not.
 ///
@@ -28,7 +41,7 @@ const DEPTH: u32 = 16;
 /// If the device has no queue, or its queue broke.
 pub fn read_back(
     device: &dyn Device,
-    ledger: &mut Ledger,
+    ledger: &mut dyn ReadBack,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<bool, Error> {
@@ -36,7 +49,7 @@ pub fn read_back(
     let chunk = CHUNK.min(info.transfer_max).max(info.logical_block).round_down(info.logical_block);
     let alignment = Bytes(info.dma_alignment.0.max(4096));
     let pool = Pool::new(PoolShape { buffer: chunk, count: 2 * DEPTH, alignment })?;
-    let ranges: Vec<LbaRange> = ledger.written(chunk.0 / info.logical_block.0).collect();
+    let ranges = ledger.to_read(chunk.0 / info.logical_block.0);
     let queue = match device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() }) {
         // A connection that was lost gives no queue any more.
         Err(_) if ledger.has_lost_power() => {
@@ -102,7 +115,7 @@ impl Pass {
     }
 
     /// Waits for reads, and compares what they brought.
-    fn reap(&mut self, ledger: &mut Ledger) -> Result<Bytes, Error> {
+    fn reap(&mut self, ledger: &mut dyn ReadBack) -> Result<Bytes, Error> {
         let mut completions: Vec<Completion> = Vec::new();
         self.queue.poll(Wait::ONE, &mut completions)?;
         let mut read = Bytes(0);
@@ -124,7 +137,7 @@ impl Pass {
     }
 
     /// Finds out which blocks of a range cannot be read.
-    fn block_by_block(&mut self, range: LbaRange, ledger: &mut Ledger) -> Result<(), Error> {
+    fn block_by_block(&mut self, range: LbaRange, ledger: &mut dyn ReadBack) -> Result<(), Error> {
         for index in 0..range.nlb {
             let block = LbaRange::new(range.lba + index, 1);
             self.begin(0, block)?;
@@ -144,6 +157,7 @@ mod tests {
 
     use super::*;
     use crate::content::Maker;
+    use crate::ledger::Ledger;
     use crate::tests::scripted::Scripted;
 
     #[test]

@@ -17,7 +17,6 @@
 pub mod apply;
 pub mod claims;
 pub mod device;
-mod digest;
 pub mod error;
 pub mod explain;
 pub mod file;

@@ -30,3 +30,4 @@ pub mod session;
 pub mod state_device;
 pub mod subject;
 pub mod trace;
+pub mod witness;

@@ -11,3 +11,4 @@ mod recorded;
 mod smaller;
 mod traced;
 mod windows;
+mod witnessed;

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::error::JournalError;
-use super::line::{decode, encode};
 use super::record::{Entry, Phase, Record};
 use super::snapshot::Snapshot;
 use super::store::{DirectoryStore, JournalStore};
-use crate::digest::sha256_hex;
+use plumb_linux::digest::sha256_hex;
+use plumb_linux::sealed_lines::{decode, encode};
 use crate::file;
 use crate::moment::now_text;
 
@@ -50,13 +50,13 @@ impl Journal {
         let not_begun = || JournalError::NotBegun { path: place.clone() };
         let snapshot_bytes = store.read(SNAPSHOT)?.ok_or_else(not_begun)?;
         let log = store.read(LOG)?.ok_or_else(not_begun)?;
-        let decoded = decode(&log).map_err(|damage| JournalError::Corrupt {
+        let decoded = decode(&log, in_place).map_err(|damage| JournalError::Corrupt {
             path: place.join(LOG),
             line: damage.line,
             offset: damage.offset,
             what: damage.what,
         })?;
-        let snapshot = match decoded.entries.first().map(|entry| &entry.record) {
+        let snapshot = match decoded.records.first().map(|entry| &entry.record) {
             None => return Err(not_begun()),
             Some(Record::Begun { snapshot, .. }) => read_snapshot(&place, &snapshot_bytes, snapshot)?,
             Some(_) => return Err(corrupt(&place.join(LOG), "it does not begin with `begun`".to_owned())),
@@ -64,7 +64,7 @@ impl Journal {
         if decoded.whole_bytes < log.len() {
             store.replace(LOG, &log[..decoded.whole_bytes])?;
         }
-        Ok(Self { store, snapshot, entries: decoded.entries, noted: Vec::new(), latched: false })
+        Ok(Self { store, snapshot, entries: decoded.records, noted: Vec::new(), latched: false })
     }
 
     /// Opens the journal in `directory`.
@@ -119,6 +119,12 @@ impl Journal {
         self.noted.clear();
         Ok(())
     }
+}
+
+/// Records are numbered from 0, so that a missing one is noticed.
+fn in_place(index: usize, entry: &Entry) -> Result<(), String> {
+    let is_next = entry.n == index as u64;
+    is_next.then_some(()).ok_or_else(|| format!("record {} stands where record {index} was expected", entry.n))
 }
 
 fn read_snapshot(place: &Path, bytes: &[u8], sum: &str) -> Result<Snapshot, JournalError> {

@@ -19,7 +19,6 @@
 //! not be made durable takes no further record, so nothing further is changed.
 
 mod error;
-mod line;
 mod lock;
 mod log;
 mod record;

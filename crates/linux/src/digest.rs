@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 
 /// The digest in 64 hexadecimal digits.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     digest(&SHA256, bytes).as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a String cannot fail.

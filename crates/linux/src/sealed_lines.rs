@@ -1,14 +1,21 @@
-//! The lines of a journal: `SUM JSON`, where the sum is the first 16 hexadecimal digits of SHA-256 over the JSON.
+//! Records in a file that is appended to, one a line: `SUM JSON`, where the sum is the first 16 hexadecimal digits of SHA-256 over
+//! the JSON. Each is to be durable before the next is begun; so only the last may be torn, and everything else that does not
+//! match its sum is damage.
 
-use super::record::Entry;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::digest::sha256_hex;
 
 /// Digits of the sum: enough against chance, and short enough to read.
 const SUM_DIGITS: usize = 16;
 
-/// An entry as a line with its end.
-pub(super) fn encode(entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
-    let json = serde_json::to_string(entry)?;
+/// A record as a line with its end.
+///
+/// # Errors
+/// If it cannot be written as JSON.
+pub fn encode(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let json = serde_json::to_string(record)?;
     Ok(format!("{} {json}\n", sum(json.as_bytes())).into_bytes())
 }
 
@@ -20,38 +27,46 @@ fn sum(json: &[u8]) -> String {
 
 /// What was read.
 #[derive(Debug)]
-pub(super) struct Decoded {
-    /// The whole entries.
-    pub(super) entries: Vec<Entry>,
+pub struct Decoded<T> {
+    /// The whole records.
+    pub records: Vec<T>,
     /// How many bytes they take: what follows is a torn tail.
-    pub(super) whole_bytes: usize,
+    pub whole_bytes: usize,
 }
 
 /// A damaged line that is no torn tail.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Damage {
-    pub(super) line: usize,
-    pub(super) offset: usize,
-    pub(super) what: String,
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, at byte {offset}: {what}")]
+pub struct Damage {
+    /// Which line, from 1.
+    pub line: usize,
+    /// Where it begins, in bytes.
+    pub offset: usize,
+    /// What is wrong with it.
+    pub what: String,
 }
 
-/// Reads all lines. Only the last may be torn: each is made durable before the next is begun.
-pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, Damage> {
-    let mut decoded = Decoded { entries: Vec::new(), whole_bytes: 0 };
+/// Reads all lines. `check` says of a whole record what is wrong with it in its place, counted from 0.
+///
+/// # Errors
+/// If a line other than the last is not as it was written, or `check` says so.
+pub fn decode<T: DeserializeOwned>(
+    bytes: &[u8],
+    check: impl Fn(usize, &T) -> Result<(), String>,
+) -> Result<Decoded<T>, Damage> {
+    let mut decoded = Decoded { records: Vec::new(), whole_bytes: 0 };
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let offset = decoded.whole_bytes;
+        let damage = |what: String| Damage { line: index + 1, offset, what };
         let last = offset + line.len() == bytes.len();
         match decode_line(line) {
-            Ok(entry) if entry.n == index as u64 => {
-                decoded.entries.push(entry);
+            Ok(record) => {
+                check(index, &record).map_err(damage)?;
+                decoded.records.push(record);
                 decoded.whole_bytes += line.len();
             }
-            Ok(entry) => {
-                let what = format!("record {} stands where record {index} was expected", entry.n);
-                return Err(Damage { line: index + 1, offset, what });
-            }
-            Err(_) if last && !holds_a_record(line) => break,
-            Err(what) => return Err(Damage { line: index + 1, offset, what: what.to_owned() }),
+            Err(_) if last && !holds_a_record::<T>(line) => break,
+            Err(what) => return Err(damage(what.to_owned())),
         }
     }
     Ok(decoded)
@@ -59,12 +74,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, Damage> {
 
 /// Whether a whole record stands behind the start of `torn`: then the end of the record before it was damaged, for a
 /// record is begun only when the one before it is whole.
-fn holds_a_record(torn: &[u8]) -> bool {
+fn holds_a_record<T: DeserializeOwned>(torn: &[u8]) -> bool {
     let begins = |at: usize| torn[at..].get(SUM_DIGITS..SUM_DIGITS + 2) == Some(b" {");
-    (1..torn.len()).any(|at| begins(at) && decode_line(&torn[at..]).is_ok())
+    (1..torn.len()).any(|at| begins(at) && decode_line::<T>(&torn[at..]).is_ok())
 }
 
-fn decode_line(line: &[u8]) -> Result<Entry, &'static str> {
+fn decode_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, &'static str> {
     let line = line.strip_suffix(b"\n").ok_or("the record has no end")?;
     let (digits, json) = line.split_at_checked(SUM_DIGITS).ok_or("the record is too short")?;
     let json = json.strip_prefix(b" ").ok_or("the record has no sum")?;
@@ -76,16 +91,24 @@ fn decode_line(line: &[u8]) -> Result<Entry, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::journal::record::{Phase, Record};
+    use serde::Deserialize;
 
-    fn journal(records: u64) -> Vec<u8> {
-        (0..records)
-            .flat_map(|n| {
-                let record = Record::Done { phase: Phase::Apply, disk: "sda".into(), step: n as usize };
-                encode(&Entry { n, at: "2026-01-01T00:00:00Z".into(), record }).unwrap()
-            })
-            .collect()
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Entry {
+        n: usize,
+        what: String,
+    }
+
+    fn journal(records: usize) -> Vec<u8> {
+        (0..records).flat_map(|n| encode(&Entry { n, what: "step".into() }).unwrap()).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Decoded<Entry>, Damage> {
+        super::decode(bytes, |index, entry: &Entry| {
+            (entry.n == index).then_some(()).ok_or_else(|| format!("record {} in place {index}", entry.n))
+        })
     }
 
     #[test]
@@ -95,7 +118,7 @@ mod tests {
         for cut in 0..=whole.len() {
             let decoded = decode(&whole[..cut]).unwrap();
             let expected = ends.iter().filter(|end| **end > 0 && **end <= cut).count();
-            assert_eq!(decoded.entries.len(), expected, "cut at {cut}");
+            assert_eq!(decoded.records.len(), expected, "cut at {cut}");
         }
     }
 
@@ -112,7 +135,7 @@ mod tests {
         }
         let mut tail = whole.clone();
         tail[last + 3] ^= 0x04;
-        assert_eq!(decode(&tail).unwrap().entries.len(), 3, "the last line counts as torn");
+        assert_eq!(decode(&tail).unwrap().records.len(), 3, "the last line counts as torn");
     }
 
     #[test]
@@ -127,7 +150,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn hostile_bytes_never_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
-            proptest::prop_assert!(decode(&bytes).map_or(true, |decoded| decoded.entries.is_empty()));
+            proptest::prop_assert!(decode(&bytes).map_or(true, |decoded| decoded.records.is_empty()));
         }
     }
 }

@@ -1,0 +1,185 @@
+//! Real power: a writer on the machine under test, a witness elsewhere that records durably what was acknowledged, and after the cut
+//! a comparison of what is there with what must be.
+//!
+//! ```text
+//!   writer ── Ask::Batch (events, how far writes may be issued) ──► witness ── append, fdatasync ──► DIR/RUN-SEGMENT.log
+//!     ▲                                                                │
+//!     └──────────────────── Answer::Confirmed ◄────────────────────────┘
+//!   verify ── Ask::Fetch ──► witness ── the record ──► Ledger ◄── every block of the region, read from the drive
+//! ```
+//!
+//! What is written follows from the [`Plan`] alone; each block carries (seed of the run, address, number of the write) and is
+//! known to the last byte. The writer issues no write beyond what the witness has confirmed, so that at most a window of
+//! acknowledgements is unknown to it. Why a loss is never claimed that is none, and a known one never hidden:
+//!
+//! - Only what is in the record is required, and it is in the record only if the device had said so.
+//! - A batch is confirmed when it is durable. The writer sends a batch again until it is confirmed, and goes on with no other
+//!   before: so the batches of a record follow one another, and one that is there twice is the same one.
+//! - A witness that was killed leaves a torn last line at most, which was never confirmed. Each session writes a segment of its
+//!   own, so that an older process which still has bytes in its pipe cannot spoil what a newer one appends.
+//! - A batch that is missing, or a damaged line with others behind it, ends the verification: nothing is said then.
+//! - Which version of a block may be there follows from the rules of `plumb-crash`: anything that no durable write has surely
+//!   replaced ("surely": it was answered before that one was issued).
+//!
+//! # Limitations
+//! The witness must not lose power with the drive. Blocks that somebody else writes between the cut and the verification count as
+//! lost. A cut says something about the windows in which it was made, and nothing about others.
+
+pub mod ledger;
+mod link;
+mod plan;
+pub mod record;
+mod verify;
+mod writer;
+
+use plumb_block::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+pub use link::{Link, Peer, Witness, serve};
+pub use plan::{Durable, Plan, PlanError};
+pub use verify::{Class, ClassCount, Example, VerifyDocument, fetch, verify};
+pub use writer::{Ended, Until, write};
+
+/// What of a run does not change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// What is written.
+    pub plan: Plan,
+    /// The target as it was typed.
+    pub target: String,
+    /// The serial of the drive or what else names it for good; none of a file.
+    pub identity: Option<String>,
+    /// Capacity of the target.
+    pub size: Bytes,
+}
+
+impl RunFacts {
+    /// What the drive is known by.
+    pub fn drive(&self) -> &str {
+        self.identity.as_deref().unwrap_or(&self.target)
+    }
+}
+
+/// What the writer saw. The order of events is that in which it saw them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// This write was answered as done; durable by itself if it had FUA.
+    Written {
+        /// Its number in the plan.
+        write: u64,
+        /// The first write that was not issued yet.
+        next: u64,
+        /// When, since the run began.
+        at: Nanos,
+    },
+    /// A flush was answered as done.
+    Flushed {
+        /// How many writes had been answered when it was submitted: those it covers.
+        covers: u64,
+        /// The first write that was not issued yet when it was answered.
+        next: u64,
+        /// When, since the run began.
+        at: Nanos,
+    },
+}
+
+/// Events that are recorded together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// Its number in the run, from 1.
+    pub number: u64,
+    /// Once it is confirmed, writes below this number may be issued.
+    pub lease: u64,
+    /// What was seen since the batch before.
+    pub events: Vec<Event>,
+    /// Why the writer ended, if it did: no write was issued afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// What a witness is asked, one line of JSON each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// A run begins, or goes on after the connection was lost.
+    Run(RunFacts),
+    /// Record this.
+    Batch(Batch),
+    /// Send the newest run on this drive: by its identity if it has one, else by the name of the target.
+    Fetch {
+        /// The target as it was typed.
+        target: String,
+        /// What names the drive.
+        identity: Option<String>,
+    },
+    /// What a verification has found.
+    Verified(Box<VerifyDocument>),
+}
+
+/// What it answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// All batches to this number are durable at the witness; of anything else that was asked: done.
+    Confirmed(u64),
+    /// The run that was asked for; its batches follow, and [`Answer::Confirmed`].
+    Run(RunFacts),
+    /// A batch of it.
+    Batch(Batch),
+    /// It cannot be done.
+    Refused(String),
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum WitnessError {
+    /// The file system or a pipe failed.
+    #[error("cannot {operation} {place}")]
+    Io {
+        /// What was done.
+        operation: &'static str,
+        /// With what.
+        place: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The device failed outside of the cut.
+    #[error(transparent)]
+    Device(#[from] plumb_block::Error),
+    /// Reading back could not begin.
+    #[error(transparent)]
+    ReadBack(#[from] plumb_load::Error),
+    /// What was recorded is not as it was written.
+    #[error("{place}: {what}; nothing can be said of this run")]
+    Damaged {
+        /// The file, or the run.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The other side does not keep to the protocol, or says no.
+    #[error("the witness: {0}")]
+    Refused(String),
+    /// No witness answers.
+    #[error("no witness has answered for {seconds} s ({why}); what it has confirmed stands, and can be verified")]
+    Unreachable {
+        /// How long was tried.
+        seconds: u64,
+        /// What the last try found.
+        why: String,
+    },
+    /// What was asked for does not fit.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The drive is another one, or the target has changed.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl WitnessError {
+    fn io(operation: &'static str, place: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> Self {
+        let place = place.to_string();
+        move |source| Self::Io { operation, place, source }
+    }
+}
