@@ -15,6 +15,7 @@
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
 //! - [`trace`]: the system calls of a program, and what it leaves to luck.
 //! - [`roles`]: what the blocks of a drive are for.
+//! - [`witness`]: a writer, a witness and real cuts of power.
 //!
 //! Invariant: a recording is explored the same way wherever and however often it is: the
 //! order of states follows from recording, profile, limits and seed alone.

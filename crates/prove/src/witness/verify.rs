@@ -19,7 +19,7 @@ pub enum Class {
     Lost,
     /// A durable write is missing, and one that was issued after it was acknowledged as durable is there.
     Unserialised,
-    /// The place holds what at least two durable writes had replaced, or blocks of an earlier run.
+    /// The place holds what at least two durable writes had replaced, blocks of an earlier run, or zeroes.
     Stale,
     /// A part of a durable write is missing (shorn), or a block is torn inside.
     Torn,
