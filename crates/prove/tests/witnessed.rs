@@ -3,20 +3,16 @@
 //! first seed.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use plumb_block::{Bytes, Lba, LbaRange, Nanos, Pattern, Time, VirtualClock};
-use plumb_load::ReadBack as _;
-use plumb_prove::witness::ledger::Ledger;
-use plumb_prove::witness::record::{Record, Segment};
+use plumb_block::{Bytes, Time, VirtualClock};
+
+use plumb_prove::witness::record::Record;
 use plumb_prove::witness::{
-    Answer, Ask, Batch, Class, Durable, Event, Plan, RunFacts, Until, VerifyDocument, Witness, WitnessError, serve,
-    verify, write,
+    Batch, Class, Durable, Plan, RunFacts, Until, VerifyDocument, Witness, WitnessError, verify, write,
 };
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
@@ -93,7 +89,9 @@ impl Bench {
 fn moment(seed: u64, plan: &Plan) -> String {
     let flush = 2 + seed % 23;
     match (seed % 3, plan.durable) {
-        (0, Durable::Flush(_) | Durable::Mixed(_)) => format!("flush:{flush}:submitted..flush:{flush}:completed"),
+        (0, Durable::Flush(_) | Durable::Mixed(_)) => {
+            format!("flush:{flush}:submitted..flush:{flush}:completed")
+        }
         (1, Durable::Flush(_) | Durable::Mixed(_)) => format!("flush={flush}"),
         _ => format!("write={}", plan.fills() + 1 + seed * 37 % 500),
     }
@@ -139,10 +137,16 @@ fn each_liar_is_found_and_told_by_its_kind() {
     let in_4k = "geometry.logical_block=4096&geometry.physical_block=4096&geometry.atomic_unit=4096";
     let liars = [
         ("liar".to_owned(), vec![Class::Lost, Class::Unserialised, Class::Torn]),
-        ("consumer-nvme-ssd?behaviour.ignores_flush=last-4".to_owned(), vec![Class::Lost, Class::Unserialised]),
+        (
+            "consumer-nvme-ssd?behaviour.ignores_flush=last-4".to_owned(),
+            vec![Class::Lost, Class::Unserialised],
+        ),
         ("consumer-nvme-ssd?behaviour.ignores_fua=true".to_owned(), vec![Class::Unserialised]),
         ("consumer-nvme-ssd?behaviour.driver_drops_flush=true".to_owned(), vec![Class::Unserialised]),
-        ("enterprise-sata-ssd?behaviour.battery_dead=true&behaviour.ignores_flush=always".to_owned(), vec![Class::Lost]),
+        (
+            "enterprise-sata-ssd?behaviour.battery_dead=true&behaviour.ignores_flush=always".to_owned(),
+            vec![Class::Lost],
+        ),
         (format!("consumer-nvme-ssd?{in_4k}&behaviour.damage.torn=1"), vec![Class::Torn]),
         (format!("consumer-nvme-ssd?{in_4k}&behaviour.damage.shorn=1"), vec![Class::Torn]),
         ("consumer-nvme-ssd?behaviour.damage.misdirected=0.2".to_owned(), vec![Class::Misdirected]),
@@ -156,6 +160,9 @@ fn each_liar_is_found_and_told_by_its_kind() {
             cycles += 1;
         }
         let is_found = expected.iter().all(|class| found.contains(class));
-        assert!(is_found, "{model}: {found:?} within {cycles} cycles from seed {first}, expected {expected:?}");
+        assert!(
+            is_found,
+            "{model}: {found:?} within {cycles} cycles from seed {first}, expected {expected:?}"
+        );
     }
 }

@@ -7,10 +7,10 @@ use super::error::JournalError;
 use super::record::{Entry, Phase, Record};
 use super::snapshot::Snapshot;
 use super::store::{DirectoryStore, JournalStore};
-use plumb_linux::digest::sha256_hex;
-use plumb_linux::sealed_lines::{decode, encode};
 use crate::file;
 use crate::moment::now_text;
+use plumb_linux::digest::sha256_hex;
+use plumb_linux::sealed_lines::{decode, encode};
 
 const SNAPSHOT: &str = "snapshot.json";
 const LOG: &str = "journal.log";
@@ -124,7 +124,9 @@ impl Journal {
 /// Records are numbered from 0, so that a missing one is noticed.
 fn in_place(index: usize, entry: &Entry) -> Result<(), String> {
     let is_next = entry.n == index as u64;
-    is_next.then_some(()).ok_or_else(|| format!("record {} stands where record {index} was expected", entry.n))
+    is_next
+        .then_some(())
+        .ok_or_else(|| format!("record {} stands where record {index} was expected", entry.n))
 }
 
 fn read_snapshot(place: &Path, bytes: &[u8], sum: &str) -> Result<Snapshot, JournalError> {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Pattern, Stamp};
 use plumb_load::ReadBack;
 
+use super::plan::WRITES_MAX;
 use super::record::Record;
 use super::verify::{Class, ClassCount, Example, VerifyDocument};
-use super::plan::WRITES_MAX;
 use super::{Event, Plan, WitnessError};
 
 /// How many wrong blocks are told of one by one.
@@ -94,8 +94,11 @@ impl Ledger {
                     }
                 }
                 Event::Flushed { covers, next, at } => {
-                    let newly = usize::try_from(covers).ok().and_then(|covers| answered.get(covered..covers.max(covered)));
-                    let newly = newly.ok_or_else(|| damaged(format!("a flush covers {covers} writes")))?.to_vec();
+                    let newly = usize::try_from(covers)
+                        .ok()
+                        .and_then(|covers| answered.get(covered..covers.max(covered)));
+                    let newly =
+                        newly.ok_or_else(|| damaged(format!("a flush covers {covers} writes")))?.to_vec();
                     covered += newly.len();
                     newly.into_iter().for_each(|write| ledger.durable(write, next, at));
                     ledger.cut_at = ledger.cut_at.max(at);
@@ -252,7 +255,8 @@ impl Ledger {
 /// Whether the block begins as it was written and ends otherwise, rather than having damaged bits.
 fn is_torn(stamp: Stamp, block: &[u8]) -> bool {
     let mut expected = vec![0; block.len()];
-    Pattern { seed: stamp.seed, lba: stamp.lba, generation: stamp.generation }.fill(block.len(), &mut expected);
+    Pattern { seed: stamp.seed, lba: stamp.lba, generation: stamp.generation }
+        .fill(block.len(), &mut expected);
     let pieces = expected.chunks(TEAR_BYTES).zip(block.chunks(TEAR_BYTES));
     // By chance a byte in 256 is the same.
     let differ = |(expected, found): (&[u8], &[u8])| {
@@ -279,9 +283,10 @@ impl ReadBack for Ledger {
         for lba in (range.lba.0..range.end().0).map(Lba) {
             self.document.blocks_read += 1;
             let newest = self.required[lba.0 as usize][0];
-            let is_at_risk = self.at_risk.iter().any(|(write, range)| {
-                range.overlaps(LbaRange::new(lba, 1)) && self.may_hold(*write, newest)
-            });
+            let is_at_risk = self
+                .at_risk
+                .iter()
+                .any(|(write, range)| range.overlaps(LbaRange::new(lba, 1)) && self.may_hold(*write, newest));
             if newest > 0 && !is_at_risk {
                 self.wrong(lba, Class::Unreadable, None);
             } else {

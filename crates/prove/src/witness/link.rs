@@ -91,7 +91,8 @@ impl Peer {
         let mut from = BufReader::new(from);
         thread::Builder::new().name("witness".to_owned()).spawn(move || {
             loop {
-                let answer = read_line(&mut from).and_then(|line| line.ok_or(io::ErrorKind::UnexpectedEof.into()));
+                let answer =
+                    read_line(&mut from).and_then(|line| line.ok_or(io::ErrorKind::UnexpectedEof.into()));
                 let is_end = answer.is_err();
                 if sender.send(answer).is_err() || is_end {
                     return;
@@ -156,7 +157,8 @@ impl Link {
     /// If nobody answers, or the witness refuses.
     pub fn connect(peer: Peer, facts: Option<RunFacts>, patience: Duration) -> Result<Self, WitnessError> {
         let asked = Instant::now();
-        let mut link = Self { peer, facts, connection: None, pending: None, asked, confirmed: 0, patience, lost: None };
+        let mut link =
+            Self { peer, facts, connection: None, pending: None, asked, confirmed: 0, patience, lost: None };
         match link.open() {
             Err(WitnessError::Io { source, .. }) => {
                 Err(WitnessError::Unreachable { seconds: 0, why: source.to_string() })
@@ -210,7 +212,9 @@ impl Link {
     /// If the connection is lost, or the witness refuses.
     pub fn ask(&mut self, ask: &Ask) -> Result<Vec<Answer>, WitnessError> {
         let failed = |error| WitnessError::io("ask", "the witness")(error);
-        let Some(connection) = &mut self.connection else { return Err(failed(io::ErrorKind::NotConnected.into())) };
+        let Some(connection) = &mut self.connection else {
+            return Err(failed(io::ErrorKind::NotConnected.into()));
+        };
         connection.ask(ask).map_err(failed)?;
         let mut answers = Vec::new();
         loop {

@@ -162,7 +162,9 @@ pub enum WitnessError {
     #[error("the witness: {0}")]
     Refused(String),
     /// No witness answers.
-    #[error("no witness has answered for {seconds} s ({why}); what it has confirmed stands, and can be verified")]
+    #[error(
+        "no witness has answered for {seconds} s ({why}); what it has confirmed stands, and can be verified"
+    )]
     Unreachable {
         /// How long was tried.
         seconds: u64,

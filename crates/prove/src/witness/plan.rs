@@ -37,9 +37,12 @@ impl FromStr for Durable {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let expected = || format!("`{typed}`: expected fua, flush:N or mixed:N, where N writes are between two flushes");
+        let expected =
+            || format!("`{typed}`: expected fua, flush:N or mixed:N, where N writes are between two flushes");
         let (name, every) = typed.split_once(':').map_or((typed, None), |(name, every)| (name, Some(every)));
-        let every = every.map(|every| every.parse().ok().filter(|every| *every > 0).ok_or_else(expected)).transpose()?;
+        let every = every
+            .map(|every| every.parse().ok().filter(|every| *every > 0).ok_or_else(expected))
+            .transpose()?;
         match (name, every) {
             ("fua", None) => Ok(Self::Fua),
             ("flush", every) => Ok(Self::Flush(every.unwrap_or(16))),
@@ -99,7 +102,11 @@ impl Plan {
         let wrong = |field, found: String, expected: String| Err(PlanError { field, found, expected });
         let block = self.logical_block;
         if block != target.logical_block {
-            return wrong("the logical block of the target", target.logical_block.to_string(), block.to_string());
+            return wrong(
+                "the logical block of the target",
+                target.logical_block.to_string(),
+                block.to_string(),
+            );
         }
         let most = target.blocks().min(BLOCKS_MAX);
         if !(2..=most).contains(&self.blocks) {
@@ -135,7 +142,8 @@ impl Plan {
             let first = number * self.fill_blocks();
             return (LbaRange::new(Lba(first), self.fill_blocks().min(self.blocks - first)), false);
         }
-        let mut chance = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut chance =
+            Xoshiro256PlusPlus::seed_from_u64(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let unit = if self.overlap { 1 } else { self.write_blocks };
         let places = (self.blocks - self.write_blocks) / unit + 1;
         let among = if happens(&mut chance, 0.5) { (places / 8).max(1) } else { places };

@@ -85,7 +85,8 @@ impl Record {
         for path in segments {
             let damaged = |what: String| WitnessError::Damaged { place: path.display().to_string(), what };
             let bytes = fs::read(&path).map_err(WitnessError::io("read", path.display()))?;
-            let lines = decode::<Line>(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
+            let lines =
+                decode::<Line>(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
             for line in lines.records {
                 match (line, &mut record) {
                     (Line::Run { heard_at, facts }, None) => {
@@ -95,7 +96,10 @@ impl Record {
                     (Line::Batch(batch), Some(_)) => {
                         let twice = batches.insert(batch.number, batch.clone());
                         if twice.is_some_and(|other| other != batch) {
-                            return Err(damaged(format!("batch {} is there twice, and not the same", batch.number)));
+                            return Err(damaged(format!(
+                                "batch {} is there twice, and not the same",
+                                batch.number
+                            )));
                         }
                     }
                     (Line::Verified(document), Some(record)) => record.verified = Some(*document),
@@ -192,7 +196,11 @@ impl Segment {
             let path = directory.join(format!("{run}-{number:04}.log"));
             match OpenOptions::new().append(true).create_new(true).open(&path) {
                 Err(there) if there.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|file| (path.clone(), file)).map_err(WitnessError::io("make", path.display())),
+                made => {
+                    return made
+                        .map(|file| (path.clone(), file))
+                        .map_err(WitnessError::io("make", path.display()));
+                }
             }
         }
         Err(WitnessError::Refused(format!("run {run} was begun 10,000 times")))

@@ -148,18 +148,25 @@ impl VerifyDocument {
         let (level, headline) = match () {
             () if self.has_loss() => {
                 let required = self.required;
-                ("danger", format!("{drive} lost data: {counts}; {required} writes were acknowledged as durable"))
+                (
+                    "danger",
+                    format!("{drive} lost data: {counts}; {required} writes were acknowledged as durable"),
+                )
             }
             () if !self.is_complete() => {
                 let unreached = self.blocks_unreached;
                 ("warning", format!("{unreached} blocks of {drive} could not be read: no answer came"))
             }
-            () if self.required == 0 => {
-                ("warning", "no write was acknowledged as durable before the cut: nothing was tested".to_owned())
-            }
+            () if self.required == 0 => (
+                "warning",
+                "no write was acknowledged as durable before the cut: nothing was tested".to_owned(),
+            ),
             () => {
                 let required = self.required;
-                ("none", format!("all {required} writes that were acknowledged as durable are there on {drive}"))
+                (
+                    "none",
+                    format!("all {required} writes that were acknowledged as durable are there on {drive}"),
+                )
             }
         };
         (self.level, self.headline) = (level.to_owned(), headline);
@@ -204,7 +211,9 @@ pub fn verify(
             format!("{} of {size}", identity.unwrap_or("a target without a serial"))
         };
         let (was, is) = (drive(facts.identity.as_deref(), facts.size), drive(identity, info.size));
-        return Err(WitnessError::Other(format!("the run was on {was}, and this is {is}: name the drive of the run")));
+        return Err(WitnessError::Other(format!(
+            "the run was on {was}, and this is {is}: name the drive of the run"
+        )));
     }
     facts.plan.check(&info)?;
     let mut ledger = Ledger::of(record)?;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plumb_block::{
-    Bytes, Clock as _, Completion, Device, Nanos, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions, Request,
-    Tag, Time, Wait, wait_any,
+    Bytes, Clock as _, Completion, Device, Nanos, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions,
+    Request, Tag, Time, Wait, wait_any,
 };
 
 use super::plan::WRITES_MAX;
@@ -107,7 +107,12 @@ pub fn write(
 }
 
 impl Writer<'_> {
-    fn run(&mut self, witness: &mut dyn Witness, until: Until, stop: &AtomicBool) -> Result<(), WitnessError> {
+    fn run(
+        &mut self,
+        witness: &mut dyn Witness,
+        until: Until,
+        stop: &AtomicBool,
+    ) -> Result<(), WitnessError> {
         let mut completions = Vec::new();
         loop {
             if let Err(error) = self.queue.poll(Wait::NONE, &mut completions) {
