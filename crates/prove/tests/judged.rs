@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
@@ -199,4 +199,162 @@ fn one_state_is_judged_and_made_smaller() {
         case.judge().minimise(&nothing, FailureClass::Corrupt),
         Err(JudgeError::NoSuchState { .. })
     ));
+}
+
+#[test]
+fn a_checker_that_depends_on_something_else_is_found_out_and_then_checks_each_state() {
+    let turn = AtomicU64::new(0);
+    // Reads nothing that differs, and says something else every other time.
+    let case = Case::new(move |block, _| {
+        block(3);
+        match turn.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => Ok(Outcome::Intact),
+            _ => failed(FailureClass::Checker, "odd"),
+        }
+    });
+    let Some(judged) = case.judged() else { return };
+    assert_eq!((judged.counts.distinct, judged.counts.checked), (16, 16));
+    assert!(judged.notes.iter().any(|note| note.contains("depends on something else")), "{:?}", judged.notes);
+}
+
+#[test]
+fn what_is_known_of_a_state_is_held_against_a_check_now_and_then() {
+    let first = AtomicBool::new(true);
+    let case = Case {
+        recording: Arc::new(many_writes()),
+        ..Case::new(move |block, _| {
+            block(0);
+            match first.swap(false, Ordering::Relaxed) {
+                true => Ok(Outcome::Intact),
+                false => failed(FailureClass::Checker, "later"),
+            }
+        })
+    };
+    let Some(judged) = case.judged() else { return };
+    assert_eq!(judged.counts.checked, judged.counts.distinct);
+    assert_eq!(judged.notes.len(), 1);
+}
+
+/// Twelve blocks, none of which is ever durable.
+fn many_writes() -> Recording {
+    let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
+    for lba in 0..12 {
+        let range = LbaRange::new(Lba(lba), 1);
+        let write = recording.submit(Nanos(0), Op::Write { fua: false }, range, &[1; BLOCK as usize]);
+        recording.happened(Nanos(0), Event::Completed(write));
+    }
+    recording
+}
+
+#[test]
+fn what_was_read_tells_the_results_of_most_states() {
+    let case = Case {
+        recording: Arc::new(many_writes()),
+        ..Case::new(|block, _| match block(0) + block(1) {
+            2 => Ok(Outcome::Intact),
+            _ => failed(FailureClass::OutOfOrder, "one is missing"),
+        })
+    };
+    let Some(judged) = case.judged() else { return };
+    assert_eq!((judged.counts.distinct, judged.counts.failing), (1 << 12, 3 << 10));
+    assert!(judged.counts.checked < 40, "{} checks", judged.counts.checked);
+}
+
+#[test]
+fn a_check_that_fails_or_panics_ends_all_and_what_was_judged_stays() {
+    for panics in [false, true] {
+        let checks = AtomicU64::new(0);
+        let case = Case::new(move |block, required| {
+            if checks.fetch_add(1, Ordering::Relaxed) == 5 {
+                assert!(!panics, "a panic on purpose");
+                let what = "is broken".to_owned();
+                return Err(SubjectError::Program { command: "check".to_owned(), what });
+            }
+            (0..3).for_each(|lba| assert!(block(lba) < 3));
+            counter(block, required)
+        });
+        let Some(judged) = case.judged() else { return };
+        let why = judged.incomplete_because.unwrap();
+        assert!(why.contains(if panics { "panicked" } else { "`check` is broken" }), "{why}");
+        assert_eq!((judged.counts.distinct, judged.counts.checked), (5, 5));
+        // What was not judged is not said to be explored.
+        assert!(judged.windows.iter().all(|(window, _)| window.coverage == Coverage::Sampled));
+        assert_eq!(judged.windows.iter().map(|(window, _)| window.states).sum::<u64>(), 5);
+    }
+}
+
+#[test]
+fn a_check_that_hangs_is_given_up() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let (checks, waiting) = (AtomicU64::new(0), Arc::clone(&gate));
+    let case = Case::new(move |block, required| {
+        if checks.fetch_add(1, Ordering::Relaxed) == 3 {
+            let (is_open, opened) = &*waiting;
+            drop(opened.wait_while(is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
+            return Ok(Outcome::Intact);
+        }
+        counter(block, required)
+    });
+    let judge = Judge { timeout: Duration::from_millis(1), ..case.judge() };
+    let Some(judged) = unless_unattachable(judge.judge(&mut |_| ())) else { return };
+    let why = judged.incomplete_because.unwrap();
+    assert!(why.contains("has not ended after 0.001 s"), "{why}");
+    assert_eq!(judged.counts.distinct, 3);
+    let (is_open, opened) = &*gate;
+    *is_open.lock().unwrap() = true;
+    opened.notify_all();
+}
+
+#[test]
+fn a_stop_keeps_what_was_judged_and_another_run_goes_on_from_there() {
+    let whole = Case::new(counter);
+    let Some(expected) = whole.judged() else { return };
+    let results = tempfile::tempdir().unwrap();
+    let case = Case { results: Some(results.path().join("checks")), ..Case::new(counter) };
+    let mut told = 0;
+    let stopped = case.judge().judge(&mut |progress| {
+        told = progress.checked;
+        case.stop.store(progress.checked >= 3, Ordering::Relaxed);
+    });
+    let stopped = stopped.unwrap();
+    assert_eq!(stopped.incomplete_because.as_deref(), Some("it was stopped"));
+    assert!(stopped.counts.distinct < expected.counts.distinct && told == stopped.counts.checked);
+    // The process was killed while it wrote the last line.
+    let path = results.path().join("checks");
+    let text = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() - 10]).unwrap();
+    case.stop.store(false, Ordering::Relaxed);
+    let before = case.checks();
+    assert_eq!(case.judged().unwrap(), expected);
+    assert_eq!(case.checks() - before, expected.counts.checked - (told - 1));
+    assert_eq!(case.judged().unwrap(), expected);
+    assert_eq!(case.checks() - before, expected.counts.checked - (told - 1), "all was known");
+}
+
+#[test]
+fn results_of_something_else_are_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes");
+    let case = Case { results: Some(path.clone()), ..Case::new(counter) };
+    for text in [
+        "no line",
+        "no results\n",
+        "{\"schema\":\"plumb/checks/1\",\"recording\":\"\",\"subject\":\"\",\"file_system\":\"\"}\n",
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = case.judge().judge(&mut |_| ()).unwrap_err();
+        assert!(matches!(error, JudgeError::Results { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_file_system_on_a_drive_that_breaks_its_contract_is_not_mounted_here() {
+    let case = Case { profile: DriveProfile::of("lying", Bytes(BLOCK)).unwrap(), ..Case::new(counter) };
+    let judge = Judge { file_system: FileSystem::Ext4, ..case.judge() };
+    let error = judge.judge(&mut |_| ()).unwrap_err();
+    assert!(error.to_string().contains("--mount-here"), "{error}");
+    assert!(
+        unless_unattachable(case.judge().judge(&mut |_| ())).is_none_or(|judged| judged.counts.failing > 0)
+    );
 }

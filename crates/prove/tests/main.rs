@@ -7,6 +7,7 @@ mod held;
 #[path = "../../crash/tests/rules/history.rs"]
 mod history;
 mod judged;
+mod mounted;
 mod recorded;
 mod smaller;
 mod traced;

@@ -54,8 +54,8 @@ impl Attached {
         let device = StateDevice::new(Arc::clone(judge.recording), Arc::new(RealClock::start()));
         device.set_varied(judge.explorer().varied());
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("prove-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let options = AttachOptions { queues: 1, ..AttachOptions::default() };
+        let name = format!("state-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let options = AttachOptions { queues: 1, no_read_ahead: true, ..AttachOptions::default() };
         let attachment = Attachment::new(Arc::new(device.clone()), &name, &options)?;
         let place = Place {
             device,

@@ -40,6 +40,8 @@ pub struct AttachOptions {
     pub directory: Option<PathBuf>,
     /// How long the device may leave a request unanswered before whoever waits for it gets EIO in its place; zero: 30 s.
     pub request_timeout: Duration,
+    /// Whether the kernel reads nothing but what it was asked for, page by page: whoever looks at which blocks were read needs that.
+    pub no_read_ahead: bool,
 }
 
 impl AttachOptions {
@@ -84,7 +86,7 @@ impl Attachment {
     /// that no loop device can stand for, [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it
     /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
-        let served = Arc::new(Served::new(device, options.request_timeout())?);
+        let served = Arc::new(Served::new(device, options.request_timeout(), !options.no_read_ahead)?);
         let base = Base::open(options.directory.as_deref())?;
         let (swept, directory) = {
             let locked = base.lock()?;

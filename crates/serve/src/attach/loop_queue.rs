@@ -1,5 +1,5 @@
-//! The properties of the loop device as a block device (Documentation/ABI/stable/sysfs-block): the one that the
-//! attachment needs otherwise is changed, read back, and restored; the rest is held against what was asked.
+//! The properties of the loop device as a block device (Documentation/ABI/stable/sysfs-block): those that the
+//! attachment needs otherwise are changed, read back, and restored; the rest is held against what was asked.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +9,16 @@ use plumb_linux::apart;
 use super::served::Served;
 use crate::error::{ExportError, Result, at};
 
-/// The kernel keeps the limit when the loop device is bound to another file, so it has to be put back.
+/// The kernel keeps these when the loop device is bound to another file, so they have to be put back.
 const LIMIT: &str = "max_sectors_kb";
+const READ_AHEAD: &str = "read_ahead_kb";
 
 /// What was changed at a loop device, to be [restored](Changed::restore) while it is still ours.
 #[derive(Debug)]
 pub(super) struct Changed {
     queue: Attributes,
-    limit_before: Option<String>,
+    /// What there was before.
+    before: Vec<(&'static str, String)>,
 }
 
 /// Sets the limits of `/dev/loopN` where the device needs it, and checks what the kernel made of the rest.
@@ -25,19 +27,27 @@ pub(super) fn set_up(number: u32, served: &Served) -> Result<Changed> {
     queue.expect("logical_block_size", &served.geometry.block.to_string())?;
     // Else no flush would ever be sent.
     queue.expect("write_cache", "write back")?;
-    let mut changed = Changed { queue, limit_before: None };
+    let mut changed = Changed { queue, before: Vec::new() };
     if let Some(limit) = served.loop_request_max() {
-        let before = changed.queue.get(LIMIT)?;
-        changed.queue.set(LIMIT, &(limit.0 / 1024).to_string())?;
-        changed.limit_before = Some(before);
+        changed.change(LIMIT, &(limit.0 / 1024).to_string())?;
+    }
+    if !served.reads_ahead {
+        changed.change(READ_AHEAD, "0")?;
     }
     Ok(changed)
 }
 
 impl Changed {
+    fn change(&mut self, name: &'static str, value: &str) -> Result<()> {
+        let before = self.queue.get(name)?;
+        self.queue.set(name, value)?;
+        self.before.push((name, before));
+        Ok(())
+    }
+
     /// Puts back what was changed.
     pub(super) fn restore(self) -> Result<()> {
-        self.limit_before.map_or(Ok(()), |before| self.queue.set(LIMIT, &before))
+        self.before.iter().try_for_each(|(name, before)| self.queue.set(name, before))
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Served {
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
     pub(super) geometry: Geometry,
+    /// Whether the kernel may read more than it is asked for.
+    pub(super) reads_ahead: bool,
     alignment: Bytes,
     /// What the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
@@ -40,11 +42,16 @@ impl Served {
     /// # Errors
     /// [`Geometry`](ExportError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
     /// a time.
-    pub(super) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> crate::error::Result<Self> {
+    pub(super) fn new(
+        device: Arc<dyn Device>,
+        request_timeout: Duration,
+        reads_ahead: bool,
+    ) -> crate::error::Result<Self> {
         let info = device.info();
         let grid = Grid::new(&info, "attached", TRANSFER_MAX)?;
         Ok(Self {
             geometry: Geometry::new(&info, grid),
+            reads_ahead,
             alignment: info.dma_alignment.max(PAGE),
             known: KnownLosses::of(&*device),
             device: Arc::new(ServedDevice::new(device, request_timeout)),
