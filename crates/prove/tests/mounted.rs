@@ -120,9 +120,7 @@ fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<Ju
             mount_here: false,
             results: None,
         };
-        let began = std::time::Instant::now();
         let judged = judge.judge(&mut |_| ()).unwrap();
-        println!("{file_system} {workers} workers: {:?} in {:?}", judged.counts, began.elapsed());
         assert_eq!(judged.incomplete_because, None);
         assert!(judged.notes.is_empty(), "{:?}", judged.notes);
         assert_eq!(left(directory.path()), "");
