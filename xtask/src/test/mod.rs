@@ -24,7 +24,7 @@ use crate::{guest, lint};
 const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs \
     mkfs.btrfs=btrfs-progs mkfs.vfat=dosfstools mkfs.exfat=exfatprogs mkfs.ntfs=ntfs-3g mkfs.f2fs=f2fs-tools \
     mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \
-    python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux";
+    python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql";
 
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {

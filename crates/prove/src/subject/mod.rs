@@ -1,6 +1,9 @@
 //! What is put to the test: what does the work on the drive, and what says after a power cut whether all of it is there.
 
+mod files;
+mod history;
 mod named;
+mod postgres;
 mod sqlite;
 
 use std::path::Path;
@@ -31,6 +34,11 @@ impl Outcome {
             Self::Intact => None,
             Self::Failed { class, .. } => Some(*class),
         }
+    }
+
+    /// A failure.
+    const fn of(class: FailureClass, words: String) -> Self {
+        Self::Failed { class, words }
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::Subject;
+use super::files::Files;
+use super::postgres::Postgres;
 use super::sqlite::Sqlite;
 
 /// A kind of built-in subject.
@@ -16,7 +18,7 @@ pub struct Kind {
     pub about: &'static str,
     /// What may stand behind it, with commas between: `journal=wal`, or the bare value of the first option.
     pub options: &'static [(&'static str, Values)],
-    make: fn(&Settings<'_>) -> Arc<dyn Subject>,
+    make: fn(&Settings<'_>) -> Result<Arc<dyn Subject>, String>,
 }
 
 /// What an option may be set to.
@@ -34,12 +36,26 @@ pub enum Values {
 }
 
 /// All built-in subjects.
-pub const SUBJECTS: &[Kind] = &[Kind {
-    name: "sqlite",
-    about: "SQLite in process: inserts, then deletes, one transaction each",
-    options: Sqlite::OPTIONS,
-    make: |settings| Arc::new(Sqlite::of(settings)),
-}];
+pub const SUBJECTS: &[Kind] = &[
+    Kind {
+        name: "sqlite",
+        about: "SQLite in process: inserts, then deletes, one transaction each",
+        options: Sqlite::OPTIONS,
+        make: |settings| Ok(Arc::new(Sqlite::of(settings)?)),
+    },
+    Kind {
+        name: "files",
+        about: "plain files, with and without the syncs that they need",
+        options: Files::OPTIONS,
+        make: |settings| Ok(Arc::new(Files::of(settings)?)),
+    },
+    Kind {
+        name: "postgres",
+        about: "the PostgreSQL that is installed: inserts, then deletes, one transaction each, and a checkpoint halfway",
+        options: Postgres::OPTIONS,
+        make: |settings| Ok(Arc::new(Postgres::of(settings)?)),
+    },
+];
 
 /// There is no such subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +127,7 @@ pub fn named(typed: &str) -> Result<Arc<dyn Subject>, UnknownSubject> {
             return Err(unknown(format!("{key} is given twice")));
         }
     }
-    Ok((kind.make)(&Settings { typed, options: kind.options, set }))
+    (kind.make)(&Settings { typed, options: kind.options, set }).map_err(unknown)
 }
 
 /// The options of a subject, as they were typed or left out.
@@ -148,9 +164,12 @@ mod tests {
 
     #[test]
     fn a_subject_is_known_by_what_was_typed() {
-        for typed in
-            ["sqlite", "sqlite:journal=wal,synchronous=normal", "sqlite:wal", "sqlite:inserts=3,deletes=0"]
-        {
+        for typed in [
+            "sqlite",
+            "sqlite:journal=wal,synchronous=normal",
+            "files:mkdir-dirsync",
+            "sqlite:inserts=3,deletes=0",
+        ] {
             assert_eq!(named(typed).map(|subject| subject.name()), Ok(typed.to_owned()));
         }
     }
@@ -162,6 +181,8 @@ mod tests {
             ("sqlite:jurnal=wal", "sqlite has no option `jurnal`"),
             ("sqlite:journal=wel", "journal cannot be `wel`"),
             ("sqlite:inserts=0", "inserts cannot be `0`"),
+            ("sqlite:inserts=3,deletes=3", "deletes=3 is not less than inserts=3"),
+            ("files:mkdir", "protocol cannot be `mkdir`"),
             ("sqlite:inserts=x", "inserts cannot be `x`"),
             ("sqlite:wal,journal=wal", "journal is given twice"),
         ] {

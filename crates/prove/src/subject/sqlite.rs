@@ -1,53 +1,50 @@
-//! The real SQLite, in process: rows are inserted and then deleted, one transaction each, and each is acknowledged when COMMIT
-//! has returned.
+//! The real SQLite, in process: the transactions of a [`History`], each acknowledged when COMMIT has returned.
 //!
-//! After acknowledgement `n` the table holds the rows 1 to `n`; where `n` is more than the `inserts`, it holds the rows from
-//! `n - inserts + 1` on. A power cut may leave any such table from the last acknowledgement on, and nothing else.
+//! SQLite itself recovers what it finds, by rolling a journal back or a log forward; it does so on a copy in memory, where it
+//! waits for no drive. What it then holds is judged. A `-shm` file is not read: SQLite makes it anew after a crash.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use rusqlite::{Connection, Error};
+use plumb_report::document::proof::FailureClass;
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
+use super::history::{History, Transaction};
 use super::named::{Settings, Values};
 use super::{Outcome, Subject, SubjectError};
 
 /// The file of the database.
 const DATABASE: &str = "plumb.sqlite";
-/// Most rows.
-const INSERTS_MAX: u64 = 1_000_000;
+/// What stands in memory on a Linux machine, if it is there.
+const MEMORY: &str = "/dev/shm";
 
 /// SQLite in one journal mode.
 pub(super) struct Sqlite {
     name: String,
     journal: String,
     synchronous: String,
-    inserts: u64,
-    deletes: u64,
-    row_bytes: u64,
+    history: History,
 }
 
 impl Sqlite {
     pub(super) const OPTIONS: &[(&str, Values)] = &[
         ("journal", Values::OneOf(&["delete", "truncate", "persist", "wal", "memory", "off"])),
         ("synchronous", Values::OneOf(&["full", "off", "normal", "extra"])),
-        ("inserts", Values::Number { default: 20, max: INSERTS_MAX }),
-        ("deletes", Values::Number { default: 0, max: INSERTS_MAX }),
-        ("row", Values::Number { default: 100, max: 1 << 20 }),
+        History::INSERTS,
+        History::DELETES,
+        History::ROW,
     ];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Self {
-        let inserts = settings.number("inserts");
-        Self {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
+        Ok(Self {
             name: settings.typed.to_owned(),
             journal: settings.word("journal").to_owned(),
             synchronous: settings.word("synchronous").to_owned(),
-            inserts,
-            deletes: settings.number("deletes").min(inserts),
-            row_bytes: settings.number("row"),
-        }
+            history: History::of(settings)?,
+        })
     }
 
-    fn failed(&self, what: &str, error: &Error) -> SubjectError {
+    fn failed(&self, what: &str, error: impl std::fmt::Display) -> SubjectError {
         SubjectError::Failed { subject: self.name.clone(), what: format!("cannot {what}: {error}") }
     }
 
@@ -57,19 +54,49 @@ impl Sqlite {
         connection.pragma_update(None, "journal_mode", &self.journal)?;
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != self.journal {
-            return Err(Error::InvalidParameterName(format!(
-                "journal_mode={} (it stays {mode})",
-                self.journal
-            )));
+            // SQLite keeps its old mode and says nothing where the file system cannot (no shared memory for WAL).
+            let what = format!("journal_mode={} (it stays {mode})", self.journal);
+            return Err(Error::InvalidParameterName(what));
         }
         connection.pragma_update(None, "synchronous", &self.synchronous)?;
         Ok(connection)
     }
 
-    /// What a row holds: its number, over and over.
-    fn text(&self, row: u64) -> String {
-        let word = format!("row {row} ");
-        word.chars().cycle().take(self.row_bytes as usize).collect()
+    /// Copies what SQLite would find at `place` to `copy`. What cannot be read is the outcome.
+    fn copy(&self, place: &Path, copy: &Path) -> Result<Option<Outcome>, SubjectError> {
+        for suffix in ["", "-journal", "-wal"] {
+            let name = format!("{DATABASE}{suffix}");
+            match std::fs::read(place.join(&name)) {
+                Ok(bytes) => {
+                    std::fs::write(copy.join(&name), bytes)
+                        .map_err(|error| self.failed(&format!("copy {name} to {}", copy.display()), error))?;
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound && !suffix.is_empty() => {}
+                Err(error) => {
+                    let words = format!("{name} cannot be read: {error}");
+                    return Ok(Some(Outcome::of(FailureClass::Corrupt, words)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has SQLite recover the database in `copy` and look through it.
+    fn look(&self, copy: &Path, required: Option<u64>) -> Result<Outcome, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(copy.join(DATABASE), flags)?;
+        connection.execute_batch("PRAGMA locking_mode=exclusive; PRAGMA synchronous=off")?;
+        let said: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if said != "ok" {
+            return Ok(Outcome::of(FailureClass::Corrupt, format!("integrity_check says: {said}")));
+        }
+        let mut select = connection.prepare("SELECT id, text FROM entry ORDER BY id")?;
+        let rows = select.query_map([], |row| {
+            let id = row.get(0)?;
+            Ok((id, row.get_ref(1)?.as_str().is_ok_and(|text| self.history.is_text(id, text.as_bytes()))))
+        })?;
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.history.judge(&rows, required))
     }
 }
 
@@ -84,27 +111,198 @@ impl Subject for Sqlite {
             connection.execute_batch("CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")?;
             connection.close().map_err(|(_connection, error)| error)
         };
-        make().map_err(|error| self.failed("make the database", &error))
+        make().map_err(|error| self.failed(&format!("make a database in {}", place.display()), error))
     }
 
     fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
         let mut work = || {
             let connection = self.open(place)?;
-            for row in 1..=self.inserts {
-                connection
-                    .execute("INSERT INTO entry (id, text) VALUES (?1, ?2)", (row as i64, self.text(row)))?;
-                acknowledge(row);
-            }
-            for row in 1..=self.deletes {
-                connection.execute("DELETE FROM entry WHERE id = ?1", [row as i64])?;
-                acknowledge(self.inserts + row);
+            for (number, transaction) in self.history.transactions() {
+                match transaction {
+                    Transaction::Insert(row) => {
+                        let text = String::from_utf8_lossy(&self.history.text(row)).into_owned();
+                        connection.execute("INSERT INTO entry VALUES (?1, ?2)", (row as i64, text))?
+                    }
+                    Transaction::Delete(row) => {
+                        connection.execute("DELETE FROM entry WHERE id = ?1", [row as i64])?
+                    }
+                };
+                acknowledge(number);
             }
             connection.close().map_err(|(_connection, error)| error)
         };
-        work().map_err(|error| self.failed("do the work", &error))
+        work().map_err(|error| self.failed("do the work", error))
     }
 
-    fn check(&self, _place: &Path, _required: Option<u64>) -> Result<Outcome, SubjectError> {
-        Err(SubjectError::Failed { subject: self.name.clone(), what: "there is no checker yet".to_owned() })
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+        let memory = Path::new(MEMORY);
+        let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let copy = tempfile::tempdir_in(&within)
+            .map_err(|error| self.failed(&format!("make a directory in {}", within.display()), error))?;
+        if let Some(outcome) = self.copy(place, copy.path())? {
+            return Ok(outcome);
+        }
+        match self.look(copy.path(), required) {
+            Ok(outcome) => Ok(outcome),
+            Err(error) if is_of_the_machine(&error) => {
+                Err(self.failed("check a copy of the database", error))
+            }
+            Err(error) => Ok(Outcome::of(FailureClass::Corrupt, format!("SQLite says: {error}"))),
+        }
+    }
+}
+
+/// Whether SQLite fails with it for other reasons than what it reads.
+fn is_of_the_machine(error: &Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::DiskFull
+                | ErrorCode::OutOfMemory
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+        )
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::super::named;
+    use super::*;
+
+    fn name(suffix: &str) -> String {
+        format!("{DATABASE}{suffix}")
+    }
+
+    /// The files of the database after set-up and after each acknowledgement, as a power cut would leave them that loses nothing.
+    fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<TempDir>) {
+        let subject = named(&format!("sqlite:inserts=4,{options}")).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let copied = || {
+            let copy = tempfile::tempdir().unwrap();
+            for suffix in ["", "-journal", "-wal"] {
+                if place.path().join(name(suffix)).exists() {
+                    fs::copy(place.path().join(name(suffix)), copy.path().join(name(suffix))).unwrap();
+                }
+            }
+            copy
+        };
+        subject.set_up(place.path()).unwrap();
+        let mut states = vec![copied()];
+        subject.work(place.path(), &mut |_| states.push(copied())).unwrap();
+        (subject, states)
+    }
+
+    const MODES: [&str; 6] = ["delete", "truncate", "persist", "wal", "memory", "off"];
+
+    #[test]
+    fn each_state_satisfies_its_acknowledgement_and_no_later_one() {
+        for mode in MODES {
+            let (subject, states) = states(&format!("journal={mode},deletes=2"));
+            assert_eq!(states.len(), 7);
+            for (number, state) in states.iter().enumerate() {
+                for required in 0..=6_usize {
+                    let outcome = subject.check(state.path(), Some(required as u64)).unwrap();
+                    let expected = match required {
+                        _ if number >= required => None,
+                        _ if number >= 4 => Some(FailureClass::Resurrected),
+                        _ => Some(FailureClass::LostAcknowledged),
+                    };
+                    assert_eq!(outcome.class(), expected, "{mode}, state {number}, required {required}");
+                }
+                assert_eq!(subject.check(state.path(), None).unwrap(), Outcome::Intact);
+            }
+        }
+    }
+
+    /// A log that is gone, or without its end: what it held is lost. So is what a journal rolls back that is left over.
+    #[test]
+    fn a_log_or_journal_of_another_moment_loses_what_was_acknowledged() {
+        let (subject, states) = states("journal=wal");
+        let wal = |number: usize| states[number].path().join(name("-wal"));
+        let length = fs::metadata(wal(3)).unwrap().len();
+        fs::File::options().write(true).open(wal(4)).unwrap().set_len(length).unwrap();
+        assert_eq!(
+            subject.check(states[4].path(), Some(4)).unwrap().class(),
+            Some(FailureClass::LostAcknowledged)
+        );
+        assert_eq!(subject.check(states[4].path(), Some(3)).unwrap(), Outcome::Intact);
+        fs::remove_file(wal(4)).unwrap();
+        assert_eq!(
+            subject.check(states[4].path(), Some(1)).unwrap().class(),
+            Some(FailureClass::LostAcknowledged)
+        );
+    }
+
+    #[test]
+    fn a_journal_that_comes_back_rolls_a_commit_back() {
+        let (subject, states) = states("journal=persist");
+        // The journal of the last transaction, with the header that it had before its commit zeroed it.
+        let journal = states[4].path().join(name("-journal"));
+        let mut bytes = fs::read(&journal).unwrap();
+        assert_eq!(bytes[..28], [0; 28]);
+        let pages = fs::metadata(states[3].path().join(name(""))).unwrap().len() / 4096;
+        bytes[..8].copy_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+        bytes[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
+        // The checksums start from a number that only the header held: found by trying the first page's.
+        let nonce = nonce_of(&bytes[512..]);
+        bytes[12..16].copy_from_slice(&nonce.to_be_bytes());
+        bytes[16..20].copy_from_slice(&(pages as u32).to_be_bytes());
+        bytes[20..24].copy_from_slice(&512_u32.to_be_bytes());
+        bytes[24..28].copy_from_slice(&4096_u32.to_be_bytes());
+        fs::write(&journal, &bytes).unwrap();
+        let outcome = subject.check(states[4].path(), Some(4)).unwrap();
+        assert_eq!(outcome.class(), Some(FailureClass::LostAcknowledged), "{outcome:?}");
+        assert_eq!(subject.check(states[4].path(), Some(3)).unwrap(), Outcome::Intact);
+    }
+
+    /// A record is a page number, the page, and the nonce plus every 200th byte of the page from its end.
+    fn nonce_of(record: &[u8]) -> u32 {
+        let page = &record[4..4 + 4096];
+        let sum: u32 = (1..)
+            .map(|n| 4096 - 200 * n)
+            .take_while(|at| *at > 0)
+            .map(|at| u32::from(page[at as usize]))
+            .sum();
+        u32::from_be_bytes(record[4 + 4096..8 + 4096].try_into().unwrap()).wrapping_sub(sum)
+    }
+
+    #[test]
+    fn what_sqlite_cannot_read_is_corrupt() {
+        type Harm = fn(&Path);
+        let harms: [(&str, Harm); 5] = [
+            ("no database", |path| fs::remove_file(path).unwrap()),
+            ("an empty database", |path| fs::write(path, []).unwrap()),
+            ("no header", |path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes[..16].fill(0);
+                fs::write(path, bytes).unwrap();
+            }),
+            ("a page of zeroes", |path| {
+                let mut bytes = fs::read(path).unwrap();
+                let last = bytes.len() - 4096;
+                bytes[last..].fill(0);
+                fs::write(path, bytes).unwrap();
+            }),
+            ("a changed row", |path| {
+                let mut bytes = fs::read(path).unwrap();
+                let at = bytes.windows(6).rposition(|window| window == b"row 3 ").unwrap();
+                bytes[at + 4] = b'7';
+                fs::write(path, bytes).unwrap();
+            }),
+        ];
+        for (what, harm) in harms {
+            let (subject, states) = states("journal=delete");
+            harm(&states[4].path().join(DATABASE));
+            let outcome = subject.check(states[4].path(), Some(4)).unwrap();
+            assert_eq!(outcome.class(), Some(FailureClass::Corrupt), "{what}: {outcome:?}");
+        }
     }
 }
