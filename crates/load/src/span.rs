@@ -27,7 +27,7 @@ pub struct SpanResult {
 /// One thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadResult {
-    /// Of which job: its place in the span.
+    /// Of which job, the first of those that it works for: its place in the span.
     pub job: usize,
     /// Processor time of the thread during the window; `None` where it is not kept.
     pub cpu: Option<CpuUse>,
@@ -124,8 +124,8 @@ impl SpanResult {
 
     /// Of one job.
     pub fn of_job(&self, job: usize) -> LoadOutcome {
-        let threads = self.threads.iter().filter(|thread| thread.job == job);
-        Self::merged(threads.flat_map(|thread| &thread.parts))
+        let parts = self.threads.iter().flat_map(|thread| &thread.parts);
+        Self::merged(parts.filter(|part| self.targets[part.target].job == job))
     }
 
     /// Of one target, by its place in [`targets`](Self::targets).
@@ -134,7 +134,7 @@ impl SpanResult {
         Self::merged(parts.filter(|part| part.target == target))
     }
 
-    /// Processor time of the threads of one job.
+    /// Processor time of the threads of one job, and of the jobs with the same threads that follow it.
     pub fn cpu_of_job(&self, job: usize) -> CpuUse {
         let threads = self.threads.iter().filter(|thread| thread.job == job);
         threads.filter_map(|thread| thread.cpu).fold(CpuUse::default(), CpuUse::plus)

@@ -111,10 +111,10 @@ pub(crate) fn targets(
     };
     let described = uses.iter().zip(facts).enumerate().map(|(index, (one, facts))| {
         let facts = Facts { depth_found: run.depth_found, cpu: cpu[index], ..*facts };
-        let job = &asked.jobs[one.job];
         let outcome = result.of_target(index);
+        let job = &asked.jobs[one.job];
         let outcome = if is_check { durable_by_write(outcome, job) } else { outcome };
-        let mut target = target(result, index, one, job, &outcome, facts);
+        let mut target = target(result, index, one, asked, &outcome, facts);
         if is_check && method_of(&job.name).is_some() {
             // This is said of loads.
             target.sides.quality.written_share = None;
@@ -144,7 +144,7 @@ pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
             range_bytes: job.size.unwrap_or_default().0,
             failed_because: Some(why.to_owned()),
             sides: Sides {
-                depth: words::depth_on_each(job, job.workload.depth),
+                depth: words::depth_on_each(asked, number, job.workload.depth),
                 storage_unknown_because: Some("it could not be measured".to_owned()),
                 ..Sides::default()
             },
@@ -159,14 +159,15 @@ fn target(
     result: &SpanResult,
     index: usize,
     one: &Use,
-    job: &Job,
+    asked: &Span,
     outcome: &LoadOutcome,
     facts: Facts,
 ) -> RunTarget {
+    let job = &asked.jobs[one.job];
     let info = one.opened.device.info();
     let workload = one.within(&one.workload_of(job));
     let mut sides = sides(outcome, result.targets[index].storage.clone(), facts.cpu);
-    sides.depth = words::depth_on_each(job, facts.depth_found.unwrap_or(job.workload.depth));
+    sides.depth = words::depth_on_each(asked, one.job, facts.depth_found.unwrap_or(job.workload.depth));
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
     sides.quality.written_share = facts.written_share;

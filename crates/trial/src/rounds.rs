@@ -197,6 +197,7 @@ fn preconditioning(job: &Job, largest: u64) -> Job {
     Job {
         threads: 1,
         threads_shared: false,
+        same_threads: false,
         depth_shared: false,
         start_delay: Nanos::ZERO,
         workload,

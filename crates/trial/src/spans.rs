@@ -163,7 +163,8 @@ fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> RunJob {
     RunJob {
         description: recorded.map_or(asked.description, |one| words::replay(one, &job.workload)),
         flush,
-        cpu: Some(cpu_seconds(result.cpu_of_job(number))),
+        // Threads count for the first of the jobs that they work for.
+        cpu: (!job.same_threads).then(|| cpu_seconds(result.cpu_of_job(number))),
         ..asked
     }
 }

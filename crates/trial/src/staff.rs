@@ -1,10 +1,10 @@
 //! From a span's jobs to teams: one for each thread, with a worker for each target that the thread works on.
 
-use std::num::NonZeroU32;
+use std::collections::HashMap;
 
 use plumb_linux::thread::{IoPriority, pin_to, processors, set_io_priority};
 use plumb_load::{Prepare, SharedDepth, Team, Worker, WorkerOptions};
-use plumb_workload::{Affinity, Cursor, Job, Priority, Share, Span, Workload};
+use plumb_workload::{Affinity, Cursor, Job, Priority, Share, Span, Thread, Workload};
 
 use crate::cpu;
 use crate::error::TrialError;
@@ -48,36 +48,31 @@ pub(crate) fn staff(
     variation: Variation,
 ) -> Result<Staff, TrialError> {
     let mut staff = Staff { teams: Vec::new(), posts: Vec::new() };
-    for (job_number, job) in span.jobs.iter().enumerate() {
-        let uses: Vec<(usize, &Use)> =
-            targets.of_span(number).filter(|(_, one)| one.job == job_number).collect();
-        let cursors: Vec<Cursor> = uses.iter().map(|_| Cursor::default()).collect();
-        // With shared threads every thread works on all targets, otherwise each on one.
-        let groups: Vec<Vec<usize>> = if job.threads_shared {
-            vec![(0..uses.len()).collect()]
-        } else {
-            (0..uses.len()).map(|index| vec![index]).collect()
-        };
-        for group in groups {
-            let of = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
-            for share in Share::all(of) {
-                let mut workers = Vec::new();
-                for index in &group {
-                    let (_, one) = uses[*index];
-                    let worker = worker(job, one, share, &cursors[*index], variation)?;
-                    workers.push(worker);
-                }
-                let thread = staff.teams.len();
-                staff.teams.push(Team {
-                    workers,
-                    shared_depth: shared_depth(job, variation),
-                    prepare: Some(prepare(job, thread)?),
-                    cpu: Some(cpu::of_this_thread),
-                });
-                let uses = group.iter().map(|index| uses[*index].0).collect();
-                staff.posts.push(Post { job: job_number, uses });
-            }
-        }
+    let mut seen = vec![0; span.jobs.len()];
+    let uses: HashMap<(usize, usize), (usize, &Use, Cursor)> = targets
+        .of_span(number)
+        .map(|(index, one)| {
+            let target = seen[one.job];
+            seen[one.job] += 1;
+            ((one.job, target), (index, one, Cursor::default()))
+        })
+        .collect();
+    for (number, Thread { share, targets, shared_depth }) in span.threads().into_iter().enumerate() {
+        let used: Vec<_> = targets.iter().filter_map(|place| uses.get(place)).collect();
+        let Some((_, first, _)) = used.first() else { continue };
+        let job = &span.jobs[first.job];
+        let workers = used.iter().map(|(_, one, cursor)| {
+            worker(&span.jobs[one.job], one, share, cursor, variation)
+        });
+        staff.teams.push(Team {
+            workers: workers.collect::<Result<_, _>>()?,
+            shared_depth: shared_depth
+                .map(|(depth, weights)| SharedDepth::new(variation.depth.unwrap_or(depth), weights)),
+            prepare: Some(prepare(job, number)?),
+            cpu: Some(cpu::of_this_thread),
+        });
+        let uses = used.iter().map(|(index, ..)| *index).collect();
+        staff.posts.push(Post { job: first.job, uses });
     }
     Ok(staff)
 }
@@ -117,12 +112,6 @@ fn worker(
         worker.show_latency();
     }
     Ok(worker)
-}
-
-fn shared_depth(job: &Job, variation: Variation) -> Option<SharedDepth> {
-    let weights = job.targets.iter().map(|target| target.weight).collect();
-    let depth = variation.depth.unwrap_or(job.workload.depth);
-    (job.depth_shared && job.targets.len() > 1).then(|| SharedDepth::new(depth, weights))
 }
 
 /// What makes the `thread`th thread of the span ready.

@@ -1,7 +1,7 @@
 //! What a job does, in words.
 
 use plumb_block::Bytes;
-use plumb_workload::{Access, Content, Distribution, Job, Recorded, Runs, Walk, Workload};
+use plumb_workload::{Access, Content, Distribution, Recorded, Runs, Span, Walk, Workload};
 
 /// `random reads of 4 KiB`, `70 % random reads, 30 % writes of 8 KiB`.
 pub(crate) fn description(workload: &Workload) -> String {
@@ -77,9 +77,10 @@ pub(crate) fn is_reducible(content: &Content) -> bool {
     }
 }
 
-/// How many requests a job keeps in flight on one of its targets, all threads together.
-pub(crate) fn depth_on_each(job: &Job, depth: u32) -> Option<u64> {
-    let targets = job.targets.len() as u64;
+/// How many requests the job at `number` of a span keeps in flight on one of its targets, all threads together.
+pub(crate) fn depth_on_each(span: &Span, number: usize, depth: u32) -> Option<u64> {
+    let job = &span.jobs[number];
+    let joined = job.same_threads || span.jobs.get(number + 1).is_some_and(|next| next.same_threads);
     // One depth for several targets is not divided among them in a fixed way.
-    (!job.depth_shared || targets == 1).then(|| u64::from(depth) * u64::from(job.threads))
+    (!job.depth_shared || (job.targets.len() == 1 && !joined)).then(|| u64::from(depth) * u64::from(job.threads))
 }

@@ -4,9 +4,12 @@
 //! its threads do to each target. The native form, DiskSpd, SQLIO and fio are all read into this, and it is all that
 //! the engine knows.
 
+use std::num::NonZeroU32;
+
 use plumb_block::{Bytes, Nanos, Opening};
 use serde::{Deserialize, Serialize};
 
+use crate::share::Share;
 use crate::trace::TraceUse;
 use crate::workload::Workload;
 
@@ -78,6 +81,10 @@ pub struct Job {
     pub threads: u32,
     /// Every thread works on every target (DiskSpd `-F`, fio), rather than each on one.
     pub threads_shared: bool,
+    /// Its threads are those of the job before it, which work on the targets of both: for targets that one thread treats
+    /// differently. A shared depth is then that over the targets of all these jobs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_threads: bool,
     /// With shared threads: the depth of the workload is that of a thread over all its targets together (DiskSpd `-O`,
     /// fio), rather than on each.
     pub depth_shared: bool,
@@ -156,7 +163,51 @@ pub enum Priority {
     Normal,
 }
 
+/// A thread of a span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Which of the threads of its jobs it is.
+    pub share: Share,
+    /// What it works on: the place of a job in the span, and of a target in that job.
+    pub targets: Vec<(usize, usize)>,
+    /// If it has one depth over several targets: that, and the weight of each.
+    pub shared_depth: Option<(u32, Vec<u32>)>,
+}
+
 impl Span {
+    /// Its threads, those of the first job first.
+    pub fn threads(&self) -> Vec<Thread> {
+        let mut threads = Vec::new();
+        let mut next = 0;
+        while let Some(job) = self.jobs.get(next) {
+            let first = next;
+            next += 1;
+            while self.jobs.get(next).is_some_and(|job| job.same_threads) {
+                next += 1;
+            }
+            let all: Vec<(usize, usize)> = (first..next)
+                .flat_map(|job| (0..self.jobs[job].targets.len()).map(move |target| (job, target)))
+                .collect();
+            let depth = self.jobs[first..next].iter().map(|job| job.workload.depth).max();
+            let weight = |(job, target): &(usize, usize)| self.jobs[*job].targets[*target].weight;
+            let shared_depth = depth
+                .filter(|_| job.depth_shared && all.len() > 1)
+                .map(|depth| (depth, all.iter().map(weight).collect()));
+            // With shared threads every thread works on all targets, otherwise each on one.
+            let length = if job.threads_shared { all.len() } else { 1 };
+            let of = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
+            threads.extend(all.chunks(length.max(1)).flat_map(|targets| {
+                let (targets, shared_depth) = (targets.to_vec(), shared_depth.clone());
+                Share::all(of).map(move |share| Thread {
+                    share,
+                    targets: targets.clone(),
+                    shared_depth: shared_depth.clone(),
+                })
+            }));
+        }
+        threads
+    }
+
     /// One span of jobs, measured from the start to the end.
     pub const fn of(jobs: Vec<Job>) -> Self {
         Self {
@@ -178,6 +229,7 @@ impl Job {
             targets: vec![TargetUse { name: target.to_owned(), weight: 1 }],
             threads: 1,
             threads_shared: false,
+            same_threads: false,
             depth_shared: false,
             size: None,
             opening: Opening::DIRECT,

@@ -10,7 +10,6 @@ use plumb_workload::{
 };
 
 use super::distribution::Unit;
-use super::meaning::{seed, threads};
 use super::profile::{CacheMode, IoPriority, Target, Throughput, TimeSpan, WriteContent};
 
 pub(super) const fn priority(priority: IoPriority) -> Priority {
@@ -37,10 +36,9 @@ pub(super) fn opening(span: &TimeSpan, target: &Target) -> Opening {
     Opening { caching, engine, ..Opening::CACHED }
 }
 
-/// `end` is where the range ends, if before the target does.
-pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize, end: Option<u64>) -> Workload {
+/// What `threads` do to a target. `end` is where the range ends, if before the target does.
+pub(super) fn workload(span: &TimeSpan, target: &Target, threads: u32, end: Option<u64>) -> Workload {
     let block = Bytes(u64::from(target.block));
-    let threads = threads(span, target);
     Workload {
         blocks: BlockSizes::one(block),
         access: access(target),
@@ -51,7 +49,6 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, place: usize, end: Opti
         durability: durability(target),
         rate: rate(target, threads),
         burst: burst(target, threads),
-        seed: seed(span, place),
         division: match target.thread_stride {
             0 => Division::Overlap,
             stride => Division::Offset(Bytes(stride)),

@@ -7,11 +7,11 @@
 //! | `-Sm` | a shared mapping |
 //! | `-o1` | pread and pwrite, one after the other |
 //! | threads of a target | one job, one seed for each job |
-//! | `-F` | one job of all targets, or one for each set of ThreadTargets |
+//! | `-F` | jobs with the same threads, one for targets that are treated alike; for each set of ThreadTargets |
 //! | `-I1`, `-I2` | I/O class idle; best effort, lowest |
 
 use plumb_block::{Bytes, Nanos};
-use plumb_workload::{Affinity, Job, PageCache, Scenario, Span, TargetUse, Warmup, Workload};
+use plumb_workload::{Affinity, Job, Scenario, Span, TargetUse, Warmup, Workload};
 
 use super::drive::{opening, priority, workload};
 use super::notes::Notes;
@@ -111,86 +111,95 @@ fn check_number(span: &TimeSpan) -> Result<(), Error> {
 
 fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes) -> Result<Vec<Job>, Error> {
     let processors = processors(span, machine)?;
-    let mut jobs = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
     let mut threads_before = 0;
-    for (place, target) in span.targets.iter().enumerate() {
-        let (size, end) = sizes.of(target, notes);
-        let job = Job {
-            name: target.path.clone(),
-            targets: vec![TargetUse { name: target.path.clone(), weight: target.weight }],
-            threads: threads(span, target),
-            threads_shared: span.thread_count > 0,
-            depth_shared: span.requests_are_shared(),
-            size: size.map(Bytes),
-            opening: opening(span, target),
-            append: false,
-            page_cache: PageCache::AsIs,
-            affinity: rotated(processors.as_ref(), threads_before),
-            priority: priority(target.priority),
-            continue_on_error: false,
-            start_delay: Nanos::ZERO,
-            trace: None,
-            workload: workload(span, target, place, end),
-        };
-        threads_before += job.threads as usize;
-        job.workload.validate().map_err(|invalid| Error::new(&target.path, invalid.to_string()))?;
-        jobs.push(job);
+    for (place, (used, threads)) in groups(span).into_iter().enumerate() {
+        let first = jobs.len();
+        for (target, weight) in used {
+            let job = job(span, (target, weight), (place, threads), sizes, notes)?;
+            let job = Job { affinity: rotated(processors.as_ref(), threads_before), ..job };
+            match jobs[first..].last_mut() {
+                // Threads that do the same to several targets are one job.
+                Some(last) if is_alike(last, &job) => {
+                    last.name = format!("{threads} threads");
+                    last.targets.extend(job.targets);
+                }
+                Some(last) if last.priority != job.priority => {
+                    let problem = format!("'{}' has another priority than '{}'", target.path, last.name);
+                    return Err(Error::new("IOPriority with -F (ThreadCount)", problem).remedy(
+                        "Linux gives a thread one I/O priority: give both the same, or each threads of its own, ThreadsPerFile",
+                    ));
+                }
+                last => {
+                    let same_threads = last.is_some();
+                    jobs.push(Job { same_threads, ..job });
+                }
+            }
+        }
+        threads_before += threads as usize;
     }
-    if span.thread_count > 0 { shared(jobs, span) } else { Ok(jobs) }
+    Ok(jobs)
 }
 
-/// Jobs whose threads are the same: one job of all targets, or one for each choice of targets that threads make.
-fn shared(jobs: Vec<Job>, span: &TimeSpan) -> Result<Vec<Job>, Error> {
-    let mut others = jobs.into_iter();
-    let Some(first) = others.next() else { return Ok(Vec::new()) };
-    for (job, target) in others.zip(&span.targets[1..]) {
-        let seed = first.workload.seed;
-        let same = Workload { seed, ..job.workload } == first.workload
-            && (job.opening, job.priority, job.size) == (first.opening, first.priority, first.size);
-        if !same {
-            let problem = format!("'{}' is driven otherwise than '{}'", target.path, first.name);
-            return Err(Error::new("-F (ThreadCount)", problem).remedy(
-                "threads in all do the same to all targets: give each target threads of its own, ThreadsPerFile",
-            ));
-        }
-    }
-    let mut threads_before = 0;
-    let groups = groups(span).into_iter().enumerate().map(|(place, (targets, threads))| {
-        let workload = Workload { seed: seed(span, place), ..first.workload.clone() };
-        let affinity = match &first.affinity {
-            Affinity::Each(processors) => rotated(Some(processors), threads_before),
-            other => other.clone(),
-        };
-        threads_before += threads as usize;
-        Job { name: format!("{threads} threads"), targets, threads, affinity, workload, ..first.clone() }
-    });
-    Ok(groups.collect())
+/// What the threads of the group at `place` do to a target that they choose so often.
+fn job(
+    span: &TimeSpan,
+    (target, weight): (&Target, u32),
+    (place, threads): (usize, u32),
+    sizes: &Sizes<'_>,
+    notes: &mut Notes,
+) -> Result<Job, Error> {
+    let (size, end) = sizes.of(target, notes);
+    let workload = workload(span, target, threads, end);
+    let job = Job {
+        targets: vec![TargetUse { name: target.path.clone(), weight }],
+        threads,
+        threads_shared: span.thread_count > 0,
+        depth_shared: span.requests_are_shared(),
+        size: size.map(Bytes),
+        opening: opening(span, target),
+        priority: priority(target.priority),
+        ..Job::on(&target.path, Workload { seed: seed(span, place), ..workload })
+    };
+    job.workload.validate().map_err(|invalid| Error::new(&target.path, invalid.to_string()))?;
+    Ok(job)
 }
+
+/// Whether a job is the same as another on another target.
+fn is_alike(one: &Job, other: &Job) -> bool {
+    let (name, targets, same_threads) = (one.name.clone(), one.targets.clone(), one.same_threads);
+    *one == Job { name, targets, same_threads, ..other.clone() }
+}
+
+/// Targets with their weights, and how many threads work on them.
+type Group<'a> = (Vec<(&'a Target, u32)>, u32);
 
 /// The threads of a span by the targets that they work on. Those without any do nothing.
-fn groups(span: &TimeSpan) -> Vec<(Vec<TargetUse>, u32)> {
-    let mut groups: Vec<(Vec<TargetUse>, u32)> = Vec::new();
+fn groups(span: &TimeSpan) -> Vec<Group<'_>> {
+    if span.thread_count == 0 {
+        return span.targets.iter().map(|target| (vec![(target, target.weight)], target.threads)).collect();
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for thread in 0..span.thread_count {
-        let targets: Vec<TargetUse> =
-            span.targets.iter().filter_map(|target| used_by(target, thread)).collect();
-        match groups.iter_mut().find(|(known, _)| *known == targets) {
+        let used = span.targets.iter().filter_map(|target| Some((target, weight(target, thread)?)));
+        let used: Vec<_> = used.collect();
+        match groups.iter_mut().find(|(known, _)| *known == used) {
             Some((_, threads)) => *threads += 1,
-            None if targets.is_empty() => {}
-            None => groups.push((targets, 1)),
+            None if used.is_empty() => {}
+            None => groups.push((used, 1)),
         }
     }
     groups
 }
 
-/// How `thread` uses `target`, if it does.
-fn used_by(target: &Target, thread: u32) -> Option<TargetUse> {
+/// How often `thread` chooses `target`, if it works on it.
+fn weight(target: &Target, thread: u32) -> Option<u32> {
     let own = target.thread_targets.iter().find(|each| each.thread == thread);
-    let weight = match own {
-        Some(each) if each.weight > 0 => each.weight,
-        None if !target.thread_targets.is_empty() => return None,
-        _ => target.weight,
-    };
-    Some(TargetUse { name: target.path.clone(), weight })
+    match own {
+        Some(each) if each.weight > 0 => Some(each.weight),
+        None if !target.thread_targets.is_empty() => None,
+        _ => Some(target.weight),
+    }
 }
 
 /// How many threads work on `target`.

@@ -182,7 +182,7 @@ pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -
 pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<Vec<EffectiveZone>> {
     target.distribution.as_ref()?;
     let end = Some(target.max_size).filter(|end| *end > 0 && *end <= size);
-    let workload = super::drive::workload(span, target, 0, end).within(Bytes(size)).ok()?;
+    let workload = super::drive::workload(span, target, 1, end).within(Bytes(size)).ok()?;
     let mut zones = workload.effective_zones().ok()?;
     zones.iter_mut().for_each(|zone| zone.range.offset = Bytes(zone.range.offset.0 - target.base));
     Some(zones).filter(|zones| !zones.is_empty())

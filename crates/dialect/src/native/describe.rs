@@ -42,6 +42,7 @@ impl Words {
         }
         words.say_unless("threads", &job.threads, &1);
         words.say_flag("threads-shared", job.threads_shared);
+        words.say_flag("same-threads", job.same_threads);
         words.say_flag("depth-shared", job.depth_shared);
         words.say_some("size", job.size);
         words.say_flag("append", job.append);

@@ -6,11 +6,12 @@ use super::word_error::WordError;
 use super::words::Words;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
-const FIELDS: [(&str, &[&str]); 50] = [
+const FIELDS: [(&str, &[&str]); 51] = [
     ("name", &["name"]),
     ("targets[", &["weights", "targets"]),
     ("targets", &["targets"]),
     ("threads_shared", &["threads-shared"]),
+    ("same_threads", &["same-threads"]),
     ("threads", &["threads"]),
     ("depth_shared", &["depth-shared"]),
     ("opening.engine", &["engine", "mapped"]),

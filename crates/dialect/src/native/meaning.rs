@@ -68,6 +68,7 @@ impl Words {
             name: self.text("name").unwrap_or(first).to_owned(),
             threads: self.value("threads").unwrap_or(1),
             threads_shared: self.has("threads-shared"),
+            same_threads: self.has("same-threads"),
             depth_shared: self.has("depth-shared"),
             size: self.value("size"),
             opening: self.opening()?,

@@ -18,7 +18,7 @@ const CONTRADICTIONS: [(&str, &str); 8] = [
 /// What a trace says, or what a replay cannot do.
 const TRACE_SAYS: &str = "append weights offset length division block-size write-block-size trim-block-size write trim \
     random sequential stride walk align distribution random-percent run-length verify sync-at-end \
-    dsync depth-shared threads rate arrival burst pause count bytes";
+    dsync depth-shared same-threads threads rate arrival burst pause count bytes";
 
 /// The first means nothing without one of the others.
 const NEEDS: [(&str, &str); 10] = [

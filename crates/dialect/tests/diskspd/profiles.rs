@@ -195,9 +195,12 @@ fn threads_choose_their_targets() {
 }
 
 #[test]
-fn threads_in_all_do_the_same_to_all_targets() {
+fn threads_in_all_have_one_priority() {
     let mut profile = super::invocation("-F4 a b").unwrap().profile;
     profile.time_spans[0].targets[1].write_percent = 10;
+    let jobs = profile.meaning(&machine(), &|_| None).unwrap().scenario.spans.remove(0).jobs;
+    assert_eq!(jobs.iter().map(|job| job.same_threads).collect::<Vec<_>>(), [false, true]);
+    profile.time_spans[0].targets[1].priority = IoPriority::Low;
     let error = profile.meaning(&machine(), &|_| None).unwrap_err().to_string();
     assert!(error.contains("-F") && error.contains("'b'") && error.contains("'a'"), "{error}");
 }

@@ -138,6 +138,7 @@ fn job() -> BoxedStrategy<Job> {
                     targets,
                     threads,
                     threads_shared,
+                    same_threads: false,
                     depth_shared,
                     size,
                     opening,

@@ -3,13 +3,12 @@
 //! In virtual time, with warm-up, cool-down and shared depths.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Clock, Nanos, Op, Time, VirtualClock};
 use plumb_load::{LoadOutcome, RunOptions, SharedDepth, Team, Worker, WorkerOptions, run_teams};
-use plumb_workload::{Cursor, Job, Share, Span};
+use plumb_workload::{Cursor, Job, Share, Span, Thread};
 
 use crate::streams::recording::{Log, Recording, Seen};
 
@@ -87,22 +86,6 @@ impl Devices {
         Recording { name: name.to_owned(), size, latency: self.latency, clock, log }
     }
 
-    /// The threads of a job, each with a worker for each target that it works on.
-    fn threads_of(&self, job: &Job) -> Vec<Vec<Worker>> {
-        let cursors: Vec<Cursor> = job.targets.iter().map(|_| Cursor::default()).collect();
-        let places: Vec<usize> = (0..job.targets.len()).collect();
-        let groups: Vec<&[usize]> =
-            if job.threads_shared { vec![&places] } else { places.chunks(1).collect() };
-        let mut threads = Vec::new();
-        for group in groups {
-            for share in Share::all(NonZeroU32::new(job.threads).unwrap()) {
-                let worker = |place: &usize| self.worker(job, *place, share, &cursors[*place]);
-                threads.push(group.iter().map(worker).collect());
-            }
-        }
-        threads
-    }
-
     fn worker(&self, job: &Job, place: usize, share: Share, cursor: &Cursor) -> Worker {
         let size = job.size.unwrap_or(SIZE);
         let options = WorkerOptions {
@@ -131,12 +114,15 @@ pub(crate) fn run(span: &Span) -> Stream {
     let log = Arc::downgrade(&devices.log);
     clock.register(log);
     let mut teams = Vec::new();
-    for job in &span.jobs {
-        for workers in devices.threads_of(job) {
-            let weights = job.targets.iter().map(|target| target.weight).collect();
-            let shared_depth = job.depth_shared.then(|| SharedDepth::new(job.workload.depth, weights));
-            teams.push(Team { workers, shared_depth, prepare: None, cpu: None });
-        }
+    let mut cursors: BTreeMap<(usize, usize), Cursor> = BTreeMap::new();
+    for Thread { share, targets, shared_depth } in span.threads() {
+        let worker = |place: (usize, usize)| {
+            let cursor = cursors.entry(place).or_default();
+            devices.worker(&span.jobs[place.0], place.1, share, cursor)
+        };
+        let workers = targets.into_iter().map(worker).collect();
+        let shared_depth = shared_depth.map(|(depth, weights)| SharedDepth::new(depth, weights));
+        teams.push(Team { workers, shared_depth, prepare: None, cpu: None });
     }
     let options = RunOptions {
         time: Time::Virtual(clock),

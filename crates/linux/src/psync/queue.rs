@@ -57,9 +57,12 @@ impl SerialQueue {
     }
 
     fn execute(&mut self, mut request: Request) -> Completion {
-        let submitted_at = self.target.clock.now();
         let target = &self.target;
-        let outcome = match Work::admit(&request, &target.grid, target.blocks(), target.latched_errno()) {
+        let admitted = Work::admit(&request, &target.grid, target.blocks(), target.latched_errno());
+        let admitted = admitted.and_then(|work| self.lend(&request).map(|()| work));
+        // Making the bytes is no part of the write.
+        let submitted_at = self.target.clock.now();
+        let outcome = match admitted {
             Ok(work) => self.carry_out(work, &mut request),
             Err(errno) => Outcome::Failed(errno),
         };
@@ -72,20 +75,21 @@ impl SerialQueue {
         }
     }
 
-    fn carry_out(&mut self, mut work: Work, request: &mut Request) -> Outcome {
+    /// Gives a request the memory that it did not bring, filled with what it writes.
+    fn lend(&mut self, request: &Request) -> std::result::Result<(), Errno> {
         let length = Bytes(self.target.logical_block().0 * request.range.nlb);
         let block = self.target.logical_block().0 as usize;
-        let lent = match (request.op, &request.payload) {
+        match (request.op, &request.payload) {
             (Op::Read, Payload::None) => self.scratch.at_least(length, &self.pool).map(drop),
             (Op::Write { .. }, Payload::Pattern(pattern)) => {
                 let bytes = self.scratch.at_least(length, &self.pool);
                 bytes.map(|bytes| pattern.fill(block, &mut bytes[..length.0 as usize]))
             }
             _ => Ok(()),
-        };
-        if let Err(errno) = lent {
-            return Outcome::Failed(errno);
         }
+    }
+
+    fn carry_out(&mut self, mut work: Work, request: &mut Request) -> Outcome {
         loop {
             let memory = match (&mut request.payload, self.scratch.bytes(), request.op) {
                 (Payload::Into(buffer), _, _) => Memory::Into(buffer),

@@ -35,8 +35,12 @@ impl Scenario {
 }
 
 fn check_span(span: &Span) -> Checked {
-    if span.jobs.is_empty() {
+    let Some(first) = span.jobs.first() else {
         return Err(Invalid::new("jobs", "empty", "at least one job"));
+    };
+    if first.same_threads {
+        let expected = "false in the first job of a span: there is none before it";
+        return Err(Invalid::new("jobs[0].same_threads", true, expected));
     }
     if let Some(steady) = span.steady {
         if steady.rounds_max < STEADY_ROUNDS {
@@ -56,7 +60,24 @@ fn check_span(span: &Span) -> Checked {
         let place = format!("jobs[{index}]");
         check_job(job).and_then(|()| check_job_in(job, span)).map_err(|invalid| invalid.within(&place))?;
     }
+    for (index, pair) in span.jobs.windows(2).enumerate().filter(|(_, pair)| pair[1].same_threads) {
+        check_same_threads(&pair[0], &pair[1])
+            .map_err(|invalid| invalid.within(&format!("jobs[{}]", index + 1)))?;
+    }
     check_verified_alone(span)
+}
+
+/// A thread has one place to run, and one depth if it is shared.
+fn check_same_threads(before: &Job, job: &Job) -> Checked {
+    let of_thread = |job: &Job| {
+        (job.threads, job.threads_shared, job.depth_shared, job.affinity.clone(), job.priority, job.trace.is_some())
+    };
+    if of_thread(job) == of_thread(before) && job.threads_shared && job.trace.is_none() {
+        return Ok(());
+    }
+    let expected = "false, or shared threads in this job and the one before, as many of them, with the same \
+        affinity and priority, and a depth that is shared in both or in neither";
+    Err(Invalid::new("same_threads", true, expected))
 }
 
 fn check_latency_target(target: LatencyTarget) -> Checked {

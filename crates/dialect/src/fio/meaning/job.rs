@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, ByteRange, Division, Job, Opening, PageCache, Scenario, Sequential, Stop, TargetUse, TraceUse,
+    Access, ByteRange, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, TraceUse,
     Workload,
 };
 
@@ -245,26 +245,20 @@ fn base(
         ..Workload::over(plumb_workload::ByteRange::ALL, plumb_block::Bytes::kib(4))
     };
     Ok(Job {
-        name: options.name().to_owned(),
         targets: Vec::new(),
-        threads: 1,
         threads_shared: true,
         depth_shared: true,
-        size: None,
         opening: Opening {
             caching: queueing.caching,
             engine: queueing.engine,
             flush: sync.flush,
             durable_write: sync.durable_write,
         },
-        append: false,
-        page_cache: PageCache::AsIs,
         affinity: placement::affinity(options, machine)?,
         priority: placement::priority(options)?,
         continue_on_error: continues(options, rw)?,
         start_delay: options.time("startdelay", Nanos::secs(1))?.unwrap_or_default(),
-        trace: None,
-        workload,
+        ..Job::on(options.name(), workload)
     })
 }
 

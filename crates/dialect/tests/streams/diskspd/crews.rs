@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plumb_dialect::diskspd::{self, Command, write_profile};
-use plumb_workload::{Affinity, EngineChoice, Priority};
+use plumb_workload::{Affinity, EngineChoice, Priority, Span};
 
 use super::{brief, invocation, span};
 use crate::streams::crew::{self, Stream};
@@ -113,4 +113,71 @@ fn a_profile_gives_the_stream_of_its_command_line() {
         let stream = crew::run(&meaning.scenario.spans[0]);
         assert!(stream.seen == crew::run(&span(typed)).seen, "{typed}");
     }
+}
+
+/// What a profile asks for of threads in all, with these targets.
+fn profile(threads: u32, requests: u32, targets: &str) -> Span {
+    let text = format!(
+        "<Profile><TimeSpans><TimeSpan><Duration>2</Duration><Warmup>0</Warmup><ThreadCount>{threads}</ThreadCount>\
+         <RequestCount>{requests}</RequestCount><Targets>{targets}</Targets></TimeSpan></TimeSpans></Profile>"
+    );
+    let read = |_: &str| Ok(text.clone());
+    let parsed = diskspd::parse(&crate::streams::arguments("-Xp.xml"), &crate::streams::machine(), &read);
+    let Ok(Command::Run(invocation)) = parsed else { panic!("{parsed:?}") };
+    let meaning = invocation.meaning(&crate::streams::machine(), &|_| None);
+    meaning.unwrap_or_else(|error| panic!("{error}")).scenario.spans.remove(0)
+}
+
+fn count(stream: &Stream, target: &str) -> usize {
+    stream.seen.iter().filter(|seen| seen.target == target).count()
+}
+
+#[test]
+fn threads_in_all_work_on_targets_that_are_unlike() {
+    let random = "<Target><Path>t</Path><BlockSize>4096</BlockSize><Random>4096</Random>\
+                  <WriteRatio>100</WriteRatio><RequestCount>4</RequestCount></Target>";
+    let sequential = "<Target><Path>u</Path><BlockSize>65536</BlockSize><StrideSize>65536</StrideSize>\
+                      <RequestCount>2</RequestCount></Target>";
+    for requests in [0, 6] {
+        let span = profile(3, requests, &format!("{random}{sequential}"));
+        let stream = crew::run(&span);
+        assert_eq!(workers(&stream), BTreeMap::from([("t", 3), ("u", 3)]));
+        assert_eq!(span.threads().len(), 3, "each thread works on both");
+        let of = |target: &str| stream.seen.iter().filter(move |seen| seen.target == target).collect::<Vec<_>>();
+        assert!(of("t").iter().all(|seen| seen.length == 4096 && crew::is_write(seen)));
+        assert!(of("u").iter().all(|seen| seen.length == 65536 && !crew::is_write(seen)));
+        assert!(of("t").windows(2).any(|pair| pair[1].offset < pair[0].offset), "random");
+        let most = stream.seen.iter().map(|seen| seen.in_flight_anywhere).max();
+        assert_eq!(most, Some(18), "three threads, six each: {requests} over all, or 4 and 2");
+    }
+}
+
+#[test]
+fn weights_hold_at_every_depth() {
+    let target = |path: &str, weight: u32, block: u32| {
+        format!("<Target><Path>{path}</Path><BlockSize>{block}</BlockSize><Weight>{weight}</Weight></Target>")
+    };
+    for requests in [1, 2, 3, 4, 8, 32] {
+        for block in [65536, 8192] {
+            let span = profile(2, requests, &format!("{}{}", target("t", 300, 65536), target("u", 100, block)));
+            let stream = crew::run(&span);
+            let (often, seldom) = (count(&stream, "t"), count(&stream, "u"));
+            assert!(often.abs_diff(3 * seldom) <= 8 * requests as usize, "{requests}: {often} to {seldom}");
+        }
+    }
+}
+
+#[test]
+fn threads_choose_their_targets_among_unlike_ones() {
+    let target = |path: &str, block: u32, threads: &[u32]| {
+        let of = |thread| format!("<ThreadTarget><Thread>{thread}</Thread><Weight>1</Weight></ThreadTarget>");
+        let threads: String = threads.iter().map(of).collect();
+        format!(
+            "<Target><Path>{path}</Path><BlockSize>{block}</BlockSize><ThreadTargets>{threads}</ThreadTargets></Target>"
+        )
+    };
+    let span = profile(3, 4, &format!("{}{}", target("t", 4096, &[0, 1]), target("u", 8192, &[1, 2])));
+    let works_on: Vec<usize> = span.threads().iter().map(|thread| thread.targets.len()).collect();
+    assert_eq!(works_on, [1, 2, 1]);
+    assert_eq!(workers(&crew::run(&span)), BTreeMap::from([("t", 2), ("u", 2)]));
 }
