@@ -7,6 +7,7 @@ use plumb_load::Progress;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::measured::Measured;
 
 /// Opens a directory as a store.
 pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileStore>>;
@@ -38,7 +39,6 @@ pub struct Limits {
 }
 
 /// What whoever looks on is told about ten times a second, on the thread that called.
-#[derive(Debug)]
 pub enum Moment<'a> {
     /// Files are prepared. Nothing of that is measured.
     Preparing {
@@ -48,7 +48,12 @@ pub enum Moment<'a> {
         of: Bytes,
     },
     /// The load runs.
-    Running(&'a Progress),
+    Running {
+        /// How far it is.
+        progress: &'a Progress,
+        /// All that was measured until now.
+        so_far: &'a dyn Fn() -> Measured,
+    },
 }
 
 impl Limits {

@@ -172,7 +172,9 @@ impl<'a> Client<'a> {
             let ending = self.ending(now);
             if ending.is_some() || now.since(told) >= TELL_EVERY {
                 told = now;
-                tell(&Moment::Running(&progress(now.since(self.start), &self.book)));
+                let progress = progress(now.since(self.start), &self.book);
+                let so_far = || self.book.clone().finish(now, Ending::Interrupted, 1);
+                tell(&Moment::Running { progress: &progress, so_far: &so_far });
             }
             if let Some(ending) = ending {
                 return Ok((self.book, ending));

@@ -116,6 +116,84 @@ fn notes_are_left_out_where_no_terminal_is() {
     }
 }
 
+#[test]
+fn c_makes_a_file_of_its_own_that_size_and_leaves_others_alone() {
+    let place = Place::new();
+    for (typed, size) in [("-c4M", 4 << 20), ("-c12M", 12 << 20), ("-c1M", 1 << 20)] {
+        let output = place.run(&format!("diskspd {typed} -b4k -w50 -W0 -d1 f"));
+        assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
+        assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), size, "{typed}");
+    }
+    let foreign = place.foreign("g", 5000);
+    let output = place.run("diskspd -c2M -b4k -w50 -W0 -d1 g");
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(stderr(&output).contains("g: ") && stderr(&output).contains("--overwrite"), "{}", said(&output));
+    assert_eq!(std::fs::read(place.path("g")).unwrap(), foreign);
+    let output = place.run("diskspd --overwrite -c2M -b4k -w50 -W0 -d1 g");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(std::fs::metadata(place.path("g")).unwrap().len(), 2 << 20);
+}
+
+#[test]
+fn dots_come_on_stdout_for_every_so_many_operations_also_into_a_file() {
+    let place = Place::new();
+    let output = place.run("diskspd -c4M -b4k -W0 -d1 -P100 -n f");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(stderr(&output), "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (dots, results) = text.split_once('\n').unwrap();
+    assert!(!dots.is_empty() && dots.chars().all(|dot| dot == '.'), "{text}");
+    let total = results.lines().find(|line| line.starts_with("total:")).unwrap();
+    let ios: usize = total.split('|').nth(1).unwrap().trim().parse().unwrap();
+    assert!(dots.len() >= ios / 100, "{} dots, {ios} operations", dots.len());
+    let xml = place.run("diskspd -c4M -b4k -W0 -d1 -P100 -Rxml f");
+    assert_is_xml(&String::from_utf8(xml.stdout).unwrap());
+}
+
+/// DiskSpd then warms up, cools down and says so; that is no failure.
+#[test]
+fn in_no_time_nothing_is_measured_and_the_run_is_done() {
+    let place = Place::new();
+    let output = place.run("diskspd -c1M -b4k -w100 -Zr -W1 -d0 f");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(stderr(&output), "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("No results are displayed") && !text.contains("Storage:"), "{text}");
+    assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), 1 << 20);
+}
+
+/// How small gzip makes a file, as a part of its size; `None`, and said, without gzip.
+fn compressed(file: &std::path::Path) -> Option<f64> {
+    let Ok(output) = std::process::Command::new("gzip").arg("-1c").arg(file).output() else {
+        plumb_testkit::skip("gzip is not installed");
+        return None;
+    };
+    assert!(output.status.success(), "{}", said(&output));
+    Some(output.stdout.len() as f64 / std::fs::metadata(file).unwrap().len() as f64)
+}
+
+/// A storage that compresses or deduplicates sees random bytes, unless something else was asked for.
+#[test]
+fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
+    let place = Place::new();
+    for typed in ["diskspd -c8M -Z20M -b4k -w100 -W0 -d1", "diskspd -c8M -Zr -b4k -w100 -W0 -d1"] {
+        let name = typed.split_whitespace().nth(2).unwrap().trim_start_matches('-');
+        let output = place.run(&format!("{typed} {name}"));
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let Some(ratio) = compressed(&place.path(name)) else { return };
+        assert!(ratio > 0.95, "{typed}: {ratio}");
+        let written = std::fs::read(place.path(name)).unwrap();
+        let shared = |pair: &[&[u8]]| pair[0].chunks(8).filter(|word| pair[1].chunks(8).any(|other| other == *word)).count();
+        let blocks: Vec<&[u8]> = written.chunks(4096).take(256).collect();
+        let sharing = blocks.windows(2).filter(|pair| shared(pair) > 0).count();
+        assert!(sharing <= 2, "{typed}: {sharing} of 255 blocks share words with the next");
+    }
+    let output = place.run("load v --size 8M --write 100 --bytes 16M --verify --no-record");
+    assert!(output.status.code() < Some(2), "{}", said(&output));
+    let ratio = compressed(&place.path("v")).unwrap();
+    assert!(ratio > 0.95, "what is verified compresses to {ratio}");
+}
+
 /// What is in flight when the counters are read belongs to one side and may not yet be of the other.
 const AT_THE_EDGES: u64 = 2 * 32 * 8192;
 

@@ -136,3 +136,81 @@ fn a_steady_state_shows_its_rounds_and_whether_it_was_attained() {
     assert!(["0", "1"].contains(&steady["attained"].to_string().as_str()), "{steady:#}");
     assert!(steady["criterion"].as_str().unwrap().ends_with('%'), "{steady:#}");
 }
+
+/// Jobs of every kind, run for a second: what is in `[a]`, and how many requests its threads have in flight.
+const KINDS: [(&str, f64); 12] = [
+    ("rw=randread\nioengine=psync\ndirect=1", 1.0),
+    ("rw=randwrite\nioengine=libaio\niodepth=8\ndirect=1", 8.0),
+    ("rw=randrw\nrwmixread=70\nioengine=io_uring\niodepth=16\ndirect=1\nlat_percentiles=1", 16.0),
+    ("rw=write\nioengine=psync\nfsync=1", 1.0),
+    ("rw=randwrite\nioengine=libaio\niodepth=4\nfdatasync=8", 4.0),
+    ("rw=randwrite\nioengine=psync\nsync=dsync", 1.0),
+    ("rw=randwrite\nioengine=psync\nrate_iops=100k\nfdatasync=1", 1.0),
+    ("rw=randread\nioengine=libaio\niodepth=4\nrate_iops=300\nrate_process=poisson\ndirect=1", 4.0),
+    ("rw=randread\nioengine=libaio\niodepth=4\nnumjobs=3\ngroup_reporting\ndirect=1", 12.0),
+    ("rw=randread\nrate_iops=100\nnumjobs=2\ngroup_reporting\n[b]\nrw=randwrite\nrate_iops=900k\ngroup_reporting", 3.0),
+    ("rw=randread\nioengine=psync\nthinktime=2000", 1.0),
+    ("rw=randread\nioengine=mmap\nramp_time=200ms", 1.0),
+];
+
+/// Whether the figures of a latency can be those of operations that happened; how many, and the sum of their times in
+/// seconds.
+fn figures(latency: &Value, what: &str) -> (u64, f64) {
+    let of = |name: &str| latency[name].as_f64().unwrap_or_else(|| panic!("{what}: no {name}: {latency}"));
+    let (count, least, mean, most, deviation) = (of("N"), of("min"), of("mean"), of("max"), of("stddev"));
+    assert!(count == 0.0 || (least > 0.0 && least <= mean && mean <= most), "{what}: {latency}");
+    assert!(deviation >= 0.0 && deviation <= most - least, "{what}: {latency}");
+    if let Some(percentiles) = latency["percentile"].as_object() {
+        let mut ranks: Vec<(f64, f64)> = percentiles
+            .iter()
+            .map(|(percent, value)| (percent.parse().unwrap(), value.as_f64().unwrap()))
+            .collect();
+        ranks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        assert!(ranks.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{what}: {latency}");
+        // A bin is as wide as its last digit.
+        assert!(ranks.iter().all(|(_, value)| (least * 0.99..=most * 1.01).contains(value)), "{what}: {latency}");
+    }
+    if let Some(bins) = latency["bins"].as_object() {
+        assert_eq!(bins.values().map(|bin| bin.as_u64().unwrap()).sum::<u64>() as f64, count, "{what}");
+    }
+    (count as u64, count * mean / 1e9)
+}
+
+/// The latencies of jobs of every kind are those of operations: as many as were done, and together no longer than the
+/// threads had (Little's law), which time behind a schedule would be.
+#[test]
+fn latencies_are_of_what_was_done_and_fit_into_the_time_that_it_took() {
+    for (kind, in_flight) in KINDS {
+        let place = Place::new();
+        let text = format!("[global]\nbs=4k\nsize=4m\nruntime=1\ntime_based\n[a]\n{kind}\n");
+        std::fs::write(place.path("job.fio"), text).unwrap();
+        let output = place.run("fio job.fio --output-format=json+");
+        assert!(has_run(&output), "{kind}: {}", said(&output));
+        let (mut spent, mut window, mut done) = (0.0, 0.0_f64, 0);
+        for job in common::document(&output)["jobs"].as_array().unwrap() {
+            for name in ["read", "write", "trim"] {
+                let (direction, what) = (&job[name], format!("{kind}: {name}"));
+                let ios = direction["total_ios"].as_u64().unwrap();
+                let [slat, clat, lat] =
+                    ["slat_ns", "clat_ns", "lat_ns"].map(|key| figures(&direction[key], &format!("{what} {key}")));
+                assert_eq!((clat.0, lat.0), (ios, ios), "{what}");
+                assert!((lat.1 - slat.1 - clat.1).abs() <= lat.1 * 0.01, "{what}: {slat:?} {clat:?} {lat:?}");
+                for key in ["min", "mean", "max"] {
+                    let of = |part: &str| direction[part][key].as_f64().unwrap();
+                    assert!(of("clat_ns") <= of("lat_ns"), "{what}: {key}");
+                }
+                let seconds = direction["runtime"].as_f64().unwrap() / 1e3;
+                let iops = direction["iops"].as_f64().unwrap();
+                assert!((iops * seconds - ios as f64).abs() <= ios as f64 * 0.01, "{what}: {direction}");
+                assert!(ios == 0 || seconds >= 0.9, "{what}: {seconds} s");
+                (spent, window, done) = (spent + lat.1, window.max(seconds), done + ios);
+            }
+            let syncs = figures(&job["sync"]["lat_ns"], &format!("{kind}: sync"));
+            assert_eq!(syncs.0, job["sync"]["total_ios"].as_u64().unwrap(), "{kind}");
+            assert_eq!(syncs.0 > 0, kind.contains("sync=") && !kind.contains("dsync"), "{kind}");
+            spent += syncs.1;
+        }
+        assert!(done > 0, "{kind}");
+        assert!(spent <= window * in_flight * 1.05, "{kind}: {spent} s of latencies in {window} s");
+    }
+}

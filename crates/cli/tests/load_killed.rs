@@ -47,6 +47,28 @@ fn report(run: &Path, format: &str) -> std::process::Output {
     plumb().args(["report", "--format", format]).arg(run).output().unwrap()
 }
 
+/// A profile works on files by calls of its own, and SQLite by SQLite's.
+#[test]
+fn a_killed_profile_leaves_what_it_measured() {
+    for profile in ["sqlite-wal", "dbf-update"] {
+        let place = Place::new();
+        fs::create_dir(place.path("d")).unwrap();
+        let mut child = recording(&place, &format!("load d --profile {profile} --duration 1h"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let run = place.run_directory();
+        let found = document(&report(&run, "json"));
+        assert_is_valid(&found);
+        assert_eq!(found["complete"], false, "{profile}");
+        let transactions = &found["transactions"];
+        assert!(transactions["count"].as_u64() > Some(1), "{profile}: {found:#}");
+        assert!(transactions["latency"]["p50"].as_f64() > Some(0.0), "{profile}: {transactions}");
+        assert!(found["targets"][0]["storage"].is_object() || found["targets"][0]["storage_unknown_because"].is_string());
+        let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
+        assert!(text.contains("NOT COMPLETE") && text.contains("plumb was killed"), "{profile}: {text}");
+    }
+}
+
 #[test]
 fn a_killed_load_leaves_what_it_measured() {
     for typed in [

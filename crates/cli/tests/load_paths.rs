@@ -65,18 +65,18 @@ fn place_of_simulated() -> Value {
     Place::new().json("load sim:sas-15k --write 100 --sync-every 4 --count 100", 0)
 }
 
-/// A file system without barriers over `image`, unmounted when it is dropped.
-struct WithoutBarriers {
+/// A file system mounted with an option over `image`, unmounted when it is dropped.
+struct Mounted {
     at: PathBuf,
     _device: LoopDevice,
 }
 
-impl WithoutBarriers {
-    fn over(image: &Path, at: PathBuf) -> Option<Self> {
+impl Mounted {
+    fn over(image: &Path, at: PathBuf, option: &str) -> Option<Self> {
         let device = LoopDevice::over(image)?;
         std::fs::create_dir(&at).unwrap();
         let mounted = system("mkfs.ext4", &["-q", &device.path])
-            .and_then(|_| system("mount", &["-o", "nobarrier", &device.path, at.to_str().unwrap()]));
+            .and_then(|_| system("mount", &["-o", option, &device.path, at.to_str().unwrap()]));
         match mounted {
             Ok(_) => Some(Self { at, _device: device }),
             Err(reason) => {
@@ -87,7 +87,7 @@ impl WithoutBarriers {
     }
 }
 
-impl Drop for WithoutBarriers {
+impl Drop for Mounted {
     fn drop(&mut self) {
         if let Err(reason) = system("umount", &[self.at.to_str().unwrap()]) {
             eprintln!("{} stays mounted: {reason}", self.at.display());
@@ -100,7 +100,7 @@ fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
     let place = Place::new();
     let image = place.path("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(mounted) = WithoutBarriers::over(&image, place.path("mounted")) else { return };
+    let Some(mounted) = Mounted::over(&image, place.path("mounted"), "nobarrier") else { return };
     let other = std::fs::File::create(place.path("other")).unwrap();
     let over = AtomicBool::new(false);
     let run = std::thread::scope(|scope| {
@@ -127,4 +127,21 @@ fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
     assert!(attribution["own_flushes"].as_u64().unwrap_or(0) == 0, "{attribution}");
     assert!(attribution["because"].as_str().unwrap().contains("loop"), "{attribution}");
     assert!(storage["above"][0]["name"].as_str().unwrap().starts_with("loop"), "{storage}");
+}
+
+/// Each write is flushed by the mount, so the devices count flushes that nobody called for; and each is durable.
+#[test]
+fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
+    let place = Place::new();
+    let image = place.path("image");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let Some(mounted) = Mounted::over(&image, place.path("mounted"), "sync") else { return };
+    for typed in ["--sync-every 1", "--sync-every 8", ""] {
+        let at = mounted.at.display();
+        let run = Place::new().json(&format!("load {at}/file --size 1m --write 100 --cached {typed} --count 64"), 0);
+        for id in ["flushes-missing", "no-flush-seen", "flush-dropped", "acknowledged-not-durable"] {
+            assert!(!finds(&run, id), "{typed}: {}", run["verdicts"]);
+        }
+        assert!(run["path"].to_string().contains("sync"), "{}", run["path"]);
+    }
 }

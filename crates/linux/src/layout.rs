@@ -4,8 +4,9 @@
 //! or not at all; so each logical block gets the stamp and the noise of [`Pattern`], generation 0, and whoever
 //! verifies later knows what a block must hold before it was ever overwritten.
 //!
-//! The blocks go past the page cache where the file system allows it and its grid is theirs, several large requests at
-//! once; what is left over, off that grid, goes through the page cache after them, and is synced on the way.
+//! They go past the page cache where the file system allows it, in whole blocks of the device (4 KiB on some), several
+//! large requests at once; what is left over, off that grid, goes through the page cache after them, and is synced on the
+//! way.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -64,13 +65,9 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
     reserve(path, from, to, &place)?;
     let block = if logical_block < STAMPED_MIN { SECTOR } else { logical_block };
     let mut layout = Layout { place, block, filling, written: Bytes(0), unsynced: Bytes(0) };
-    let begins = match direct(path)?.filter(|device| device.info().logical_block == block) {
-        Some(device) if from.0.is_multiple_of(block.0) => {
-            let end = to.round_down(block);
-            layout.past_the_page_cache(&device, from.0 / block.0..end.0 / block.0)?;
-            end
-        }
-        _ => from,
+    let begins = match direct(path)? {
+        Some(device) => layout.past_the_page_cache(&device, from, to)?,
+        None => from,
     };
     layout.through_the_page_cache(path, begins, to)
 }
@@ -162,28 +159,39 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// Writes whole blocks of the device, and flushes it.
-    fn past_the_page_cache(&mut self, device: &FileDevice, blocks: std::ops::Range<u64>) -> Result<()> {
+    /// Writes what is whole blocks both of the device and of stamps, and flushes it; says where that ends, which is at
+    /// `from` if one of them does not fit the other.
+    fn past_the_page_cache(&mut self, device: &FileDevice, from: Bytes, to: Bytes) -> Result<Bytes> {
+        let (block, sector) = (self.block.0, device.info().logical_block.0);
+        let unit = block.max(sector);
+        if !unit.is_multiple_of(block.min(sector)) || unit > PIECE.0 || !from.0.is_multiple_of(unit) {
+            return Ok(from);
+        }
+        let end = to.round_down(Bytes(unit)).0;
         let pool = Pool::new(PoolShape { buffer: PIECE, count: DEPTH, alignment: ALIGNMENT })?;
-        let mut queue = device.open_queue(QueueOptions { depth: DEPTH, pool })?;
-        let each = (PIECE.0 / self.block.0).max(1);
-        let (mut next, mut in_flight) = (blocks.start, 0);
-        while next < blocks.end || in_flight > 0 {
-            while next < blocks.end && in_flight < DEPTH && self.unsynced < SYNC_EVERY {
-                let range = LbaRange::new(Lba(next), each.min(blocks.end - next));
+        let mut queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() })?;
+        let (mut next, mut in_flight) = (from.0, 0);
+        while next < end || in_flight > 0 {
+            while next < end && in_flight < DEPTH && self.unsynced < SYNC_EVERY {
+                let length = (PIECE.0 - PIECE.0 % unit).min(end - next);
+                let mut bytes = pool.take(Bytes(length)).ok_or_else(|| {
+                    Error::new(ErrorKind::Os(Errno(libc::ENOMEM)), "lay out", self.place.as_str())
+                })?;
+                self.pattern(next / block).fill(block as usize, &mut bytes);
+                let range = LbaRange::new(Lba(next / sector), length / sector);
                 // The tag of a write is its length.
-                let payload = Payload::Pattern(self.pattern(next));
-                self.submit(&mut *queue, Request::write(Tag(range.nlb * self.block.0), range, payload))?;
-                (next, in_flight) = (next + range.nlb, in_flight + 1);
+                let request = Request::write(Tag(length), range, Payload::Bytes(bytes.freeze()));
+                self.submit(&mut *queue, request)?;
+                (next, in_flight) = (next + length, in_flight + 1);
             }
             in_flight -= self.reap(&mut *queue)?;
-            if in_flight == 0 && (self.unsynced >= SYNC_EVERY || next >= blocks.end) {
+            if in_flight == 0 && (self.unsynced >= SYNC_EVERY || next >= end) {
                 self.submit(&mut *queue, Request::flush(Tag(0)))?;
                 while self.reap(&mut *queue)? == 0 {}
                 self.unsynced = Bytes(0);
             }
         }
-        Ok(())
+        Ok(Bytes(end))
     }
 
     fn submit(&self, queue: &mut dyn Queue, request: Request) -> Result<()> {
@@ -304,6 +312,26 @@ mod tests {
             Pattern { seed: 3, lba: Lba(0), generation: 0 }.fill(unit as usize, &mut expected);
             let range = from as usize..to as usize;
             assert!(bytes[range.clone()] == expected[range], "{length} from {from} to {to}");
+        }
+    }
+
+    #[test]
+    fn stamps_of_another_length_than_the_devices_blocks_go_past_the_page_cache_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for length in [512, 4096, 65_536] {
+            let filling = Filling { seed: 3, stop: &AtomicBool::new(false), progress: &mut |_| {} };
+            write(&path, Bytes(0), Bytes::mib(3), Bytes(length), filling).unwrap();
+            if direct(&path).unwrap().is_none() {
+                return plumb_testkit::skip("no direct I/O in the temporary directory");
+            }
+            let file = File::open(&path).unwrap();
+            let residency = crate::pagecache::residency(&file, Bytes(0), Bytes::mib(3), "file").unwrap();
+            assert_eq!(residency.resident, Bytes(0), "{length}");
+            let mut expected = vec![0; 3 << 20];
+            Pattern { seed: 3, lba: Lba(0), generation: 0 }.fill(length as usize, &mut expected);
+            assert!(std::fs::read(&path).unwrap() == expected, "{length}");
+            std::fs::remove_file(&path).unwrap();
         }
     }
 

@@ -135,3 +135,35 @@ fn the_wake_descriptor_becomes_readable() {
     }
     assert!(completions[0].outcome.is_done());
 }
+
+/// One who waits for two queues at once was not woken by either and found the completions when the wait was over.
+#[test]
+fn who_waits_for_several_queues_is_woken_each_time() {
+    let Some(place) = place() else { return };
+    let mut queues = [queue(&place), queue(&place)];
+    // A guard against hanging for ever, not a measure of speed.
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    for round in 0..50 {
+        let mut in_flight = 0;
+        for (queue, tag) in queues.iter_mut().zip(1..) {
+            queue.submit(Request::read(Tag(tag), range())).expect("room in the queue");
+            in_flight += 1;
+        }
+        let mut completions = Vec::new();
+        loop {
+            for queue in &mut queues {
+                in_flight -= queue.poll(Wait::NONE, &mut completions).expect("a working queue");
+            }
+            if in_flight == 0 {
+                break;
+            }
+            let began = std::time::Instant::now();
+            let mut waiting: Vec<PollFd<'_>> = queues
+                .iter()
+                .map(|queue| PollFd::from_borrowed_fd(queue.wake_fd().expect("a descriptor"), PollFlags::IN))
+                .collect();
+            poll(&mut waiting, Some(&limit)).expect("poll works");
+            assert!(began.elapsed().as_secs() < 20, "nothing woke it in round {round}");
+        }
+    }
+}

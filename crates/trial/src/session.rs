@@ -4,14 +4,13 @@
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome, in_one_line};
-use plumb_linux::flush_trace::RECORDER;
 use plumb_load::{Fault, LoadOutcome};
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::{Finding, WritePath};
 use plumb_report::document::{CheckDocument, RunDocument};
 use plumb_report::verdict;
 use plumb_target::{Kind, TargetKind};
-use plumb_workload::{Job, Scenario};
+use plumb_workload::{Job, Scenario, Stop};
 
 use crate::accounts::CheckBegun;
 use crate::check::{PREPARE, method_of};
@@ -22,7 +21,7 @@ use crate::judge;
 use crate::record::{self, Recorder};
 use crate::replayed;
 use crate::rounds::SpanRun;
-use crate::so_far::SoFar;
+use crate::so_far::{self, SoFar};
 use crate::span::{Ended, Stage};
 use crate::spans;
 use crate::targets::{Targets, Use};
@@ -31,7 +30,7 @@ use crate::verify;
 use crate::watcher::Watcher;
 
 /// What a recording says until its run has ended.
-const GOES_ON: &str = "the run had not ended when this was recorded: plumb was killed, or is still running";
+pub(crate) const GOES_ON: &str = "the run had not ended when this was recorded: plumb was killed, or is still running";
 
 /// A span that had its turn.
 struct Phase {
@@ -166,17 +165,15 @@ impl<'a> Session<'a> {
         let scenario = &self.request.scenario;
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
-        let (so_far, measured) = SoFar::channel(recorder.is_open());
         let session = &*self;
-        let ran = std::thread::scope(|scope| {
-            let record = || {
-                let runs = measured.into_iter();
-                runs.for_each(|run| session.record_so_far(&mut recorder, targets, number, run));
-            };
-            // Without a thread to spare nothing is recorded before the span is over.
-            drop(std::thread::Builder::new().name(RECORDER.to_owned()).spawn_scoped(scope, record));
-            Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(number, scenario)
-        });
+        let ran = so_far::recorded(
+            recorder.is_open(),
+            |run| session.record_so_far(&mut recorder, targets, number, run),
+            |outlet| {
+                let so_far = SoFar::of(outlet);
+                Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(number, scenario)
+            },
+        );
         self.recorder = recorder;
         let run = match ran {
             Ok(run) => run,
@@ -190,7 +187,9 @@ impl<'a> Session<'a> {
         };
         let facts = before.facts_after(targets, number, scenario);
         let ended = match &run.ran.ended {
-            Ended::Complete if !self.is_check() && is_empty(&run) => TrialEnded::Empty,
+            Ended::Complete if !self.is_check() && is_empty(&run) && !is_unmeasured(scenario, number) => {
+                TrialEnded::Empty
+            }
             Ended::Complete => TrialEnded::Complete,
             Ended::Interrupted => TrialEnded::Interrupted,
             Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
@@ -414,6 +413,12 @@ fn root_would_add(path: &WritePath) -> Vec<String> {
 fn is_empty(run: &SpanRun) -> bool {
     let total = run.ran.result.total();
     total.operations().operations() + total.flush.operations() == 0
+}
+
+/// Whether a span asks for no time to measure in: it only warms up.
+fn is_unmeasured(scenario: &Scenario, span: usize) -> bool {
+    let jobs = &scenario.spans[span].jobs;
+    jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
 }
 
 /// How a check ends that something stopped: a full or read-only file system is nobody's failure.

@@ -337,7 +337,7 @@ impl Observer for Sides<'_> {
 
     fn wants_figures(&mut self) -> bool {
         let is_measuring = self.before.is_some() && self.after.is_none();
-        is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.is_due())
+        is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.outlet.is_due())
     }
 
     fn figures(&mut self, teams: Vec<TeamOutcome>) {

@@ -71,6 +71,9 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// A time in which nothing is measured: as near to none as a workload can say.
+    pub const NO_TIME: Nanos = Nanos(1);
+
     /// After a time.
     pub const fn after(duration: Nanos) -> Self {
         Self { duration: Some(duration), operations: None, bytes: None }

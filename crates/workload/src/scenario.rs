@@ -88,7 +88,8 @@ pub struct Job {
     /// With shared threads: the depth of the workload is that of a thread over all its targets together (DiskSpd `-O`,
     /// fio), rather than on each.
     pub depth_shared: bool,
-    /// Make missing target files of this size, and bring shorter ones to it.
+    /// Make missing target files of this size, and bring those that are shorter to it, and those that are longer if the
+    /// range goes on to the end.
     pub size: Option<Bytes>,
     /// How targets are opened.
     pub opening: Opening,

@@ -155,8 +155,12 @@ impl Threads<'_> {
     }
 
     fn tell_progress(&self, tell: &mut dyn FnMut(&Moment<'_>)) {
-        let elapsed = self.conduct.clock.now().since(self.start);
-        tell(&Moment::Running(&Progress { elapsed, total: self.recording.totals(), teams: Vec::new() }));
+        let now = self.conduct.clock.now();
+        let elapsed = now.since(self.start);
+        let progress = Progress { elapsed, total: self.recording.totals(), teams: Vec::new() };
+        let so_far =
+            || self.recording.together(self.start).finish(now, Ending::Interrupted, self.conduct.threads);
+        tell(&Moment::Running { progress: &progress, so_far: &so_far });
     }
 }
 

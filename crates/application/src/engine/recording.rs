@@ -70,7 +70,7 @@ impl Took {
 }
 
 /// What some threads recorded.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Book {
     outcome: LoadOutcome,
     calls: [Option<Box<Histogram>>; NAMES.len()],

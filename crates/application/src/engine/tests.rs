@@ -215,7 +215,7 @@ fn time_ends_a_run_and_progress_is_told() {
     };
     let mut last = None;
     let measured = perform(program.as_ref(), &store, &conduct, &mut |moment| {
-        if let crate::Moment::Running(progress) = moment {
+        if let crate::Moment::Running { progress, .. } = moment {
             last = Some(progress.total.clone());
         }
     })

@@ -55,7 +55,7 @@ fn stopped_in_the_middle_it_leaves_nothing_and_keeps_what_it_measured() {
         let stop = AtomicBool::new(false);
         let limits = Limits { count: None, duration: Some(Nanos::secs(600)), ..small() };
         let tell = &mut |moment: &Moment<'_>| {
-            let Moment::Running(progress) = moment else { return };
+            let Moment::Running { progress, .. } = moment else { return };
             stop.store(progress.total.operations() > 0, Ordering::Release);
         };
         let measured =

@@ -44,8 +44,8 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, threads: u32, end: Opti
         access: access(target),
         write_percent: target.write_percent,
         depth: depth(span, target),
-        // In no time nothing is measured, as in DiskSpd.
-        stop: Stop::after(Nanos::secs(u64::from(span.duration)).max(Nanos(1))),
+        // With -d0 it warms up and cools down and measures nothing, as in DiskSpd.
+        stop: Stop::after(Nanos::secs(u64::from(span.duration)).max(Stop::NO_TIME)),
         durability: durability(target),
         rate: rate(target, threads),
         burst: burst(target, threads),

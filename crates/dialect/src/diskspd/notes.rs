@@ -55,7 +55,7 @@ impl Notes {
             span.request_count > 0 && span.thread_count == 0,
             "-O (RequestCount): counts only with threads in all, -F (ThreadCount)",
         );
-        self.when(span.duration == 0, "-d0 (Duration): nothing is measured in 0 s");
+        self.when(span.duration == 0, "-d0 (Duration): it warms up and cools down, and nothing is measured");
         for target in &span.targets {
             self.when(
                 target.throughput.is_some() && target.burst > 0,

@@ -7,7 +7,8 @@ use plumb_dialect::diskspd::profile::{
 };
 use plumb_dialect::diskspd::{self, Command, Invocation, read_profile, write_profile};
 use plumb_dialect::{Error, Machine};
-use plumb_workload::{Caching, Content};
+use plumb_block::Bytes;
+use plumb_workload::{ByteRange, Caching, Content};
 use proptest::prelude::*;
 
 use super::{arguments, machine};
@@ -203,6 +204,22 @@ fn threads_in_all_have_one_priority() {
     profile.time_spans[0].targets[1].priority = IoPriority::Low;
     let error = profile.meaning(&machine(), &|_| None).unwrap_err().to_string();
     assert!(error.contains("-F") && error.contains("'b'") && error.contains("'a'"), "{error}");
+}
+
+#[test]
+fn a_range_beyond_the_file_is_said_and_the_file_counts() {
+    for (typed, size) in [("-f100M f", Some(4 << 20)), ("-c4M -f100M f", None)] {
+        let profile = super::invocation(typed).unwrap().profile;
+        let meaning = profile.meaning(&machine(), &|_| size.map(Bytes)).unwrap();
+        let said = "-f (MaxFileSize): 'f' has 4MiB and no 100MiB: all of it is used";
+        assert!(meaning.notes.iter().any(|note| note == said), "{typed}: {:?}", meaning.notes);
+        let job = &meaning.scenario.spans[0].jobs[0];
+        let range = job.workload.within(Bytes(4 << 20)).unwrap().range;
+        assert_eq!(range, ByteRange { offset: Bytes(0), length: Bytes(4 << 20) }, "{typed}");
+    }
+    let within = super::invocation("-c4M -f1M f").unwrap().profile.meaning(&machine(), &|_| None).unwrap();
+    assert!(!within.notes.iter().any(|note| note.contains("-f (")), "{:?}", within.notes);
+    assert_eq!(within.scenario.spans[0].jobs[0].workload.range.length, Bytes(1 << 20));
 }
 
 #[test]

@@ -122,6 +122,7 @@ impl Queue for UringQueue {
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
         self.ring.claim().map_err(|error| Error::io(&error, "poll a queue of", self.target.name.as_str()))?;
+        self.ring.clear_wake();
         let before = completions.len();
         let asked = wait.completions as usize;
         let mut now = self.target.clock.now();

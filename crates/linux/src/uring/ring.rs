@@ -6,8 +6,9 @@
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
+use std::cell::OnceCell;
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use plumb_block::Pool;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::ReadWriteFlags;
 
 use crate::file::Target;
@@ -69,6 +71,8 @@ pub(super) struct Ring {
     memory: Option<RegisteredMemory>,
     depth: u32,
     pool: Pool,
+    /// Made when somebody waits for it.
+    wake: OnceCell<Option<OwnedFd>>,
 }
 
 /// How submission entries name a file.
@@ -97,7 +101,8 @@ impl Ring {
         let flags = flags_for(&file, &target);
         let memory = register(&uring, &pool);
         let is_claimed = false;
-        Ok(Self { uring, is_disabled, is_claimed, target, file, has_fixed_file, flags, memory, depth, pool })
+        let wake = OnceCell::new();
+        Ok(Self { uring, is_disabled, is_claimed, target, file, has_fixed_file, flags, memory, depth, pool, wake })
     }
 
     /// The same with nothing in it, for the calling thread. Only when nothing is in flight.
@@ -196,10 +201,28 @@ impl Ring {
         self.uring.completion()
     }
 
-    /// The descriptor that becomes readable when there are completions.
+    /// The descriptor that becomes readable when there are completions: an eventfd from the first call on, and the first
+    /// wait for it ends at once. With DEFER_TASKRUN nobody who polls the ring itself is woken by a completion (Linux
+    /// 6.18), although a poll that happens to look then finds it.
     pub(super) fn wake_fd(&self) -> BorrowedFd<'_> {
+        let made = self.wake.get_or_init(|| {
+            let made = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
+            self.uring.submitter().register_eventfd(made.as_raw_fd()).ok().map(|()| made)
+        });
+        if let Some(made) = made {
+            return made.as_fd();
+        }
         // SAFETY: the descriptor is that of the ring, open for as long as `self` is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.uring.as_raw_fd()) }
+    }
+
+    /// What comes from now on makes [`wake_fd`](Self::wake_fd) readable again.
+    #[inline]
+    pub(super) fn clear_wake(&self) {
+        if let Some(Some(made)) = self.wake.get() {
+            // Nothing to read is as good.
+            rustix::io::read(made, &mut [0; 8]).unwrap_or_default();
+        }
     }
 }
 

@@ -53,7 +53,9 @@ pub fn text(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
     if results.len() > 1 {
         tables::totals(results, &mut page);
     }
-    storage::section(results, &mut page);
+    if !results.iter().all(is_interrupted) {
+        storage::section(results, &mut page);
+    }
     page.finish()
 }
 

@@ -111,6 +111,17 @@ fn a_run_is_all_reads_or_all_writes_and_starts_on_the_alignment() {
     assert!(mixed <= 5, "{mixed} runs are mixed");
 }
 
+#[test]
+fn what_goes_on_from_a_random_place_keeps_the_alignment_of_r() {
+    for (align, block) in [(32 * KIB, 4 * KIB), (4 * KIB, 4 * KIB), (12 * KIB, 8 * KIB)] {
+        let stream = stream(&format!("-W0 -d10 -b{block} -r{align} -rs20 t"));
+        assert!(stream.offsets().iter().all(|offset| offset % align == 0), "-r{align}");
+        let steps = steps(&stream);
+        let next = steps.iter().filter(|step| **step == align.cast_signed()).count() * 100 / steps.len();
+        assert!((77..=83).contains(&next), "-r{align}: {next} % go on");
+    }
+}
+
 /// The percent of requests that start in each part.
 fn shares(stream: &Stream, ends: &[u64]) -> Vec<f64> {
     let mut from = 0;
