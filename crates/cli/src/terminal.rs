@@ -19,6 +19,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Writes a document to stdout.
+pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(document)? + "\n"))
+}
+
 /// Says a line on stderr. If nobody can be told, the exit code still says it.
 pub(crate) fn say(line: &str) {
     let mut stderr = io::stderr().lock();

@@ -183,7 +183,9 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
         let Some(ratio) = compressed(&place.path(name)) else { return };
         assert!(ratio > 0.95, "{typed}: {ratio}");
         let written = std::fs::read(place.path(name)).unwrap();
-        let shared = |pair: &[&[u8]]| pair[0].chunks(8).filter(|word| pair[1].chunks(8).any(|other| other == *word)).count();
+        let shared = |pair: &[&[u8]]| {
+            pair[0].chunks(8).filter(|word| pair[1].chunks(8).any(|other| other == *word)).count()
+        };
         let blocks: Vec<&[u8]> = written.chunks(4096).take(256).collect();
         let sharing = blocks.windows(2).filter(|pair| shared(pair) > 0).count();
         assert!(sharing <= 2, "{typed}: {sharing} of 255 blocks share words with the next");

@@ -148,7 +148,10 @@ const KINDS: [(&str, f64); 12] = [
     ("rw=randwrite\nioengine=psync\nrate_iops=100k\nfdatasync=1", 1.0),
     ("rw=randread\nioengine=libaio\niodepth=4\nrate_iops=300\nrate_process=poisson\ndirect=1", 4.0),
     ("rw=randread\nioengine=libaio\niodepth=4\nnumjobs=3\ngroup_reporting\ndirect=1", 12.0),
-    ("rw=randread\nrate_iops=100\nnumjobs=2\ngroup_reporting\n[b]\nrw=randwrite\nrate_iops=900k\ngroup_reporting", 3.0),
+    (
+        "rw=randread\nrate_iops=100\nnumjobs=2\ngroup_reporting\n[b]\nrw=randwrite\nrate_iops=900k\ngroup_reporting",
+        3.0,
+    ),
     ("rw=randread\nioengine=psync\nthinktime=2000", 1.0),
     ("rw=randread\nioengine=mmap\nramp_time=200ms", 1.0),
 ];
@@ -168,7 +171,10 @@ fn figures(latency: &Value, what: &str) -> (u64, f64) {
         ranks.sort_by(|one, other| one.0.total_cmp(&other.0));
         assert!(ranks.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{what}: {latency}");
         // A bin is as wide as its last digit.
-        assert!(ranks.iter().all(|(_, value)| (least * 0.99..=most * 1.01).contains(value)), "{what}: {latency}");
+        assert!(
+            ranks.iter().all(|(_, value)| (least * 0.99..=most * 1.01).contains(value)),
+            "{what}: {latency}"
+        );
     }
     if let Some(bins) = latency["bins"].as_object() {
         assert_eq!(bins.values().map(|bin| bin.as_u64().unwrap()).sum::<u64>() as f64, count, "{what}");
@@ -191,8 +197,8 @@ fn latencies_are_of_what_was_done_and_fit_into_the_time_that_it_took() {
             for name in ["read", "write", "trim"] {
                 let (direction, what) = (&job[name], format!("{kind}: {name}"));
                 let ios = direction["total_ios"].as_u64().unwrap();
-                let [slat, clat, lat] =
-                    ["slat_ns", "clat_ns", "lat_ns"].map(|key| figures(&direction[key], &format!("{what} {key}")));
+                let [slat, clat, lat] = ["slat_ns", "clat_ns", "lat_ns"]
+                    .map(|key| figures(&direction[key], &format!("{what} {key}")));
                 assert_eq!((clat.0, lat.0), (ios, ios), "{what}");
                 assert!((lat.1 - slat.1 - clat.1).abs() <= lat.1 * 0.01, "{what}: {slat:?} {clat:?} {lat:?}");
                 for key in ["min", "mean", "max"] {

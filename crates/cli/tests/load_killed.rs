@@ -63,7 +63,10 @@ fn a_killed_profile_leaves_what_it_measured() {
         let transactions = &found["transactions"];
         assert!(transactions["count"].as_u64() > Some(1), "{profile}: {found:#}");
         assert!(transactions["latency"]["p50"].as_f64() > Some(0.0), "{profile}: {transactions}");
-        assert!(found["targets"][0]["storage"].is_object() || found["targets"][0]["storage_unknown_because"].is_string());
+        assert!(
+            found["targets"][0]["storage"].is_object()
+                || found["targets"][0]["storage_unknown_because"].is_string()
+        );
         let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
         assert!(text.contains("NOT COMPLETE") && text.contains("plumb was killed"), "{profile}: {text}");
     }

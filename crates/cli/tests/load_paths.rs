@@ -138,7 +138,8 @@ fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
     let Some(mounted) = Mounted::over(&image, place.path("mounted"), "sync") else { return };
     for typed in ["--sync-every 1", "--sync-every 8", ""] {
         let at = mounted.at.display();
-        let run = Place::new().json(&format!("load {at}/file --size 1m --write 100 --cached {typed} --count 64"), 0);
+        let run = Place::new()
+            .json(&format!("load {at}/file --size 1m --write 100 --cached {typed} --count 64"), 0);
         for id in ["flushes-missing", "no-flush-seen", "flush-dropped", "acknowledged-not-durable"] {
             assert!(!finds(&run, id), "{typed}: {}", run["verdicts"]);
         }

@@ -126,8 +126,9 @@ impl Direction {
         self.series.merge(&other.series);
     }
 
-    /// Adds what was measured in a window that began `length` after this one.
-    fn append(&mut self, length: Nanos, other: &Self) {
+    /// Adds what was measured at the same time, or in a window that began so long `after` this one.
+    fn join(&mut self, other: &Self, after: Option<Nanos>) {
+        let Some(length) = after else { return self.merge(other) };
         let mut series = std::mem::replace(&mut self.series, other.series.clone());
         series.append(length, &other.series);
         self.merge(other);
@@ -191,47 +192,48 @@ impl LoadOutcome {
         }
     }
 
+    /// All of these, which ran at the same time.
+    pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = all.into_iter();
+        let Some(mut whole) = all.next().cloned() else { return Self::empty() };
+        all.for_each(|more| whole.merge(more));
+        whole
+    }
+
     /// Adds another worker, or another target, that ran at the same time.
     pub fn merge(&mut self, other: &Self) {
-        self.read.merge(&other.read);
-        self.write.merge(&other.write);
-        self.trim.merge(&other.trim);
-        self.flush.merge(&other.flush);
-        self.durable.merge(&other.durable);
+        self.join(other, None);
         self.length = self.length.max(other.length);
         if other.ending == Ending::Interrupted {
             self.ending = Ending::Interrupted;
         }
         self.in_flight_max += other.in_flight_max;
-        self.latencies_late += other.latencies_late;
-        self.late_starts += other.late_starts;
-        self.backlog_max = self.backlog_max.max(other.backlog_max);
-        self.unstarted += other.unstarted;
         self.worker_cpu.extend_from_slice(&other.worker_cpu);
-        if let Some(theirs) = &other.verified {
-            self.verified.get_or_insert_default().merge(theirs);
-        }
     }
 
     /// Adds the same worker's next window, as if the two were one.
     pub fn append(&mut self, next: &Self) {
-        let length = self.length;
-        self.read.append(length, &next.read);
-        self.write.append(length, &next.write);
-        self.trim.append(length, &next.trim);
-        self.flush.append(length, &next.flush);
-        self.durable.merge(&next.durable);
-        self.length = length + next.length;
+        self.join(next, Some(self.length));
+        self.length += next.length;
         self.ending = next.ending;
         self.in_flight_max = self.in_flight_max.max(next.in_flight_max);
-        self.latencies_late += next.latencies_late;
-        self.late_starts += next.late_starts;
-        self.backlog_max = self.backlog_max.max(next.backlog_max);
-        self.unstarted += next.unstarted;
         for (mine, theirs) in self.worker_cpu.iter_mut().zip(&next.worker_cpu) {
             *mine = mine.zip(*theirs).map(|(mine, theirs)| mine.plus(theirs));
         }
-        if let Some(theirs) = &next.verified {
+    }
+
+    /// Adds what adds up however the two windows lie.
+    fn join(&mut self, other: &Self, after: Option<Nanos>) {
+        self.read.join(&other.read, after);
+        self.write.join(&other.write, after);
+        self.trim.join(&other.trim, after);
+        self.flush.join(&other.flush, after);
+        self.durable.merge(&other.durable);
+        self.latencies_late += other.latencies_late;
+        self.late_starts += other.late_starts;
+        self.backlog_max = self.backlog_max.max(other.backlog_max);
+        self.unstarted += other.unstarted;
+        if let Some(theirs) = &other.verified {
             self.verified.get_or_insert_default().merge(theirs);
         }
     }

@@ -126,9 +126,9 @@ pub fn run(
     };
     let teams = workers.into_iter().map(Team::of).collect();
     match run_teams(teams, &options, &mut Looking(observer)) {
-        Ok(teams) => Ok(merged(teams)),
+        Ok(teams) => Ok(merged(&teams)),
         Err(TeamsFailure { fault, teams }) => {
-            let outcome = LoadOutcome { ending: Ending::Interrupted, ..merged(teams) };
+            let outcome = LoadOutcome { ending: Ending::Interrupted, ..merged(&teams) };
             Err(LoadFailure { fault, outcome: Box::new(outcome) })
         }
     }
@@ -147,15 +147,8 @@ impl Observer for Looking<'_> {
     fn window_ends(&mut self) {}
 }
 
-fn merged(teams: Vec<TeamOutcome>) -> LoadOutcome {
-    let workers = teams.into_iter().flat_map(|team| team.workers);
-    let outcomes = workers.map(|worker| worker.outcome);
-    outcomes
-        .reduce(|mut all, more| {
-            all.merge(&more);
-            all
-        })
-        .unwrap_or_else(LoadOutcome::empty)
+fn merged(teams: &[TeamOutcome]) -> LoadOutcome {
+    LoadOutcome::together(teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome))
 }
 
 #[cfg(test)]

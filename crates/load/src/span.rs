@@ -124,8 +124,12 @@ impl SpanResult {
 
     /// Of one job.
     pub fn of_job(&self, job: usize) -> LoadOutcome {
-        let parts = self.threads.iter().flat_map(|thread| &thread.parts);
-        Self::merged(parts.filter(|part| self.targets[part.target].job == job))
+        let job_of = |thread: &ThreadResult, part: &Part| {
+            self.targets.get(part.target).map_or(thread.job, |target| target.job)
+        };
+        let parts =
+            self.threads.iter().flat_map(|thread| thread.parts.iter().map(move |part| (thread, part)));
+        Self::merged(parts.filter(|(thread, part)| job_of(thread, part) == job).map(|(_, part)| part))
     }
 
     /// Of one target, by its place in [`targets`](Self::targets).
@@ -141,13 +145,6 @@ impl SpanResult {
     }
 
     fn merged<'a>(parts: impl Iterator<Item = &'a Part>) -> LoadOutcome {
-        let mut whole: Option<LoadOutcome> = None;
-        for part in parts {
-            match &mut whole {
-                Some(whole) => whole.merge(&part.outcome),
-                None => whole = Some(part.outcome.clone()),
-            }
-        }
-        whole.unwrap_or_else(LoadOutcome::empty)
+        LoadOutcome::together(parts.map(|part| &part.outcome))
     }
 }

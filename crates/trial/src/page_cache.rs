@@ -4,7 +4,7 @@ use std::fs::File;
 
 use plumb_block::{Bytes, Error, Nanos};
 use plumb_linux::pagecache;
-use plumb_load::{Observer, Progress, RunOptions, Team, Worker, WorkerOptions, run_teams};
+use plumb_load::{RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_target::TargetKind;
 use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Warmup, Workload};
 
@@ -68,7 +68,7 @@ impl Stage<'_> {
             duration: workload.stop.duration,
             cooldown: Nanos::ZERO,
         };
-        let teams = run_teams(vec![Team::of(worker)], &options, &mut Unwatched).map_err(|failure| {
+        let teams = run_teams(vec![Team::of(worker)], &options, &mut ()).map_err(|failure| {
             TrialError::PageCache { target: one.opened.shown.clone(), source: failure.fault }
         })?;
         let read = teams.iter().flat_map(|team| &team.workers).map(|worker| worker.outcome.read.bytes).max();
@@ -88,15 +88,4 @@ fn evict(one: &Use) -> Result<(), TrialError> {
     let file =
         File::open(path).map_err(|error| failed(Error::io(&error, "open", one.opened.shown.as_str())))?;
     pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown).map_err(failed)
-}
-
-/// Nobody looks on.
-struct Unwatched;
-
-impl Observer for Unwatched {
-    fn look(&mut self, _progress: &Progress) {}
-
-    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
-
-    fn window_ends(&mut self) {}
 }

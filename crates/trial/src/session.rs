@@ -30,7 +30,8 @@ use crate::verify;
 use crate::watcher::Watcher;
 
 /// What a recording says until its run has ended.
-pub(crate) const GOES_ON: &str = "the run had not ended when this was recorded: plumb was killed, or is still running";
+pub(crate) const GOES_ON: &str =
+    "the run had not ended when this was recorded: plumb was killed, or is still running";
 
 /// A span that had its turn.
 struct Phase {

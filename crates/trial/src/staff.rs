@@ -61,9 +61,8 @@ pub(crate) fn staff(
         let used: Vec<_> = targets.iter().filter_map(|place| uses.get(place)).collect();
         let Some((_, first, _)) = used.first() else { continue };
         let job = &span.jobs[first.job];
-        let workers = used.iter().map(|(_, one, cursor)| {
-            worker(&span.jobs[one.job], one, share, cursor, variation)
-        });
+        let workers =
+            used.iter().map(|(_, one, cursor)| worker(&span.jobs[one.job], one, share, cursor, variation));
         staff.teams.push(Team {
             workers: workers.collect::<Result<_, _>>()?,
             shared_depth: shared_depth

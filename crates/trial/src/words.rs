@@ -82,5 +82,6 @@ pub(crate) fn depth_on_each(span: &Span, number: usize, depth: u32) -> Option<u6
     let job = &span.jobs[number];
     let joined = job.same_threads || span.jobs.get(number + 1).is_some_and(|next| next.same_threads);
     // One depth for several targets is not divided among them in a fixed way.
-    (!job.depth_shared || (job.targets.len() == 1 && !joined)).then(|| u64::from(depth) * u64::from(job.threads))
+    (!job.depth_shared || (job.targets.len() == 1 && !joined))
+        .then(|| u64::from(depth) * u64::from(job.threads))
 }

@@ -12,16 +12,16 @@ use plumb_block::Bytes;
 pub(crate) struct DriveArguments {
     #[command(subcommand)]
     pub(crate) command: DriveCommand,
+
+    /// Print JSON: of a drive its new state, of one that is detached its last
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DriveCommand {
     /// List the models
-    List {
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Show the parameters of a model, their sources, and its figures beside published ones
     Show(ShowArguments),
     /// Serve a drive in real time until it is detached or the command is interrupted
@@ -38,15 +38,14 @@ pub(crate) enum DriveCommand {
     /// An attached device that a program had open or mounted when the power was cut still answers every request with an I/O error, also
     /// those of other programs, until it is closed and unmounted. The programs are named. Then the kernel drops its cache of the
     /// device, as if the machine had lost power too, and the device serves requests again.
-    PowerOn(NamedArguments),
+    PowerOn {
+        /// Its name
+        name: String,
+    },
     /// Show the state of a served drive, or of all served drives
     Status {
         /// Its name
         name: Option<String>,
-
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
     },
     /// Turn the write cache of a drive on or off, until its power is cut
     Set {
@@ -56,10 +55,6 @@ pub(crate) enum DriveCommand {
         /// The volatile write cache
         #[arg(long, value_enum)]
         wce: Switch,
-
-        /// Print the new state as one JSON document
-        #[arg(long)]
-        json: bool,
     },
     /// Make commands of a drive fail, hang or be slow: WHAT:EFFECT[:WHEN], such as write:eio:nth=100
     Fault(FaultArguments),
@@ -135,10 +130,6 @@ pub(crate) struct ShowArguments {
     /// Also run the drive in virtual time, and show its figures beside the published ones
     #[arg(long)]
     pub(crate) figures: bool,
-
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -207,10 +198,6 @@ pub(crate) struct ServeArguments {
     /// Make commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several times
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
-
-    /// Print one JSON document when the drive is ready
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -234,10 +221,6 @@ pub(crate) struct CutArguments {
     /// Cancel a cut that has not happened yet
     #[arg(long, group = "when")]
     pub(crate) disarm: bool,
-
-    /// Print the new state as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -253,10 +236,6 @@ pub(crate) struct FaultArguments {
     /// Remove all faults
     #[arg(long)]
     pub(crate) clear: bool,
-
-    /// Print the new state as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -267,20 +246,6 @@ pub(crate) struct DetachArguments {
     /// Also when the drive is in use: its users get I/O errors
     #[arg(long, visible_alias = "force")]
     pub(crate) cut_off: bool,
-
-    /// Print the last state as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NamedArguments {
-    /// The name of the drive
-    pub(crate) name: String,
-
-    /// Print the new state as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[cfg(test)]

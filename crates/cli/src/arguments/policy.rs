@@ -53,12 +53,16 @@ pub(crate) enum PolicyCommand {
     Enforce(EnforceArguments),
 }
 
-/// Where claims are kept.
+/// What every command that looks at disks takes.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct ClaimsFile {
+pub(crate) struct Shared {
     /// The file with the claims of administrators
-    #[arg(long = "claims", value_name = "FILE", default_value = plumb_policy::device::claims::PLACE)]
-    pub(crate) path: PathBuf,
+    #[arg(long, value_name = "FILE", default_value = plumb_policy::device::claims::PLACE)]
+    pub(crate) claims: PathBuf,
+
+    /// Print JSON: one document, of each change where there are several
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Which disks.
@@ -88,12 +92,8 @@ pub(crate) struct ShowArguments {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
-    /// Print one JSON document
-    #[arg(long, conflicts_with = "prometheus")]
-    pub(crate) json: bool,
-
     /// Print metrics for Prometheus
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub(crate) prometheus: bool,
 
     /// Also print the commands sent to each drive, and the bytes of its answers
@@ -106,7 +106,7 @@ pub(crate) struct ShowArguments {
     pub(crate) raid_report: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -137,16 +137,12 @@ pub(crate) struct PlanArguments {
     #[arg(long)]
     pub(crate) save: bool,
 
-    /// Print the plan as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-
     /// Also print the bytes of each step
     #[arg(long, conflicts_with = "json")]
     pub(crate) explain: bool,
 
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 /// Where steps are journalled, and how the result is printed.
@@ -161,9 +157,8 @@ pub(crate) struct Carrying {
     #[arg(long, value_name = "FILE")]
     pub(crate) observe: Option<PathBuf>,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -178,9 +173,6 @@ pub(crate) struct ApplyArguments {
 
     #[command(flatten)]
     pub(crate) carrying: Carrying,
-
-    #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
 }
 
 #[derive(Debug, Args)]
@@ -189,12 +181,8 @@ pub(crate) struct VerifyArguments {
     #[arg(value_name = "PLAN|JOURNAL")]
     pub(crate) plan: PathBuf,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -203,12 +191,8 @@ pub(crate) struct RollbackArguments {
     #[arg(value_name = "JOURNAL")]
     pub(crate) journal: PathBuf,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -228,12 +212,8 @@ pub(crate) struct WatchArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) prometheus_file: Option<PathBuf>,
 
-    /// Print one JSON document for each change, one per line
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -254,12 +234,8 @@ pub(crate) struct PersistArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<String>,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -273,9 +249,6 @@ pub(crate) struct HealArguments {
 
     #[command(flatten)]
     pub(crate) carrying: Carrying,
-
-    #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
 }
 
 #[derive(Debug, Args)]
@@ -300,12 +273,8 @@ pub(crate) struct ClaimArguments {
     #[arg(long, conflicts_with_all = ["by", "until", "reason"])]
     pub(crate) withdraw: bool,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
@@ -326,12 +295,8 @@ pub(crate) struct EnforceArguments {
     #[arg(long, value_name = "DIR", default_value = JOURNALS)]
     pub(crate) journal: PathBuf,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) claims: ClaimsFile,
+    pub(crate) shared: Shared,
 }
 
 fn wave_size(text: &str) -> Result<usize, String> {

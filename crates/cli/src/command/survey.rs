@@ -16,9 +16,7 @@ use crate::terminal;
 pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
     let survey = survey(arguments)?;
     if arguments.json {
-        let mut document = serde_json::to_string_pretty(&survey)?;
-        document.push('\n');
-        terminal::print(&document)?;
+        terminal::print_json(&survey)?;
     } else {
         // One path is shown in full; many as a list with what is wrong below.
         let show = if survey.paths.len() > 1 { text::survey_list } else { text::survey };

@@ -1,5 +1,6 @@
 //! Profiles: read, written, filled in, and refused with the line that is wrong.
 
+use plumb_block::Bytes;
 use plumb_dialect::diskspd::distribution::{Distribution, Share, Unit};
 use plumb_dialect::diskspd::profile::{
     CacheMode, Hints, IoPriority, MappedFlush, Precreate, Processor, Profile, ResultFormat, Target,
@@ -7,7 +8,6 @@ use plumb_dialect::diskspd::profile::{
 };
 use plumb_dialect::diskspd::{self, Command, Invocation, read_profile, write_profile};
 use plumb_dialect::{Error, Machine};
-use plumb_block::Bytes;
 use plumb_workload::{ByteRange, Caching, Content};
 use proptest::prelude::*;
 

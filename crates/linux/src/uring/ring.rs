@@ -102,7 +102,19 @@ impl Ring {
         let memory = register(&uring, &pool);
         let is_claimed = false;
         let wake = OnceCell::new();
-        Ok(Self { uring, is_disabled, is_claimed, target, file, has_fixed_file, flags, memory, depth, pool, wake })
+        Ok(Self {
+            uring,
+            is_disabled,
+            is_claimed,
+            target,
+            file,
+            has_fixed_file,
+            flags,
+            memory,
+            depth,
+            pool,
+            wake,
+        })
     }
 
     /// The same with nothing in it, for the calling thread. Only when nothing is in flight.

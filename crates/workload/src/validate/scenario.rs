@@ -70,7 +70,14 @@ fn check_span(span: &Span) -> Checked {
 /// A thread has one place to run, and one depth if it is shared.
 fn check_same_threads(before: &Job, job: &Job) -> Checked {
     let of_thread = |job: &Job| {
-        (job.threads, job.threads_shared, job.depth_shared, job.affinity.clone(), job.priority, job.trace.is_some())
+        (
+            job.threads,
+            job.threads_shared,
+            job.depth_shared,
+            job.affinity.clone(),
+            job.priority,
+            job.trace.is_some(),
+        )
     };
     if of_thread(job) == of_thread(before) && job.threads_shared && job.trace.is_none() {
         return Ok(());

@@ -21,21 +21,17 @@ pub(super) fn directory() -> PathBuf {
     registry::of_this_user(runtime.as_deref().map(Path::new))
 }
 
-pub(super) fn run(command: &DriveCommand) -> anyhow::Result<Exit> {
-    let (name, order, json) = match command {
-        DriveCommand::Status { name: None, json } => return all(*json),
-        DriveCommand::Status { name: Some(name), json } => (name, Order::Status, *json),
-        DriveCommand::Cut(cut) if cut.disarm => (&cut.name, Order::Own(DriveOrder::Disarm), cut.json),
-        DriveCommand::Cut(cut) => (&cut.name, Order::Own(DriveOrder::Cut { when: when(cut)? }), cut.json),
-        DriveCommand::PowerOn(named) => (&named.name, Order::Own(DriveOrder::PowerOn), named.json),
-        DriveCommand::Set { name, wce, json } => {
-            (name, Order::Own(DriveOrder::Set { wce: wce.is_on() }), *json)
-        }
-        DriveCommand::Fault(fault) => (&fault.name, Order::Own(of_fault(fault)?), fault.json),
-        DriveCommand::Detach(detach) => {
-            (&detach.name, Order::Detach { cut_off: detach.cut_off }, detach.json)
-        }
-        DriveCommand::List { .. } | DriveCommand::Show(_) | DriveCommand::Serve(_) => return Ok(Exit::Done),
+pub(super) fn run(command: &DriveCommand, json: bool) -> anyhow::Result<Exit> {
+    let (name, order) = match command {
+        DriveCommand::Status { name: None } => return all(json),
+        DriveCommand::Status { name: Some(name) } => (name, Order::Status),
+        DriveCommand::Cut(cut) if cut.disarm => (&cut.name, Order::Own(DriveOrder::Disarm)),
+        DriveCommand::Cut(cut) => (&cut.name, Order::Own(DriveOrder::Cut { when: when(cut)? })),
+        DriveCommand::PowerOn { name } => (name, Order::Own(DriveOrder::PowerOn)),
+        DriveCommand::Set { name, wce } => (name, Order::Own(DriveOrder::Set { wce: wce.is_on() })),
+        DriveCommand::Fault(fault) => (&fault.name, Order::Own(of_fault(fault)?)),
+        DriveCommand::Detach(detach) => (&detach.name, Order::Detach { cut_off: detach.cut_off }),
+        DriveCommand::List | DriveCommand::Show(_) | DriveCommand::Serve(_) => return Ok(Exit::Done),
     };
     match give(&directory(), name, &order) {
         Err(ControlError::Gone { name }) if matches!(order, Order::Detach { .. }) => clear_up(&name, json)?,
@@ -69,9 +65,7 @@ fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
     if !json {
         return terminal::print(&format!("{name}: its process was gone; what it left is taken away\n"));
     }
-    let mut text = serde_json::to_string_pretty(&Gone { schema: "plumb/drive-gone/1", name, gone: true })?;
-    text.push('\n');
-    terminal::print(&text)
+    terminal::print_json(&Gone { schema: "plumb/drive-gone/1", name, gone: true })
 }
 
 /// The moment as a drive reads it; checked here, where a mistake is one of the command line.
@@ -131,9 +125,7 @@ fn all(json: bool) -> anyhow::Result<Exit> {
         }
     }
     if json {
-        let mut text = serde_json::to_string_pretty(&Document { schema: "plumb/drives/1", drives })?;
-        text.push('\n');
-        terminal::print(&text)?;
+        terminal::print_json(&Document { schema: "plumb/drives/1", drives })?;
     } else if drives.is_empty() {
         terminal::print("no drive is being served; `plumb drive serve MODEL` makes one\n")?;
     } else {
@@ -146,9 +138,7 @@ fn all(json: bool) -> anyhow::Result<Exit> {
 
 fn show(status: &DriveStatus, order: &Order<DriveOrder>, json: bool) -> anyhow::Result<()> {
     if json {
-        let mut text = serde_json::to_string_pretty(status)?;
-        text.push('\n');
-        return terminal::print(&text);
+        return terminal::print_json(status);
     }
     let is_gone = matches!(order, Order::Detach { .. });
     let end = if is_gone { ", taken away" } else { "" };

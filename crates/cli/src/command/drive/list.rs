@@ -29,9 +29,7 @@ pub(super) fn run(json: bool) -> anyhow::Result<Exit> {
     let models = Model::all()?;
     if json {
         let models = models.into_iter().map(row).collect();
-        let mut text = serde_json::to_string_pretty(&Document { schema: "plumb/drive-list/1", models })?;
-        text.push('\n');
-        terminal::print(&text)?;
+        terminal::print_json(&Document { schema: "plumb/drive-list/1", models })?;
         return Ok(Exit::Done);
     }
     terminal::print(&text(&models, terminal::style()))?;

@@ -13,10 +13,10 @@ use crate::exit::{Exit, Refusal};
 /// Does what was typed.
 pub(crate) fn run(arguments: &DriveArguments) -> anyhow::Result<Exit> {
     match &arguments.command {
-        DriveCommand::List { json } => list::run(*json),
-        DriveCommand::Show(show) => show::run(show),
-        DriveCommand::Serve(serve) => serve::run(serve),
-        command => control::run(command),
+        DriveCommand::List => list::run(arguments.json),
+        DriveCommand::Show(show) => show::run(show, arguments.json),
+        DriveCommand::Serve(serve) => serve::run(serve, arguments.json),
+        command => control::run(command, arguments.json),
     }
 }
 

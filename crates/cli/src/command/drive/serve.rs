@@ -24,7 +24,7 @@ use crate::{stop, terminal};
 /// The longest path of a unix socket (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
 
-pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit> {
     let model = super::model(&arguments.model)?;
     let addresses = addresses(arguments)?;
     if addresses.is_empty() && !is_block_device(arguments) {
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     if let Some(note) = pending.and_then(PendingMedium::settle) {
         terminal::say(&format!("plumb: {note}"));
     }
-    announce(service.status(), arguments)?;
+    announce(service.status(), arguments, json)?;
     service.serve(&stop).map_err(refusal)?;
     Ok(Exit::Done)
 }
@@ -174,12 +174,10 @@ fn medium(
     })
 }
 
-fn announce(status: DriveStatus, arguments: &ServeArguments) -> anyhow::Result<()> {
-    if arguments.json {
+fn announce(status: DriveStatus, arguments: &ServeArguments, json: bool) -> anyhow::Result<()> {
+    if json {
         let document = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..status };
-        let mut text = serde_json::to_string_pretty(&document)?;
-        text.push('\n');
-        return terminal::print(&text);
+        return terminal::print_json(&document);
     }
     let mut text = format!("{}: {} of {}\n", status.name, status.model, Bytes(status.size));
     let places = status.device.iter().map(|device| ("device", device));

@@ -46,13 +46,11 @@ struct Figure {
     source: Option<String>,
 }
 
-pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ShowArguments, json: bool) -> anyhow::Result<Exit> {
     let model = super::model(&arguments.model)?;
     let table = arguments.figures.then(|| figures::of(&model, SEED));
-    if arguments.json {
-        let mut text = serde_json::to_string_pretty(&document(model, table))?;
-        text.push('\n');
-        terminal::print(&text)?;
+    if json {
+        terminal::print_json(&document(model, table))?;
     } else {
         terminal::print(&text(&model, table.as_ref(), terminal::style()))?;
     }

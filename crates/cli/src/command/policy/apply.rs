@@ -38,7 +38,7 @@ pub(super) struct Outcome {
 }
 
 pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.carrying.shared)?;
     host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     match (&arguments.resume, &arguments.plan) {
@@ -74,7 +74,7 @@ pub(super) fn told(
     let progress = TerminalProgress::on_stderr();
     let outcome = carry_out(host, job, carrying, stop, &progress);
     drop(progress);
-    tell(&outcome?, carrying.json)
+    tell(&outcome?, carrying.shared.json)
 }
 
 /// Carries a job out, with a load beside it if that was asked for.

@@ -37,8 +37,8 @@ impl<'a> Document<'a> {
 }
 
 pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
-    let mut host = Host::new(&arguments.claims)?;
-    let file = arguments.claims.path.as_path();
+    let mut host = Host::new(&arguments.shared)?;
+    let file = arguments.shared.claims.as_path();
     if file == Path::new(PLACE) {
         host.need_root("give a word for this machine")?;
     }
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     }
     let given = give(&mut host, arguments)?;
     let claim = &given.claim;
-    print(arguments.json, &Document::of(file, &claim.identity, Some(claim), 0), || {
+    print(arguments.shared.json, &Document::of(file, &claim.identity, Some(claim), 0), || {
         let (file, name) = (file.display(), &given.name);
         format!(
             "{name}: by the word of {} its cache survives a power cut, until {} ({file})\n\
@@ -73,7 +73,7 @@ pub(super) struct Given {
 
 /// Records the word, and reads the disk again with it.
 pub(super) fn give(host: &mut Host, arguments: &ClaimArguments) -> anyhow::Result<Given> {
-    let file = arguments.claims.path.as_path();
+    let file = arguments.shared.claims.as_path();
     let view = host.disk(&arguments.device)?;
     if let Some(refused) = view.refusal.as_ref().filter(|_| host.is_root) {
         return Err(refused_disk(&view.name, refused));
@@ -109,6 +109,6 @@ fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path) -> anyhow::Res
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     let document = Document::of(file, &identity, None, withdrawn);
-    print(arguments.json, &document, || format!("{identity}: taken back ({})\n", file.display()))?;
+    print(arguments.shared.json, &document, || format!("{identity}: taken back ({})\n", file.display()))?;
     Ok(Exit::Done)
 }

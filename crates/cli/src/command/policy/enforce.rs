@@ -39,14 +39,14 @@ pub(super) struct Document {
 }
 
 pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.shared)?;
     host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     let progress = TerminalProgress::on_stderr();
     let enforced = enforce(&host, arguments, &stop, &progress);
     drop(progress);
     let (done, exit) = enforced?;
-    print(arguments.json, &done, || page(&done))?;
+    print(arguments.shared.json, &done, || page(&done))?;
     Ok(exit)
 }
 

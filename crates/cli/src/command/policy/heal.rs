@@ -12,9 +12,9 @@ use crate::exit::Exit;
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.carrying.shared)?;
     let plan = make(&host, arguments)?;
-    let json = arguments.carrying.json;
+    let json = arguments.carrying.shared.json;
     if arguments.dry_run || plan.changes.is_empty() {
         print(json, &plan, || page(&plan))?;
         let found = if plan.changes.is_empty() { Exit::Done } else { Exit::Finding };

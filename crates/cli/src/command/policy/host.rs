@@ -14,7 +14,7 @@ use plumb_policy::plan::PlanError;
 use plumb_policy::select::Selection;
 use plumb_policy::view::{DeviceView, PolicyDocument, Refusal as Refused};
 
-use crate::arguments::policy::{Chosen, ClaimsFile};
+use crate::arguments::policy::{Chosen, Shared};
 use crate::exit::{Exit, Refusal};
 use crate::named;
 
@@ -28,8 +28,8 @@ pub(super) struct Host {
 
 impl Host {
     /// This machine, now.
-    pub(super) fn new(claims: &ClaimsFile) -> anyhow::Result<Self> {
-        let claims = Claims::load(&claims.path).map_err(|error| refusal(error.into()))?;
+    pub(super) fn new(shared: &Shared) -> anyhow::Result<Self> {
+        let claims = Claims::load(&shared.claims).map_err(|error| refusal(error.into()))?;
         let is_root = rustix::process::geteuid().is_root();
         Ok(Self { gateway: Arc::new(LiveGateway::new()), claims, now: Timestamp::now(), is_root })
     }

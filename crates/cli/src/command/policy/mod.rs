@@ -44,6 +44,5 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
 
 /// Prints what a command has to say: its one document as JSON, or a page for people.
 fn print(json: bool, document: &impl Serialize, page: impl FnOnce() -> String) -> anyhow::Result<()> {
-    let page = if json { serde_json::to_string_pretty(document)? + "\n" } else { page() };
-    terminal::print(&page)
+    if json { terminal::print_json(document) } else { terminal::print(&page()) }
 }

@@ -35,14 +35,14 @@ impl Document {
 }
 
 pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.shared)?;
     if !arguments.devices.is_empty() && arguments.root == Path::new("/") {
         host.need_root("make a policy last on this machine")?;
     }
     let ledger_file = arguments.root.join("var/lib/plumb/policy/persistence.json");
     let mut ledger = Ledger::load(&ledger_file).map_err(failed)?;
     if arguments.devices.is_empty() {
-        return list(&host, &mut ledger, &ledger_file, arguments.json);
+        return list(&host, &mut ledger, &ledger_file, arguments.shared.json);
     }
     let places = InstallPaths { root: arguments.root.clone(), program: program(arguments)? };
     let done = if arguments.remove {
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
     };
     ledger.save(&ledger_file).map_err(failed)?;
     let document = Document::of(ledger, done);
-    print(arguments.json, &document, || page(&document, arguments))?;
+    print(arguments.shared.json, &document, || page(&document, arguments))?;
     Ok(Exit::Done)
 }
 

@@ -9,12 +9,12 @@ use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.shared)?;
     let plan = make(&host, arguments)?;
     if let Some(path) = &arguments.out {
         plan::save(&plan, path).map_err(|error| refusal(error.into()))?;
     }
-    print(arguments.json, &plan, || {
+    print(arguments.shared.json, &plan, || {
         let page = text::plan::of(&plan, terminal::style(), arguments.explain);
         match &arguments.out {
             Some(path) => {

@@ -10,13 +10,13 @@ use crate::exit::Exit;
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &RollbackArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.shared)?;
     host.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     let progress = TerminalProgress::on_stderr();
     let report = rollback_in(&host.session(&stop, &progress), &arguments.journal);
     drop(progress);
     let report = report.map_err(refusal)?;
-    print(arguments.json, &report, || text::report::of(&report, terminal::style()))?;
+    print(arguments.shared.json, &report, || text::report::of(&report, terminal::style()))?;
     Ok(report.error_kind().map_or(Exit::Done, of_kind))
 }

@@ -29,7 +29,7 @@ struct Document<'a> {
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
-    let mut host = Host::new(&arguments.claims)?;
+    let mut host = Host::new(&arguments.shared)?;
     let recording = Arc::new(RecordingGateway::new(Arc::clone(&host.gateway)));
     if arguments.explain {
         host.gateway = recording.clone();
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         terminal::print(&watcher.metrics())?;
     } else {
         let all = Document { document: &document, raid: raid.as_ref(), raid_controllers: &controllers };
-        print(arguments.json, &all, || {
+        print(arguments.shared.json, &all, || {
             let mut page = page(&document, arguments, host.is_root);
             for view in document.devices.iter().filter(|_| arguments.explain) {
                 page += &text::wire::answers(&view.name, &recording.exchanges(&view.name));

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
-    let host = Host::new(&arguments.claims)?;
+    let host = Host::new(&arguments.shared)?;
     let plan = plan(arguments)?;
     if !host.is_root {
         // What may not be asked is no drift.
@@ -25,7 +25,9 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let stop = AtomicBool::new(false);
     let verification = verify(&host.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
-    print(arguments.json, &verification, || text::report::verification(&verification, terminal::style()))?;
+    print(arguments.shared.json, &verification, || {
+        text::report::verification(&verification, terminal::style())
+    })?;
     Ok(if verification.has_drift() { Exit::Finding } else { Exit::Done })
 }
 

@@ -28,7 +28,7 @@ struct Line<'a> {
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     // Names that stand for nothing are a mistake now, and disks that are gone later.
-    let first = Host::new(&arguments.claims)?.document(&arguments.chosen)?;
+    let first = Host::new(&arguments.shared)?.document(&arguments.chosen)?;
     announce(&first, arguments);
     let mut watcher = Watcher::new();
     let mut exit = Exit::Done;
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     loop {
         for change in watcher.look(document) {
             exit = exit.and(Exit::Finding);
-            tell(&change, arguments.json)?;
+            tell(&change, arguments.shared.json)?;
         }
         if let Some(path) = &arguments.prometheus_file {
             files::write(path, watcher.metrics().as_bytes())?;
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {
             return Ok(exit);
         }
-        document = read(&Host::new(&arguments.claims)?, &arguments.chosen)?;
+        document = read(&Host::new(&arguments.shared)?, &arguments.chosen)?;
     }
 }
 

@@ -2,8 +2,7 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, ByteRange, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, TraceUse,
-    Workload,
+    Access, ByteRange, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, TraceUse, Workload,
 };
 
 use super::rw::Rw;

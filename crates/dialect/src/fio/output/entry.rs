@@ -39,14 +39,7 @@ pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) ->
         let jobs = invocation.meaning.scenario.spans.get(reported.span).map(|span| &span.jobs);
         let depth = jobs.and_then(|jobs| jobs.get(reported.jobs.start)).map_or(1, |job| job.workload.depth);
         for thread in result.threads.iter().filter(|thread| reported.jobs.contains(&thread.job)) {
-            let mut outcome: Option<LoadOutcome> = None;
-            for part in &thread.parts {
-                match &mut outcome {
-                    Some(whole) => whole.merge(&part.outcome),
-                    None => outcome = Some(part.outcome.clone()),
-                }
-            }
-            let outcome = outcome.unwrap_or_else(LoadOutcome::empty);
+            let outcome = LoadOutcome::together(thread.parts.iter().map(|part| &part.outcome));
             let cpu = thread.cpu.unwrap_or_default();
             let same = |entry: &&mut Entry<'_>| {
                 entry.reported.grouped && reported.grouped && entry.reported.group == reported.group

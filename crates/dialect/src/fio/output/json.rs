@@ -40,7 +40,7 @@ pub fn json(
         "timestamp_ms": machine.started_unix * 1000,
         "time": time::date(machine.started_unix),
         "jobs": jobs,
-        "disk_util": devices(results),
+        "disk_util": disk_util(results),
     });
     if !invocation.global_options.is_empty() {
         root["global options"] = Value::Object(options(&invocation.global_options));
@@ -156,7 +156,12 @@ pub(super) fn percent_of(time: Nanos, entry: &Entry<'_>) -> f64 {
     if all > 0.0 { time.as_secs_f64() * 100.0 / all } else { 0.0 }
 }
 
-fn devices(results: &[SpanResult]) -> Vec<Value> {
+/// The counts of a device of `disk_util`, in fio's order.
+pub(super) const DISK_COUNTS: [&str; 7] =
+    ["read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue"];
+
+/// What the devices beneath did.
+pub(super) fn disk_util(results: &[SpanResult]) -> Vec<Value> {
     let devices = entry::devices(results).into_iter();
     let value = devices.map(|(name, (device, window))| {
         let milliseconds = |time: Nanos| time.0 / 1_000_000;

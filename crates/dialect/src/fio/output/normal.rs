@@ -10,7 +10,7 @@ use plumb_workload::{BlockSplit, Job};
 
 use super::entry::{self, Entry};
 use super::figure::{bytes, short};
-use super::json::{DIRECTIONS, first_error, percent_of};
+use super::json::{DIRECTIONS, DISK_COUNTS, disk_util, first_error, percent_of};
 use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
@@ -279,25 +279,20 @@ fn write_group(out: &mut String, name: &str, parts: &[(&Direction, plumb_block::
 }
 
 fn write_devices(out: &mut String, results: &[SpanResult]) -> fmt::Result {
-    let devices = entry::devices(results);
+    let devices = disk_util(results);
     if devices.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nDisk stats (read/write):")?;
-    for (name, (device, window)) in devices {
-        let milliseconds = |time: plumb_block::Nanos| time.0 / 1_000_000;
-        let (read, write) = (milliseconds(device.read_time), milliseconds(device.write_time));
-        let queue = read + write + milliseconds(device.flush_time);
-        let seconds = window.as_secs_f64();
-        let busy = if seconds > 0.0 { device.busy_time.as_secs_f64() * 100.0 / seconds } else { 0.0 };
+    for device in devices {
+        let [read, write, read_merges, write_merges, read_ticks, write_ticks, queue] =
+            DISK_COUNTS.map(|name| &device[name]);
+        let name = device["name"].as_str().unwrap_or_default();
+        let busy = device["util"].as_f64().unwrap_or(0.0);
         writeln!(
             out,
-            "  {name}: ios={}/{}, merge={}/{}, ticks={read}/{write}, in_queue={queue}, util={:.2}%",
-            device.reads,
-            device.writes,
-            device.read_merges,
-            device.write_merges,
-            busy.min(100.0)
+            "  {name}: ios={read}/{write}, merge={read_merges}/{write_merges}, ticks={read_ticks}/{write_ticks}, \
+             in_queue={queue}, util={busy:.2}%"
         )?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use plumb_report::export::fio::DEPTHS;
 use plumb_report::export::fio::latency::{BUCKETS, Buckets};
 use serde_json::Value;
 
-use super::json::json;
+use super::json::{DISK_COUNTS, json};
 use crate::Machine;
 use crate::fio::Invocation;
 
@@ -44,9 +44,7 @@ fn line(all: &Value, job: &Value, version: u32) -> String {
     fields.extend(shares(job));
     for disk in all["disk_util"].as_array().into_iter().flatten() {
         fields.push(text(&disk["name"]));
-        let counts =
-            ["read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue"];
-        fields.extend(counts.map(|name| disk[name].to_string()));
+        fields.extend(DISK_COUNTS.map(|name| disk[name].to_string()));
         fields.push(format!("{:.2}%", number(&disk["util"])));
     }
     if !job["desc"].is_null() {

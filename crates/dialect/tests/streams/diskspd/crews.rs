@@ -143,7 +143,8 @@ fn threads_in_all_work_on_targets_that_are_unlike() {
         let stream = crew::run(&span);
         assert_eq!(workers(&stream), BTreeMap::from([("t", 3), ("u", 3)]));
         assert_eq!(span.threads().len(), 3, "each thread works on both");
-        let of = |target: &str| stream.seen.iter().filter(move |seen| seen.target == target).collect::<Vec<_>>();
+        let of =
+            |target: &str| stream.seen.iter().filter(move |seen| seen.target == target).collect::<Vec<_>>();
         assert!(of("t").iter().all(|seen| seen.length == 4096 && crew::is_write(seen)));
         assert!(of("u").iter().all(|seen| seen.length == 65536 && !crew::is_write(seen)));
         assert!(of("t").windows(2).any(|pair| pair[1].offset < pair[0].offset), "random");
@@ -159,7 +160,8 @@ fn weights_hold_at_every_depth() {
     };
     for requests in [1, 2, 3, 4, 8, 32] {
         for block in [65536, 8192] {
-            let span = profile(2, requests, &format!("{}{}", target("t", 300, 65536), target("u", 100, block)));
+            let span =
+                profile(2, requests, &format!("{}{}", target("t", 300, 65536), target("u", 100, block)));
             let stream = crew::run(&span);
             let (often, seldom) = (count(&stream, "t"), count(&stream, "u"));
             assert!(often.abs_diff(3 * seldom) <= 8 * requests as usize, "{requests}: {often} to {seldom}");
