@@ -190,7 +190,7 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
         let sharing = blocks.windows(2).filter(|pair| shared(pair) > 0).count();
         assert!(sharing <= 2, "{typed}: {sharing} of 255 blocks share words with the next");
     }
-    let output = place.run("load v --size 8M --write 100 --bytes 16M --verify --no-record");
+    let output = place.run("load v --size 8M --write 100 --bytes 16M --verify");
     assert!(output.status.code() < Some(2), "{}", said(&output));
     let ratio = compressed(&place.path("v")).unwrap();
     assert!(ratio > 0.95, "what is verified compresses to {ratio}");

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     if let Some(note) = pending.and_then(PendingMedium::settle) {
         terminal::say(&format!("plumb: {note}"));
     }
-    announce(service.status(), arguments, json)?;
+    announce(service.status(), json)?;
     service.serve(&stop).map_err(refusal)?;
     Ok(Exit::Done)
 }
@@ -174,7 +174,7 @@ fn medium(
     })
 }
 
-fn announce(status: DriveStatus, arguments: &ServeArguments, json: bool) -> anyhow::Result<()> {
+fn announce(status: DriveStatus, json: bool) -> anyhow::Result<()> {
     if json {
         let document = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..status };
         return terminal::print_json(&document);

@@ -43,7 +43,8 @@ fn planned(host: &Host, typed: &[&str]) -> Plan {
 }
 
 fn carrying(journal: &Path) -> Carrying {
-    Carrying { journal: journal.to_owned(), observe: None, json: false }
+    let shared = Shared { claims: journal.join("claims"), json: false };
+    Carrying { journal: journal.to_owned(), observe: None, shared }
 }
 
 fn applied(host: &Host, plan: &Plan, journal: &Path, stop: &AtomicBool) -> Outcome {
