@@ -19,7 +19,7 @@ use super::apply::{Job, Outcome, carry_out};
 use super::host::Host;
 use super::recording_gateway::RecordingGateway;
 use super::{claim, enforce, heal, persist, plan, text};
-use crate::arguments::policy::{Carrying, PolicyCommand};
+use crate::arguments::policy::{Carrying, PolicyCommand, Shared};
 use crate::arguments::{Arguments, Command};
 use crate::exit::{Exit, Refusal};
 
