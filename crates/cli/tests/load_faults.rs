@@ -29,7 +29,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         let document = document(&output);
         assert_is_valid(&document);
         assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &false.into()), "{words}");
-        assert_eq!(document["incomplete_because"], "interrupted", "{words}");
+        assert_eq!(document["incomplete_because"], "interrupted by a signal", "{words}");
         let again = plumb().args(["report", "--json"]).arg(place.run_directory()).output().unwrap();
         assert_eq!(again.stdout, output.stdout, "{words}: the recording says something else");
         assert_eq!(entries(place.here.path()), ["f"], "{words}: as after a whole run");

@@ -300,11 +300,7 @@ impl<'a> Session<'a> {
     ) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
         document.complete = ended == Some(&TrialEnded::Complete);
-        document.incomplete_because = match ended {
-            Some(TrialEnded::Interrupted) if self.is_check() => Some("interrupted by a signal".to_owned()),
-            Some(ended) => ended.reason(),
-            None => Some(GOES_ON.to_owned()),
-        };
+        document.incomplete_because = ended.map_or(Some(GOES_ON.to_owned()), TrialEnded::reason);
         document.failed = matches!(ended, Some(TrialEnded::Failed(_)));
         if let Some(surveyed) = &self.surveyed {
             CheckDocument::SCHEMA.clone_into(&mut document.schema);

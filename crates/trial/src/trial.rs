@@ -91,7 +91,7 @@ impl TrialEnded {
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Complete => None,
-            Self::Interrupted => Some("interrupted".to_owned()),
+            Self::Interrupted => Some("interrupted by a signal".to_owned()),
             Self::Empty => Some("no operation completed while it was measured".to_owned()),
             Self::NotMeasured(why) | Self::NotRecorded(why) | Self::Failed(why) => Some(why.clone()),
         }

@@ -230,7 +230,7 @@ impl Observer for Asking<'_> {
 
     fn figures(&mut self, teams: Vec<TeamOutcome>) {
         assert_eq!(teams.iter().map(|team| team.workers.len()).collect::<Vec<_>>(), [1, 1]);
-        self.operations.push(merged(teams).application().operations);
+        self.operations.push(merged(&teams).application().operations);
         self.stop.store(self.operations.len() == 3, std::sync::atomic::Ordering::Relaxed);
     }
 }
@@ -250,7 +250,7 @@ fn what_was_measured_until_now_is_part_of_what_is_measured_in_the_end() {
     };
     let mut asking = Asking { stop: &stop, operations: Vec::new() };
     let teams = run_teams((0..2).map(worker).collect(), &options, &mut asking).unwrap();
-    let all = merged(teams).application().operations;
+    let all = merged(&teams).application().operations;
     let had = asking.operations;
     assert!(had[0] > 0 && had.is_sorted() && had[2] <= all, "{had:?} of {all}");
 }
