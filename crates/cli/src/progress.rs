@@ -56,7 +56,21 @@ impl Bar {
         self.expected.unwrap_or_default().since(elapsed) + self.after
     }
 
-    fn set(&self, done: f64, message: String) {
+    /// Says that something else than a run is being done now.
+    pub(crate) fn doing(&self, name: &str) {
+        if !self.redraws {
+            terminal::say(&format!("plumb: {name}"));
+        }
+        self.set(0.0, name.to_owned());
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// So much of what is being done is done.
+    pub(crate) fn set(&self, done: f64, message: String) {
         self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
         self.bar.set_message(message);
     }
@@ -126,6 +140,6 @@ impl Watcher for Bar {
     }
 
     fn end(self: Box<Self>) {
-        self.bar.finish_and_clear();
+        self.finish();
     }
 }

@@ -13,6 +13,7 @@
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.
 //! - [`judge`]: each state mounted and put before the checker.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
+//! - [`proof`]: all of it put together, and what to change.
 //! - [`trace`]: the system calls of a program, and what it leaves to luck.
 //! - [`roles`]: what the blocks of a drive are for.
 //! - [`witness`]: a writer, a witness and real cuts of power.
@@ -20,11 +21,13 @@
 //! Invariant: a recording is explored the same way wherever and however often it is: the
 //! order of states follows from recording, profile, limits and seed alone.
 
+mod change;
 pub mod explore;
 pub mod file_system;
 pub mod judge;
 pub mod observed;
 pub mod profile;
+pub mod proof;
 pub mod recording;
 pub mod roles;
 pub mod session;

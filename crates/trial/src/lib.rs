@@ -34,6 +34,7 @@ mod words;
 pub use check::{CheckError, CheckRequest, SizeError, check};
 pub use error::{FailureKind, TrialError};
 pub use profile::{ProfileRun, run_profile};
+pub use record::environment;
 pub use rounds::{Round, SpanRun};
 pub use span::{Ended, Ran, Stage};
 pub use targets::Targets;

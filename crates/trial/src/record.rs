@@ -216,18 +216,18 @@ pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
         seed,
         notes: request.notes.clone(),
         workload: request.words.clone(),
-        environment: environment(request),
+        environment: environment(&request.argv, &request.started_at),
         ..RunDocument::empty(RunDocument::SCHEMA)
     }
 }
 
-/// Where it runs.
-fn environment(request: &Request) -> Environment {
+/// Where a run is made that was typed like this and began then.
+pub fn environment(argv: &[String], started_at: &str) -> Environment {
     Environment {
         plumb: env!("CARGO_PKG_VERSION").to_owned(),
-        argv: request.argv.clone(),
+        argv: argv.to_vec(),
         directory: std::env::current_dir().ok().map(|directory| directory.display().to_string()),
-        started_at: request.started_at.clone(),
+        started_at: started_at.to_owned(),
         kernel: surroundings::kernel(),
         host: surroundings::host(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),

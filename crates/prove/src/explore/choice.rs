@@ -1,6 +1,6 @@
 //! A state by what the cut took: to be said, kept, shown again, and made smaller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,21 @@ impl Explorer<'_> {
         if ended.is_break() { shown } else { None }
     }
 
+    /// The commands that a cut before `event` may take; none if that is no moment at which to cut.
+    pub fn at_risk(&self, event: usize) -> BTreeSet<CommandId> {
+        let mut at_risk = BTreeSet::new();
+        let ended = replay::cuts(self, &mut |moment| {
+            if moment.event != event {
+                return ControlFlow::Continue(());
+            }
+            let versions = moment.window.runs().flat_map(|run| run.versions);
+            at_risk.extend(versions.filter(|one| !one.is_decisive).map(|one| CommandId(one.id as u32)));
+            ControlFlow::Break(())
+        });
+        debug_assert!(ended.is_break() || at_risk.is_empty());
+        at_risk
+    }
+
     /// Takes from the choice whatever is not needed for the state to fail: whole commands first, then blocks, then halves of
     /// what is left (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). `fails` is asked of each
     /// state that is tried. `None` if the choice itself does not fail, or is of another recording.
@@ -120,7 +135,7 @@ impl Explorer<'_> {
 }
 
 /// Takes parts of `all` away, large ones first, wherever `take` says that it could be done; until no single one can.
-fn reduce<T: Copy>(mut all: Vec<T>, take: &mut impl FnMut(&[T]) -> bool) {
+pub(crate) fn reduce<T: Copy>(mut all: Vec<T>, take: &mut impl FnMut(&[T]) -> bool) {
     let mut size = all.len();
     while size > 0 {
         let mut start = 0;

@@ -22,6 +22,7 @@ use plumb_crash::Promise;
 pub use plumb_report::document::proof::Coverage;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::choice::reduce;
 pub use self::choice::{Choice, Minimal};
 pub use self::cursor::{OwnedState, State};
 pub use self::image::Image;

@@ -1,15 +1,299 @@
-//! `plumb prove app`.
+//! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was found.
 
-use clap::Args;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use crate::exit::{Exit, Refusal};
+use clap::{Args, Parser as _};
+use plumb_block::{Bytes, Nanos};
+use plumb_measure::Out;
+use plumb_prove::explore::Limits;
+use plumb_prove::file_system::FileSystem;
+use plumb_prove::proof::{Done, Kept, Proof, Request, Step, SubjectWords, prove};
+use plumb_prove::session::{RecordOptions, record};
+use plumb_report::Format;
+use plumb_report::document::ProofDocument;
+use plumb_trial::environment;
+
+use super::kept_run::{self, KeptRun};
+use super::progress::Shown;
+use super::{judging, window};
+use crate::arguments::{Arguments, Command, RecordingArguments};
+use crate::exit::{Exit, Refusal, usage};
+use crate::progress::Bar;
+use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
+use crate::{stop, terminal};
+
+/// The logical block of drives that are recorded.
+const SMALLEST_BLOCK: Bytes = Bytes(512);
+
+const EXAMPLES: &str = "\
+Examples:
+  plumb prove app --subject sqlite:journal=delete,synchronous=full --fs ext4
+  plumb prove app --run './write.sh' --check './check.sh' --fs xfs --drive volatile,lying:8 --mount-here
+
+--run and --check are given to `sh -c` and start in the mount, or with --fs none with the block device in PLUMB_DEVICE. The
+program acknowledges what it promises by a number in the file that PLUMB_ACK names: echo 3 > $PLUMB_ACK. The checker finds
+the last acknowledgement before the cut in PLUMB_REQUIRED, and exits with 0 (intact), 1 (acknowledged data is lost) or 2 (data
+is corrupt); anything else says that the check itself failed.
+
+A cut of the power is simulated; nothing is written but files of plumb's own. It takes root, FUSE and a loop device. Exit codes: 0
+no state fails, proved or not; 1 a state fails; 3 not all could be judged.";
 
 /// What `plumb prove app` takes.
 #[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct AppArguments {}
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AppArguments {
+    /// A built-in subject with its options, such as sqlite:journal=wal; a wrong name lists them
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "setup", "ack"])]
+    #[arg(required_unless_present_any = ["run", "recording", "resume"])]
+    subject: Option<String>,
 
-/// Does what was typed.
-pub(crate) fn run(_arguments: AppArguments) -> anyhow::Result<Exit> {
-    Err(Refusal::new(Exit::Failed, "plumb prove app is not in this version").into())
+    /// The program to put to the test, a shell command
+    #[arg(long, value_name = "CMD", requires = "check")]
+    run: Option<String>,
+
+    /// The checker, a shell command
+    #[arg(long, value_name = "CMD", requires = "run")]
+    check: Option<String>,
+
+    /// What prepares the file system before the power can go, a shell command
+    #[arg(long, value_name = "CMD", requires = "run")]
+    setup: Option<String>,
+
+    /// How the program acknowledges: control-file, fd:N, or stdout (lines ACK N); only the control file can prove
+    #[arg(long, value_name = "HOW", requires = "run", default_value = "control-file")]
+    ack: String,
+
+    /// The drive profile, or several with commas between, which are compared over one recording
+    #[arg(long, value_name = "PROFILE", value_delimiter = ',', default_value = "volatile")]
+    drive: Vec<String>,
+
+    /// The file system: ext4, xfs, btrfs or none
+    #[arg(long, value_name = "FS", default_value = "ext4")]
+    fs: FileSystem,
+
+    /// Capacity of the drive, in memory as far as it is written; default 512M
+    #[arg(long, value_name = "SIZE", default_value = "512M")]
+    size: Bytes,
+
+    /// Seed of all random choices; default from the clock, and always reported
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// At most this many states are explored
+    #[arg(long, value_name = "N", default_value_t = Limits::default().states)]
+    states: u64,
+
+    /// How long to explore in all, such as 90s; what was found until then is reported
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+
+    /// Cut the power only between two events, such as ack:3..ack:4 or flush:2:submitted..flush:3:completed
+    #[arg(long, value_name = "EVENT..EVENT")]
+    target: Option<window::Window>,
+
+    /// How many checks run side by side; default one for each processor
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    workers: usize,
+
+    /// How long the program may run
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    run_timeout: Nanos,
+
+    /// How long each check may take
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    check_timeout: Nanos,
+
+    /// Let this kernel mount what a drive left that breaks its contract: it may crash
+    #[arg(long)]
+    mount_here: bool,
+
+    /// Explore a recording that was kept instead of running anything again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "fs", "size", "run_timeout"])]
+    recording: Option<PathBuf>,
+
+    /// Keep the recording in FILE as well; a run directory always holds it
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+
+    /// Go on with a run that was interrupted: RUN is its directory, and all options are those of then
+    #[arg(long, value_name = "RUN")]
+    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "size", "seed", "target", "keep", "out", "no_record"])]
+    resume: Option<PathBuf>,
+
+    /// Do not look for changes that remove a failure
+    #[arg(long)]
+    no_change: bool,
+
+    /// Print one JSON document instead of the terminal report
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    recorded_in: RecordingArguments,
+}
+
+/// Records or reads a recording, explores it, and reports.
+pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
+    let typed = resumed(typed)?;
+    let started_at = time_of_day();
+    let goes_on = typed.resume.is_some();
+    let out = match &typed.resume {
+        Some(run) => Out::At { path: run.clone(), replace: true },
+        None => out(&typed.recorded_in, "prove"),
+    };
+    kept_run::check(&out)?;
+    let stop = stop::on_signals()?;
+    let mut shown = Shown::of(Bar::on_stderr());
+    let directory = std::env::temp_dir();
+    let (kept, again) = recorded(&typed, &directory, &mut shown, &stop)?;
+    let seed = typed.seed.unwrap_or_else(seed_from_clock);
+    let run = KeptRun::begin(&out, &kept, seed, &started_at, goes_on)?;
+    if let Some(path) = &typed.keep {
+        kept_run::save(&kept, path)?;
+    }
+    let proof = proved(&typed, seed, &kept, again.as_ref(), &run, &mut shown, &stop);
+    shown.end();
+    let mut proof = proof?;
+    proof.document.environment = environment(&argv(), &started_at);
+    proof.document.run_directory = run.path().map(|path| path.display().to_string());
+    report(&typed, run, &proof)
+}
+
+/// The arguments with those of the run that is to go on in their place, of all that they do not say themselves.
+fn resumed(typed: AppArguments) -> anyhow::Result<AppArguments> {
+    let Some(run) = &typed.resume else { return Ok(typed) };
+    let (argv, seed) = kept_run::begun(run)?;
+    let of_then = Arguments::try_parse_from(argv).ok().and_then(|arguments| match arguments.command {
+        Command::Prove(prove) => super::app_of(prove),
+        _ => None,
+    });
+    let of_then = of_then.ok_or_else(|| {
+        Refusal::new(Exit::Usage, format!("{}: expected the directory of a `plumb prove app`", run.display()))
+    })?;
+    Ok(AppArguments {
+        recording: Some(kept_run::recording_of(run)),
+        seed: Some(seed),
+        resume: typed.resume,
+        json: typed.json,
+        budget: typed.budget,
+        keep: None,
+        ..of_then
+    })
+}
+
+/// What is to be explored, and how the work can be recorded again if it can.
+fn recorded(
+    typed: &AppArguments,
+    directory: &Path,
+    shown: &mut Shown,
+    stop: &AtomicBool,
+) -> anyhow::Result<(Kept, Option<RecordOptions>)> {
+    if let Some(path) = &typed.recording {
+        let kept = kept_run::load(path)?;
+        judging::subject(&kept.subject)?;
+        let profiles = judging::profiles(&typed.drive, kept.recorded.recording.logical_block)?;
+        judging::allow(&profiles, kept.file_system, typed.mount_here)?;
+        return Ok((kept, None));
+    }
+    let words = match (&typed.subject, &typed.run, &typed.check) {
+        (None, Some(run), Some(check)) => SubjectWords::Command {
+            setup: typed.setup.clone(),
+            run: run.clone(),
+            check: check.clone(),
+            ack: typed.ack.clone(),
+        },
+        (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
+    };
+    let subject = judging::subject(&words)?;
+    judging::allow(&judging::profiles(&typed.drive, SMALLEST_BLOCK)?, typed.fs, typed.mount_here)?;
+    let least = Bytes(typed.fs.size_min_mib() << 20);
+    if typed.size < least {
+        let fs = typed.fs;
+        return Err(Refusal::new(Exit::Usage, format!("--size {}: {fs} needs {least} at least", typed.size)).into());
+    }
+    let options = RecordOptions {
+        size: typed.size,
+        file_system: typed.fs,
+        directory: directory.to_owned(),
+        timeout: typed.run_timeout.into(),
+    };
+    shown.say(&format!("recording {}", subject.name()));
+    let recorded = record(&*subject, &options, stop).map_err(judging::recording)?;
+    let kept = Kept {
+        subject: words,
+        file_system: typed.fs,
+        check_timeout: typed.check_timeout.as_secs_f64(),
+        recorded,
+    };
+    Ok((kept, Some(options)))
+}
+
+/// Explores.
+fn proved(
+    typed: &AppArguments,
+    seed: u64,
+    kept: &Kept,
+    again: Option<&RecordOptions>,
+    run: &KeptRun,
+    shown: &mut Shown,
+    stop: &AtomicBool,
+) -> anyhow::Result<Proof> {
+    let mut recorded = kept.recorded.clone();
+    if let Some(window) = &typed.target {
+        let work = window.within(&recorded).map_err(usage)?;
+        (recorded.from, recorded.until) = (work.start, work.end);
+    }
+    let subject = judging::subject(&kept.subject)?;
+    let profiles = judging::profiles(&typed.drive, recorded.recording.logical_block)?;
+    let (checks, directory) = (run.checks(), std::env::temp_dir());
+    let request = Request {
+        subject: &subject,
+        file_system: kept.file_system,
+        profiles: &profiles,
+        target: typed.target.as_ref().map(ToString::to_string),
+        limits: Limits { states: typed.states, ..Limits::default() },
+        budget: typed.budget.map(Into::into),
+        seed,
+        workers: typed.workers,
+        timeout: Duration::from_secs_f64(kept.check_timeout),
+        directory: &directory,
+        mount_here: typed.mount_here,
+        results: checks.as_deref(),
+        again,
+        change: !typed.no_change,
+        replay: &|class| run.replay(class),
+        stop,
+    };
+    let mut watch = |step: &Step, done: Option<Done>| shown.show(step, done);
+    Ok(prove(&recorded, &request, &mut watch).map_err(judging::judging)?)
+}
+
+/// Keeps and prints the result, and says how it ended.
+fn report(typed: &AppArguments, run: KeptRun, proof: &Proof) -> anyhow::Result<Exit> {
+    let document = &proof.document;
+    let format = if typed.json { Format::Json } else { Format::Terminal };
+    let text = render(document, format)?;
+    let path = run.path();
+    let kept = run.finish(proof);
+    terminal::print(&text)?;
+    if let Some(why) = &document.incomplete_because {
+        terminal::say(&format!("plumb: not complete: {why}; what was found until then is reported"));
+    }
+    kept?;
+    if let Some(path) = path {
+        terminal::say(&format!("plumb: report: {}", path.join(Format::Html.file_name()).display()));
+    }
+    let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
+    let is_whole = document.complete && document.level != "warning";
+    Ok(finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured }))
+}
+
+/// The document as text.
+fn render(document: &ProofDocument, format: Format) -> anyhow::Result<String> {
+    Ok(match format {
+        Format::Json => document.to_json()?,
+        _ => format!("{}\n", document.headline),
+    })
 }

@@ -2,9 +2,13 @@
 
 mod app;
 mod campaign;
+mod judging;
+mod kept_run;
+mod progress;
 mod replay;
 mod trace;
 mod verify;
+mod window;
 mod witness;
 mod writer;
 
@@ -47,5 +51,13 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
         ProveCommand::Writer(writer) => writer::run(writer),
         ProveCommand::Verify(verify) => verify::run(verify),
         ProveCommand::Campaign(campaign) => campaign::run(campaign),
+    }
+}
+
+/// What `plumb prove app` was given, if it was that.
+fn app_of(arguments: ProveArguments) -> Option<app::AppArguments> {
+    match arguments.command {
+        ProveCommand::App(app) => Some(*app),
+        _ => None,
     }
 }

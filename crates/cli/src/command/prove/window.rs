@@ -1,0 +1,125 @@
+//! The part of the work to which cuts are confined: `EVENT..EVENT`.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use plumb_prove::recording::Event;
+use plumb_prove::session::Recorded;
+use plumb_sim::cut::{CutWhen, Edge, Mark};
+
+/// Two events of the work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Window {
+    typed: String,
+    from: End,
+    to: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// An acknowledgement, by its number.
+    Acknowledged(u64),
+    /// A submission or completion, counted from the beginning of the work.
+    Command(Mark),
+}
+
+/// It is no window, or not one of this recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NoWindow(String);
+
+impl std::fmt::Display for NoWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoWindow {}
+
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.typed)
+    }
+}
+
+impl FromStr for Window {
+    type Err = NoWindow;
+
+    fn from_str(typed: &str) -> Result<Self, NoWindow> {
+        let ends = typed.split_once("..").and_then(|(from, to)| Some((End::of(from)?, End::of(to)?)));
+        let (from, to) = ends.ok_or_else(|| {
+            NoWindow(
+                "expected EVENT..EVENT, where an event is ack:N, or KIND:N:submitted or KIND:N:completed with the kinds write, \
+                 flush, discard and any, such as ack:3..flush:9:completed"
+                    .to_owned(),
+            )
+        })?;
+        Ok(Self { typed: typed.to_owned(), from, to })
+    }
+}
+
+impl End {
+    fn of(typed: &str) -> Option<Self> {
+        if let Some(number) = typed.strip_prefix("ack:") {
+            return number.parse().ok().map(Self::Acknowledged);
+        }
+        match typed.parse() {
+            Ok(CutWhen::At(mark)) if !typed.contains('=') => Some(Self::Command(mark)),
+            _ => None,
+        }
+    }
+
+    /// How many events of the recording have happened when it has.
+    fn after(self, recorded: &Recorded) -> Option<usize> {
+        let recording = &recorded.recording;
+        let mut left = if let Self::Command(mark) = self { mark.number } else { 1 };
+        let work = recording.events.iter().enumerate().take(recorded.until).skip(recorded.from);
+        for (number, (_, event)) in work {
+            let is_it = match (self, event) {
+                (Self::Acknowledged(wanted), Event::Acknowledged(found)) => wanted == *found,
+                (Self::Command(mark), Event::Submitted(id)) => {
+                    mark.edge == Edge::Submitted && mark.kind.is(recording.commands[id.0 as usize].op)
+                }
+                (Self::Command(mark), Event::Completed(id)) => {
+                    mark.edge == Edge::Completed && mark.kind.is(recording.commands[id.0 as usize].op)
+                }
+                _ => false,
+            };
+            left -= u64::from(is_it);
+            if left == 0 {
+                return Some(number + 1);
+            }
+        }
+        None
+    }
+}
+
+impl Window {
+    /// Between which events of the recording it is.
+    ///
+    /// # Errors
+    /// If they do not both happen during the work, the first before the second.
+    pub(super) fn within(&self, recorded: &Recorded) -> Result<Range<usize>, NoWindow> {
+        match (self.from.after(recorded), self.to.after(recorded)) {
+            (Some(from), Some(to)) if from <= to => Ok(from..to),
+            (Some(_), Some(_)) => {
+                Err(NoWindow(format!("--target {self}: the second event happened before the first")))
+            }
+            _ => Err(NoWindow(format!("--target {self}: the work has no such events; it was recorded all the same"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_read_and_anything_else_is_told() {
+        for typed in ["ack:3..ack:4", "ack:0..flush:9:completed", "write:1:submitted..any:2:completed"] {
+            assert_eq!(typed.parse::<Window>().unwrap().to_string(), typed);
+        }
+        for typed in ["", "ack:3", "ack:3..", "ack:x..ack:4", "now..ack:4", "write=3..ack:4", "ack:1..write:0:submitted"] {
+            assert!(typed.parse::<Window>().unwrap_err().to_string().contains("EVENT..EVENT"), "{typed}");
+        }
+    }
+}

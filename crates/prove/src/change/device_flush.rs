@@ -1,0 +1,153 @@
+//! The smallest set of flushes which, put into the recording where writes had completed, leaves no state that fails in one way.
+//!
+//! A flush that takes no time is put before an acknowledgement, or before any command, and only where something has completed
+//! since the flush before. A cut may leave then what it might before, or less; so a state that fails with more flushes fails
+//! with fewer too, and taking flushes away as long as none fails ends with a set of which none can be spared.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use plumb_block::{Lba, LbaRange, Op};
+use plumb_report::document::proof::{Change, ChangeKind, FailureClass};
+
+use super::verified;
+use crate::explore::{Choice, reduce};
+use crate::judge::{JudgeError, Judged};
+use crate::proof::{Case, Prover, Step, Watch};
+use crate::recording::{Command, CommandId, Event, Recording};
+use crate::session::Recorded;
+
+/// How long to look. What was verified until then is what is told.
+const LOOK_MAX: Duration = Duration::from_secs(60);
+
+/// The smallest set that was found, explored; `None` if no flushes help.
+pub(super) fn smallest(
+    prover: &Prover<'_>,
+    class: FailureClass,
+    case: &Case,
+    watch: Watch<'_>,
+) -> Result<Option<Change>, JudgeError> {
+    let Recorded { recording, from, until, .. } = prover.recorded;
+    let end = Instant::now() + LOOK_MAX;
+    let failing = vec![(case.choice.clone(), Vec::new())];
+    let mut search = Search { prover, class, failing, end, error: None };
+    let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
+    let is_either = |event: &Event| matches!(event, Event::Acknowledged(_) | Event::Submitted(_));
+    let mut found = None;
+    for all in [places(recording, *from..*until, &is_acknowledged), places(recording, *from..*until, &is_either)] {
+        let Some(judged) = search.judged_with(&all, watch) else { continue };
+        let mut needed = (all.clone(), judged);
+        reduce(all, &mut |some| {
+            let fewer: Vec<usize> = needed.0.iter().copied().filter(|place| !some.contains(place)).collect();
+            let judged = search.judged_with(&fewer, watch);
+            judged.map(|judged| needed = (fewer, judged)).is_some()
+        });
+        let (places, judged) = needed;
+        found = Some(verified(ChangeKind::DeviceFlush, &words(recording, &places), class, &judged));
+        break;
+    }
+    search.error.map_or(Ok(found), Err)
+}
+
+struct Search<'a> {
+    prover: &'a Prover<'a>,
+    class: FailureClass,
+    /// Choices that fail, each with the places of the flushes with which it was found.
+    failing: Vec<(Choice, Vec<usize>)>,
+    end: Instant,
+    error: Option<JudgeError>,
+}
+
+impl Search<'_> {
+    /// What was explored with flushes before these events, if all was and nothing fails in this way.
+    fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<Judged> {
+        let is_over = self.error.is_some() || self.prover.is_over() || Instant::now() > self.end;
+        if places.is_empty() || is_over {
+            return None;
+        }
+        let judged = self.explore(places, watch).unwrap_or_else(|error| {
+            self.error = Some(error);
+            None
+        });
+        judged.filter(|judged| judged.incomplete_because.is_none() && !judged.failing.contains_key(&self.class))
+    }
+
+    /// `None` if a state that is known to fail does so with these flushes, too.
+    fn explore(&mut self, places: &[usize], watch: Watch<'_>) -> Result<Option<Judged>, JudgeError> {
+        let changed = with_flushes(self.prover.recorded, places);
+        let profile = self.prover.profile();
+        let never = AtomicBool::new(false);
+        let judge = self.prover.judge(&changed, profile, &never);
+        for (choice, of) in self.failing.iter().rev() {
+            let event = choice.event - 2 * of.iter().enumerate().filter(|(n, at)| *at + 2 * n < choice.event).count();
+            let event = event + 2 * places.iter().filter(|at| **at < event).count();
+            match judge.outcome(&Choice { event, lost: choice.lost.clone() }) {
+                Ok(outcome) if outcome.class() == Some(self.class) => return Ok(None),
+                // With these flushes no cut leaves it there.
+                Ok(_) | Err(JudgeError::NoSuchState { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let step = Step::Changing(words(&self.prover.recorded.recording, places));
+        let judged = self.prover.explore(&changed, profile, &step, watch)?;
+        if let Some(failing) = judged.failing.get(&self.class) {
+            self.failing.push((failing.example.clone(), places.to_vec()));
+        }
+        Ok(Some(judged))
+    }
+}
+
+/// The events just before which something has completed that no flush has covered since.
+fn places(recording: &Recording, work: Range<usize>, is_place: &dyn Fn(&Event) -> bool) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut is_uncovered = false;
+    for (number, (_, event)) in recording.events[work.clone()].iter().enumerate() {
+        if is_uncovered && is_place(event) {
+            places.push(work.start + number);
+            is_uncovered = false;
+        }
+        let is_flush = |id: &CommandId| recording.commands[id.0 as usize].op == Op::Flush;
+        match event {
+            Event::Completed(id) => is_uncovered |= !is_flush(id),
+            Event::Submitted(id) if is_flush(id) => is_uncovered = false,
+            _ => {}
+        }
+    }
+    places
+}
+
+/// The recording with a flush before each of these events.
+fn with_flushes(recorded: &Recorded, places: &[usize]) -> Recorded {
+    let mut changed = (*recorded.recording).clone();
+    let mut events = Vec::with_capacity(changed.events.len() + 2 * places.len());
+    for (number, (at, event)) in std::mem::take(&mut changed.events).into_iter().enumerate() {
+        if places.contains(&number) {
+            let id = CommandId(changed.commands.len() as u32);
+            let range = LbaRange::new(Lba(0), 0);
+            changed.commands.push(Command { op: Op::Flush, range, contents: Vec::new() });
+            events.extend([(at, Event::Submitted(id)), (at, Event::Completed(id))]);
+        }
+        events.push((at, event));
+    }
+    changed.events = events;
+    let until = recorded.until + 2 * places.len();
+    Recorded { recording: Arc::new(changed), until, ..recorded.clone() }
+}
+
+fn words(recording: &Recording, places: &[usize]) -> String {
+    let numbers = places.iter().filter_map(|at| match recording.events[*at].1 {
+        Event::Acknowledged(number) => Some(number),
+        _ => None,
+    });
+    let numbers: Vec<u64> = numbers.collect();
+    match (&numbers[..], places.len()) {
+        ([one], 1) => format!("a flush of the drive before acknowledgement {one}"),
+        ([first, .., last], all) if all == numbers.len() => {
+            format!("a flush of the drive before {all} acknowledgements, {first} to {last}")
+        }
+        (_, 1) => "a flush of the drive between two writes".to_owned(),
+        (_, all) => format!("{all} flushes of the drive between writes"),
+    }
+}

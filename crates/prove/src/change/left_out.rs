@@ -1,0 +1,57 @@
+//! What becomes of it without any of the recorded flushes. Only all of them together: one alone may be spared because of the
+//! others. And only where every window that grows by that was explored whole.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use plumb_block::Op;
+use plumb_report::document::proof::{Coverage, FlushesLeftOut};
+
+use crate::explore::{Explorer, Limits};
+use crate::judge::JudgeError;
+use crate::proof::{Prover, Step, Watch, is_exhaustive};
+use crate::recording::Event;
+use crate::session::Recorded;
+
+/// More states than this are not enumerated to find out whether all can be.
+const STATES_MAX: u64 = 100_000;
+
+/// `None` if there are no flushes, or too much would be at risk without them to explore it all.
+pub(super) fn left_out(prover: &Prover<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>, JudgeError> {
+    let (changed, flushes) = without_flushes(prover.recorded);
+    let limits = Limits { states: STATES_MAX.min(prover.request.limits.states), ..prover.request.limits };
+    let Recorded { recording, from, until, .. } = &changed;
+    let explorer = Explorer { recording, from: *from, until: *until, limits, ..prover.explorer() };
+    // Nothing is checked for this.
+    let windows = explorer.explore(&mut |_| ControlFlow::Continue(()));
+    if flushes == 0 || windows.iter().any(|window| window.coverage != Coverage::Exhaustive) {
+        return Ok(None);
+    }
+    let step = Step::Changing(format!("{flushes} flushes left out"));
+    let judged = prover.explore(&changed, prover.profile(), &step, watch)?;
+    let left = FlushesLeftOut { flushes, explored: judged.counts.distinct, failing: judged.counts.failing };
+    Ok(Some(left).filter(|_| is_exhaustive(&judged)))
+}
+
+/// The recording without the flushes of the work, and how many they were.
+fn without_flushes(recorded: &Recorded) -> (Recorded, u64) {
+    let mut changed = (*recorded.recording).clone();
+    let work = recorded.from..recorded.until;
+    let mut flushes = BTreeSet::new();
+    let (mut number, mut until) = (0, recorded.until);
+    changed.events.retain(|(_, event)| {
+        let is_work = work.contains(&number);
+        number += 1;
+        let is_left_out = match event {
+            Event::Submitted(id) if is_work && recorded.recording.commands[id.0 as usize].op == Op::Flush => {
+                flushes.insert(*id)
+            }
+            Event::Completed(id) | Event::Failed(id) => flushes.contains(id),
+            _ => false,
+        };
+        until -= usize::from(is_left_out && is_work);
+        !is_left_out
+    });
+    (Recorded { recording: Arc::new(changed), until, ..recorded.clone() }, flushes.len() as u64)
+}

@@ -1,0 +1,59 @@
+//! What to change so that what fails does not: a sync call of the program, or a flush of the device. Each change is verified
+//! by exploring, and the two kinds are never mixed.
+//!
+//! - *Sync call*: the program runs again and makes that call; what is recorded then is explored. Preferred, since it is
+//!   what a program can do.
+//! - *Device flush*: a flush is put into the recording where the writes had completed; what a cut may leave is then a part of
+//!   what it might leave before.
+//! - *Flushes left out*: where nothing fails, what becomes of it without any of the recorded flushes.
+
+mod device_flush;
+mod left_out;
+mod sync_call;
+
+use plumb_report::document::ProofDocument;
+use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy};
+
+use crate::judge::{JudgeError, Judged};
+use crate::proof::{Case, Prover, Watch};
+
+/// Puts into the document what can be changed. `cases` are those of its failures.
+pub(crate) fn put_changes(
+    prover: &Prover<'_>,
+    document: &mut ProofDocument,
+    cases: &[Case],
+    watch: Watch<'_>,
+) -> Result<(), JudgeError> {
+    if document.failures.is_empty() {
+        document.flushes = left_out::left_out(prover, watch)?;
+        return Ok(());
+    }
+    if let Some(options) = prover.request.again {
+        sync_call::put(prover, options, document, watch)?;
+    }
+    for (failure, case) in document.failures.iter_mut().zip(cases) {
+        if failure.change.is_none() && !prover.is_over() {
+            failure.change = device_flush::smallest(prover, failure.class, case, watch)?;
+        }
+    }
+    Ok(())
+}
+
+/// A change after which no state fails as `class`, as it was explored.
+fn verified(kind: ChangeKind, what: &str, class: FailureClass, judged: &Judged) -> Change {
+    let failing = judged.counts.failing;
+    let rest = match failing {
+        0 => String::new(),
+        _ => format!(" (no state is {} then; {failing} fail in another way)", class.name()),
+    };
+    Change {
+        kind,
+        sentence: format!("{what}{rest}"),
+        verified_by: match kind {
+            ChangeKind::DeviceFlush => VerifiedBy::SameRecording,
+            ChangeKind::SyncCall => VerifiedBy::NewRun,
+        },
+        explored: judged.counts.distinct,
+        failing_after: failing,
+    }
+}
