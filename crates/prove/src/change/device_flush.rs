@@ -36,7 +36,9 @@ pub(super) fn smallest(
     let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
     let is_either = |event: &Event| matches!(event, Event::Acknowledged(_) | Event::Submitted(_));
     let mut found = None;
-    for all in [places(recording, *from..*until, &is_acknowledged), places(recording, *from..*until, &is_either)] {
+    for all in
+        [places(recording, *from..*until, &is_acknowledged), places(recording, *from..*until, &is_either)]
+    {
         let Some(judged) = search.judged_with(&all, watch) else { continue };
         let mut needed = (all.clone(), judged);
         reduce(all, &mut |some| {
@@ -71,7 +73,8 @@ impl Search<'_> {
             self.error = Some(error);
             None
         });
-        judged.filter(|judged| judged.incomplete_because.is_none() && !judged.failing.contains_key(&self.class))
+        judged
+            .filter(|judged| judged.incomplete_because.is_none() && !judged.failing.contains_key(&self.class))
     }
 
     /// `None` if a state that is known to fail does so with these flushes, too.
@@ -81,7 +84,8 @@ impl Search<'_> {
         let never = AtomicBool::new(false);
         let judge = self.prover.judge(&changed, profile, &never);
         for (choice, of) in self.failing.iter().rev() {
-            let event = choice.event - 2 * of.iter().enumerate().filter(|(n, at)| *at + 2 * n < choice.event).count();
+            let event =
+                choice.event - 2 * of.iter().enumerate().filter(|(n, at)| *at + 2 * n < choice.event).count();
             let event = event + 2 * places.iter().filter(|at| **at < event).count();
             match judge.outcome(&Choice { event, lost: choice.lost.clone() }) {
                 Ok(outcome) if outcome.class() == Some(self.class) => return Ok(None),

@@ -108,7 +108,10 @@ impl Kept {
         let recording = Recording::load(from)?;
         if head.from > head.until || head.until > recording.events.len() {
             let events = recording.events.len();
-            return Err(KeptError::Head(format!("the work is events {} to {} of {events}", head.from, head.until)));
+            return Err(KeptError::Head(format!(
+                "the work is events {} to {} of {events}",
+                head.from, head.until
+            )));
         }
         let recorded = Recorded {
             recording: Arc::new(recording),
@@ -119,7 +122,8 @@ impl Kept {
             ended_because: head.ended_because,
         };
         let Head { subject, file_system, check_timeout, .. } = head;
-        let file_system = file_system.parse().map_err(|error: FileSystemError| KeptError::Head(error.to_string()))?;
+        let file_system =
+            file_system.parse().map_err(|error: FileSystemError| KeptError::Head(error.to_string()))?;
         Ok(Self { subject, file_system, check_timeout, recorded })
     }
 }

@@ -156,5 +156,11 @@ fn item(
         (None, None) => format!("{} at {}", role.op, Bytes(role.offset)),
     };
     let fate = fates.get(&id).copied().unwrap_or(Fate::Durable);
-    TimelineItem { lane, from, until: None, label: format!("{what}, {}", Bytes(role.length)), fate: Some(fate) }
+    TimelineItem {
+        lane,
+        from,
+        until: None,
+        label: format!("{what}, {}", Bytes(role.length)),
+        fate: Some(fate),
+    }
 }

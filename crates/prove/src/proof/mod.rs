@@ -228,7 +228,8 @@ impl Prover<'_> {
         profile: &'j DriveProfile,
         stop: &'j AtomicBool,
     ) -> Judge<'j> {
-        let Request { limits, seed, subject, file_system, workers, directory, timeout, mount_here, .. } = *self.request;
+        let Request { limits, seed, subject, file_system, workers, directory, timeout, mount_here, .. } =
+            *self.request;
         Judge {
             recording: &recorded.recording,
             from: recorded.from,
@@ -291,7 +292,8 @@ impl Prover<'_> {
         }
         let judge = self.judge(self.recorded, self.profile(), self.request.stop);
         let (mut choice, mut words) = (judge.minimise(&failing.example, class)?.choice, found.1);
-        let earlier = judged.windows.iter().map(|(window, _)| window.event).filter(|event| *event < choice.event);
+        let earlier =
+            judged.windows.iter().map(|(window, _)| window.event).filter(|event| *event < choice.event);
         let submitted = minimal_case::submitted(&self.recorded.recording, &choice);
         let mut earlier: Vec<usize> = earlier.filter(|event| *event > submitted).collect();
         earlier.truncate(EARLIER_MAX);
@@ -333,7 +335,8 @@ fn put_result(result: &mut ProfileResult, judged: &Judged) {
     let is_judged = judged.counts.distinct > 0 || judged.incomplete_because.is_none();
     result.failing = is_judged.then_some(judged.counts.failing);
     result.not_judged_because = judged.incomplete_because.clone().filter(|_| !is_judged);
-    result.classes = FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
+    result.classes =
+        FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
     result.exhaustive = is_exhaustive(judged);
 }
 

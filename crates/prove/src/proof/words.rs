@@ -52,9 +52,13 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
     let mut reasons: Vec<String> = document.incomplete_because.iter().cloned().collect();
     for profile in &document.profiles {
         let because = profile.not_judged_because.iter();
-        reasons.extend(because.map(|because| format!("the profile {} is not judged: {because}", profile.name)));
+        reasons
+            .extend(because.map(|because| format!("the profile {} is not judged: {because}", profile.name)));
         if profile.not_judged_because.is_none() && !profile.exhaustive {
-            reasons.push(format!("under the profile {} not every state of every window was explored", profile.name));
+            reasons.push(format!(
+                "under the profile {} not every state of every window was explored",
+                profile.name
+            ));
         }
     }
     let target = request.target.iter();
@@ -63,12 +67,16 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
     match facts.acknowledged_by.as_deref() {
         Some("control-file") => {}
         Some(other) => {
-            reasons.push(format!("acknowledgements came by {other}, are read late, and can hide a loss: use the control file"));
+            reasons.push(format!(
+                "acknowledgements came by {other}, are read late, and can hide a loss: use the control file"
+            ));
         }
         None => reasons.push("nothing was acknowledged, so that nothing had to be found".to_owned()),
     }
     let serialised = facts.serialised_because.iter();
-    reasons.extend(serialised.map(|because| format!("the drive was given one request after the other: {because}")));
+    reasons.extend(
+        serialised.map(|because| format!("the drive was given one request after the other: {because}")),
+    );
     reasons
 }
 
@@ -78,13 +86,17 @@ fn headline(document: &ProofDocument) -> String {
     match (&failures[..], elsewhere) {
         ([worst, rest @ ..], _) => {
             let classes: Vec<_> = rest.iter().map(|failure| failure.class.name()).collect();
-            let also = if classes.is_empty() { String::new() } else { format!("; also {}", classes.join(", ")) };
+            let also =
+                if classes.is_empty() { String::new() } else { format!("; also {}", classes.join(", ")) };
             let of_all = format!("{} of {} states", worst.states, states.distinct);
             format!("After a power cut {} in {of_all}{also}", consequence(worst.class))
         }
         ([], Some(profile)) => {
             let of_all = format!("{} of {} states", profile.failing.unwrap_or(0), profile.explored);
-            format!("On a {} drive {of_all} fail, on a {drive} drive none of {}", profile.name, states.distinct)
+            format!(
+                "On a {} drive {of_all} fail, on a {drive} drive none of {}",
+                profile.name, states.distinct
+            )
         }
         ([], None) if document.proved => {
             format!("None of the {} states that a power cut may leave fails", states.distinct)

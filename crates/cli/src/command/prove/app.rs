@@ -211,7 +211,9 @@ fn recorded(
     let least = Bytes(typed.fs.size_min_mib() << 20);
     if typed.size < least {
         let fs = typed.fs;
-        return Err(Refusal::new(Exit::Usage, format!("--size {}: {fs} needs {least} at least", typed.size)).into());
+        return Err(
+            Refusal::new(Exit::Usage, format!("--size {}: {fs} needs {least} at least", typed.size)).into()
+        );
     }
     let options = RecordOptions {
         size: typed.size,

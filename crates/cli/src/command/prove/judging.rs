@@ -28,8 +28,13 @@ pub(super) fn subject(words: &SubjectWords) -> Result<Arc<dyn Subject>, Refusal>
 /// # Errors
 /// A usage error if there is no such profile, or one is typed twice.
 pub(super) fn profiles(typed: &[String], logical_block: Bytes) -> Result<Vec<DriveProfile>, Refusal> {
-    if let Some((place, twice)) = typed.iter().enumerate().find(|(place, name)| typed[..*place].contains(name)) {
-        return Err(Refusal::new(Exit::Usage, format!("--drive: `{twice}` is there twice (number {})", place + 1)));
+    if let Some((place, twice)) =
+        typed.iter().enumerate().find(|(place, name)| typed[..*place].contains(name))
+    {
+        return Err(Refusal::new(
+            Exit::Usage,
+            format!("--drive: `{twice}` is there twice (number {})", place + 1),
+        ));
     }
     typed.iter().map(|name| DriveProfile::of(name, logical_block).map_err(usage)).collect()
 }
@@ -38,7 +43,11 @@ pub(super) fn profiles(typed: &[String], logical_block: Bytes) -> Result<Vec<Dri
 ///
 /// # Errors
 /// A refusal where that was not allowed.
-pub(super) fn allow(profiles: &[DriveProfile], file_system: FileSystem, mount_here: bool) -> Result<(), Refusal> {
+pub(super) fn allow(
+    profiles: &[DriveProfile],
+    file_system: FileSystem,
+    mount_here: bool,
+) -> Result<(), Refusal> {
     let breaks = profiles.iter().find(|profile| profile.breaks_contract);
     match breaks {
         Some(profile) if !mount_here && file_system != FileSystem::None => {

@@ -27,7 +27,13 @@ impl KeptRun {
     ///
     /// # Errors
     /// If it cannot be written. Nothing is left behind then.
-    pub(super) fn begin(out: &Out, kept: &Kept, seed: u64, started_at: &str, goes_on: bool) -> anyhow::Result<Self> {
+    pub(super) fn begin(
+        out: &Out,
+        kept: &Kept,
+        seed: u64,
+        started_at: &str,
+        goes_on: bool,
+    ) -> anyhow::Result<Self> {
         let mut manifest = Manifest::starting("prove", argv(), seed, started_at);
         (manifest.kernel, manifest.host) = (kernel(), host());
         if goes_on {
@@ -109,7 +115,9 @@ pub(super) fn check(out: &Out) -> Result<(), Refusal> {
 
 /// The run in the directory of `out`.
 fn opened(out: &Out) -> anyhow::Result<plumb_measure::Recording> {
-    let Out::At { path, .. } = out else { return Err(Refusal::new(Exit::Usage, "no run to go on with").into()) };
+    let Out::At { path, .. } = out else {
+        return Err(Refusal::new(Exit::Usage, "no run to go on with").into());
+    };
     Ok(plumb_measure::Recording::open(path).map_err(usage)?)
 }
 
@@ -156,7 +164,9 @@ pub(super) fn load(path: &Path) -> Result<Kept, Refusal> {
 /// A usage error if it has none.
 pub(super) fn cases(run: &Path) -> Result<Vec<Case>, Refusal> {
     let path = run.join(CASES);
-    let wrong = |why: String| Refusal::new(Exit::Usage, format!("{}: {why}; expected the directory of a proof", path.display()));
+    let wrong = |why: String| {
+        Refusal::new(Exit::Usage, format!("{}: {why}; expected the directory of a proof", path.display()))
+    };
     let bytes = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
 }

@@ -111,7 +111,10 @@ fn chosen(typed: &ReplayArguments) -> anyhow::Result<Case> {
             ([], _) => format!("{run}: no state failed in that run, so there is none to show"),
             (_, wanted) => {
                 let wanted = wanted.unwrap_or_default();
-                format!("{run}: no state failed as `{wanted}` in that run: expected one of {}", names.join(", "))
+                format!(
+                    "{run}: no state failed as `{wanted}` in that run: expected one of {}",
+                    names.join(", ")
+                )
             }
         };
         Refusal::new(Exit::Usage, message).into()
@@ -130,11 +133,16 @@ fn said(typed: &ReplayArguments, case: &Case, found: &Outcome) -> anyhow::Result
         let replayed = Replayed { schema, class, required: case.required, reproduced, found: now, words };
         terminal::print(&(serde_json::to_string_pretty(&replayed)? + "\n"))?;
     } else {
-        let required = case.required.map_or("nothing".to_owned(), |number| format!("acknowledgement {number}"));
+        let required =
+            case.required.map_or("nothing".to_owned(), |number| format!("acknowledgement {number}"));
         let verdict = match (reproduced, now) {
             (true, _) => format!("fails again: {class}"),
-            (false, Some(now)) => format!("fails as {now} now; it failed as {class}, so the checker is not deterministic"),
-            (false, None) => format!("is intact now; it failed as {class}, so the checker is not deterministic"),
+            (false, Some(now)) => {
+                format!("fails as {now} now; it failed as {class}, so the checker is not deterministic")
+            }
+            (false, None) => {
+                format!("is intact now; it failed as {class}, so the checker is not deterministic")
+            }
         };
         let words = words.map_or(String::new(), |words| format!("The checker says: {words}\n"));
         terminal::print(&format!("The state {verdict}. {required} had to be found.\n{words}"))?;
@@ -151,13 +159,19 @@ fn look(judge: &Judge<'_>, case: &Case, kept: &Kept, at: &Path, stop: &AtomicBoo
     let held = judge.hold(&case.choice).map_err(judging::judging)?;
     let bare = kept.file_system == FileSystem::None;
     if bare {
-        terminal::print(&format!("The state is on {}. Enter or Ctrl-C takes it away.\n", held.path().display()))?;
+        terminal::print(&format!(
+            "The state is on {}. Enter or Ctrl-C takes it away.\n",
+            held.path().display()
+        ))?;
         wait(stop)?;
     } else {
         let path = held.path();
         let bound = apart::run(|| mount_bind(path, at))?;
         bound.with_context(|| format!("cannot mount at {}", at.display()))?;
-        let said = terminal::print(&format!("The state is mounted at {}. Enter or Ctrl-C unmounts it.\n", at.display()));
+        let said = terminal::print(&format!(
+            "The state is mounted at {}. Enter or Ctrl-C unmounts it.\n",
+            at.display()
+        ));
         let waited = said.and_then(|()| wait(stop));
         apart::run(|| unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW))?
             .with_context(|| format!("cannot unmount {}", at.display()))?;

@@ -104,7 +104,9 @@ impl Window {
             (Some(_), Some(_)) => {
                 Err(NoWindow(format!("--target {self}: the second event happened before the first")))
             }
-            _ => Err(NoWindow(format!("--target {self}: the work has no such events; it was recorded all the same"))),
+            _ => Err(NoWindow(format!(
+                "--target {self}: the work has no such events; it was recorded all the same"
+            ))),
         }
     }
 }
@@ -118,7 +120,15 @@ mod tests {
         for typed in ["ack:3..ack:4", "ack:0..flush:9:completed", "write:1:submitted..any:2:completed"] {
             assert_eq!(typed.parse::<Window>().unwrap().to_string(), typed);
         }
-        for typed in ["", "ack:3", "ack:3..", "ack:x..ack:4", "now..ack:4", "write=3..ack:4", "ack:1..write:0:submitted"] {
+        for typed in [
+            "",
+            "ack:3",
+            "ack:3..",
+            "ack:x..ack:4",
+            "now..ack:4",
+            "write=3..ack:4",
+            "ack:1..write:0:submitted",
+        ] {
             assert!(typed.parse::<Window>().unwrap_err().to_string().contains("EVENT..EVENT"), "{typed}");
         }
     }
