@@ -8,6 +8,7 @@ mod held;
 mod history;
 mod judged;
 mod mounted;
+mod proved;
 mod recorded;
 mod smaller;
 mod traced;

@@ -45,7 +45,7 @@ enum ProveCommand {
 pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
     match arguments.command {
         ProveCommand::App(app) => app::run(*app),
-        ProveCommand::Replay(replay) => replay::run(replay),
+        ProveCommand::Replay(replay) => replay::run(&replay),
         ProveCommand::Trace(trace) => trace::run(trace),
         ProveCommand::Witness(witness) => witness::run(witness),
         ProveCommand::Writer(writer) => writer::run(writer),

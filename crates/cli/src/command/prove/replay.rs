@@ -66,8 +66,8 @@ struct Replayed<'a> {
 }
 
 /// Does what was typed.
-pub(crate) fn run(typed: ReplayArguments) -> anyhow::Result<Exit> {
-    let case = chosen(&typed)?;
+pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
+    let case = chosen(typed)?;
     let kept = kept_run::load(&kept_run::recording_of(&typed.run))?;
     let recorded = &kept.recorded;
     let subject = judging::subject(&kept.subject)?;
@@ -94,7 +94,7 @@ pub(crate) fn run(typed: ReplayArguments) -> anyhow::Result<Exit> {
         Some(directory) => look(&judge, &case, &kept, directory, &stop),
         None => {
             let found = judge.outcome(&case.choice).map_err(judging::judging)?;
-            said(&typed, &case, &found)
+            said(typed, &case, &found)
         }
     }
 }

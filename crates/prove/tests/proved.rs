@@ -1,0 +1,255 @@
+//! Recordings of which all is known by hand, proved: what is told of them, and what is changed.
+
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_prove::explore::Limits;
+use plumb_prove::file_system::FileSystem;
+use plumb_prove::profile::DriveProfile;
+use plumb_prove::proof::{Kept, Proof, Request, SubjectWords, prove};
+use plumb_prove::recording::{Event, Recording};
+use plumb_prove::session::Recorded;
+use plumb_prove::subject::{Outcome, Subject, SubjectError};
+use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, RecordingFacts, VerifiedBy};
+
+const BLOCK: u64 = 4096;
+
+/// Block 0 must hold the last acknowledgement or a later one, and block 1 no later one than block 0.
+struct Counter;
+
+impl Subject for Counter {
+    fn name(&self) -> String {
+        "a counter".to_owned()
+    }
+
+    fn set_up(&self, _: &Path) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
+    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+        Ok(())
+    }
+
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+        let drive = std::fs::File::open(place).unwrap();
+        let block = |lba: u64| {
+            let mut bytes = [0];
+            drive.read_exact_at(&mut bytes, lba * BLOCK).unwrap();
+            u64::from(bytes[0])
+        };
+        let failed = |class, words: &str| Ok(Outcome::Failed { class, words: words.to_owned() });
+        match (block(0), block(1)) {
+            (first, _) if first < required.unwrap_or(0) => {
+                failed(FailureClass::LostAcknowledged, &format!("{first} of {}", required.unwrap_or(0)))
+            }
+            (first, second) if second > first => failed(FailureClass::OutOfOrder, "the second is ahead"),
+            _ => Ok(Outcome::Intact),
+        }
+    }
+}
+
+/// What is done for each number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// A block is written with it.
+    Write(u64),
+    Flush,
+    Acknowledge,
+}
+
+/// The steps for the numbers 1 to 3.
+fn recorded(steps: &[Step]) -> Recorded {
+    let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
+    let mut now = 0;
+    for number in 1..=3_u8 {
+        for step in steps {
+            now += 1_000_000_000;
+            let (op, range, bytes) = match step {
+                Step::Write(lba) => {
+                    (Op::Write { fua: false }, LbaRange::new(Lba(*lba), 1), vec![number; BLOCK as usize])
+                }
+                Step::Flush => (Op::Flush, LbaRange::EMPTY, Vec::new()),
+                Step::Acknowledge => {
+                    recording.happened(Nanos(now), Event::Acknowledged(number.into()));
+                    continue;
+                }
+            };
+            let command = recording.submit(Nanos(now), op, range, &bytes);
+            recording.happened(Nanos(now + 1), Event::Completed(command));
+        }
+    }
+    Recorded {
+        from: 0,
+        until: recording.events.len(),
+        recording: Arc::new(recording),
+        facts: RecordingFacts {
+            acknowledged_by: Some("control-file".to_owned()),
+            attached_by: "loop".to_owned(),
+            ..RecordingFacts::default()
+        },
+        began: SystemTime::UNIX_EPOCH,
+        ended_because: None,
+    }
+}
+
+/// `None` where nothing can be attached.
+fn proved(recorded: &Recorded, profiles: &[&str], change: impl FnOnce(&mut Request<'_>)) -> Option<Proof> {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+        plumb_testkit::skip("attaching takes root and /dev/fuse");
+        return None;
+    }
+    let subject: Arc<dyn Subject> = Arc::new(Counter);
+    let profiles: Vec<_> = profiles.iter().map(|name| DriveProfile::of(name, Bytes(BLOCK)).unwrap()).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = Request {
+        subject: &subject,
+        file_system: FileSystem::None,
+        profiles: &profiles,
+        target: None,
+        limits: Limits::default(),
+        budget: None,
+        seed: 7,
+        workers: 1,
+        timeout: Duration::from_secs(60),
+        directory: directory.path(),
+        mount_here: false,
+        results: None,
+        again: None,
+        change: true,
+        replay: &|class| format!("replay {}", class.name()),
+        stop: &AtomicBool::new(false),
+    };
+    change(&mut request);
+    Some(prove(recorded, &request, &mut |_, _| {}).unwrap())
+}
+
+#[test]
+fn what_was_flushed_before_it_was_acknowledged_is_proved() {
+    use Step::{Acknowledge, Flush, Write};
+    let Some(Proof { document, cases }) =
+        proved(&recorded(&[Write(0), Flush, Acknowledge]), &["volatile", "write-through"], |_| {})
+    else {
+        return;
+    };
+    assert!(document.proved, "{document:?}");
+    assert_eq!((document.level.as_str(), document.complete, cases.len()), ("none", true, 0));
+    assert_eq!(document.coverage.windows, document.coverage.exhaustive);
+    assert_eq!(document.profiles.len(), 2);
+    // Without the flushes each block may be older than what was acknowledged.
+    let flushes = document.flushes.unwrap();
+    assert!(flushes.flushes == 3 && flushes.failing == 3 && flushes.explored == 4, "{flushes:?}");
+}
+
+#[test]
+fn the_smallest_set_of_flushes_is_found() {
+    use Step::{Acknowledge, Flush, Write};
+    let Some(Proof { document, cases }) =
+        proved(&recorded(&[Write(0), Acknowledge, Flush]), &["volatile", "write-through"], |_| {})
+    else {
+        return;
+    };
+    assert_eq!((document.proved, document.level.as_str()), (false, "danger"));
+    assert!(document.not_proved_because.is_empty(), "it is disproved");
+    let [failure] = &document.failures[..] else { panic!("{:?}", document.failures) };
+    assert_eq!((failure.class, failure.states), (FailureClass::LostAcknowledged, 3));
+    assert_eq!((failure.words.as_str(), failure.required), ("0 of 1", Some(1)), "the first, as nothing is smaller");
+    assert_eq!(failure.replay, "replay lost-acknowledged");
+    let minimal = &failure.minimal;
+    assert_eq!((minimal.dropped.len(), minimal.torn.len(), minimal.dropped[0].length), (1, 0, BLOCK));
+    let fates: Vec<_> = minimal.timeline.iter().filter_map(|item| item.fate).collect();
+    assert_eq!(fates, [Fate::Dropped]);
+    assert!(minimal.timeline.iter().any(|item| item.lane == Lane::Acknowledgement), "{minimal:?}");
+    let change = failure.change.as_ref().unwrap();
+    assert_eq!((change.kind, change.verified_by), (ChangeKind::DeviceFlush, VerifiedBy::SameRecording));
+    assert_eq!(change.sentence, "a flush of the drive before 3 acknowledgements, 1 to 3");
+    assert_eq!((change.explored > 0, change.failing_after), (true, 0));
+    assert_eq!((document.profiles[1].failing, &document.profiles[1].classes[..]), (Some(0), &[][..]));
+    assert_eq!((cases.len(), cases[0].class, cases[0].required), (1, FailureClass::LostAcknowledged, Some(1)));
+}
+
+#[test]
+fn a_flush_between_writes_keeps_their_order() {
+    use Step::{Acknowledge, Flush, Write};
+    let recorded = recorded(&[Write(0), Write(1), Flush, Acknowledge]);
+    let Some(Proof { document, .. }) = proved(&recorded, &["volatile"], |_| {}) else { return };
+    let [failure] = &document.failures[..] else { panic!("{:?}", document.failures) };
+    assert_eq!((failure.class, failure.states), (FailureClass::OutOfOrder, 3));
+    let change = failure.change.as_ref().unwrap();
+    assert_eq!((change.sentence.as_str(), change.failing_after), ("3 flushes of the drive between writes", 0));
+    assert!(document.flushes.is_none(), "something fails with them already");
+}
+
+#[test]
+fn what_may_hide_a_failure_is_said() {
+    use Step::{Acknowledge, Flush, Write};
+    let honest = recorded(&[Write(0), Flush, Acknowledge]);
+    let mut unsure = honest.clone();
+    unsure.facts.acknowledged_by = Some("stdout".to_owned());
+    unsure.facts.serialised_because = Some("one after the other".to_owned());
+    let Some(Proof { document, .. }) = proved(&unsure, &["volatile", "volatile-fua"], |request| {
+        request.target = Some("ack:1..ack:2".to_owned());
+    }) else {
+        return;
+    };
+    assert_eq!((document.proved, document.level.as_str(), document.states.failing), (false, "warning", 0));
+    let because = document.not_proved_because.join("\n");
+    for why in ["stdout", "one after the other", "ack:1..ack:2", "volatile-fua is not judged: FUA arrived as write and flush"] {
+        assert!(because.contains(why), "{why}: {because}");
+    }
+    assert_eq!((document.profiles[1].failing, document.profiles[1].explored), (None, 0));
+    let Some(Proof { document, .. }) = proved(&honest, &["volatile"], |request| request.limits.states = 2) else {
+        return;
+    };
+    assert!(!document.proved && document.complete && document.level == "none", "{document:?}");
+    assert!(document.not_proved_because[0].contains("not every state"), "{document:?}");
+}
+
+#[test]
+fn what_ends_early_says_so_and_keeps_what_it_has() {
+    use Step::{Acknowledge, Flush, Write};
+    static STOPPED: AtomicBool = AtomicBool::new(true);
+    let recorded = recorded(&[Write(0), Flush, Acknowledge]);
+    let Some(Proof { document, .. }) = proved(&recorded, &["volatile"], |request| request.stop = &STOPPED) else { return };
+    assert!(!document.proved && !document.complete && document.level == "warning", "{document:?}");
+    assert_eq!(document.incomplete_because.as_deref(), Some("interrupted"));
+    let Some(Proof { document, .. }) = proved(&recorded, &["volatile", "atomic-4k"], |request| {
+        request.budget = Some(Duration::ZERO);
+    }) else {
+        return;
+    };
+    assert_eq!(document.incomplete_because.as_deref(), Some("the budget of 0 s is used up"));
+    assert!(document.profiles.iter().all(|profile| profile.not_judged_because.is_some()), "{document:?}");
+}
+
+#[test]
+fn a_recording_is_kept_with_what_belongs_to_it() {
+    use Step::{Acknowledge, Flush, Write};
+    let subject = SubjectWords::Command {
+        setup: None,
+        run: "run".to_owned(),
+        check: "check".to_owned(),
+        ack: "fd:3".to_owned(),
+    };
+    let recorded = recorded(&[Write(0), Flush, Acknowledge]);
+    let kept = Kept { subject: subject.clone(), file_system: FileSystem::Xfs, check_timeout: 1.5, recorded };
+    let mut file = Vec::new();
+    kept.save(&mut file).unwrap();
+    let read = Kept::load(&file[..]).unwrap();
+    assert_eq!((read.subject, read.file_system, read.check_timeout), (subject, FileSystem::Xfs, 1.5));
+    assert_eq!((read.recorded.from, read.recorded.until), (kept.recorded.from, kept.recorded.until));
+    assert_eq!((&read.recorded.recording, &read.recorded.facts), (&kept.recorded.recording, &kept.recorded.facts));
+    for (wrong, why) in [
+        (Vec::new(), "the first line"),
+        (b"#!/bin/sh\n".to_vec(), "the first line"),
+        (file[..file.len() - 1].to_vec(), ""),
+        (String::from_utf8_lossy(&file).replacen("\"until\":", "\"until\":9", 1).into_bytes(), "events"),
+        (String::from_utf8_lossy(&file).replacen("xfs", "zfs", 1).into_bytes(), "zfs"),
+    ] {
+        let error = Kept::load(&wrong[..]).unwrap_err().to_string();
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}
