@@ -103,7 +103,8 @@ fn proved(recorded: &Recorded, profiles: &[&str], change: impl FnOnce(&mut Reque
         return None;
     }
     let subject: Arc<dyn Subject> = Arc::new(Counter);
-    let profiles: Vec<_> = profiles.iter().map(|name| DriveProfile::of(name, Bytes(BLOCK)).unwrap()).collect();
+    let profiles: Vec<_> =
+        profiles.iter().map(|name| DriveProfile::of(name, Bytes(BLOCK)).unwrap()).collect();
     let directory = tempfile::tempdir().unwrap();
     let mut request = Request {
         subject: &subject,
@@ -156,7 +157,11 @@ fn the_smallest_set_of_flushes_is_found() {
     assert!(document.not_proved_because.is_empty(), "it is disproved");
     let [failure] = &document.failures[..] else { panic!("{:?}", document.failures) };
     assert_eq!((failure.class, failure.states), (FailureClass::LostAcknowledged, 3));
-    assert_eq!((failure.words.as_str(), failure.required), ("0 of 1", Some(1)), "the first, as nothing is smaller");
+    assert_eq!(
+        (failure.words.as_str(), failure.required),
+        ("0 of 1", Some(1)),
+        "the first, as nothing is smaller"
+    );
     assert_eq!(failure.replay, "replay lost-acknowledged");
     let minimal = &failure.minimal;
     assert_eq!((minimal.dropped.len(), minimal.torn.len(), minimal.dropped[0].length), (1, 0, BLOCK));
@@ -168,7 +173,10 @@ fn the_smallest_set_of_flushes_is_found() {
     assert_eq!(change.sentence, "a flush of the drive before 3 acknowledgements, 1 to 3");
     assert_eq!((change.explored > 0, change.failing_after), (true, 0));
     assert_eq!((document.profiles[1].failing, &document.profiles[1].classes[..]), (Some(0), &[][..]));
-    assert_eq!((cases.len(), cases[0].class, cases[0].required), (1, FailureClass::LostAcknowledged, Some(1)));
+    assert_eq!(
+        (cases.len(), cases[0].class, cases[0].required),
+        (1, FailureClass::LostAcknowledged, Some(1))
+    );
 }
 
 #[test]
@@ -179,7 +187,10 @@ fn a_flush_between_writes_keeps_their_order() {
     let [failure] = &document.failures[..] else { panic!("{:?}", document.failures) };
     assert_eq!((failure.class, failure.states), (FailureClass::OutOfOrder, 3));
     let change = failure.change.as_ref().unwrap();
-    assert_eq!((change.sentence.as_str(), change.failing_after), ("3 flushes of the drive between writes", 0));
+    assert_eq!(
+        (change.sentence.as_str(), change.failing_after),
+        ("3 flushes of the drive between writes", 0)
+    );
     assert!(document.flushes.is_none(), "something fails with them already");
 }
 
@@ -197,11 +208,17 @@ fn what_may_hide_a_failure_is_said() {
     };
     assert_eq!((document.proved, document.level.as_str(), document.states.failing), (false, "warning", 0));
     let because = document.not_proved_because.join("\n");
-    for why in ["stdout", "one after the other", "ack:1..ack:2", "volatile-fua is not judged: FUA arrived as write and flush"] {
+    for why in [
+        "stdout",
+        "one after the other",
+        "ack:1..ack:2",
+        "volatile-fua is not judged: FUA arrived as write and flush",
+    ] {
         assert!(because.contains(why), "{why}: {because}");
     }
     assert_eq!((document.profiles[1].failing, document.profiles[1].explored), (None, 0));
-    let Some(Proof { document, .. }) = proved(&honest, &["volatile"], |request| request.limits.states = 2) else {
+    let Some(Proof { document, .. }) = proved(&honest, &["volatile"], |request| request.limits.states = 2)
+    else {
         return;
     };
     assert!(!document.proved && document.complete && document.level == "none", "{document:?}");
@@ -213,7 +230,10 @@ fn what_ends_early_says_so_and_keeps_what_it_has() {
     use Step::{Acknowledge, Flush, Write};
     static STOPPED: AtomicBool = AtomicBool::new(true);
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
-    let Some(Proof { document, .. }) = proved(&recorded, &["volatile"], |request| request.stop = &STOPPED) else { return };
+    let Some(Proof { document, .. }) = proved(&recorded, &["volatile"], |request| request.stop = &STOPPED)
+    else {
+        return;
+    };
     assert!(!document.proved && !document.complete && document.level == "warning", "{document:?}");
     assert_eq!(document.incomplete_because.as_deref(), Some("interrupted"));
     let Some(Proof { document, .. }) = proved(&recorded, &["volatile", "atomic-4k"], |request| {
@@ -241,7 +261,10 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
     let read = Kept::load(&file[..]).unwrap();
     assert_eq!((read.subject, read.file_system, read.check_timeout), (subject, FileSystem::Xfs, 1.5));
     assert_eq!((read.recorded.from, read.recorded.until), (kept.recorded.from, kept.recorded.until));
-    assert_eq!((&read.recorded.recording, &read.recorded.facts), (&kept.recorded.recording, &kept.recorded.facts));
+    assert_eq!(
+        (&read.recorded.recording, &read.recorded.facts),
+        (&kept.recorded.recording, &kept.recorded.facts)
+    );
     for (wrong, why) in [
         (Vec::new(), "the first line"),
         (b"#!/bin/sh\n".to_vec(), "the first line"),
