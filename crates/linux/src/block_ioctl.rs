@@ -1,4 +1,4 @@
-//! The ioctls of block devices that I/O itself needs: capacity, sector sizes, discard.
+//! The ioctls of block devices that I/O itself needs: capacity, sector sizes, discard, cache.
 //!
 //! Numbers and argument types are from include/uapi/linux/fs.h; they are the same on every architecture that this
 //! crate is built for but for the direction bits, which `libc` hides for the sector sizes and which are spelled out
@@ -15,6 +15,20 @@ use plumb_block::Bytes;
 const BLKDISCARD: libc::Ioctl = 0x1277;
 /// `BLKGETSIZE64`, `_IOR(0x12, 114, size_t)`: gives the capacity in bytes.
 const BLKGETSIZE64: libc::Ioctl = 0x8008_1272;
+
+/// `BLKFLSBUF`, `_IO(0x12, 97)`.
+const BLKFLSBUF: libc::Ioctl = 0x1261;
+
+/// Lets the kernel forget what it has cached of an open block device, also what a file system that was mounted on it left in
+/// the lists of each processor. What is dirty is written first, or fails to be.
+///
+/// # Errors
+/// As ioctl(2); EACCES without CAP_SYS_ADMIN.
+pub fn forget_cache(device: impl AsFd) -> io::Result<()> {
+    // SAFETY: BLKFLSBUF takes no argument.
+    let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), BLKFLSBUF, 0) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
 
 /// The capacity of a block device.
 ///

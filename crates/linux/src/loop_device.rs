@@ -20,15 +20,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::DupFlags;
 
 use crate::apart::{self, Apart};
+use crate::block_ioctl::forget_cache;
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 /// Since Linux 5.8: file, block size and flags in one step.
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
-
-/// include/uapi/linux/fs.h.
-const BLKFLSBUF: libc::Ioctl = 0x1261;
 
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -209,11 +207,7 @@ impl LoopDevice {
         let number = self.number;
         let dropped = apart::start(move |answer| {
             let device = Self::open(number)?;
-            // SAFETY: BLKFLSBUF takes no argument.
-            let outcome = unsafe { libc::ioctl(device.file.as_raw_fd(), BLKFLSBUF, 0) };
-            if outcome < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            forget_cache(&device.file)?;
             // What could not be written is forgotten, and the kernel keeps that for the next who syncs. It is told here, where
             // it is no news, and not to somebody who has lost nothing.
             rustix::fs::fsync(&device.file).unwrap_or_default();

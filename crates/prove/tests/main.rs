@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agreement;
+mod bars;
 mod held;
 #[path = "../../crash/tests/rules/history.rs"]
 mod history;

@@ -10,13 +10,11 @@
 //! A tag is the kernel's while its command is with the kernel, and so is the memory that was lent with it. It is ours from
 //! the completion of the command to the next one.
 
-mod block_device;
 mod command;
 mod control;
 mod descriptors;
 mod queue;
 
-pub use block_device::forget_cache;
 pub use command::ControlOp;
 pub use control::{CharDevice, Control};
 pub use descriptors::DESCRIPTOR_BYTES;

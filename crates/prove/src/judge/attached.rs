@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plumb_block::{Bytes, RealClock};
-use plumb_linux::{apart, pagecache};
+use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
 use tempfile::TempDir;
 
@@ -105,7 +105,7 @@ impl Place {
                 return Ok(());
             }
             file.sync_all()?;
-            pagecache::drop_clean(file, Bytes(0), self.size, &name).map_err(io::Error::other)?;
+            block_ioctl::forget_cache(file)?;
         }
         Err(io::Error::other("the kernel keeps blocks of the last state in memory; end what uses the device"))
     }

@@ -12,7 +12,7 @@
 //! | `overwrite-16k-fsync` | corrupt | corrupt | - | btrfs writes elsewhere and then points there |
 //! | `create-no-dirsync` | - | - | - | fsync of a new file persists its name too, which POSIX does not promise |
 //! | `create-dirsync-no-fsync` | lost | lost | lost | the name is there, the contents are not |
-//! | `rename-no-fsync` | - | corrupt | corrupt | ext4 writes the data out when a file is replaced (`auto_da_alloc`) |
+//! | `rename-no-fsync` | corrupt | corrupt | corrupt | empty; on ext4, which begins to write the data when a file is replaced, zeroes or, by luck, intact |
 //! | `rename-fsync-no-dirsync` | lost | lost | lost | the old contents are back |
 //! | `fsync-after-rename` | - | - | - | all three persist the new name with the file; POSIX does not promise it |
 //! | `mkdir-no-dirsync` | lost | lost | lost | |
@@ -264,6 +264,9 @@ impl Files {
             }
             (Some(_), Some(Entry::File(found))) if found.is_empty() => {
                 Some((FailureClass::Corrupt, format!("{name} is empty, which it never was")))
+            }
+            (Some(_), Some(Entry::File(found))) if found.iter().all(|byte| *byte == 0) => {
+                Some((FailureClass::Corrupt, format!("{name} holds zeroes, which it never did")))
             }
             _ => Some((FailureClass::Corrupt, format!("{name} holds what it was never given"))),
         }

@@ -7,7 +7,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use plumb_block::Device;
-use plumb_linux::ublk::{CharDevice, UblkQueue, forget_cache};
+use plumb_linux::block_ioctl::forget_cache;
+use plumb_linux::ublk::{CharDevice, UblkQueue};
 use rustix::fs::{Mode, OFlags};
 
 use super::driver::{self, Driver, MARK};
