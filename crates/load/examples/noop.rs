@@ -13,7 +13,7 @@ use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Iops, Latch, LbaRange, Nanos,
     Outcome, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Time, Wait,
 };
-use plumb_load::{Worker, WorkerOptions, run};
+use plumb_load::{LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_workload::{Access, ByteRange, Rate, Stop, Workload};
 
 struct Noop {
@@ -99,8 +99,10 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let chosen = std::env::args().nth(2).unwrap_or_default();
     for (name, workload) in cases.into_iter().filter(|(name, _)| name.contains(&chosen)) {
         let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
-        let outcome =
-            run(vec![worker], &Time::Real(Arc::clone(&clock)), &AtomicBool::new(false), &mut |_| {})?;
+        let never = AtomicBool::new(false);
+        let options = RunOptions::whole(Time::Real(Arc::clone(&clock)), &never);
+        let teams = run_teams(vec![Team::of(worker)], &options, &mut ())?;
+        let outcome = LoadOutcome::together(teams[0].workers.iter().map(|worker| &worker.outcome));
         let side = outcome.application();
         let cpu = outcome.worker_cpu.iter().flatten().map(|thread| thread.running).sum::<Nanos>();
         let each = cpu.0 as f64 / side.operations.max(1) as f64;

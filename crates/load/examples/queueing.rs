@@ -16,7 +16,7 @@ use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Outcome,
     Queue, QueueFull, QueueOptions, RealClock, Request, Result, Time, Wait,
 };
-use plumb_load::{Worker, WorkerOptions, run};
+use plumb_load::{LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_workload::{Amount, Arrival, ByteRange, Rate, Stop, Workload};
 
 /// How long each request is served.
@@ -108,7 +108,10 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         ..Workload::over(range, Bytes::kib(4))
     };
     let worker = Worker::new(&device, &workload, WorkerOptions::default())?;
-    let outcome = run(vec![worker], &Time::Real(Arc::clone(&clock)), &AtomicBool::new(false), &mut |_| {})?;
+    let never = AtomicBool::new(false);
+    let options = RunOptions::whole(Time::Real(Arc::clone(&clock)), &never);
+    let teams = run_teams(vec![Team::of(worker)], &options, &mut ())?;
+    let outcome = LoadOutcome::together(teams[0].workers.iter().map(|worker| &worker.outcome));
     let latency = outcome.application().latency_from_intended_start.ok_or("nothing was measured")?;
     for (name, measured, theory) in [("p50", latency.p50, THEORY[0]), ("p99", latency.p99, THEORY[1])] {
         let theory = theory * SERVICE.as_secs_f64();

@@ -4,7 +4,6 @@ use plumb_block::{Bytes, LbaRange, Nanos, Outcome};
 use plumb_workload::Invalid;
 
 use crate::in_flight::Kind;
-use crate::outcome::LoadOutcome;
 
 /// A worker that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +93,7 @@ pub enum Refused {
     },
 }
 
-/// A load that did not run to its end. What had completed before is in the [`LoadFailure`].
+/// A load that did not run to its end. What had completed before is in the [`TeamsFailure`](crate::TeamsFailure).
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// A read or a write failed.
@@ -179,17 +178,6 @@ impl Fault {
             _ => false,
         }
     }
-}
-
-/// A load that ended with a fault, and what had been measured until then.
-#[derive(Debug, thiserror::Error)]
-#[error("the load stopped at its first failure")]
-pub struct LoadFailure {
-    /// What went wrong first.
-    #[source]
-    pub fault: Fault,
-    /// All that completed before, of all workers.
-    pub outcome: Box<LoadOutcome>,
 }
 
 /// To the byte: rounded, what is off the grid may look as if it were on it.

@@ -2,7 +2,7 @@
 //!
 //! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and records
 //! what completed. It owns no thread and reads no clock, so the same worker runs against a disk in real time and against
-//! a simulated one in virtual time ([`run`], or [`run_teams`] where threads have several targets). It knows no kind of
+//! a simulated one in virtual time ([`run_teams`]). It knows no kind of
 //! device.
 //!
 //! What is promised to whoever reads the figures:
@@ -38,7 +38,7 @@ pub mod window;
 pub mod worker;
 
 pub use content::stamp_seed;
-pub use fault::{Error, Fault, LoadFailure, Refused};
+pub use fault::{Error, Fault, Refused};
 pub use flush::{FlushError, flush};
 pub use in_flight::Kind;
 pub use ledger::Ledger;
@@ -46,7 +46,7 @@ pub use observer::Observer;
 pub use outcome::{Direction, Ending, Failure, LoadOutcome};
 pub use progress::{LiveLatency, Progress, Totals};
 pub use read_back::{ReadBack, read_back};
-pub use runner::{RunOptions, TeamOutcome, TeamsFailure, WorkerOutcome, run, run_teams};
+pub use runner::{RunOptions, TeamOutcome, TeamsFailure, WorkerOutcome, run_teams};
 pub use span::{CpuUse, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult};
 pub use team::{Prepare, SharedDepth, Team};
 pub use window::Window;

@@ -20,14 +20,12 @@ use plumb_block::{Nanos, Time};
 use plumb_workload::Warmup;
 
 use self::threads::Threads;
-use crate::fault::{Fault, LoadFailure};
+use crate::fault::Fault;
 use crate::ledger::Ledger;
 use crate::observer::Observer;
 use crate::outcome::{Ending, LoadOutcome};
-use crate::progress::Progress;
 use crate::span::CpuUse;
 use crate::team::Team;
-use crate::worker::Worker;
 
 /// How a run goes, apart from what its workers do.
 pub struct RunOptions<'a> {
@@ -41,6 +39,13 @@ pub struct RunOptions<'a> {
     pub duration: Option<Nanos>,
     /// How long they go on after that.
     pub cooldown: Nanos,
+}
+
+impl<'a> RunOptions<'a> {
+    /// Teams are measured from the start to the end of their workloads.
+    pub const fn whole(time: Time, stop: &'a AtomicBool) -> Self {
+        Self { time, stop, warmup: Warmup::For(Nanos::ZERO), duration: None, cooldown: Nanos::ZERO }
+    }
 }
 
 /// What a team measured.
@@ -104,51 +109,6 @@ pub fn run_teams(
         worker.outcome.ending = Ending::Interrupted;
     }
     Err(TeamsFailure { fault, teams })
-}
-
-/// Runs workers, each a team of its own, measured from the start to the end of their workload; all that they measured
-/// together. `observer` is called about ten times a second on the calling thread, and once at the end.
-///
-/// # Errors
-/// The first fault, with all that was measured before it.
-pub fn run(
-    workers: Vec<Worker>,
-    time: &Time,
-    stop: &AtomicBool,
-    observer: &mut dyn FnMut(&Progress),
-) -> Result<LoadOutcome, LoadFailure> {
-    let options = RunOptions {
-        time: time.clone(),
-        stop,
-        warmup: Warmup::For(Nanos::ZERO),
-        duration: None,
-        cooldown: Nanos::ZERO,
-    };
-    let teams = workers.into_iter().map(Team::of).collect();
-    match run_teams(teams, &options, &mut Looking(observer)) {
-        Ok(teams) => Ok(merged(&teams)),
-        Err(TeamsFailure { fault, teams }) => {
-            let outcome = LoadOutcome { ending: Ending::Interrupted, ..merged(&teams) };
-            Err(LoadFailure { fault, outcome: Box::new(outcome) })
-        }
-    }
-}
-
-/// An observer who only looks at progress.
-struct Looking<'a>(&'a mut dyn FnMut(&Progress));
-
-impl Observer for Looking<'_> {
-    fn look(&mut self, progress: &Progress) {
-        (self.0)(progress);
-    }
-
-    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
-
-    fn window_ends(&mut self) {}
-}
-
-fn merged(teams: &[TeamOutcome]) -> LoadOutcome {
-    LoadOutcome::together(teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome))
 }
 
 #[cfg(test)]

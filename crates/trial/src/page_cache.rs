@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Error, Nanos};
 use plumb_linux::pagecache;
 use plumb_load::{RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_target::TargetKind;
-use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Warmup, Workload};
+use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Workload};
 
 use crate::error::TrialError;
 use crate::span::Stage;
@@ -62,11 +62,8 @@ impl Stage<'_> {
         let begun = self.context.clock.now();
         let worker = Worker::new(&*one.opened.device, &workload, WorkerOptions::default()).map_err(unfit)?;
         let options = RunOptions {
-            time: self.targets.time.clone(),
-            stop: self.context.stop,
-            warmup: Warmup::For(Nanos::ZERO),
             duration: workload.stop.duration,
-            cooldown: Nanos::ZERO,
+            ..RunOptions::whole(self.targets.time.clone(), self.context.stop)
         };
         let teams = run_teams(vec![Team::of(worker)], &options, &mut ()).map_err(|failure| {
             TrialError::PageCache { target: one.opened.shown.clone(), source: failure.fault }

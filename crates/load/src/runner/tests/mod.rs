@@ -2,3 +2,49 @@
 
 mod real_time;
 mod virtual_time;
+
+use super::*;
+use crate::LoadOutcome;
+use crate::progress::Progress;
+use crate::worker::Worker;
+
+/// A load that ended with a fault, and what had been measured until then.
+#[derive(Debug)]
+struct LoadFailure {
+    fault: Fault,
+    outcome: Box<LoadOutcome>,
+}
+
+/// Runs workers, each a team of its own; all that they measured together.
+fn run(
+    workers: Vec<Worker>,
+    time: &Time,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(&Progress),
+) -> Result<LoadOutcome, LoadFailure> {
+    let teams = workers.into_iter().map(Team::of).collect();
+    match run_teams(teams, &RunOptions::whole(time.clone(), stop), &mut Looking(observer)) {
+        Ok(teams) => Ok(merged(&teams)),
+        Err(TeamsFailure { fault, teams }) => {
+            let outcome = LoadOutcome { ending: Ending::Interrupted, ..merged(&teams) };
+            Err(LoadFailure { fault, outcome: Box::new(outcome) })
+        }
+    }
+}
+
+/// An observer who only looks at progress.
+struct Looking<'a>(&'a mut dyn FnMut(&Progress));
+
+impl Observer for Looking<'_> {
+    fn look(&mut self, progress: &Progress) {
+        (self.0)(progress);
+    }
+
+    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
+
+    fn window_ends(&mut self) {}
+}
+
+fn merged(teams: &[TeamOutcome]) -> LoadOutcome {
+    LoadOutcome::together(teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome))
+}

@@ -10,7 +10,10 @@ use plumb_block::{
 };
 use plumb_workload::{ByteRange, Share, Stop, Workload};
 
+use super::{LoadFailure, merged, run};
 use crate::runner::*;
+use crate::worker::Worker;
+use crate::{LoadOutcome, Progress};
 use crate::{Observer, WorkerOptions};
 
 /// How a queue behaves once it has answered `after` requests well.

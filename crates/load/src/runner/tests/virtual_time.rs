@@ -12,8 +12,11 @@ use std::sync::atomic::AtomicU64;
 use plumb_block::{Bytes, Errno, EventSource, Op, Outcome};
 use plumb_workload::{ByteRange, Durability, Rate, Share, Stop, Workload};
 
+use super::{LoadFailure, run};
+use crate::LoadOutcome;
 use crate::runner::*;
 use crate::tests::scripted::Scripted;
+use crate::worker::Worker;
 use crate::{Failure, Kind, WorkerOptions};
 
 fn workload() -> Workload {
