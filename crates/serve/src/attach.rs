@@ -4,7 +4,7 @@
 //! ```text
 //!   file system, database, fio
 //!   /dev/loopN                direct I/O; vanishes with its last opener
-//!   .../NAME/mount/disk       one file, past the page cache, reads and writes side by side
+//!   .../NAME/mount/disk       one file, past the page cache, reads and writes side by side; `control` beside it, if wanted
 //!   /dev/fuse                 several files of one connection, two for each thread
 //!   worker threads            one Queue each
 //!   Device
@@ -55,5 +55,5 @@ mod wire;
 mod worker;
 
 pub use crate::records::Swept;
-pub use attachment::{AttachOptions, Attachment};
+pub use attachment::{AttachOptions, Attachment, ControlFile};
 pub use sweep::{left, sweep};

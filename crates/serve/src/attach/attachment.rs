@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plumb_block::{Bytes, Device};
+use plumb_block::{Bytes, Device, Errno};
 use plumb_linux::loop_device::LoopDevice;
 use rustix::fs::{Mode, OFlags};
 
@@ -42,10 +42,24 @@ pub struct AttachOptions {
     pub request_timeout: Duration,
     /// Whether the kernel reads nothing but what it was asked for, page by page: whoever looks at which blocks were read needs that.
     pub no_read_ahead: bool,
+    /// Who is handed what is written to a [control file](Attachment::control_file); `None`: there is no such file.
+    pub control: Option<ControlFile>,
+}
+
+/// What takes the bytes of each write(2) to the control file; one of more than 4 KiB may come in pieces. The write returns after
+/// the function has, and as it says: so what a program writes there has its place in one order with the requests that the device
+/// is given. It is called by the threads that serve the device, which wait for it.
+#[derive(Clone)]
+pub struct ControlFile(pub Arc<dyn Fn(&[u8]) -> std::result::Result<(), Errno> + Send + Sync>);
+
+impl std::fmt::Debug for ControlFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ControlFile")
+    }
 }
 
 impl AttachOptions {
-    fn request_timeout(&self) -> Duration {
+    pub(super) fn request_timeout(&self) -> Duration {
         if self.request_timeout.is_zero() { REQUEST_TIMEOUT } else { self.request_timeout }
     }
 
@@ -86,7 +100,7 @@ impl Attachment {
     /// that no loop device can stand for, [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it
     /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
-        let served = Arc::new(Served::new(device, options.request_timeout(), !options.no_read_ahead)?);
+        let served = Arc::new(Served::new(device, options)?);
         let base = Base::open(options.directory.as_deref())?;
         let (swept, directory) = {
             let locked = base.lock()?;
@@ -112,6 +126,12 @@ impl Attachment {
     /// `/dev/loopN`. Another's, perhaps, once detached.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The control file, for as long as it is attached; `None` if none was asked for.
+    pub fn control_file(&self) -> Option<PathBuf> {
+        let live = self.live.as_ref().filter(|_| self.served.control.is_some());
+        live.map(|live| live.session.control_file())
     }
 
     /// What was swept away before it was attached.

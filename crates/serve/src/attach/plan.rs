@@ -6,6 +6,7 @@
 //! | FSYNC | a flush, always |
 //! | FALLOCATE 0x3 (punch a hole) | discards if the device promises that discarded blocks read as zeroes; EOPNOTSUPP if it has none; else write-zeroes that may unmap |
 //! | FALLOCATE 0x11 (zero a range) | write-zeroes that keep the space |
+//! | WRITE to the control file | a call of whoever attached; nothing for the device |
 //!
 //! The loop driver sends a write-zeroes that may unmap as 0x3, too, just as it sends a discard, so the range must read
 //! as zeroes afterwards: a discard that promises nothing would let old bytes through. EOPNOTSUPP makes the loop device one
@@ -14,7 +15,7 @@
 
 use plumb_block::{DeviceInfo, Errno, LbaRange, Op};
 
-use super::wire::{self, Answer, Attributes, Call, DISK, Frame, ROOT, Span};
+use super::wire::{self, Answer, Attributes, CONTROL, Call, DISK, Frame, ROOT, Span};
 use crate::block_layer::{Grid, ZEROES_MAX};
 
 /// What the requests of an attachment are held against. Taken when it is made: a change of size is not followed.
@@ -24,6 +25,8 @@ pub(super) struct Geometry {
     /// The logical block in bytes.
     pub(super) block: u32,
     punch: Punch,
+    /// Whether there is a control file beside the device's.
+    has_control: bool,
 }
 
 /// What can be made of a hole.
@@ -59,6 +62,10 @@ pub(super) enum Plan {
         offset: u64,
         whence: u32,
     },
+    /// Hand so many bytes to whoever attached.
+    Control {
+        length: u32,
+    },
 }
 
 /// A range to be zeroed in pieces, one after the other.
@@ -81,15 +88,15 @@ impl Iterator for Zeroing {
 }
 
 impl Geometry {
-    /// Of a device with this grid.
-    pub(super) fn new(info: &DeviceInfo, grid: Grid) -> Self {
+    /// Of a device with this grid, with or without a control file beside it.
+    pub(super) fn new(info: &DeviceInfo, grid: Grid, has_control: bool) -> Self {
         let punch = match info.discard_max.0 / grid.block {
             0 => Punch::None,
             blocks if info.discard_zeroes => Punch::Discard { blocks },
             _ => Punch::WriteZeroes,
         };
         // At most a page.
-        Self { grid, block: grid.block as u32, punch }
+        Self { grid, block: grid.block as u32, punch, has_control }
     }
 
     /// What `frame` becomes.
@@ -98,26 +105,51 @@ impl Geometry {
         match call {
             Call::Init { major, minor, flags } => Plan::Init { major, minor, flags },
             Call::Forget => Plan::Silence,
-            Call::Lookup { name } => match (frame.node, name == wire::DISK_NAME.as_bytes()) {
-                (ROOT, true) => Plan::Answer(Answer::entry(&self.disk())),
-                _ => Plan::Refuse(ENOENT),
-            },
+            Call::Lookup { name } if frame.node == ROOT => {
+                if name == wire::DISK_NAME.as_bytes() {
+                    Plan::Answer(Answer::entry(&self.disk()))
+                } else if self.has_control && name == wire::CONTROL_NAME.as_bytes() {
+                    Plan::Answer(Answer::entry(&Attributes::control(self.block)))
+                } else {
+                    Plan::Refuse(ENOENT)
+                }
+            }
+            Call::Lookup { .. } => Plan::Refuse(ENOENT),
             Call::Getattr => match frame.node {
                 ROOT => Plan::Answer(Answer::attributes(&Attributes::root(self.block))),
                 DISK => Plan::Answer(Answer::attributes(&self.disk())),
+                CONTROL => Plan::Answer(Answer::attributes(&Attributes::control(self.block))),
                 _ => Plan::Refuse(ENOENT),
             },
             Call::Statfs => Plan::Answer(Answer::statfs(self.grid.size, self.block)),
-            Call::Readdir { offset, size } => Plan::Answer(Answer::directory(offset, size)),
+            Call::Readdir { offset, size } => {
+                Plan::Answer(Answer::directory(offset, size, self.has_control))
+            }
             Call::Release => Plan::Answer(Answer::default()),
             Call::Other => Plan::Refuse(ENOSYS),
+            _ if frame.node == CONTROL => self.control(call),
+            Call::Setattr => Plan::Refuse(ENOSYS),
             _ if frame.node != DISK => Plan::Refuse(Errno::EINVAL),
-            Call::Open => Plan::Answer(Answer::open()),
+            Call::Open => Plan::Answer(Answer::open(DISK)),
             Call::Read(span) => self.read(span),
             Call::Write(span) => self.range(span).map_or(Plan::Refuse(Errno::EINVAL), Plan::Write),
             Call::Fsync => Plan::Flush,
             Call::Fallocate { span, mode } => self.zero(span, mode),
             Call::Lseek { offset, whence } => Plan::Seek { offset, whence },
+        }
+    }
+
+    /// Shells truncate it, and some programs sync it: both mean nothing here. ENOSYS would switch off every later fsync of
+    /// the connection.
+    fn control(&self, call: Call<'_>) -> Plan {
+        match call {
+            Call::Open => Plan::Answer(Answer::open(CONTROL)),
+            Call::Setattr => Plan::Answer(Answer::attributes(&Attributes::control(self.block))),
+            Call::Fsync => Plan::Answer(Answer::default()),
+            Call::Write(Span { length, .. }) => {
+                u32::try_from(length).map_or(Plan::Refuse(Errno::EINVAL), |length| Plan::Control { length })
+            }
+            _ => Plan::Refuse(Errno::EINVAL),
         }
     }
 
@@ -169,7 +201,7 @@ mod tests {
         let plain = DeviceInfo::plain("a test", Bytes::mib(1), Bytes(4096));
         let info = DeviceInfo { discard_max: Bytes(discard_max), discard_zeroes, ..plain };
         let grid = Grid::new(&info, "attached", Bytes::mib(1)).unwrap();
-        Geometry::new(&info, grid)
+        Geometry::new(&info, grid, false)
     }
 
     fn plan(geometry: Geometry, call: Call<'_>) -> Plan {

@@ -1,10 +1,10 @@
 //! What all workers of an attachment share: the device, its geometry, and what has become of it.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
 
+use super::attachment::{AttachOptions, ControlFile};
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
 use crate::block_layer::{Grid, PAGE};
@@ -31,6 +31,8 @@ pub(super) struct Served {
     pub(super) geometry: Geometry,
     /// Whether the kernel may read more than it is asked for.
     pub(super) reads_ahead: bool,
+    /// Who is handed what is written to the control file, if there is one.
+    pub(super) control: Option<ControlFile>,
     alignment: Bytes,
     /// What the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
@@ -42,19 +44,16 @@ impl Served {
     /// # Errors
     /// [`Geometry`](ExportError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
     /// a time.
-    pub(super) fn new(
-        device: Arc<dyn Device>,
-        request_timeout: Duration,
-        reads_ahead: bool,
-    ) -> crate::error::Result<Self> {
+    pub(super) fn new(device: Arc<dyn Device>, options: &AttachOptions) -> crate::error::Result<Self> {
         let info = device.info();
         let grid = Grid::new(&info, "attached", TRANSFER_MAX)?;
         Ok(Self {
-            geometry: Geometry::new(&info, grid),
-            reads_ahead,
+            geometry: Geometry::new(&info, grid, options.control.is_some()),
+            reads_ahead: !options.no_read_ahead,
+            control: options.control.clone(),
             alignment: info.dma_alignment.max(PAGE),
             known: KnownLosses::of(&*device),
-            device: Arc::new(ServedDevice::new(device, request_timeout)),
+            device: Arc::new(ServedDevice::new(device, options.request_timeout())),
             refusal: OnceLock::new(),
         })
     }
@@ -100,6 +99,13 @@ impl Served {
         }
         let write_bytes = u32::try_from(self.transfer_max().0).unwrap_or(u32::MAX);
         Ok(Answer::init(offered, InitLimits { background: BACKGROUND, write_bytes, pages: PAGES_MAX }))
+    }
+
+    /// Hands the first `length` bytes of `payload` to whoever attached.
+    pub(super) fn control(&self, payload: &[u8], length: u32) -> Result<Answer, Errno> {
+        let control = self.control.as_ref().ok_or(Errno::EINVAL)?;
+        (control.0)(payload.get(..length as usize).ok_or(Errno::EINVAL)?)?;
+        Ok(Answer::written(length))
     }
 
     /// Why the kernel was refused, if it was.

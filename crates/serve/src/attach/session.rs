@@ -17,7 +17,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::files::Files;
 use super::served::Served;
-use super::wire::DISK_NAME;
+use super::wire::{CONTROL_NAME, DISK_NAME};
 use super::worker::Worker;
 use crate::error::{Result, at};
 
@@ -31,7 +31,7 @@ pub(super) struct Threads {
     pub(super) depth: u32,
 }
 
-/// A mounted file system of one file. Dropping it cuts the connection.
+/// A mounted file system of one file, or two. Dropping it cuts the connection.
 pub(super) struct Session {
     mount_point: PathBuf,
     workers: Vec<JoinHandle<()>>,
@@ -81,6 +81,11 @@ impl Session {
     /// The path of the file.
     pub(super) fn disk(&self) -> PathBuf {
         self.mount_point.join(DISK_NAME)
+    }
+
+    /// The path of the control file, if there is one.
+    pub(super) fn control_file(&self) -> PathBuf {
+        self.mount_point.join(CONTROL_NAME)
     }
 
     /// Cuts the connection: what is in flight fails, and whatever comes. Everything stays to be taken away.

@@ -1,4 +1,4 @@
-//! The FUSE protocol as far as one file needs it (include/uapi/linux/fuse.h, version 7): requests as the kernel writes
+//! The FUSE protocol as far as a device's file and a control file need it (include/uapi/linux/fuse.h, version 7): requests as the kernel writes
 //! them, each length checked, and replies.
 //!
 //! ```text
@@ -18,8 +18,11 @@ pub(super) const MINOR: u32 = 38;
 
 pub(super) const ROOT: u64 = 1;
 pub(super) const DISK: u64 = 2;
-/// The name of the only file.
+pub(super) const CONTROL: u64 = 3;
+/// The name of the device's file.
 pub(super) const DISK_NAME: &str = "disk";
+/// The name of the control file.
+pub(super) const CONTROL_NAME: &str = "control";
 
 /// `FUSE_ASYNC_READ`: reads need not be sent one after the other.
 pub(super) const ASYNC_READ: u32 = 1;
@@ -31,6 +34,8 @@ pub(super) const ASYNC_DIO: u32 = 1 << 15;
 pub(super) const MAX_PAGES: u32 = 1 << 22;
 /// `FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES`: no page cache, and writes in flight side by side.
 const OPEN_FLAGS: u32 = 1 | 1 << 6;
+/// `FOPEN_DIRECT_IO | FOPEN_NONSEEKABLE`: each write(2) comes by itself, before it returns.
+const OPEN_FLAGS_CONTROL: u32 = 1 | 1 << 2;
 
 /// `FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE`: the range reads as zeroes and need not keep its space.
 pub(super) const PUNCH: u32 = 0x3;
@@ -62,6 +67,7 @@ pub(super) enum Call<'a> {
     /// No reply is expected.
     Forget,
     Getattr,
+    Setattr,
     Open,
     Read(Span),
     Write(Span),
@@ -110,6 +116,7 @@ fn call(opcode: u32, arguments: &[u8], received: usize) -> Option<Call<'_>> {
         1 => Call::Lookup { name: arguments.split(|byte| *byte == 0).next()? },
         2 | 42 => Call::Forget,
         3 => Call::Getattr,
+        4 => Call::Setattr,
         14 => Call::Open,
         15 => Call::Read(Span { offset: u64_at(arguments, 8)?, length: u32_at(arguments, 16)?.into() }),
         16 => Call::Write(payload(arguments, received)?),
@@ -205,9 +212,9 @@ impl Answer {
             .zeroes(64 - 30)
     }
 
-    /// `struct fuse_entry_out` of the file.
+    /// `struct fuse_entry_out` of a file.
     pub(super) fn entry(file: &Attributes) -> Self {
-        let answer = Self::default().u64(DISK).u64(0).u64(VALID_SECONDS).u64(VALID_SECONDS).u32(0).u32(0);
+        let answer = Self::default().u64(file.node).u64(0).u64(VALID_SECONDS).u64(VALID_SECONDS).u32(0).u32(0);
         file.append(answer)
     }
 
@@ -217,8 +224,9 @@ impl Answer {
     }
 
     /// `struct fuse_open_out`.
-    pub(super) fn open() -> Self {
-        Self::default().u64(0).u32(OPEN_FLAGS).u32(0)
+    pub(super) fn open(node: u64) -> Self {
+        let flags = if node == CONTROL { OPEN_FLAGS_CONTROL } else { OPEN_FLAGS };
+        Self::default().u64(0).u32(flags).u32(0)
     }
 
     /// `struct fuse_write_out`.
@@ -233,18 +241,23 @@ impl Answer {
 
     /// `struct fuse_statfs_out`. The block size becomes the granularity of discards.
     pub(super) fn statfs(size: u64, block: u32) -> Self {
-        let name_max = DISK_NAME.len() as u32;
+        let name_max = DISK_NAME.len().max(CONTROL_NAME.len()) as u32;
         let counts = Self::default().u64(size / u64::from(block)).u64(0).u64(0).u64(1).u64(0);
         counts.u32(block).u32(name_max).u32(block).zeroes(28)
     }
 
     /// The entries of the directory from `offset` on that fit into `size` bytes, each a `struct fuse_dirent`.
-    pub(super) fn directory(offset: u64, size: u32) -> Self {
+    pub(super) fn directory(offset: u64, size: u32, has_control: bool) -> Self {
         const KIND_DIRECTORY: u32 = 4;
         const KIND_FILE: u32 = 8;
-        let all = [(ROOT, ".", KIND_DIRECTORY), (ROOT, "..", KIND_DIRECTORY), (DISK, DISK_NAME, KIND_FILE)];
+        let all = [
+            (ROOT, ".", KIND_DIRECTORY),
+            (ROOT, "..", KIND_DIRECTORY),
+            (DISK, DISK_NAME, KIND_FILE),
+            (CONTROL, CONTROL_NAME, KIND_FILE),
+        ];
         let mut answer = Self::default();
-        for (index, (node, name, kind)) in (1..).zip(all) {
+        for (index, (node, name, kind)) in (1..).zip(all.into_iter().take(3 + usize::from(has_control))) {
             if index <= offset {
                 continue;
             }
@@ -287,6 +300,11 @@ impl Attributes {
     /// A file of `size` bytes that its owner may read and write.
     pub(super) fn disk(size: u64, block: u32) -> Self {
         Self { node: DISK, size, mode: 0o100_600, block }
+    }
+
+    /// An empty file that its owner may write.
+    pub(super) fn control(block: u32) -> Self {
+        Self { node: CONTROL, size: 0, mode: 0o100_200, block }
     }
 
     /// The directory.
@@ -367,13 +385,14 @@ mod tests {
             (Answer::init(u32::MAX, limits), 64),
             (Answer::entry(&disk), 128),
             (Answer::attributes(&disk), 104),
-            (Answer::open(), 16),
+            (Answer::open(DISK), 16),
             (Answer::written(1), 8),
             (Answer::position(1), 8),
             (Answer::statfs(1 << 20, 512), 80),
-            (Answer::directory(0, 4096), 96),
-            (Answer::directory(0, 40), 32),
-            (Answer::directory(3, 4096), 0),
+            (Answer::directory(0, 4096, false), 96),
+            (Answer::directory(0, 4096, true), 128),
+            (Answer::directory(0, 40, true), 32),
+            (Answer::directory(3, 4096, false), 0),
         ];
         for (answer, length) in answers {
             assert_eq!(answer.bytes().len(), length, "{answer:?}");

@@ -215,9 +215,14 @@ impl Worker {
             self.requests.submit(Job { id, kind }, Op::Write { fua: false }, range, payload);
             return Ok(());
         }
+        if let Plan::Control { length } = plan {
+            let outcome = self.served.control(&payload, length);
+            self.next = Some(payload);
+            return self.files.answer(id, outcome.as_ref().map(Answer::bytes).map_err(|errno| *errno));
+        }
         self.next = Some(payload);
         match plan {
-            Plan::Silence | Plan::Write(_) => Ok(()),
+            Plan::Silence | Plan::Write(_) | Plan::Control { .. } => Ok(()),
             Plan::Answer(answer) => self.files.answer(id, Ok(answer.bytes())),
             Plan::Refuse(errno) => self.files.answer(id, Err(errno)),
             Plan::Init { major, minor, flags } => {
