@@ -7,9 +7,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+/// How long a mount may be in use by programs that were killed just now.
+const BUSY_MAX: Duration = Duration::from_secs(2);
+/// How often it is tried again.
+const BUSY_AGAIN: Duration = Duration::from_millis(2);
 
 /// A file system, with the defaults of its mkfs and of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -143,6 +149,17 @@ impl FileSystem {
         }
     }
 
+    /// Whether its mkfs is installed.
+    ///
+    /// # Errors
+    /// [`NoProgram`](FileSystemError::NoProgram).
+    pub fn find_tool(self) -> Result<(), FileSystemError> {
+        let Some((argv, package)) = self.tool() else { return Ok(()) };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = std::env::split_paths(&path).any(|directory| directory.join(argv[0]).is_file());
+        if is_there { Ok(()) } else { Err(FileSystemError::NoProgram { program: argv[0], package }) }
+    }
+
     /// Makes it on `device`, whatever that holds.
     ///
     /// # Errors
@@ -231,14 +248,19 @@ impl Mounted {
     /// Unmounts it: all that was written is on the device then.
     ///
     /// # Errors
-    /// If somebody uses it. It is taken out of sight then, and goes with the last who does.
+    /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and goes with the last
+    /// who does.
     pub fn unmount(mut self) -> Result<(), FileSystemError> {
-        if !self.is_mounted {
-            return Ok(());
+        let until = Instant::now() + BUSY_MAX;
+        while self.is_mounted {
+            match unmount(&self.path, UnmountFlags::NOFOLLOW) {
+                Ok(()) => self.is_mounted = false,
+                Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(BUSY_AGAIN),
+                Err(errno) => {
+                    return Err(FileSystemError::Unmount { at: self.path.clone(), source: errno.into() });
+                }
+            }
         }
-        unmount(&self.path, UnmountFlags::NOFOLLOW)
-            .map_err(|errno| FileSystemError::Unmount { at: self.path.clone(), source: errno.into() })?;
-        self.is_mounted = false;
         Ok(())
     }
 }

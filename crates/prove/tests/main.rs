@@ -11,6 +11,7 @@ mod judged;
 mod mounted;
 mod proved;
 mod recorded;
+mod session;
 mod smaller;
 mod traced;
 mod windows;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod attach_conforms;
+mod attach_control;
 mod attach_ends;
 mod attach_file_systems;
 mod attach_support;

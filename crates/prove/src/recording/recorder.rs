@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Op, Outcome, Payload, Power, Queue,
-    QueueFull, QueueOptions, Request, Result, Tag, Wait,
+    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Payload, Power,
+    Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
 use super::{CommandId, Event, Recording};
@@ -19,13 +19,22 @@ use super::{CommandId, Event, Recording};
 pub struct Recorder {
     recording: Arc<Mutex<Recording>>,
     clock: Arc<dyn Clock>,
+    /// How long a command is in flight at least.
+    in_flight_min: Nanos,
 }
 
 impl Recorder {
     /// A recorder of a blank device with these properties.
     pub fn of_blank(info: &DeviceInfo, clock: Arc<dyn Clock>) -> Self {
         let recording = Recording::of_blank(info.size, info.logical_block);
-        Self { recording: Arc::new(Mutex::new(recording)), clock }
+        Self { recording: Arc::new(Mutex::new(recording)), clock, in_flight_min: Nanos(0) }
+    }
+
+    /// The same, and each command is in flight for at least so long. A device that answers at once would hide what a file system
+    /// sends side by side. By the real clock only.
+    #[must_use]
+    pub fn with_in_flight_min(self, in_flight_min: Nanos) -> Self {
+        Self { in_flight_min, ..self }
     }
 
     /// The device through which `inner`, which is blank, is recorded.
@@ -68,6 +77,7 @@ impl Device for Recorded {
             device: Arc::clone(&self.inner),
             recorder: self.recorder.clone(),
             in_flight: HashMap::new(),
+            held: Vec::new(),
             next: 0,
         }))
     }
@@ -93,9 +103,20 @@ struct RecordedQueue {
     inner: Box<dyn Queue>,
     device: Arc<dyn Device>,
     recorder: Recorder,
-    /// By our own tag, since those of the submitter may come twice: its tag, and which command it is.
-    in_flight: HashMap<Tag, (Tag, Option<CommandId>)>,
+    /// By our own tag, since those of the submitter may come twice.
+    in_flight: HashMap<Tag, InFlight>,
+    /// What the device has answered before its time.
+    held: Vec<Completion>,
     next: u64,
+}
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    /// The tag of the submitter.
+    asked: Tag,
+    command: Option<CommandId>,
+    /// Before this it is not answered.
+    until: Nanos,
 }
 
 impl RecordedQueue {
@@ -119,6 +140,20 @@ impl RecordedQueue {
     }
 }
 
+impl RecordedQueue {
+    /// Polls the device, and gives out what has been in flight for long enough.
+    fn poll_held(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
+        let polled = self.inner.poll(Wait::NONE, &mut self.held);
+        let now = self.recorder.clock.now();
+        let in_flight = &self.in_flight;
+        let is_due =
+            |held: &mut Completion| in_flight.get(&held.tag).is_none_or(|in_flight| in_flight.until <= now);
+        let before = completions.len();
+        completions.extend(self.held.extract_if(.., is_due));
+        polled.map(|_| completions.len() - before)
+    }
+}
+
 impl Queue for RecordedQueue {
     fn submit(&mut self, mut request: Request) -> std::result::Result<(), QueueFull> {
         let bytes = self.bytes_of(&request);
@@ -127,11 +162,13 @@ impl Queue for RecordedQueue {
         // The lock is held until the device has the request, so that one it does not take can be taken back.
         let mut recording = self.recorder.lock();
         let (op, range) = (request.op, request.range);
-        let command = bytes.map(|bytes| recording.submit(self.recorder.clock.now(), op, range, &bytes));
+        let now = self.recorder.clock.now();
+        let command = bytes.map(|bytes| recording.submit(now, op, range, &bytes));
+        let until = if command.is_some() { now.saturating_add(self.recorder.in_flight_min) } else { now };
         match self.inner.submit(request) {
             Ok(()) => {
                 self.next += 1;
-                self.in_flight.insert(own, (asked, command));
+                self.in_flight.insert(own, InFlight { asked, command, until });
                 Ok(())
             }
             Err(QueueFull(mut request)) => {
@@ -147,11 +184,20 @@ impl Queue for RecordedQueue {
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
         let first = completions.len();
-        let polled = self.inner.poll(wait, completions);
+        let polled = if self.recorder.in_flight_min == Nanos(0) {
+            self.inner.poll(wait, completions)
+        } else if wait.completions > 0 {
+            let time = Time::Real(Arc::clone(&self.recorder.clock));
+            let in_flight = self.in_flight.len();
+            return waiting_poll(self, in_flight, wait, completions, &mut &time);
+        } else {
+            self.poll_held(completions)
+        };
         let mut recording = self.recorder.lock();
         let at = self.recorder.clock.now();
         for completion in &mut completions[first..] {
-            let Some((asked, command)) = self.in_flight.remove(&completion.tag) else { continue };
+            let found = self.in_flight.remove(&completion.tag);
+            let Some(InFlight { asked, command, .. }) = found else { continue };
             completion.tag = asked;
             match (command, completion.outcome) {
                 (None, _) => {}
@@ -163,6 +209,7 @@ impl Queue for RecordedQueue {
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.wake_fd()
+        // No descriptor tells of the time: such a queue is polled again and again.
+        self.inner.wake_fd().filter(|_| self.recorder.in_flight_min == Nanos(0))
     }
 }

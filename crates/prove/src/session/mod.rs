@@ -9,6 +9,10 @@
 //! Everything that goes through the mount is done by a thread with descriptors of its own ([`plumb_linux::apart`]): it waits
 //! for this very process, which could not be killed otherwise.
 
+mod acknowledged;
+mod here;
+mod self_test;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,18 +20,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use plumb_block::{Bytes, Clock, Device, Op, RealClock, in_one_line};
+use plumb_block::{Bytes, Clock, Device, Nanos, Op, RealClock, in_one_line};
 use plumb_linux::apart;
 use plumb_report::document::proof::RecordingFacts;
-use plumb_serve::attach::{AttachOptions, Attachment};
+use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
+
+use acknowledged::Acknowledgements;
 
 use crate::file_system::{FileSystem, FileSystemError};
 use crate::recording::{Event, Recorder, Recording};
 use crate::state_device::StateDevice;
-use crate::subject::{Subject, SubjectError};
+use crate::subject::{Lines, Subject, SubjectError};
 
 /// The logical block of the recorded drive: the smallest there is, so that writes tear in as many places as they may.
 const LOGICAL_BLOCK: Bytes = Bytes(512);
+/// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is recorded so.
+const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 
 /// How to record.
 #[derive(Debug, Clone)]
@@ -118,39 +126,72 @@ pub fn record_under(
     stack: Stack<'_>,
     stop: &AtomicBool,
 ) -> Result<Recorded, SessionError> {
-    let clock = Arc::new(RealClock::start());
-    let began = SystemTime::now();
-    let blank = Arc::new(Recording::of_blank(options.size, LOGICAL_BLOCK));
-    let drive = StateDevice::new(blank, Arc::clone(&clock) as Arc<dyn Clock>);
-    let recorder = Recorder::of_blank(&drive.info(), clock);
-    let device = stack(recorder.device(Arc::new(drive))).map_err(plumb_serve::ExportError::from)?;
-    let mount_point = tempfile::tempdir_in(&options.directory)
-        .map_err(os(|| format!("make a directory in {}", options.directory.display())))?;
-    let mut attachment = Attachment::new(device, &name(), &AttachOptions::default())?;
-    let device = attachment.path().to_owned();
+    here::check(options)?;
+    let serialised_because = self_test::serialised_because()?;
+    if stop.load(Ordering::Acquire) {
+        return Err(SessionError::Interrupted);
+    }
+    let mount_point = here::mount_point(&options.directory)?;
+    let drive = Drive::blank(options.size);
+    let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
+    let mut attachment = drive.attach(stack, Some(acknowledgements.control_file()))?;
     let steps = Steps {
         subject,
-        file_system: options.file_system,
-        device,
+        options,
+        device: attachment.path().to_owned(),
+        control: attachment.control_file().unwrap_or_default(),
         mount_point: mount_point.path(),
-        recorder: &recorder,
+        drive: &drive,
+        acknowledgements: &acknowledgements,
         stop,
     };
     let worked = apart::run(|| steps.run()).map_err(os(|| "start a thread".to_owned()))?;
-    attachment.detach()?;
+    let detached = attachment.detach();
     let Worked { from, until, ended_because } = worked?;
-    let recording = Arc::new(recorder.recording());
-    let facts = facts(&recording, from);
-    Ok(Recorded { recording, from, until, facts, began, ended_because })
+    detached?;
+    let recording = Arc::new(drive.recorder.recording());
+    let mut facts = facts(&recording, from, until);
+    facts.serialised_because = serialised_because;
+    let ack = subject.program().map(|program| program.ack).unwrap_or_default();
+    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| ack.name().to_owned());
+    Ok(Recorded { recording, from, until, facts, began: drive.began, ended_because })
+}
+
+/// A drive in memory that is recorded.
+struct Drive {
+    recorder: Recorder,
+    device: Arc<dyn Device>,
+    began: SystemTime,
+}
+
+impl Drive {
+    fn blank(size: Bytes) -> Self {
+        let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
+        let blank = Arc::new(Recording::of_blank(size, LOGICAL_BLOCK));
+        let drive = StateDevice::new(blank, Arc::clone(&clock) as Arc<dyn Clock>);
+        let recorder = Recorder::of_blank(&drive.info(), clock).with_in_flight_min(IN_FLIGHT_MIN);
+        let device = recorder.device(Arc::new(drive));
+        Self { recorder, device, began }
+    }
+
+    /// Attaches what `stack` makes of it, under a name that no other has.
+    fn attach(&self, stack: Stack<'_>, control: Option<ControlFile>) -> Result<Attachment, SessionError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("prove-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let device = stack(Arc::clone(&self.device)).map_err(plumb_serve::ExportError::from)?;
+        Ok(Attachment::new(device, &name, &AttachOptions { control, ..AttachOptions::default() })?)
+    }
 }
 
 /// What is done in the mount.
 struct Steps<'a> {
     subject: &'a dyn Subject,
-    file_system: FileSystem,
+    options: &'a RecordOptions,
     device: PathBuf,
+    control: PathBuf,
     mount_point: &'a Path,
-    recorder: &'a Recorder,
+    drive: &'a Drive,
+    acknowledgements: &'a Acknowledgements,
     stop: &'a AtomicBool,
 }
 
@@ -163,32 +204,43 @@ struct Worked {
 
 impl Steps<'_> {
     fn run(&self) -> Result<Worked, SessionError> {
-        self.file_system.make(&self.device)?;
-        let mounted = self.file_system.mount(&self.device, self.mount_point)?;
+        let file_system = self.options.file_system;
+        file_system.make(&self.device)?;
+        let mounted = file_system.mount(&self.device, self.mount_point)?;
         self.subject.set_up(mounted.path())?;
         self.sync(mounted.path()).map_err(os(|| format!("sync {}", mounted.path().display())))?;
         if self.stop.load(Ordering::Acquire) {
             return Err(SessionError::Interrupted);
         }
         let from = self.mark("the work begins");
-        let mut last = None;
-        let worked = self.subject.work(mounted.path(), &mut |number| {
-            last = Some(number);
-            self.recorder.happened(Event::Acknowledged(number));
-        });
+        let worked = self.work(mounted.path());
         let until = self.mark("the work has ended");
-        let ended_because = match worked {
-            Ok(()) => None,
-            Err(error) if last.is_none() => return Err(error.into()),
-            Err(error) => Some(in_one_line(&error)),
+        // A program that was told of its wrong acknowledgement has failed for that.
+        let failed = self.acknowledgements.problem().or(worked.err());
+        let ended_because = match failed {
+            Some(error) if self.acknowledgements.last().is_none() => return Err(error.into()),
+            failed => failed.map(|error| in_one_line(&error)),
         };
         mounted.unmount()?;
         Ok(Worked { from, until, ended_because })
     }
 
+    fn work(&self, place: &Path) -> Result<(), SubjectError> {
+        let Some(program) = self.subject.program() else {
+            return self.subject.work(place, &mut |number| self.acknowledgements.take(&Ok(number)));
+        };
+        let mut lines = Lines::of(program.ack);
+        let mut said = |bytes: &[u8]| {
+            lines.take(bytes).iter().for_each(|line| self.acknowledgements.take(line));
+        };
+        let worked = program.run(place, &self.control, &mut said, self.options.timeout, self.stop);
+        lines.end().iter().for_each(|line| self.acknowledgements.take(line));
+        worked
+    }
+
     /// Makes all that was written until now durable.
     fn sync(&self, place: &Path) -> io::Result<()> {
-        if self.file_system != FileSystem::None {
+        if self.options.file_system != FileSystem::None {
             rustix::fs::syncfs(File::open(place)?)?;
         }
         // A file system without anything dirty sends no flush.
@@ -197,18 +249,18 @@ impl Steps<'_> {
 
     /// Puts down how far it has come, and how many events there are then.
     fn mark(&self, what: &str) -> usize {
-        self.recorder.happened(Event::Marked(what.to_owned()))
+        self.drive.recorder.happened(Event::Marked(what.to_owned()))
     }
 }
 
-fn facts(recording: &Recording, from: usize) -> RecordingFacts {
+fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
     let mut facts = RecordingFacts {
         seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
         size: recording.size.0,
         attached_by: "loop".to_owned(),
         ..RecordingFacts::default()
     };
-    for (_, event) in &recording.events[from..] {
+    for (_, event) in &recording.events[from..until] {
         match event {
             Event::Submitted(id) => {
                 let command = &recording.commands[id.0 as usize];
@@ -220,20 +272,11 @@ fn facts(recording: &Recording, from: usize) -> RecordingFacts {
                 *count += 1;
                 facts.write_bytes += command.contents.len() as u64 * recording.logical_block.0;
             }
-            Event::Acknowledged(_) => {
-                facts.acknowledgements += 1;
-                facts.acknowledged_by = Some("control-file".to_owned());
-            }
+            Event::Acknowledged(_) => facts.acknowledgements += 1,
             _ => {}
         }
     }
     facts
-}
-
-/// A name for the attachment that no other has.
-fn name() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("prove-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn os(operation: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> SessionError {

@@ -1,9 +1,11 @@
 //! What is put to the test: what does the work on the drive, and what says after a power cut whether all of it is there.
 
+mod command;
 mod files;
 mod history;
 mod named;
 mod postgres;
+mod process;
 mod sqlite;
 
 use std::path::Path;
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use plumb_report::document::proof::FailureClass;
 
+pub(crate) use command::Lines;
+pub use command::{AckBy, Program, Programs, UnknownAck};
 pub use named::{Kind, SUBJECTS, UnknownSubject, Values, known, named};
 
 /// What a checker found.
@@ -90,6 +94,11 @@ pub trait Subject: Send + Sync {
     /// # Errors
     /// If it fails.
     fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError>;
+
+    /// The program that does the work in place of [`work`](Self::work), if one does.
+    fn program(&self) -> Option<Program> {
+        None
+    }
 
     /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the work may have gone on
     /// beyond it. It may write to the place.

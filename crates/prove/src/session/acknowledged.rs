@@ -1,0 +1,71 @@
+//! Acknowledgements on their way into the recording.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::Errno;
+use plumb_serve::attach::ControlFile;
+
+use crate::recording::{Event, Recorder};
+use crate::subject::{AckBy, Lines, SubjectError};
+
+/// What was acknowledged. After something wrong nothing counts any more.
+pub(super) struct Acknowledgements {
+    recorder: Recorder,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last: Option<u64>,
+    problem: Option<String>,
+}
+
+impl Acknowledgements {
+    /// None yet.
+    pub(super) fn of(recorder: Recorder) -> Self {
+        Self { recorder, state: Mutex::default() }
+    }
+
+    /// Puts down one, unless it is none, or its number does not rise.
+    pub(super) fn take(&self, line: &Result<u64, String>) {
+        let mut state = self.lock();
+        if state.problem.is_some() {
+            return;
+        }
+        match (line, state.last) {
+            (Err(why), _) => state.problem = Some(why.clone()),
+            (Ok(number), Some(last)) if *number <= last => {
+                state.problem = Some(format!("{number} was acknowledged after {last}: the numbers must rise"));
+            }
+            (Ok(number), _) => {
+                state.last = Some(*number);
+                self.recorder.happened(Event::Acknowledged(*number));
+            }
+        }
+    }
+
+    /// The file through which a program acknowledges. Each write(2) holds whole lines; what is wrong fails with EINVAL.
+    pub(super) fn control_file(self: &Arc<Self>) -> ControlFile {
+        let own = Arc::clone(self);
+        ControlFile(Arc::new(move |bytes| {
+            let mut lines = Lines::of(AckBy::ControlFile);
+            lines.take(bytes).into_iter().chain(lines.end()).for_each(|line| own.take(&line));
+            if own.lock().problem.is_some() { Err(Errno::EINVAL) } else { Ok(()) }
+        }))
+    }
+
+    /// The last one.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.lock().last
+    }
+
+    /// What was wrong with one.
+    pub(super) fn problem(&self) -> Option<SubjectError> {
+        let what = self.lock().problem.clone()?;
+        Some(SubjectError::Failed { subject: "the acknowledgements".to_owned(), what })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

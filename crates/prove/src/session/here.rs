@@ -1,0 +1,56 @@
+//! Whether this machine can record, found out before anything is made.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+use plumb_block::Bytes;
+use plumb_linux::space::space_at;
+use tempfile::TempDir;
+
+use super::{RecordOptions, SessionError};
+
+/// What a mount point and the records of an attachment take at most.
+const FREE_MIN: Bytes = Bytes::kib(64);
+
+/// Whether all is there that a recording needs.
+///
+/// # Errors
+/// [`Missing`](SessionError::Missing), with what to do.
+pub(super) fn check(options: &RecordOptions) -> Result<(), SessionError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(missing("only root can attach and mount", "run it with sudo"));
+    }
+    for (path, module) in [("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")] {
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        opened.map_err(|error| {
+            missing(&format!("{path}: {error}"), &format!("`modprobe {module}`, or give the container that device"))
+        })?;
+    }
+    let size_min = Bytes::mib(options.file_system.size_min_mib());
+    if options.size < size_min {
+        let what = format!("{} on a drive of {}", options.file_system, options.size);
+        return Err(missing(&what, &format!("give it {size_min} or more")));
+    }
+    options.file_system.find_tool()?;
+    let directory = &options.directory;
+    let space = space_at(directory)
+        .map_err(|error| missing(&error.to_string(), "name a directory that exists"))?;
+    if space.read_only || space.free < FREE_MIN {
+        let what = format!("{} has {} free", directory.display(), space.free);
+        return Err(missing(&what, "make room there, or name another directory with TMPDIR"));
+    }
+    Ok(())
+}
+
+/// A directory of its own to mount at.
+pub(super) fn mount_point(directory: &Path) -> Result<TempDir, SessionError> {
+    tempfile::Builder::new().prefix("plumb-prove-").tempdir_in(directory).map_err(|error: io::Error| {
+        let what = format!("a directory cannot be made in {}: {error}", directory.display());
+        missing(&what, "make room there, or name another directory with TMPDIR")
+    })
+}
+
+fn missing(what: &str, remedy: &str) -> SessionError {
+    SessionError::Missing { what: what.to_owned(), remedy: remedy.to_owned() }
+}

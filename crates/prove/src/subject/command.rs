@@ -1,0 +1,265 @@
+//! Programs of a user's own: one that does the work, one that checks, and perhaps one that prepares the place.
+//!
+//! Each is a line for /bin/sh, started in the mount (without a file system: in `/`, with `PLUMB_DEVICE` naming the drive).
+//! - The work acknowledges numbers that rise, a line each: `7` or `ACK 7`. By default it writes them to the file that
+//!   `PLUMB_ACK` names, and the write returns once the acknowledgement has its place among the requests of the drive. What comes
+//!   through a descriptor or on stdout (`ACK 7`) is read late, which can hide a loss, so it cannot prove.
+//! - The checker finds the last required acknowledgement in `PLUMB_REQUIRED`, empty if there was none, and exits 0 (intact),
+//!   1 (something acknowledged is lost) or 2 (corrupt). Anything else says that the check itself failed.
+//!
+//! When a program has ended, what it left running in its process group is killed.
+
+use std::io::{self, PipeReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use plumb_report::document::proof::FailureClass;
+
+use super::process::{Process, failed_as};
+use super::{Outcome, Subject, SubjectError};
+
+/// How the work acknowledges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AckBy {
+    /// By writing to the control file.
+    #[default]
+    ControlFile,
+    /// By writing to this descriptor, 3 to 9.
+    Descriptor(u8),
+    /// By lines `ACK n` on stdout.
+    Stdout,
+}
+
+/// There is no such way to acknowledge.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no way to acknowledge: expected control-file, fd:N with N from 3 to 9, or stdout")]
+pub struct UnknownAck(String);
+
+impl FromStr for AckBy {
+    type Err = UnknownAck;
+
+    fn from_str(typed: &str) -> Result<Self, UnknownAck> {
+        let descriptor = || typed.strip_prefix("fd:")?.parse().ok().filter(|number| (3..=9).contains(number));
+        match typed {
+            "control-file" => Ok(Self::ControlFile),
+            "stdout" => Ok(Self::Stdout),
+            _ => descriptor().map(Self::Descriptor).ok_or_else(|| UnknownAck(typed.to_owned())),
+        }
+    }
+}
+
+impl AckBy {
+    /// As a report has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ControlFile => "control-file",
+            Self::Descriptor(_) => "descriptor",
+            Self::Stdout => "stdout",
+        }
+    }
+}
+
+/// A program that does the work of a subject.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// A line for /bin/sh.
+    pub line: String,
+    /// How it acknowledges.
+    pub ack: AckBy,
+}
+
+impl Program {
+    /// The command, to be started at `place`, with the control file that it may acknowledge through.
+    pub fn command(&self, place: &Path, control: &Path) -> Command {
+        let mut command = shell(&self.line, place);
+        command.env("PLUMB_ACK", control);
+        command
+    }
+
+    /// Runs it to its end. What it says through another way than the control file is given to `said`.
+    ///
+    /// # Errors
+    /// If it cannot be started, fails, takes longer than `timeout`, or `stop` is set: it is killed then.
+    pub fn run(
+        &self,
+        place: &Path,
+        control: &Path,
+        said: &mut dyn FnMut(&[u8]),
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), SubjectError> {
+        let process = Process { words: &self.line, timeout, stop };
+        let ended = match self.ack {
+            AckBy::ControlFile => process.run(self.command(place, control), None, &mut |_| {}),
+            AckBy::Stdout => process.run(self.command(place, control), None, said),
+            AckBy::Descriptor(number) => {
+                let (reader, mut command) =
+                    self.with_descriptor(number, place).map_err(|error| process.failed(&error.to_string()))?;
+                command.env("PLUMB_ACK", control);
+                process.run(command, Some(reader), said)
+            }
+        }?;
+        if ended.status.success() { Ok(()) } else { Err(process.failed(&failed_as(&ended))) }
+    }
+
+    /// A shell gets the pipe as its standard input, which a child can be given without unsafe code, and moves it.
+    fn with_descriptor(&self, number: u8, place: &Path) -> io::Result<(PipeReader, Command)> {
+        let (reader, writer) = io::pipe()?;
+        let mut command = shell(&format!("exec {number}>&0 0</dev/null; exec /bin/sh -c \"$1\""), place);
+        command.arg("sh").arg(&self.line).stdin(Stdio::from(writer));
+        Ok((reader, command))
+    }
+}
+
+/// `line` at `place`.
+fn shell(line: &str, place: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(line).stdin(Stdio::null());
+    if place.is_dir() {
+        command.current_dir(place);
+    } else {
+        command.current_dir("/").env("PLUMB_DEVICE", place);
+    }
+    command
+}
+
+/// Programs as a subject.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// What does the work.
+    pub run: Program,
+    /// What checks: a line for /bin/sh.
+    pub check: String,
+    /// What prepares the place, if anything does.
+    pub setup: Option<String>,
+    /// How long each may take.
+    pub timeout: Duration,
+    /// Set when the user wants an end: what runs is killed.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Programs {
+    fn process<'a>(&'a self, words: &'a str) -> Process<'a> {
+        Process { words, timeout: self.timeout, stop: &self.stop }
+    }
+}
+
+impl Subject for Programs {
+    fn name(&self) -> String {
+        self.run.line.clone()
+    }
+
+    fn program(&self) -> Option<Program> {
+        Some(self.run.clone())
+    }
+
+    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+        let Some(line) = &self.setup else { return Ok(()) };
+        let process = self.process(line);
+        let ended = process.run(shell(line, place), None, &mut |_| {})?;
+        if ended.status.success() { Ok(()) } else { Err(process.failed(&failed_as(&ended))) }
+    }
+
+    /// Without a session there is no control file, so nothing is acknowledged but through the other ways.
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+        let mut lines = Lines::of(self.run.ack);
+        let mut said = |bytes: &[u8]| lines.take(bytes).into_iter().flatten().for_each(&mut *acknowledge);
+        self.run.run(place, &PathBuf::from("/dev/null"), &mut said, self.timeout, &self.stop)
+    }
+
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+        let process = self.process(&self.check);
+        let mut command = shell(&self.check, place);
+        command.env("PLUMB_REQUIRED", required.map(|number| number.to_string()).unwrap_or_default());
+        let ended = process.run(command, None, &mut |_| {})?;
+        let class = match ended.status.code() {
+            Some(0) => return Ok(Outcome::Intact),
+            Some(1) => FailureClass::LostAcknowledged,
+            Some(2) => FailureClass::Corrupt,
+            _ => {
+                let what = failed_as(&ended);
+                return Err(process.failed(&format!(
+                    "{what}; a check exits 0 (intact), 1 (lost) or 2 (corrupt), so the check itself failed"
+                )));
+            }
+        };
+        let words = if ended.said.is_empty() { ended.status.to_string() } else { ended.said };
+        Ok(Outcome::Failed { class, words })
+    }
+}
+
+/// Acknowledgements out of what a program writes, a line each.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// Whether other lines may stand between those that begin with `ACK`.
+    is_mixed: bool,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// The lines that come this way.
+    pub(crate) fn of(ack: AckBy) -> Self {
+        Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
+    }
+
+    /// The numbers in the lines that end within `bytes`, and the lines that hold none.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Result<u64, String>> {
+        let mut found = Vec::new();
+        for byte in bytes {
+            match byte {
+                b'\n' => found.extend(self.end()),
+                // No number is so long: the rest of such a line is not kept.
+                _ if self.rest.len() < 64 => self.rest.push(*byte),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The same of the last line, which may have no end.
+    pub(crate) fn end(&mut self) -> Option<Result<u64, String>> {
+        let line = std::mem::take(&mut self.rest);
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim();
+        let number = match line.strip_prefix("ACK ") {
+            Some(number) => number.trim(),
+            None if line.is_empty() || self.is_mixed => return None,
+            None => line,
+        };
+        Some(number.parse().map_err(|_| format!("{line:?} is no acknowledgement: expected a number, such as `7`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_line_by_line_whatever_the_pieces() {
+        let mut lines = Lines::of(AckBy::Descriptor(3));
+        assert_eq!(lines.take(b"1\nACK 2\n\n3"), [Ok(1), Ok(2)]);
+        assert_eq!(lines.take(b"4\n-1\nseven\n"), [Ok(34), Err(said("-1")), Err(said("seven"))]);
+        lines.take(b"5");
+        assert_eq!((lines.end(), lines.end()), (Some(Ok(5)), None));
+        let mut lines = Lines::of(AckBy::Stdout);
+        assert_eq!(lines.take(b"done 7\nACK 7\nACK x\n"), [Ok(7), Err(said("ACK x"))]);
+    }
+
+    fn said(line: &str) -> String {
+        format!("{line:?} is no acknowledgement: expected a number, such as `7`")
+    }
+
+    #[test]
+    fn ways_to_acknowledge_are_known_by_name() {
+        assert_eq!("fd:3".parse(), Ok(AckBy::Descriptor(3)));
+        assert_eq!("stdout".parse(), Ok(AckBy::Stdout));
+        for typed in ["", "fd:", "fd:2", "fd:10", "stderr"] {
+            let error = typed.parse::<AckBy>().unwrap_err().to_string();
+            assert!(error.contains("fd:N") && error.contains(&format!("`{typed}`")), "{error}");
+        }
+    }
+}
