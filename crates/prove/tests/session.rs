@@ -37,7 +37,11 @@ fn programs(run: &str) -> Programs {
 }
 
 /// Records in a directory of its own, and makes sure that nothing is left there.
-fn recorded_on(file_system: FileSystem, subject: &dyn Subject, timeout: Duration) -> Result<Recorded, SessionError> {
+fn recorded_on(
+    file_system: FileSystem,
+    subject: &dyn Subject,
+    timeout: Duration,
+) -> Result<Recorded, SessionError> {
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         size: Bytes::mib(if file_system == FileSystem::Xfs { 320 } else { 128 }),
@@ -100,7 +104,10 @@ fn a_small_program_on_each_file_system() {
         assert!(found.iter().all(|(_, flushes)| *flushes > 0), "{file_system}: {found:?}");
         assert!(is_in_order(&recorded.recording));
         let facts = &recorded.facts;
-        assert_eq!((facts.serialised_because.as_deref(), facts.acknowledged_by.as_deref()), (None, Some("control-file")));
+        assert_eq!(
+            (facts.serialised_because.as_deref(), facts.acknowledged_by.as_deref()),
+            (None, Some("control-file"))
+        );
         assert!(facts.acknowledgements == 5 && facts.writes >= 5 && facts.flushes >= 5, "{facts:?}");
         assert_eq!(recorded.ended_because, None);
         let before = &recorded.recording.events[..recorded.from];
@@ -217,7 +224,8 @@ fn a_program_that_hangs_is_killed_with_its_children() {
     let because = recorded.ended_because.unwrap();
     assert!(because.contains("was killed"), "{because}");
     // What a program leaves running in the mount does not keep it.
-    let recorded = recorded_on(FileSystem::Ext4, &programs("sleep 1000 & echo 1 > $PLUMB_ACK"), Duration::from_secs(60));
+    let recorded =
+        recorded_on(FileSystem::Ext4, &programs("sleep 1000 & echo 1 > $PLUMB_ACK"), Duration::from_secs(60));
     assert_eq!(recorded.unwrap().ended_because, None);
 }
 
@@ -262,7 +270,8 @@ fn what_is_missing_is_said_before_anything_is_made() {
         directory: "/nonexistent".into(),
         timeout: Duration::from_secs(1),
     };
-    let failed = |options: &RecordOptions| record(&programs("true"), options, &AtomicBool::new(false)).unwrap_err();
+    let failed =
+        |options: &RecordOptions| record(&programs("true"), options, &AtomicBool::new(false)).unwrap_err();
     assert!(failed(&options).to_string().contains("300 MiB"), "{}", failed(&options));
     options.file_system = FileSystem::None;
     assert!(failed(&options).to_string().contains("name a directory that exists"), "{}", failed(&options));
@@ -272,7 +281,8 @@ fn what_is_missing_is_said_before_anything_is_made() {
 fn a_checker_says_what_it_found_by_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let check = |line: &str, required| {
-        let subject = Programs { check: line.to_owned(), timeout: Duration::from_secs(20), ..programs("true") };
+        let subject =
+            Programs { check: line.to_owned(), timeout: Duration::from_secs(20), ..programs("true") };
         subject.check(directory.path(), required)
     };
     assert_eq!(check("test \"$PLUMB_REQUIRED\" = 7", Some(7)).unwrap(), Outcome::Intact);
@@ -285,7 +295,8 @@ fn a_checker_says_what_it_found_by_its_exit_code() {
         let error = check(line, None).unwrap_err().to_string();
         assert!(error.contains("the check itself failed"), "{line}: {error}");
     }
-    let Outcome::Failed { words, .. } = check("yes many words | head -c 9000000; echo the end; exit 1", None).unwrap()
+    let Outcome::Failed { words, .. } =
+        check("yes many words | head -c 9000000; echo the end; exit 1", None).unwrap()
     else {
         panic!("intact")
     };

@@ -49,7 +49,10 @@ fn each_write_has_its_place_among_the_flushes() {
     file.sync_all().unwrap();
     let flushes = disk.counts().flushes;
     block.sync_all().unwrap();
-    assert!(disk.counts().flushes > flushes, "a sync of the control file has switched those of the device off");
+    assert!(
+        disk.counts().flushes > flushes,
+        "a sync of the control file has switched those of the device off"
+    );
     assert_eq!(disk.counts().writes, before.writes);
     let names = fs::read_dir(path.parent().unwrap()).unwrap();
     let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();

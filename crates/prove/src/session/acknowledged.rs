@@ -35,7 +35,8 @@ impl Acknowledgements {
         match (line, state.last) {
             (Err(why), _) => state.problem = Some(why.clone()),
             (Ok(number), Some(last)) if *number <= last => {
-                state.problem = Some(format!("{number} was acknowledged after {last}: the numbers must rise"));
+                state.problem =
+                    Some(format!("{number} was acknowledged after {last}: the numbers must rise"));
             }
             (Ok(number), _) => {
                 state.last = Some(*number);

@@ -24,7 +24,10 @@ pub(super) fn check(options: &RecordOptions) -> Result<(), SessionError> {
     for (path, module) in [("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")] {
         let opened = OpenOptions::new().read(true).write(true).open(path);
         opened.map_err(|error| {
-            missing(&format!("{path}: {error}"), &format!("`modprobe {module}`, or give the container that device"))
+            missing(
+                &format!("{path}: {error}"),
+                &format!("`modprobe {module}`, or give the container that device"),
+            )
         })?;
     }
     let size_min = Bytes::mib(options.file_system.size_min_mib());
@@ -34,8 +37,8 @@ pub(super) fn check(options: &RecordOptions) -> Result<(), SessionError> {
     }
     options.file_system.find_tool()?;
     let directory = &options.directory;
-    let space = space_at(directory)
-        .map_err(|error| missing(&error.to_string(), "name a directory that exists"))?;
+    let space =
+        space_at(directory).map_err(|error| missing(&error.to_string(), "name a directory that exists"))?;
     if space.read_only || space.free < FREE_MIN {
         let what = format!("{} has {} free", directory.display(), space.free);
         return Err(missing(&what, "make room there, or name another directory with TMPDIR"));

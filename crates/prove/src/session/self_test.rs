@@ -71,8 +71,7 @@ impl Seen {
 }
 
 fn write_and_flush(path: &Path) -> io::Result<()> {
-    let file =
-        OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)?;
+    let file = OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)?;
     let shape = PoolShape { buffer: LENGTH, count: WRITES as u32, alignment: LENGTH };
     let pool = Pool::new(shape).map_err(io::Error::other)?;
     let start = Barrier::new(WRITES + 1);

@@ -97,8 +97,9 @@ impl Program {
             AckBy::ControlFile => process.run(self.command(place, control), None, &mut |_| {}),
             AckBy::Stdout => process.run(self.command(place, control), None, said),
             AckBy::Descriptor(number) => {
-                let (reader, mut command) =
-                    self.with_descriptor(number, place).map_err(|error| process.failed(&error.to_string()))?;
+                let (reader, mut command) = self
+                    .with_descriptor(number, place)
+                    .map_err(|error| process.failed(&error.to_string()))?;
                 command.env("PLUMB_ACK", control);
                 process.run(command, Some(reader), said)
             }
@@ -230,7 +231,11 @@ impl Lines {
             None if line.is_empty() || self.is_mixed => return None,
             None => line,
         };
-        Some(number.parse().map_err(|_| format!("{line:?} is no acknowledgement: expected a number, such as `7`")))
+        Some(
+            number
+                .parse()
+                .map_err(|_| format!("{line:?} is no acknowledgement: expected a number, such as `7`")),
+        )
     }
 }
 

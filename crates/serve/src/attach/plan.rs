@@ -122,9 +122,7 @@ impl Geometry {
                 _ => Plan::Refuse(ENOENT),
             },
             Call::Statfs => Plan::Answer(Answer::statfs(self.grid.size, self.block)),
-            Call::Readdir { offset, size } => {
-                Plan::Answer(Answer::directory(offset, size, self.has_control))
-            }
+            Call::Readdir { offset, size } => Plan::Answer(Answer::directory(offset, size, self.has_control)),
             Call::Release => Plan::Answer(Answer::default()),
             Call::Other => Plan::Refuse(ENOSYS),
             _ if frame.node == CONTROL => self.control(call),

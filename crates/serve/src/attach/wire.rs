@@ -214,7 +214,8 @@ impl Answer {
 
     /// `struct fuse_entry_out` of a file.
     pub(super) fn entry(file: &Attributes) -> Self {
-        let answer = Self::default().u64(file.node).u64(0).u64(VALID_SECONDS).u64(VALID_SECONDS).u32(0).u32(0);
+        let answer =
+            Self::default().u64(file.node).u64(0).u64(VALID_SECONDS).u64(VALID_SECONDS).u32(0).u32(0);
         file.append(answer)
     }
 
