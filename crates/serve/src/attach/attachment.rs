@@ -50,7 +50,10 @@ pub struct AttachOptions {
 /// the function has, and as it says: so what a program writes there has its place in one order with the requests that the device
 /// is given. It is called by the threads that serve the device, which wait for it.
 #[derive(Clone)]
-pub struct ControlFile(pub Arc<dyn Fn(&[u8]) -> std::result::Result<(), Errno> + Send + Sync>);
+pub struct ControlFile(pub Arc<TakeWrite>);
+
+/// What becomes of the bytes of a write: nothing more, or its error.
+type TakeWrite = dyn Fn(&[u8]) -> std::result::Result<(), Errno> + Send + Sync;
 
 impl std::fmt::Debug for ControlFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
