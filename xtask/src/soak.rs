@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as long as
-//! one likes; and a thousand power cuts under mounted file systems.
+//! one likes; and a thousand power cuts under mounted file systems, and beneath writers with a witness.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -55,8 +55,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
     let status = Command::new("cargo")
-        .args(["test", "--release", "--quiet", "--package", "plumb", "--test", "all"])
-        .args(["--", "drive_cuts::", "--nocapture"])
+        .args(["test", "--release", "--quiet", "--package", "plumb", "--package", "plumb-prove"])
+        .args(["--test", "all", "--", "drive_cuts::", "witnessed::", "--nocapture"])
         .env("PLUMB_CUTS", cuts.to_string())
         .env("PLUMB_SEED", seed.to_string())
         .current_dir(root)

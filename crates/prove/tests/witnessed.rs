@@ -1,18 +1,24 @@
 //! Writers, witnesses and cuts of simulated drives in virtual time: honest drives lose nothing, whatever is cut where; each kind of
-//! liar is found. `PLUMB_CUTS` says how many cycles each drive takes (12 of an honest one, at most 50 of a liar), `PLUMB_SEED` the
-//! first seed.
+//! liar is found. `PLUMB_CUTS` says how many cycles the honest ones take in all (72; a liar takes 50 at most), `PLUMB_SEED` the first
+//! seed.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Duration;
 
 use plumb_block::{Bytes, Time, VirtualClock};
 
-use plumb_prove::witness::record::Record;
+use plumb_prove::witness::record::{Record, Segment};
 use plumb_prove::witness::{
-    Batch, Class, Durable, Plan, RunFacts, Until, VerifyDocument, Witness, WitnessError, verify, write,
+    Answer, Ask, Batch, Class, Durable, Event, Link, Peer, Plan, RunFacts, Until, VerifyDocument, Witness,
+    WitnessError, serve, verify, write,
 };
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
@@ -111,7 +117,6 @@ fn cycle(typed: &str, seed: u64) -> VerifyDocument {
 
 #[test]
 fn an_honest_drive_loses_nothing_wherever_its_power_is_cut() {
-    let (first, cycles) = (from_environment("PLUMB_SEED", 1), from_environment("PLUMB_CUTS", 12));
     let models = [
         "consumer-nvme-ssd",
         "consumer-nvme-ssd?behaviour.damage.unreadable=0.2",
@@ -120,6 +125,8 @@ fn an_honest_drive_loses_nothing_wherever_its_power_is_cut() {
         "nearline-4tb",
         "consumer-nvme-ssd?geometry.logical_block=4096&geometry.physical_block=4096&geometry.atomic_unit=4096",
     ];
+    let first = from_environment("PLUMB_SEED", 1);
+    let cycles = from_environment("PLUMB_CUTS", 72).div_ceil(models.len() as u64);
     for model in models {
         let mut required = 0;
         for seed in first..first + cycles {
@@ -164,5 +171,197 @@ fn each_liar_is_found_and_told_by_its_kind() {
             is_found,
             "{model}: {found:?} within {cycles} cycles from seed {first}, expected {expected:?}"
         );
+    }
+}
+
+/// An honest drive that was written to and not cut, with the record of its run.
+fn written(seed: u64) -> (Bench, Record) {
+    let bench = Bench::new("consumer-nvme-ssd", seed);
+    let facts = bench.facts(seed, Durable::Mixed(5));
+    let mut witness = Memory(Record::new(facts.clone()));
+    let until = Until { writes: Some(facts.plan.fills() + 300), time: None };
+    let stop = AtomicBool::new(false);
+    write(&facts.plan, &*bench.handle.device(), &bench.time, &mut witness, until, &stop).unwrap();
+    (bench, witness.0)
+}
+
+#[test]
+fn whatever_a_witness_missed_is_not_required() {
+    let (bench, record) = written(3);
+    assert!(record.batches.len() > 50);
+    for known in (0..record.batches.len()).step_by(7) {
+        let batches = record.batches[..known].to_vec();
+        let document = bench.verify(&Record { batches, ..record.clone() });
+        assert!(!document.has_loss(), "{known} batches: {document:#?}");
+    }
+}
+
+#[test]
+fn a_witness_that_was_killed_at_any_byte_goes_on_where_it_was_and_nothing_confirmed_is_gone() {
+    let (_, record) = written(5);
+    let whole = tempfile::tempdir().unwrap();
+    let mut segment = Segment::begin(whole.path(), &record.facts).unwrap();
+    let few = &record.batches[..12];
+    few.iter().for_each(|batch| segment.record(batch).unwrap());
+    let path = |directory: &Path, number: u32| {
+        directory.join(format!("{}-{number:04}.log", record.facts.plan.name()))
+    };
+    let bytes = fs::read(path(whole.path(), 0)).unwrap();
+    for cut in (0..=bytes.len()).step_by(11) {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(path(directory.path(), 0), &bytes[..cut]).unwrap();
+        let mut segment = Segment::begin(directory.path(), &record.facts).unwrap();
+        let confirmed = segment.last();
+        // Half of what is sent again is there already.
+        few[confirmed as usize / 2..].iter().for_each(|batch| segment.record(batch).unwrap());
+        let found = Record::newest(directory.path(), "drive", None).unwrap();
+        assert_eq!(found.batches, few, "cut at byte {cut} of {}", bytes.len());
+        assert!(segment.record(&Batch { number: 99, ..few[0].clone() }).is_err(), "a gap was taken");
+    }
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 1;
+    fs::write(path(whole.path(), 0), &damaged).unwrap();
+    assert!(matches!(Record::newest(whole.path(), "drive", None), Err(WitnessError::Damaged { .. })));
+    // Two segments, of which the first has lost a confirmed line.
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    fs::write(path(whole.path(), 0), lines[..5].concat()).unwrap();
+    fs::write(path(whole.path(), 1), [lines[0], lines[7]].concat()).unwrap();
+    assert!(matches!(Record::newest(whole.path(), "drive", None), Err(WitnessError::Damaged { .. })));
+}
+
+/// A witness whose connections break in the middle of a line, each after some more bytes.
+fn unreliable(directory: &Path, socket: &Path) {
+    let listener = UnixListener::bind(socket).unwrap();
+    let directory = directory.to_owned();
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let stream = stream.unwrap();
+            serve(&directory, (&stream).take(2_000 + 700 * number as u64), &stream, &mut |_| ())
+                .unwrap_or_default();
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_breaks_again_and_again_costs_neither_truth_nor_a_loss() {
+    for (model, has_loss) in [("consumer-nvme-ssd", false), ("liar", true)] {
+        let mut losses = 0;
+        for seed in 1..=4 {
+            let directory = tempfile::tempdir().unwrap();
+            let (socket, records) = (directory.path().join("socket"), directory.path().join("records"));
+            unreliable(&records, &socket);
+            let bench = Bench::new(model, seed);
+            let facts = bench.facts(seed, Durable::Flush(6));
+            let patience = Duration::from_secs(60);
+            let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), patience).unwrap();
+            bench.cut(&facts.plan, &mut link, &format!("flush={}", 12 + seed * 5));
+            let record = Record::newest(&records, "drive", None).unwrap();
+            assert!(record.confirmed() > 3 && record.batches.last().unwrap().ended.is_some());
+            assert!(fs::read_dir(&records).unwrap().count() > 1, "the connection never broke");
+            losses += u64::from(bench.verify(&record).has_loss());
+        }
+        assert_eq!(losses > 0, has_loss, "{model}: {losses}");
+    }
+}
+
+#[test]
+fn a_witness_that_never_comes_back_ends_the_run_and_what_it_knew_stands() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = directory.path().join("records");
+    let socket = directory.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let for_witness = records.clone();
+    let witness = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        serve(&for_witness, (&stream).take(6_000), &stream, &mut |_| ()).unwrap_or_default();
+    });
+    let bench = Bench::new("consumer-nvme-ssd", 2);
+    let facts = bench.facts(2, Durable::Fua);
+    let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), Duration::ZERO).unwrap();
+    let device = bench.handle.device();
+    let stop = AtomicBool::new(false);
+    let error = write(&facts.plan, &*device, &bench.time, &mut link, Until::default(), &stop).unwrap_err();
+    witness.join().unwrap();
+    assert!(matches!(error, WitnessError::Unreachable { .. }), "{error}");
+    let document = bench.verify(&Record::newest(&records, "drive", None).unwrap());
+    assert!(!document.has_loss() && document.acknowledged > 0, "{document:#?}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_reason() {
+    let (bench, record) = written(7);
+    let directory = tempfile::tempdir().unwrap();
+    let answer = |asked: &[u8]| {
+        let mut said = Vec::new();
+        serve(directory.path(), asked, &mut said, &mut |_| ()).unwrap_or_default();
+        String::from_utf8(said).unwrap()
+    };
+    let json = |ask: &Ask| serde_json::to_string(ask).unwrap() + "\n";
+    for asked in [
+        "no JSON\n".to_owned(),
+        "{\"dance\":1}\n".to_owned(),
+        json(&Ask::Batch(record.batches[0].clone())),
+        json(&Ask::Fetch { target: "drive".to_owned(), identity: None }),
+    ] {
+        let said = answer(asked.as_bytes());
+        assert!(matches!(serde_json::from_str(&said), Ok(Answer::Refused(_))), "{asked}: {said}");
+    }
+    // Another run of the same name.
+    Segment::begin(directory.path(), &record.facts).unwrap();
+    let other = RunFacts { target: "other".to_owned(), ..record.facts.clone() };
+    assert!(matches!(Segment::begin(directory.path(), &other), Err(WitnessError::Refused(_))));
+    // Another drive, and events that cannot be.
+    let device = bench.handle.device();
+    let stop = AtomicBool::new(false);
+    let identity = verify(&record, &*device, Some("S123"), &stop, &mut |_| ()).unwrap_err();
+    assert!(identity.to_string().contains("S123"), "{identity}");
+    let at = plumb_block::Nanos::ZERO;
+    for event in [
+        Event::Written { write: 7, next: 7, at },
+        Event::Written { write: 1 << 40, next: u64::MAX, at },
+        Event::Flushed { covers: 3, next: 3, at },
+    ] {
+        let batch = Batch { number: 1, lease: u64::MAX, events: vec![event], ended: None };
+        let hostile = Record { batches: vec![batch], ..record.clone() };
+        let error = verify(&hostile, &*device, None, &stop, &mut |_| ()).unwrap_err();
+        assert!(matches!(error, WitnessError::Damaged { .. }), "{event:?}: {error}");
+    }
+}
+
+#[test]
+fn each_way_to_be_wrong_has_its_class() {
+    // Two durable writes lie over block 0 of this plan; what is there instead is put there by hand.
+    let (_, record) = written(11);
+    let plan = &record.facts.plan;
+    let last = (plan.fills()..plan.fills() + 290)
+        .rev()
+        .find(|write| {
+            (0..*write).filter(|other| plan.write(*other).0.overlaps(plan.write(*write).0)).count() > 3
+        })
+        .unwrap();
+    let lba = plan.write(last).0.lba;
+    let older = (0..last).filter(|write| plan.write(*write).0.overlaps(plumb_block::LbaRange::new(lba, 1)));
+    let older: Vec<u64> = older.collect();
+    let block = |seed: u64, lba: plumb_block::Lba, generation: u64| {
+        let mut bytes = vec![0; 512];
+        plumb_block::Pattern { seed, lba, generation }.fill(512, &mut bytes);
+        bytes
+    };
+    let mut torn = block(plan.seed, lba, last);
+    torn[256..].copy_from_slice(&block(plan.seed, lba, 0)[256..]);
+    let mut flipped = block(plan.seed, lba, last);
+    flipped[300] ^= 4;
+    for (bytes, expected) in [
+        (block(plan.seed, lba, older[0]), Class::Torn),
+        (block(plan.seed, plumb_block::Lba(lba.0 + 100), last), Class::Misdirected),
+        (torn, Class::Torn),
+        (flipped, Class::Corrupt),
+        (vec![7; 512], Class::Corrupt),
+    ] {
+        let mut ledger = plumb_prove::witness::ledger::Ledger::of(&record).unwrap();
+        plumb_load::ReadBack::check(&mut ledger, plumb_block::LbaRange::new(lba, 1), &bytes);
+        let document = ledger.into_document();
+        let classes: Vec<Class> = document.classes.iter().map(|count| count.class).collect();
+        assert_eq!(classes, [expected], "{document:#?}");
     }
 }

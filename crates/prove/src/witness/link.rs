@@ -291,7 +291,11 @@ pub fn serve(
         match carry_out(directory, &ask, &mut segment, &mut to) {
             Ok(number) => write_line(&mut to, &Answer::Confirmed(number)).map_err(lost)?,
             Err(error) => {
-                write_line(&mut to, &Answer::Refused(in_one_line(&error))).unwrap_or_default();
+                let why = match &error {
+                    WitnessError::Refused(why) => why.clone(),
+                    error => in_one_line(error),
+                };
+                write_line(&mut to, &Answer::Refused(why)).unwrap_or_default();
                 return Err(error);
             }
         }

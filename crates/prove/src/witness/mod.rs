@@ -25,9 +25,11 @@
 //! The witness must not lose power with the drive. Blocks that somebody else writes between the cut and the verification count as
 //! lost. A cut says something about the windows in which it was made, and nothing about others.
 
+pub mod campaign;
 pub mod ledger;
 mod link;
 mod plan;
+pub mod power;
 pub mod record;
 mod verify;
 mod writer;

@@ -7,7 +7,7 @@
 //!                {"verified": ...}    what a verification has found
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,8 @@ impl Record {
         };
         let newest = heads.iter().filter(|head| is_it(&head.facts)).max_by_key(|head| head.heard_at);
         let Some(newest) = newest else {
-            let known: Vec<&str> = heads.iter().map(|head| head.facts.drive()).collect();
+            let known: BTreeSet<&str> = heads.iter().map(|head| head.facts.drive()).collect();
+            let known: Vec<&str> = known.into_iter().collect();
             let (drive, place) = (identity.unwrap_or(target), directory.display());
             let why = format!("{place} has no run on {drive}, but on: {}", known.join(", "));
             return Err(WitnessError::Refused(why));

@@ -47,6 +47,8 @@ struct Writer<'a> {
     began: Nanos,
     /// The next write to be issued.
     next: u64,
+    /// No write from this number on is issued.
+    limit: u64,
     /// Writes and flushes in flight.
     in_flight: u64,
     /// How many writes the flush in flight covers.
@@ -90,6 +92,7 @@ pub fn write(
         time,
         began: time.now(),
         next: 0,
+        limit: until.writes.unwrap_or(WRITES_MAX).min(WRITES_MAX),
         in_flight: 0,
         flushing: None,
         flushed_before: 0,
@@ -141,7 +144,7 @@ impl Writer<'_> {
             self.end("it was told to stop".to_owned(), false);
         }
         let is_over = until.time.is_some_and(|time| self.elapsed() >= time);
-        if is_over || self.next >= until.writes.unwrap_or(WRITES_MAX).min(WRITES_MAX) {
+        if is_over || self.next >= self.limit {
             self.end("it had written what it was to write".to_owned(), false);
         }
     }
@@ -192,7 +195,10 @@ impl Writer<'_> {
         }
         let is_filling = self.flushing.is_some() && self.next == self.plan.fills();
         let writes_in_flight = self.in_flight - u64::from(self.flushing.is_some());
-        if is_filling || self.next >= self.lease || writes_in_flight >= u64::from(self.plan.depth) {
+        if is_filling
+            || self.next >= self.lease.min(self.limit)
+            || writes_in_flight >= u64::from(self.plan.depth)
+        {
             return false;
         }
         let (range, fua) = self.plan.write(self.next);

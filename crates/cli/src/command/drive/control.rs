@@ -16,7 +16,7 @@ use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 /// Where the drives of this user are.
-pub(super) fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
     registry::of_this_user(runtime.as_deref().map(Path::new))
 }

@@ -1,15 +1,167 @@
-//! `plumb prove campaign`.
+//! `plumb prove campaign`: many cuts of power, each verified.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use plumb_block::Nanos;
+use plumb_prove::witness::campaign::{Campaign, CampaignDocument, CycleResult};
+use plumb_prove::witness::power::{Machine, PowerSwitch};
 
+use super::verify::exit_of;
+use super::writer::{PatternArguments, refusal};
+use crate::command::drive::directory;
 use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal};
 
 /// What `plumb prove campaign` takes.
 #[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct CampaignArguments {}
+#[command(
+    after_help = "This machine is the witness, and must keep its power. With --on the writer runs on another machine: \
+                        --on 'ssh root@HOST' --power ipmi:USER@BMC (the password is in IPMI_PASSWORD). The same command with the \
+                        same --dir goes on where the campaign was left. Each write of a cycle destroys what is in its place."
+)]
+pub(crate) struct CampaignArguments {
+    /// The target, as it is named where the writer runs
+    target: String,
+
+    /// Where the record and the results are kept
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+
+    /// How many cycles
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    cycles: u64,
+
+    /// The power switch: ipmi:USER@HOST, drive:NAME of a served drive; sysrq and qemu:SOCKET, which are no power cuts
+    #[arg(long, value_name = "SWITCH", required_unless_present = "cut_with")]
+    power: Option<String>,
+
+    /// A command that cuts the power
+    #[arg(long, value_name = "COMMAND", conflicts_with = "power")]
+    cut_with: Option<String>,
+
+    /// The command that gives it back, if the first does not
+    #[arg(long, value_name = "COMMAND", requires = "cut_with")]
+    power_on_with: Option<String>,
+
+    /// How long after the region is filled the power is cut: a random moment between two times
+    #[arg(long, default_value = "2s..20s", value_name = "FROM..TO", value_parser = moments)]
+    cut_after: (Nanos, Nanos),
+
+    /// Cut a served drive at this command, as in flush:3:submitted..flush:3:completed; if it does not come within --cut-after, the cycle does not count
+    #[arg(long, value_name = "WHEN")]
+    aim: Option<String>,
+
+    /// What starts a command on the machine under test, such as 'ssh root@HOST'
+    #[arg(long, value_name = "LAUNCHER")]
+    on: Option<String>,
+
+    /// Where plumb is on that machine
+    #[arg(long, default_value = "plumb", value_name = "PATH", requires = "on")]
+    plumb: String,
+
+    /// How long the region may take to be filled, and the drive to come back
+    #[arg(long, default_value = "10m", value_name = "TIME")]
+    patience: Nanos,
+
+    /// Seed of the moments
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    pattern: PatternArguments,
+}
+
+fn moments(typed: &str) -> Result<(Nanos, Nanos), String> {
+    let times = typed.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    let times = times.filter(|(from, to): &(Nanos, Nanos)| from <= to && *to <= Nanos::secs(86_400));
+    times.ok_or_else(|| "expected two times up to 24h, as in 2s..20s".to_owned())
+}
 
 /// Does what was typed.
-pub(crate) fn run(_arguments: CampaignArguments) -> anyhow::Result<Exit> {
-    Err(Refusal::new(Exit::Failed, "plumb prove campaign is not in this version").into())
+pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
+    let json = arguments.json;
+    let campaign = meant(arguments)?;
+    let stop = stop::on_signals()?;
+    let mut told = |document: &CampaignDocument| {
+        let Some(cycle) = document.cycles.last() else { return };
+        let left =
+            document.time_left().map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
+        let wanted = document.cycles_wanted;
+        terminal::say(&format!("plumb: cycle {} of {wanted}: {}{left}", cycle.number, cycle.because));
+    };
+    let document = campaign.run(&stop, &mut told).map_err(refusal)?;
+    if json {
+        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+    } else {
+        terminal::print(&text(&document))?;
+    }
+    let is_whole = document.incomplete_because.is_none();
+    Ok(exit_of(&document.level).and(if is_whole { Exit::Done } else { Exit::NotMeasured }))
+}
+
+fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
+    let usage = |why: String| Refusal::new(Exit::Usage, why);
+    let switch = match (&typed.power, typed.cut_with) {
+        (_, Some(cut)) => PowerSwitch::Command { cut, power_on: typed.power_on_with },
+        (power, None) => {
+            let power = power.as_deref().unwrap_or_default();
+            PowerSwitch::typed(power, directory()).map_err(|why| usage(format!("--power {why}")))?
+        }
+    };
+    let of_machine = matches!(switch, PowerSwitch::Sysrq | PowerSwitch::Ipmi { .. } | PowerSwitch::Qemu(_));
+    if of_machine && typed.on.is_none() {
+        let why = "--power: it takes the power from a machine, and this one is the witness; say with --on how a command is started \
+                   on the machine under test";
+        return Err(usage(why.to_owned()).into());
+    }
+    if let Some(aim) = &typed.aim {
+        aim.parse::<plumb_sim::cut::CutWhen>().map_err(|error| usage(format!("--aim: {error}")))?;
+        if !switch.can_aim() {
+            return Err(usage(
+                "--aim: only a served drive (--power drive:NAME) can be cut at a command".to_owned(),
+            )
+            .into());
+        }
+    }
+    let machine = match typed.on {
+        Some(on) => {
+            Machine { launcher: on.split_whitespace().map(str::to_owned).collect(), program: typed.plumb }
+        }
+        None => Machine { launcher: Vec::new(), program: std::env::current_exe()?.display().to_string() },
+    };
+    Ok(Campaign {
+        target: typed.target,
+        writer: typed.pattern.words(),
+        machine,
+        switch,
+        directory: typed.dir,
+        cycles: typed.cycles,
+        cut_after: (Duration::from(typed.cut_after.0), Duration::from(typed.cut_after.1)),
+        aim: typed.aim,
+        patience: Duration::from(typed.patience),
+        seed: typed.seed,
+    })
+}
+
+fn text(document: &CampaignDocument) -> String {
+    let mut lines = vec![document.headline.clone()];
+    let count = |result| document.cycles.iter().filter(|cycle| cycle.result == result).count();
+    lines.push(format!(
+        "{} of {} cycles: {} clean, {} with losses, {} not counted",
+        document.cycles.len(),
+        document.cycles_wanted,
+        document.clean,
+        document.losses,
+        count(CycleResult::NotCounted)
+    ));
+    lines.extend(document.incomplete_because.as_ref().map(|why| format!("incomplete: {why}")));
+    let bad = document.cycles.iter().filter(|cycle| cycle.result != CycleResult::Clean);
+    lines.extend(bad.take(20).map(|cycle| format!("  cycle {}: {}", cycle.number, cycle.because)));
+    lines.join("\n") + "\n"
 }

@@ -1,15 +1,237 @@
-//! `plumb prove writer`.
+//! `plumb prove writer`: writes to a drive, and tells a witness what it acknowledged.
 
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
 use clap::Args;
+use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
+use plumb_linux::FileOptions;
+use plumb_prove::witness::{Durable, Link, Peer, Plan, RunFacts, Until, WitnessError, write};
+use plumb_target::{Intent, Kind, Name, Opened, Permission, Scheme, TargetKind};
 
 use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal};
+
+/// The part of a disk that is written where no size is typed.
+const SIZE: Bytes = Bytes::mib(1024);
 
 /// What `plumb prove writer` takes.
 #[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct WriterArguments {}
+#[command(
+    after_help = "It writes until the power goes, or --seconds or --writes are over. Then: plumb prove verify TARGET --witness W.\n\
+                        Writing to a disk, or to a file that plumb did not make, needs --overwrite; a disk that is in use or has \
+                        a signature needs --destroy with its serial."
+)]
+pub(crate) struct WriterArguments {
+    /// A block device, a file (which is made if a size is typed), #N for the Nth disk, or an NBD URI
+    target: String,
+
+    /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and stdout
+    #[arg(long, value_name = "COMMAND")]
+    witness: String,
+
+    /// For how long to look for a witness that does not answer any more
+    #[arg(long, default_value = "60s", value_name = "TIME")]
+    patience: Nanos,
+
+    /// End after this time
+    #[arg(long, value_name = "TIME")]
+    seconds: Option<Nanos>,
+
+    /// End after so many writes, those that fill the region included
+    #[arg(long, value_name = "N")]
+    writes: Option<u64>,
+
+    #[command(flatten)]
+    pattern: PatternArguments,
+}
+
+/// What is written, and where it may be: also taken by a campaign.
+#[derive(Debug, Clone, Args)]
+pub(super) struct PatternArguments {
+    /// How much of the target is written, from its beginning; default 1 GiB at most. It is filled first
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+
+    /// The size of a write
+    #[arg(long, default_value = "4k", value_name = "SIZE")]
+    block_size: Bytes,
+
+    /// How many writes are in flight
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    depth: u32,
+
+    /// What makes writes durable: fua (every write), flush:N (a flush every N writes), mixed:N (that, and one write in four with FUA)
+    #[arg(long, default_value = "mixed:16", value_name = "HOW")]
+    durable: Durable,
+
+    /// Let no two writes overlap in part
+    #[arg(long)]
+    no_overlap: bool,
+
+    /// How many writes may be issued beyond what the witness has confirmed
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    window: u64,
+
+    /// Write to a file that plumb did not make, and to a disk without a signature
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Write to the disk with this serial although it is in use or has a signature
+    #[arg(long, value_name = "SERIAL")]
+    destroy: Vec<String>,
+}
+
+impl PatternArguments {
+    /// The same as options of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = vec![
+            format!("--block-size={}", self.block_size.0),
+            format!("--depth={}", self.depth),
+            format!("--durable={}", self.durable),
+            format!("--window={}", self.window),
+        ];
+        words.extend(self.size.map(|size| format!("--size={}", size.0)));
+        words.extend(self.no_overlap.then(|| "--no-overlap".to_owned()));
+        words.extend(self.overwrite.then(|| "--overwrite".to_owned()));
+        words.extend(self.destroy.iter().map(|serial| format!("--destroy={serial}")));
+        words
+    }
+
+    fn plan(&self, opened: &Opened) -> anyhow::Result<Plan> {
+        let info = opened.device.info();
+        let size = self.size.unwrap_or(SIZE.min(info.size));
+        let block = info.logical_block;
+        if !self.block_size.0.is_multiple_of(block.0) {
+            let why = format!(
+                "--block-size {}: expected a multiple of {block}, the block of {}",
+                self.block_size, opened.shown
+            );
+            return Err(Refusal::new(Exit::Usage, why).into());
+        }
+        let plan = Plan {
+            seed: u64::from_ne_bytes(seed().context("cannot draw a seed")?),
+            logical_block: block,
+            blocks: size.0 / block.0,
+            write_blocks: self.block_size.0 / block.0,
+            depth: self.depth,
+            overlap: !self.no_overlap,
+            durable: self.durable,
+            window: self.window.max(u64::from(self.depth)),
+        };
+        plan.check(&info).map_err(crate::exit::usage)?;
+        Ok(plan)
+    }
+}
+
+/// Two runs must never have the same.
+fn seed() -> std::io::Result<[u8; 8]> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom").and_then(|mut random| std::io::Read::read_exact(&mut random, &mut bytes))?;
+    Ok(bytes)
+}
 
 /// Does what was typed.
-pub(crate) fn run(_arguments: WriterArguments) -> anyhow::Result<Exit> {
-    Err(Refusal::new(Exit::Failed, "plumb prove writer is not in this version").into())
+pub(crate) fn run(arguments: WriterArguments) -> anyhow::Result<Exit> {
+    let stop = stop::on_signals()?;
+    let time = Time::Real(Arc::new(RealClock::start()));
+    let pattern = &arguments.pattern;
+    let permission = Permission {
+        overwrite: pattern.overwrite,
+        destroy: pattern.destroy.clone(),
+        ..Permission::default()
+    };
+    let mut opened =
+        open(&arguments.target, Intent { size: pattern.size, ..Intent::WRITE }, &permission, &time)?;
+    opened.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
+    let plan = match pattern.plan(&opened) {
+        Ok(plan) => plan,
+        Err(error) => {
+            opened.remove_if_made()?;
+            return Err(error);
+        }
+    };
+    // The filling lays it out; its name must last as well.
+    opened.laid_out();
+    if let Some(directory) =
+        opened.path().filter(|_| opened.kind == TargetKind::RegularFile).and_then(|path| path.parent())
+    {
+        let synced = File::open(directory).and_then(|directory| directory.sync_all());
+        synced.with_context(|| format!("cannot sync {}", directory.display()))?;
+    }
+    let size = opened.device.info().size;
+    let facts =
+        RunFacts { plan: plan.clone(), target: name_of(&opened), identity: opened.identity.clone(), size };
+    let peer = Peer::typed(&arguments.witness);
+    let is_stdio = peer == Peer::Stdio;
+    let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience)).map_err(refusal)?;
+    terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
+    let until = Until { writes: arguments.writes, time: arguments.seconds };
+    let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop).map_err(refusal)?;
+    let said = format!(
+        "run {}: {} writes and {} flushes acknowledged; it ended because {}",
+        plan.name(),
+        ended.writes,
+        ended.flushes,
+        ended.because
+    );
+    if is_stdio {
+        terminal::say(&said)
+    } else {
+        terminal::print(&format!("{said}\n"))?
+    }
+    Ok(if ended.device_failed { Exit::NotMeasured } else { Exit::Done })
+}
+
+/// Opens a target that will be there after a power cut.
+pub(super) fn open(
+    typed: &str,
+    intent: Intent,
+    permission: &Permission,
+    time: &Time,
+) -> anyhow::Result<Opened> {
+    let name = Name::parse(typed).map_err(of_target)?;
+    if matches!(name, Name::Scheme { scheme: Scheme::Sim, .. }) {
+        let why = format!(
+            "{typed}: the drive would end with this process; serve it (`plumb drive serve`), and name its NBD URI"
+        );
+        return Err(Refusal::new(Exit::Usage, why).into());
+    }
+    let clock: Arc<dyn Clock> = time.clock();
+    let options = if intent.writes { FileOptions::write_direct() } else { FileOptions::read_direct() };
+    let opened = plumb_target::open(&name, intent, permission, options, &clock).map_err(of_target)?;
+    if !opened.has_name() && opened.kind != TargetKind::Network {
+        let why = format!("{typed}: a test file in a directory is gone after the run; name a file in it");
+        return Err(Refusal::new(Exit::Usage, why).into());
+    }
+    Ok(opened)
+}
+
+/// What a target without a serial is known by.
+pub(super) fn name_of(opened: &Opened) -> String {
+    opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string())
+}
+
+fn of_target(error: plumb_target::Error) -> Refusal {
+    let exit = match error.kind() {
+        Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
+        Kind::Refused => Exit::Refused,
+        Kind::Os(_) => Exit::Failed,
+    };
+    Refusal::because(exit, error)
+}
+
+/// A failure of the witness, of its record or of the target.
+pub(super) fn refusal(error: WitnessError) -> Refusal {
+    let exit = match &error {
+        WitnessError::Plan(_) => Exit::Usage,
+        WitnessError::Io { .. } | WitnessError::Device(_) | WitnessError::ReadBack(_) => Exit::Failed,
+        WitnessError::Damaged { .. }
+        | WitnessError::Refused(_)
+        | WitnessError::Unreachable { .. }
+        | WitnessError::Other(_) => Exit::NotMeasured,
+    };
+    Refusal::because(exit, error)
 }
