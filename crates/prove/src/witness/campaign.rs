@@ -195,7 +195,12 @@ impl Campaign {
         if let Some(number) = document.pending {
             self.switch.disarm()?;
             self.switch.power_on()?;
-            let cycle = self.verified(number, None, Instant::now(), stop);
+            let mut cycle = self.verified(number, None, Instant::now(), stop);
+            if let Some(clean) = cycle.as_mut().filter(|cycle| cycle.result == CycleResult::Clean) {
+                clean.result = CycleResult::NotCounted;
+                "the campaign was interrupted, and may have been before the cut"
+                    .clone_into(&mut clean.because);
+            }
             self.keep(&mut document, cycle, stop)?;
             progress(&document);
         }
@@ -319,19 +324,18 @@ impl Campaign {
         document.pending = Some(number);
         self.save(document)?;
         let cut = self.switch.cut(&self.machine, self.aim.as_deref());
-        let mut is_cut = cut.is_ok();
-        if is_cut && self.aim.is_some() && writer.wait(self.cut_after.1, stop).is_none() {
-            // The moment did not come.
-            is_cut = false;
-            self.switch.disarm()?;
+        if cut.is_ok() && self.aim.is_some() {
+            writer.wait(self.cut_after.1, stop);
         }
         writer.wait(LAST_WORDS, stop);
         let said = writer.end();
-        let powered = self.switch.power_on();
+        // Whatever the writer says: a drive that tells whether it has power is asked.
+        let is_cut = cut.is_ok() && self.switch.is_off()?;
+        let powered = self.switch.disarm().and_then(|()| self.switch.power_on());
         cut.and(powered)?;
         if !is_cut {
             document.pending = None;
-            return not_counted(format!("the power was not cut: the moment did not come; {said}"));
+            return not_counted(format!("the power was not cut, for the moment did not come: {said}"));
         }
         let cut_after = self.aim.is_none().then_some(after);
         Ok(self.verified(number, cut_after, began, stop))

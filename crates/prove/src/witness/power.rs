@@ -170,6 +170,14 @@ impl PowerSwitch {
         if self.can_aim() { self.order(DriveOrder::Disarm).map(drop) } else { Ok(()) }
     }
 
+    /// Whether the power is off, where the switch tells; else it is taken at its word.
+    ///
+    /// # Errors
+    /// If the drive does not answer.
+    pub fn is_off(&self) -> Result<bool, WitnessError> {
+        if self.can_aim() { self.status().map(|status| !status.power) } else { Ok(true) }
+    }
+
     fn status(&self) -> Result<DriveStatus, WitnessError> {
         self.give(&Order::Status)
     }

@@ -34,11 +34,11 @@ enum ProveCommand {
     /// Record on another machine what was acknowledged before the power went
     Witness(witness::WitnessArguments),
     /// Write to a drive, and tell a witness what it acknowledged
-    Writer(writer::WriterArguments),
+    Writer(Box<writer::WriterArguments>),
     /// After the power came back, compare the drive with what the witness recorded
     Verify(verify::VerifyArguments),
     /// Cut the power of a drive many times, and verify it after each cut
-    Campaign(campaign::CampaignArguments),
+    Campaign(Box<campaign::CampaignArguments>),
 }
 
 /// Does what was typed.
@@ -48,9 +48,9 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
         ProveCommand::Replay(replay) => replay::run(&replay),
         ProveCommand::Trace(trace) => trace::run(trace),
         ProveCommand::Witness(witness) => witness::run(witness),
-        ProveCommand::Writer(writer) => writer::run(writer),
-        ProveCommand::Verify(verify) => verify::run(verify),
-        ProveCommand::Campaign(campaign) => campaign::run(campaign),
+        ProveCommand::Writer(writer) => writer::run(&writer),
+        ProveCommand::Verify(verify) => verify::run(&verify),
+        ProveCommand::Campaign(campaign) => campaign::run(*campaign),
     }
 }
 

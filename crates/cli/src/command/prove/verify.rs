@@ -31,7 +31,7 @@ pub(crate) struct VerifyArguments {
 }
 
 /// Does what was typed.
-pub(crate) fn run(arguments: VerifyArguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let time = Time::Real(Arc::new(RealClock::start()));
     let opened = open(&arguments.target, Intent::READ, &Permission::default(), &time)?;

@@ -134,7 +134,7 @@ fn seed() -> std::io::Result<[u8; 8]> {
 }
 
 /// Does what was typed.
-pub(crate) fn run(arguments: WriterArguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let time = Time::Real(Arc::new(RealClock::start()));
     let pattern = &arguments.pattern;
