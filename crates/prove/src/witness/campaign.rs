@@ -224,10 +224,11 @@ impl Campaign {
     }
 
     fn settings(&self) -> Vec<String> {
-        let machine = [&self.machine.launcher[..], &[self.target.clone()], &self.writer].concat();
         let (from, to) = self.cut_after;
         let moments = self.aim.clone().unwrap_or_else(|| format!("{from:?}..{to:?}"));
-        [machine, vec![format!("{:?}", self.switch), moments, format!("seed {}", self.seed)]].concat()
+        let rest =
+            [self.target.clone(), format!("{:?}", self.switch), moments, format!("seed {}", self.seed)];
+        [&self.machine.launcher[..], &self.writer, &rest].concat()
     }
 
     /// What is in the directory, or a new document.
