@@ -14,6 +14,7 @@ mod source;
 
 use std::io;
 
+use plumb_block::Stamp;
 use source::Headed;
 pub use source::{FileSource, Source};
 
@@ -35,11 +36,23 @@ pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let source = Headed::over(source);
     let fixed = magics::find(&source)?;
     for signature in fixed.into_iter().chain(computed::find(&source)?) {
-        if !found.iter().any(|known| known.name == signature.name) {
+        if !found.iter().any(|known| known.name == signature.name) && !is_noise(&source, signature.at)? {
             found.push(signature);
         }
     }
     Ok(found)
+}
+
+/// Whether this byte lies in a block that plumb has written as noise and that is whole: then a mark there is chance.
+fn is_noise(source: &dyn Source, at: u64) -> io::Result<bool> {
+    for length in [512_u64, 4096] {
+        let mut block = vec![0; length as usize];
+        let read = source.read_at(at - at % length, &mut block)?;
+        if read == block.len() && Stamp::read(&block).is_some_and(|stamp| stamp.is_whole(&block)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -125,6 +138,20 @@ mod tests {
             ];
             assert_eq!(names(&image(MIB, parts)), [name]);
         }
+    }
+
+    #[test]
+    fn a_mark_that_is_chance_in_a_block_of_noise_is_none() {
+        use plumb_block::{Lba, Pattern};
+        let mut block = vec![0; 512];
+        let minix = (0..).find(|seed| {
+            Pattern { seed: *seed, lba: Lba(2), generation: 7 }.fill(512, &mut block);
+            block[16..18] == [0x7f, 0x13]
+        });
+        let mut bytes = image(MIB, &[(1024, &block)]);
+        assert!(names(&bytes).is_empty(), "seed {minix:?}");
+        bytes[1024 + 400] ^= 1;
+        assert_eq!(names(&bytes), ["minix"], "a block that is not whole may be anybody's");
     }
 
     #[test]
