@@ -23,7 +23,8 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    fn new(label: &'static str, (value, unit): (String, &str), note: String) -> Self {
+    /// A figure with its unit.
+    pub(crate) fn new(label: &'static str, (value, unit): (String, &str), note: String) -> Self {
         Self { label, value, unit: unit.to_owned(), note }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::document::RunRecording;
+use crate::document::{ProofDocument, Recorded, RunRecording};
 use crate::terminal::{self, Style};
 use crate::{export, html, markdown};
 
@@ -24,12 +24,22 @@ pub enum Format {
     Prometheus,
     /// fio's json+ output.
     Fio,
+    /// JUnit XML, for a build server.
+    Junit,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 7] =
-        [Self::Terminal, Self::Html, Self::Markdown, Self::Json, Self::Csv, Self::Prometheus, Self::Fio];
+    pub const ALL: [Self; 8] = [
+        Self::Terminal,
+        Self::Html,
+        Self::Markdown,
+        Self::Json,
+        Self::Csv,
+        Self::Prometheus,
+        Self::Fio,
+        Self::Junit,
+    ];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -41,6 +51,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Prometheus => "prometheus",
             Self::Fio => "fio",
+            Self::Junit => "junit",
         }
     }
 
@@ -54,6 +65,7 @@ impl Format {
             Self::Csv => "result.csv",
             Self::Prometheus => "metrics.prom",
             Self::Fio => "fio.json",
+            Self::Junit => "junit.xml",
         }
     }
 }
@@ -66,7 +78,7 @@ impl fmt::Display for Format {
 
 /// There is no format of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{typed}` is not a format: expected terminal, html, markdown, json, csv, prometheus or fio")]
+#[error("`{typed}` is not a format: expected terminal, html, markdown, json, csv, prometheus, fio or junit")]
 pub struct UnknownFormat {
     /// What was typed.
     pub typed: String,
@@ -97,22 +109,77 @@ pub enum RenderError {
     /// A JSON format.
     #[error("the JSON could not be made")]
     Json(#[from] serde_json::Error),
+    /// There is no such format of this.
+    #[error("{format} is no format of {what}: expected {expected}")]
+    NoSuchFormat {
+        /// The format.
+        format: Format,
+        /// Of what.
+        what: &'static str,
+        /// What there is.
+        expected: &'static str,
+    },
 }
 
-/// `recording` as `format`. `style` matters to [`Format::Terminal`] alone.
+/// What is rendered.
+#[derive(Debug, Clone, Copy)]
+pub enum Rendered<'a> {
+    /// A run of a load, or a check.
+    Run(&'a RunRecording),
+    /// A proof.
+    Proof(&'a ProofDocument),
+}
+
+impl<'a> From<&'a RunRecording> for Rendered<'a> {
+    fn from(recording: &'a RunRecording) -> Self {
+        Self::Run(recording)
+    }
+}
+
+impl<'a> From<&'a ProofDocument> for Rendered<'a> {
+    fn from(document: &'a ProofDocument) -> Self {
+        Self::Proof(document)
+    }
+}
+
+impl<'a> From<&'a Recorded> for Rendered<'a> {
+    fn from(recorded: &'a Recorded) -> Self {
+        match recorded {
+            Recorded::Run(recording) => Self::Run(recording),
+            Recorded::Proof(document) => Self::Proof(document),
+        }
+    }
+}
+
+/// `of` as `format`. `style` matters to [`Format::Terminal`] alone.
 ///
 /// # Errors
-/// If a figure of the document cannot be written as JSON, or the page's template fails; neither happens to documents that
-/// came from JSON.
-pub fn render(recording: &RunRecording, format: Format, style: Style) -> Result<String, RenderError> {
-    Ok(match format {
-        Format::Terminal => terminal::run(&recording.document, style),
-        Format::Html => html::page(recording)?,
-        Format::Markdown => markdown::markdown(recording),
-        Format::Json => recording.document.to_json()?,
-        Format::Csv => export::csv::csv(recording),
-        Format::Prometheus => export::prometheus::prometheus(recording),
-        Format::Fio => export::fio::fio(recording)?,
+/// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's template fails: neither
+/// happens to documents that came from JSON.
+pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> Result<String, RenderError> {
+    let none = |what, expected| Err(RenderError::NoSuchFormat { format, what, expected });
+    Ok(match (of.into(), format) {
+        (of, Format::Html) => html::page(of)?,
+        (Rendered::Run(recording), _) => match format {
+            Format::Terminal => terminal::run(&recording.document, style),
+            Format::Json => recording.document.to_json()?,
+            Format::Csv => export::csv::csv(recording),
+            Format::Prometheus => export::prometheus::prometheus(recording),
+            Format::Fio => export::fio::fio(recording)?,
+            Format::Html | Format::Markdown => markdown::markdown(recording),
+            Format::Junit => {
+                return none("a load", "terminal, html, markdown, json, csv, prometheus or fio");
+            }
+        },
+        (Rendered::Proof(document), _) => match format {
+            Format::Terminal => terminal::proof(document, style),
+            Format::Json => document.to_json()?,
+            Format::Junit => export::junit::junit(document),
+            Format::Html | Format::Markdown => markdown::proof(document),
+            Format::Csv | Format::Prometheus | Format::Fio => {
+                return none("a proof", "terminal, html, markdown, json or junit");
+            }
+        },
     })
 }
 

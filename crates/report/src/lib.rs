@@ -22,6 +22,7 @@ pub mod html;
 pub mod levels;
 mod markdown;
 pub mod printable;
+mod proof;
 pub mod quantity;
 pub mod rules;
 mod sentences;
@@ -31,7 +32,9 @@ pub mod tui;
 pub mod verdict;
 pub mod wording;
 
-pub use document::{Account, CheckDocument, CheckEnvironment, OpenError, RunDocument, RunRecording};
-pub use format::{Format, RenderError, UnknownFormat, render};
+pub use document::{
+    Account, CheckDocument, CheckEnvironment, OpenError, ProofDocument, Recorded, RunDocument, RunRecording,
+};
+pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;
 pub use terminal::{Style, Verbosity};

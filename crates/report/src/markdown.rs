@@ -5,27 +5,30 @@
 
 use plumb_path::Finding;
 
-use crate::document::{RunDocument, RunRecording};
-use crate::facts;
+use crate::document::{Environment, ProofDocument, RunDocument, RunRecording};
+use crate::facts::{self, Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::{Headline, sentence};
-use crate::printable::printable;
+use crate::printable::{printable, shell_line};
 use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{sentences, tables, wording};
+use crate::{proof, sentences, tables, wording};
 
 /// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
     let document = &recording.document;
-    let mut out = head(document);
+    let what = if document.is_check() { "check" } else { "load" };
+    let names: Vec<String> = document.names().into_iter().map(code).collect();
+    let headline = Headline::of(document);
+    let mut out = head(&format!("{what} {}", names.join(", ")), headline, &document.environment);
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n## {title}\n\n{body}"));
         }
     };
-    section("Figures", figures(document));
+    section("Figures", figures(&facts::figures(document)));
     section("The write path", paths(document));
     let lost = document.targets.iter().any(|target| facts::loses_synced(document, target));
     let mut durable = durable_table(document).map_or_else(String::new, |(_, durable)| table(&durable));
@@ -48,16 +51,46 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
     section("How it ran", list(&[sentences::lines(document), document.notes.clone()].concat()));
     let verdicts: String = document.verdicts.iter().map(verdict).collect();
     section("Verdicts", if verdicts.is_empty() { "No rule found anything.\n".to_owned() } else { verdicts });
-    section("Where and how", environment(document));
+    let root = &document.environment.root_would_add;
+    section("Where and how", environment(&facts::command(document), &facts::facts(document), root));
     out
 }
 
-fn head(document: &RunDocument) -> String {
-    let headline = Headline::of(document);
-    let what = if document.is_check() { "check" } else { "load" };
-    let names: Vec<String> = document.names().into_iter().map(code).collect();
-    let mut out = format!("# plumb {what} {}\n\n", names.join(", "));
-    let facts: Vec<String> = masthead(&document.environment).iter().map(|fact| escape(fact)).collect();
+/// The report of a proof, ending in a newline.
+pub(crate) fn proof(document: &ProofDocument) -> String {
+    let of = format!("prove app {}", code(&document.subject));
+    let mut out = head(&of, proof::headline(document), &document.environment);
+    let mut section = |title: &str, body: String| {
+        if !body.is_empty() {
+            out.push_str(&format!("\n## {title}\n\n{body}"));
+        }
+    };
+    let shown = |rows: Option<Table>| rows.map_or_else(String::new, |rows| table(&rows));
+    section("Figures", figures(&proof::figures(document)));
+    section("What fails", shown(proof::failures(document)));
+    let mut changes = String::new();
+    for failure in &document.failures {
+        changes.push_str(&list(&[proof::words(failure)]));
+        changes
+            .extend(failure.change.iter().map(|change| format!("  - {}\n", escape(&proof::change(change)))));
+        changes.push_str(&format!("  - {}\n", code(&failure.replay)));
+    }
+    section("What to change", changes);
+    section("Under each drive profile", shown(proof::profiles(document)));
+    let explored = std::iter::once(proof::coverage(document)).chain(proof::flushes(document));
+    section("What was explored", list(&explored.collect::<Vec<_>>()));
+    section("Why it is not proved", list(&document.not_proved_because));
+    section("Notes", list(&document.notes));
+    section(
+        "Where and how",
+        environment(&shell_line(&document.environment.argv), &proof::facts(document), &[]),
+    );
+    out
+}
+
+fn head(of: &str, headline: Headline, environment: &Environment) -> String {
+    let mut out = format!("# plumb {of}\n\n");
+    let facts: Vec<String> = masthead(environment).iter().map(|fact| escape(fact)).collect();
     if !facts.is_empty() {
         out.push_str(&format!("{}\n\n", facts.join(" · ")));
     }
@@ -70,10 +103,9 @@ fn head(document: &RunDocument) -> String {
     out
 }
 
-fn figures(document: &RunDocument) -> String {
-    let figures = facts::figures(document);
+fn figures(figures: &[Figure]) -> String {
     let mut shown = Table::new(&[("", Side::Left), ("", Side::Right), ("", Side::Left)]);
-    for figure in &figures {
+    for figure in figures {
         let value = format!("{} {}", figure.value, figure.unit);
         shown.row(vec![
             Cell::plain(figure.label),
@@ -119,13 +151,13 @@ fn verdict(finding: &Finding) -> String {
     out
 }
 
-fn environment(document: &RunDocument) -> String {
-    let mut out = format!("    {}\n\n", facts::command(document));
-    for fact in facts::facts(document) {
+fn environment(command: &str, facts: &[Fact], root: &[String]) -> String {
+    let mut out = format!("    {command}\n\n");
+    for fact in facts {
         out.push_str(&format!("- {}: {}\n", fact.name, escape(&fact.value)));
     }
-    let root = document.environment.root_would_add.iter();
-    root.for_each(|line| out.push_str(&format!("- Run as root, plumb would also read: {}\n", escape(line))));
+    root.iter()
+        .for_each(|line| out.push_str(&format!("- Run as root, plumb would also read: {}\n", escape(line))));
     out
 }
 

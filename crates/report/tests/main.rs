@@ -5,6 +5,7 @@ mod common;
 mod exports;
 mod foreign_documents;
 mod page;
+mod proof;
 mod recording;
 mod schemas;
 mod surveyed_paths;

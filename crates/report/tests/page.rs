@@ -9,10 +9,10 @@ use crate::common;
 use plumb_block::Nanos;
 use plumb_measure::run::TimeseriesRow;
 use plumb_report::document::Part;
-use plumb_report::{Format, RunRecording, Style, render};
+use plumb_report::{Format, Rendered, RunRecording, Style, render};
 
-fn page(recording: &RunRecording) -> String {
-    render(recording, Format::Html, Style::default()).expect("a page")
+fn page<'a>(of: impl Into<Rendered<'a>>) -> String {
+    render(of, Format::Html, Style::default()).expect("a page")
 }
 
 /// What the browser made of a page: its document, and what it said.
@@ -126,6 +126,30 @@ fn nothing_is_clipped_at_any_width() {
         let Some(beyond) = beyond_the_edge(&html, [400, 800, 1280], &name.replace('/', "-")) else { return };
         assert_eq!(beyond, ["400: ", "800: ", "1280: "], "{name}");
     }
+    for name in common::PROOFS {
+        let html = page(&common::proof(name));
+        let Some(beyond) = beyond_the_edge(&html, [400, 800, 1280], &format!("proof-{name}")) else { return };
+        assert_eq!(beyond, ["400: ", "800: ", "1280: "], "proof {name}");
+    }
+}
+
+#[test]
+fn the_page_of_a_proof_asks_for_nothing_and_takes_no_markup_from_names() {
+    let mut document = common::proof("large");
+    let evil = "</script><img src=x onerror=document.title=1>\u{202e}\"'&";
+    document.subject = evil.to_owned();
+    document.notes = vec![evil.to_owned()];
+    document.environment.argv = vec![evil.to_owned()];
+    document.failures[0].words = evil.to_owned();
+    document.failures[0].replay = evil.to_owned();
+    document.failures[0].minimal.dropped[0].file = Some(evil.to_owned());
+    document.failures[0].minimal.timeline.iter_mut().for_each(|item| item.label = evil.to_owned());
+    document.profiles[0].name = evil.to_owned();
+    let html = page(&document);
+    assert!(!html.contains("<img") && !html.contains('\u{202e}'));
+    let Some(seen) = open(&html, "proof") else { return };
+    assert!(!seen.said.contains("CONSOLE"), "{}", seen.said);
+    assert!(title(&seen.dom).ends_with("ready"), "the script of the page ran: {}", title(&seen.dom));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 const LOAD: &str = "schemas/load.schema.json";
 const CHECK: &str = "schemas/check.schema.json";
+const PROVE: &str = "schemas/prove.schema.json";
 const MANIFEST: &str = "../measure/schemas/manifest.schema.json";
 
 /// What `plumb load --json` prints for a sample.
@@ -55,6 +56,34 @@ fn a_check_with_a_promised_key_missing_does_not_validate() {
     let mut bad = json_of(&common::recording("interrupted"));
     bad.as_object_mut().unwrap().remove("incomplete_because");
     assert!(!complaints(&validator, &bad).is_empty(), "incomplete for no reason");
+}
+
+#[test]
+fn a_proof_validates_and_every_key_of_it_is_required() {
+    let (open, closed) = (jsonschema::validator_for(&schema(PROVE)).unwrap(), closed(PROVE));
+    for name in common::PROOFS {
+        let text = render(&common::proof(name), Format::Json, Style::default()).expect("a document");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(complaints(&closed, &document), [""; 0], "{name}");
+        if name != "lost" {
+            continue;
+        }
+        let pointers = [
+            "",
+            "/recording",
+            "/states",
+            "/coverage",
+            "/windows/0",
+            "/failures/0",
+            "/failures/0/minimal",
+            "/failures/0/minimal/dropped/0",
+            "/failures/0/minimal/timeline/0",
+            "/failures/1/change",
+            "/profiles/0",
+            "/flushes",
+        ];
+        every_key_is_required(&open, &document, &pointers, &|_| false);
+    }
 }
 
 fn every_key_is_required(

@@ -5,6 +5,9 @@ use plumb_path::Survey;
 use plumb_report::{Format, Style, Verbosity, render, terminal};
 
 fn text(name: &str, style: Style) -> String {
+    if let Some(proof) = name.strip_prefix("proof-") {
+        return render(&common::proof(proof), Format::Terminal, style).expect("text");
+    }
     let recording = match name.strip_prefix("load-") {
         Some(load) => common::load_recording(load),
         None => common::recording(name),
@@ -15,12 +18,14 @@ fn text(name: &str, style: Style) -> String {
 /// The samples of checks, and those of loads.
 fn names() -> Vec<String> {
     let loads = common::LOADS.map(|name| format!("load-{name}"));
-    common::NAMES.map(str::to_owned).into_iter().chain(loads).collect()
+    let proofs = ["lost", "proved", "stopped"].map(|name| format!("proof-{name}"));
+    common::NAMES.map(str::to_owned).into_iter().chain(loads).chain(proofs).collect()
 }
 
 /// The columns that no break can help: paths that are to be copied, and single long words.
 fn too_long(line: &str, width: usize) -> bool {
-    line.chars().count() > width && !line.trim_start().starts_with('/')
+    let copied = ["/", "plumb-runs/", "plumb prove replay"];
+    line.chars().count() > width && !copied.iter().any(|start| line.trim_start().starts_with(start))
 }
 
 #[test]
@@ -41,11 +46,12 @@ fn every_sample_at_three_widths() {
 
 #[test]
 fn a_short_report_is_the_verdict_and_what_matters_about_it() {
-    for name in ["virtual-machine", "raid-eight-disks", "load-all-wrong", "load-cache-or-disk"] {
+    for name in ["virtual-machine", "raid-eight-disks", "load-all-wrong", "load-cache-or-disk", "proof-lost"]
+    {
         for verbosity in [Verbosity::Quiet, Verbosity::Normal] {
             let text = text(name, Style { verbosity, ..Style::PLAIN });
             insta::assert_snapshot!(format!("{name}-{verbosity:?}").to_lowercase(), text);
-            assert!(text.lines().count() <= if verbosity == Verbosity::Quiet { 3 } else { 40 }, "{text}");
+            assert!(text.lines().count() <= if verbosity == Verbosity::Quiet { 3 } else { 45 }, "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `plumb report`: any format of a recorded run, from the recording alone.
 
-use plumb_report::{Format, RunRecording, render};
+use plumb_report::{Format, Recorded, RenderError, render};
 
 use crate::arguments::ReportArguments;
 use crate::exit::{self, Exit, Refusal, usage};
@@ -20,12 +20,19 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             newest
         }
     };
-    let recording = RunRecording::open(&run).map_err(usage)?.ok_or_else(|| {
+    let recorded = Recorded::open(&run).map_err(usage)?.ok_or_else(|| {
         let why = "ended before anything was measured: there is nothing to report";
         Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
     })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
-    let text = render(&recording, format, arguments.detail.style())?;
+    let text = match render(&recorded, format, arguments.detail.style()) {
+        Err(error @ RenderError::NoSuchFormat { .. }) => return Err(usage(error)),
+        text => text?,
+    };
     files::write_or_print(arguments.output.as_deref(), &text)?;
-    Ok(exit::of_findings(&recording.document.verdicts))
+    Ok(match &recorded {
+        Recorded::Run(recording) => exit::of_findings(&recording.document.verdicts),
+        Recorded::Proof(proof) if proof.level != "none" => Exit::Finding,
+        Recorded::Proof(_) => Exit::Done,
+    })
 }

@@ -21,7 +21,7 @@ pub mod span;
 
 pub use check::{CheckDocument, CheckEnvironment};
 pub use proof::ProofDocument;
-pub use recording::{OpenError, Part, RunRecording, TargetRecording, series_name, tag};
+pub use recording::{OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag};
 pub use run::{
     Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath, Transactions,
 };

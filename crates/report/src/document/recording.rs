@@ -13,7 +13,17 @@ use plumb_measure::{Histogram, SeriesPoint};
 
 use super::check::CheckDocument;
 use super::json::Kind;
+use super::proof::ProofDocument;
 use super::run::RunDocument;
+
+/// What a run directory holds.
+#[derive(Debug, Clone)]
+pub enum Recorded {
+    /// A run of a load, or a check.
+    Run(RunRecording),
+    /// A proof.
+    Proof(ProofDocument),
+}
 
 /// A run with its distributions and time series.
 #[derive(Debug, Clone)]
@@ -110,9 +120,10 @@ pub enum OpenError {
     Unreadable(#[from] plumb_measure::Error),
     /// It is a run of a kind that this version cannot report.
     #[error(
-        "{directory}: the result is a `{found}`: expected {} or {}; another version of plumb may know it",
+        "{directory}: the result is a `{found}`: expected {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
-        RunDocument::SCHEMA
+        RunDocument::SCHEMA,
+        ProofDocument::SCHEMA
     )]
     UnknownKind {
         /// Where.
@@ -120,6 +131,35 @@ pub enum OpenError {
         /// The schema that its result names.
         found: String,
     },
+}
+
+impl OpenError {
+    fn unknown(directory: &Path, found: String) -> Self {
+        Self::UnknownKind { directory: directory.display().to_string(), found }
+    }
+}
+
+impl Recorded {
+    /// What was recorded in `directory`, by this version or an earlier one; `None` if it ended before its first result.
+    ///
+    /// # Errors
+    /// If the directory is not a run, or its result is of no known kind.
+    pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
+        let recording = Recording::open(directory)?;
+        let Some(kind) = recording.result::<Kind>()? else { return Ok(None) };
+        let document = match kind.schema.as_str() {
+            CheckDocument::SCHEMA => recording.result::<CheckDocument>()?.map(RunDocument::from),
+            RunDocument::SCHEMA => recording.result::<RunDocument>()?,
+            ProofDocument::SCHEMA => return Ok(recording.result::<ProofDocument>()?.map(Self::Proof)),
+            _ => return Err(OpenError::unknown(directory, kind.schema)),
+        };
+        Ok(document.map(|mut document| {
+            if document.headline.is_empty() {
+                crate::verdict::summarise(&mut document);
+            }
+            Self::Run(RunRecording::of(document, &recording))
+        }))
+    }
 }
 
 impl RunRecording {
@@ -133,24 +173,13 @@ impl RunRecording {
     /// result.
     ///
     /// # Errors
-    /// If the directory is not a run, or its result is of no known kind.
+    /// If the directory is not a run, or its result is of no known kind; a proof is none of a run.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
-        let recording = Recording::open(directory)?;
-        let Some(kind) = recording.result::<Kind>()? else { return Ok(None) };
-        let document = match kind.schema.as_str() {
-            CheckDocument::SCHEMA => recording.result::<CheckDocument>()?.map(RunDocument::from),
-            RunDocument::SCHEMA => recording.result::<RunDocument>()?,
-            _ => {
-                let directory = directory.display().to_string();
-                return Err(OpenError::UnknownKind { directory, found: kind.schema });
-            }
-        };
-        Ok(document.map(|mut document| {
-            if document.headline.is_empty() {
-                crate::verdict::summarise(&mut document);
-            }
-            Self::of(document, &recording)
-        }))
+        match Recorded::open(directory)? {
+            Some(Recorded::Run(recording)) => Ok(Some(recording)),
+            Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
+            None => Ok(None),
+        }
     }
 
     /// The document with what `recording` kept of its targets.

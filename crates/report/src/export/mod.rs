@@ -2,4 +2,5 @@
 
 pub mod csv;
 pub mod fio;
+pub(crate) mod junit;
 pub mod prometheus;

@@ -18,7 +18,7 @@ pub(in crate::html) fn cut(text: &str, width: f64, size: f64) -> String {
 }
 
 /// `text` within an element or a double-quoted attribute.
-pub(in crate::html) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,11 +7,13 @@
 mod chart_data;
 mod charts;
 mod diagram;
-mod escape;
+pub(crate) mod escape;
 mod frame;
 mod glyph;
+mod lanes;
 mod page;
 mod path_view;
+mod proof;
 mod sides;
 mod style;
 mod table;
@@ -20,14 +22,18 @@ mod verdict_view;
 use askama::Template;
 
 use self::page::Page;
-use crate::document::RunRecording;
+use self::proof::ProofPage;
+use crate::format::Rendered;
 
-/// The page of a recording.
+/// The page of a recording, or of a proof.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
-pub fn page(recording: &RunRecording) -> Result<String, askama::Error> {
-    let mut page = Page::of(recording).render()?;
+pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
+    let mut page = match of.into() {
+        Rendered::Run(recording) => Page::of(recording).render()?,
+        Rendered::Proof(document) => ProofPage::of(document).render()?,
+    };
     page.push('\n');
     Ok(page)
 }

@@ -1,13 +1,17 @@
 //! What the template of the page is filled with: every field is ready to print.
 
 use askama::Template;
+use plumb_path::Rule;
 
 use super::charts::{self, ChartView};
 use super::frame::Frame;
 use super::path_view::{PathView, path_views};
-use super::{sides, table};
+use super::verdict_view::{VerdictView, explanations, verdict_count, verdict_view};
+use super::{chart_data, sides, table};
 use crate::document::RunRecording;
-use crate::facts::loses_synced;
+use crate::facts::{self, loses_synced};
+use crate::figures::masthead;
+use crate::headline::Headline;
 use crate::printable::printable;
 use crate::{sentences, tables, terminal};
 
@@ -35,6 +39,10 @@ pub(super) struct Page {
     flush_words: Vec<String>,
     accounts: String,
     lines: Vec<String>,
+    verdict_count: String,
+    verdicts: Vec<VerdictView>,
+    /// What the rules of the verdicts mean.
+    rules: Vec<&'static Rule>,
     root: Vec<String>,
     workload: String,
 }
@@ -60,7 +68,19 @@ impl Page {
         unmeasured.extend(sentences::unmeasured(document));
         unmeasured.extend(sentences::unknown_storage(document));
         Self {
-            frame: Frame::of(document, &charts),
+            frame: Frame {
+                what: if document.is_check() { "plumb check" } else { "plumb load" },
+                target: facts::places(document).join(", "),
+                masthead: masthead(&document.environment),
+                headline: Headline::of(document),
+                figures: facts::figures(document),
+                command: facts::command(document),
+                seed: document.seed,
+                facts: facts::facts(document),
+                data: chart_data::embeddable(
+                    &serde_json::to_string(&charts).unwrap_or_else(|_| "[]".to_owned()),
+                ),
+            },
             paths: path_views(document),
             path_unknown: printable(document.path_unknown_because.as_deref().unwrap_or_default()),
             has_methods: durable.is_some() || document.is_check(),
@@ -76,6 +96,9 @@ impl Page {
             flush_words,
             accounts: accounts.unwrap_or_default(),
             lines: printed(said.collect()),
+            verdict_count: verdict_count(&document.verdicts),
+            verdicts: document.verdicts.iter().map(verdict_view).collect(),
+            rules: explanations(&document.verdicts),
             root: printed(document.environment.root_would_add.clone()),
             // Line ends are what makes it readable; everything else is shown as on the terminal.
             workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),

@@ -1,9 +1,9 @@
 //! The write paths in the page: two drawings of each, and the evidence for each layer below them.
 
-use plumb_path::WritePath;
+use plumb_path::{Evidence, WritePath};
 
 use super::diagram::{self, Width};
-use super::glyph;
+use super::glyph::{self, Sign};
 use crate::document::RunDocument;
 use crate::printable::printable;
 use crate::wording;
@@ -21,21 +21,10 @@ pub(super) struct LayerView {
     pub(super) name: String,
     pub(super) kind: &'static str,
     pub(super) identity: String,
-    pub(super) states: Vec<StateView>,
-    pub(super) evidence: Vec<EvidenceView>,
+    pub(super) states: [Sign; 3],
+    /// Each is ready to print.
+    pub(super) evidence: Vec<Evidence>,
     pub(super) gist: String,
-}
-
-pub(super) struct StateView {
-    pub(super) class: &'static str,
-    pub(super) glyph: String,
-    pub(super) text: String,
-}
-
-pub(super) struct EvidenceView {
-    pub(super) source: String,
-    pub(super) value: String,
-    pub(super) means: String,
 }
 
 /// The paths of a run, each once.
@@ -62,19 +51,12 @@ fn path_view(path: &WritePath, number: usize, targets: &str) -> PathView {
             name: printable(&layer.name),
             kind: wording::kind(layer.kind),
             identity: layer.identity.as_deref().map(printable).unwrap_or_default(),
-            states: [glyph::cache(layer.cache), glyph::flush(layer.flush), glyph::fua(layer)]
-                .iter()
-                .map(|sign| StateView {
-                    class: sign.class,
-                    glyph: sign.icon(),
-                    text: format!("{} {}", sign.of, sign.word),
-                })
-                .collect(),
+            states: [glyph::cache(layer.cache), glyph::flush(layer.flush), glyph::fua(layer)],
             gist: layer.evidence.iter().map(|line| printable(&line.means)).collect::<Vec<_>>().join(" · "),
             evidence: layer
                 .evidence
                 .iter()
-                .map(|evidence| EvidenceView {
+                .map(|evidence| Evidence {
                     source: printable(&evidence.source),
                     value: printable(&evidence.value),
                     means: printable(&evidence.means),

@@ -42,7 +42,7 @@ pub(super) fn title_line(title: &str, facts: &[String], style: Style) -> String 
 /// The verdict, under its severity.
 pub(super) fn verdict_line(headline: &Headline, style: Style) -> String {
     let ink = match headline.severity {
-        None if headline.label != "No finding" => Ink::Yellow,
+        None if headline.label.starts_with("Not") => Ink::Yellow,
         severity => pen::severity(severity),
     };
     let label = style.ink(ink, &headline.label.to_uppercase());

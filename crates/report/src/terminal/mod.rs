@@ -7,6 +7,7 @@ mod explain;
 mod head;
 pub(crate) mod path_tree;
 mod pen;
+mod proof;
 pub(crate) mod run;
 mod survey;
 mod table;
@@ -16,6 +17,7 @@ mod wrap;
 
 pub use explain::{explain, explain_list};
 pub use pen::Ink;
+pub use proof::proof;
 pub use run::run;
 pub use survey::{survey, survey_list};
 pub use table::{Cell, Side, Table};

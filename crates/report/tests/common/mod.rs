@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Latency, SeriesPoint};
 use plumb_report::document::Part;
-use plumb_report::{RunDocument, RunRecording, verdict};
+use plumb_report::document::proof::{TimelineItem, WindowResult};
+use plumb_report::{ProofDocument, RunDocument, RunRecording, verdict};
 
 /// The names of all samples.
 pub(crate) const NAMES: [&str; 7] =
@@ -91,4 +92,37 @@ pub(crate) const LOADS: [&str; 5] = ["cache-or-disk", "side-by-side", "all-wrong
 /// A sample of a load with its verdicts, distributions and time series.
 pub(crate) fn load_recording(name: &str) -> RunRecording {
     recording(&format!("load/{name}"))
+}
+
+/// The names of all samples of proofs.
+pub(crate) const PROOFS: [&str; 4] = ["lost", "proved", "stopped", "large"];
+
+/// A sample of a proof; `large` is `lost` with 300 things around the cut, and 10,000 windows.
+pub(crate) fn proof(name: &str) -> ProofDocument {
+    let file = if name == "large" { "lost" } else { name };
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/proof/{file}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut document: ProofDocument =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if name == "large" {
+        let windows = document.windows.clone();
+        document.windows = (0..10_000)
+            .map(|at| WindowResult { from: at as f64, until: at as f64 + 1.0, ..windows[at % 40].clone() })
+            .collect();
+        document.windows[7_777].failing = 3;
+        for failure in &mut document.failures {
+            let mut items = std::mem::take(&mut failure.minimal.timeline);
+            let moved = |item: &TimelineItem, at: usize| TimelineItem {
+                from: item.from + at as f64,
+                until: item.until.map(|until| until + at as f64),
+                ..item.clone()
+            };
+            items = (0..20)
+                .flat_map(|at| items.iter().map(move |item| moved(item, at)).collect::<Vec<_>>())
+                .collect();
+            failure.minimal.at += 19.0;
+            failure.minimal.timeline = items;
+        }
+    }
+    document
 }

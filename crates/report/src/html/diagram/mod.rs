@@ -25,14 +25,16 @@ pub(in crate::html) enum Width {
 }
 
 impl Width {
-    const fn units(self) -> f64 {
+    /// How wide it is, in user units.
+    pub(in crate::html) const fn units(self) -> f64 {
         match self {
             Self::Wide => 860.0,
             Self::Narrow => 372.0,
         }
     }
 
-    const fn class(self) -> &'static str {
+    /// The class with which the page shows one of them.
+    pub(in crate::html) const fn class(self) -> &'static str {
         match self {
             Self::Wide => "wide",
             Self::Narrow => "narrow",

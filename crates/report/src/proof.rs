@@ -1,0 +1,307 @@
+//! A proof in words and tables, as every format prints them alike. All of it is printable.
+
+use plumb_path::Severity;
+
+use crate::document::ProofDocument;
+use crate::document::proof::{
+    Change, ChangeKind, CommandRole, Coverage, Failure, FailureClass, MinimalCase, VerifiedBy, WindowResult,
+};
+use crate::facts::{Fact, Figure};
+use crate::headline::{Headline, capital, sentence};
+use crate::printable::printable;
+use crate::quantity::{NONE, bytes, count, duration, or_dash};
+use crate::terminal::{Cell, Ink, Side, Table};
+
+/// More commands than this are not named one by one.
+const NAMED: usize = 3;
+/// What every report of a proof says beside its result.
+pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive of this profile, every state that a power cut \
+    may leave was explored, and this checker found nothing wrong in any. It says nothing of another run of the program, of \
+    another drive, or of what the checker does not look at.";
+
+/// What to say first.
+pub(crate) fn headline(document: &ProofDocument) -> Headline {
+    let states = &document.states;
+    let (severity, label) = match document.level.as_str() {
+        "danger" => (Some(Severity::Danger), "Danger"),
+        _ if document.proved => (None, "Proved"),
+        "warning" => (Some(Severity::Warning), "Not proved"),
+        _ => (None, "Not proved"),
+    };
+    let on = match document.file_system.as_str() {
+        "none" => "without a file system".to_owned(),
+        system => format!("on {system}"),
+    };
+    let mut meaning = format!(
+        "{} {on}, on a drive of the profile {}: {} states that a power cut may leave, {} of them distinct; {} fail.",
+        document.subject,
+        document.drive,
+        count(states.explored),
+        count(states.distinct),
+        if states.failing == 0 { "none".to_owned() } else { count(states.failing) },
+    );
+    if document.proved {
+        meaning.push_str(" This holds for this recording, this drive profile and this checker.");
+    }
+    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
+    Headline {
+        severity,
+        label,
+        verdict: capital(&sentence(&document.headline)),
+        meaning,
+        quality: coverage(document),
+        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+    }
+}
+
+/// A class in words.
+pub(crate) const fn class(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::LostAcknowledged => "lost, though acknowledged",
+        FailureClass::Corrupt => "corrupt",
+        FailureClass::Unmountable => "cannot be mounted",
+        FailureClass::Resurrected => "removed, and back",
+        FailureClass::OutOfOrder => "out of order",
+        FailureClass::Checker => "in the checker's words",
+    }
+}
+
+/// The minimal case in words: `the write to t.db-journal (directory, 4 KiB) was dropped`.
+pub(crate) fn case(case: &MinimalCase) -> String {
+    let dropped = listed(&case.dropped, |_| String::new());
+    let torn = listed(&case.torn, |group| {
+        let survives: Option<u64> = group.iter().map(|one| one.survives).sum();
+        format!(", of which {} survive,", or_dash(survives, |survives| bytes(survives as f64)))
+    });
+    let was = |of: &[CommandRole]| if of.len() == 1 { "was" } else { "were" };
+    match (case.dropped.as_slice(), case.torn.as_slice()) {
+        ([], []) => "nothing was dropped: what the drive held at the cut fails".to_owned(),
+        (all, []) => format!("{dropped} {} dropped", was(all)),
+        ([], all) => format!("{torn} {} torn", was(all)),
+        (all, parts) => format!("{dropped} {} dropped, and {torn} {} torn", was(all), was(parts)),
+    }
+}
+
+/// The commands, those that are alike together, each in the words of `more`.
+fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) -> String {
+    let like = |of: &CommandRole| (of.op.clone(), of.file.clone(), of.role.clone(), of.caused_by.clone());
+    let named = |of: &CommandRole| of.file.is_some() || of.role.is_some();
+    let mut groups: Vec<Vec<&CommandRole>> = Vec::new();
+    for command in commands {
+        match groups.iter_mut().find(|group| named(command) && like(group[0]) == like(command)) {
+            Some(group) => group.push(command),
+            None => groups.push(vec![command]),
+        }
+    }
+    let mut names: Vec<String> =
+        groups.iter().take(NAMED).map(|group| format!("{}{}", words_of(group), more(group))).collect();
+    let left = groups.iter().skip(NAMED).map(Vec::len).sum::<usize>();
+    names.extend((left > 0).then(|| format!("{left} more")));
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Commands that are alike: `the write to t.db (data, 4 KiB)`, `5 writes to t.db (data, 20 KiB)`.
+fn words_of(group: &[&CommandRole]) -> String {
+    let Some(first) = group.first() else { return String::new() };
+    let (one, several) = match first.op.as_str() {
+        "discard" => ("the discard of", "discards of"),
+        "write-zeroes" => ("the zeroing of", "zeroings of"),
+        _ => ("the write to", "writes to"),
+    };
+    let op = if group.len() == 1 { one.to_owned() } else { format!("{} {several}", group.len()) };
+    let size = bytes(group.iter().map(|command| command.length as f64).sum());
+    let what = match (&first.file, &first.role) {
+        (Some(file), Some(role)) => format!("{file} ({role}, {size})"),
+        (Some(file), None) => format!("{file} ({size})"),
+        (None, Some(role)) => format!("the {role} ({size})"),
+        (None, None) => format!("byte {} of the drive ({size})", first.offset),
+    };
+    let cause = first.caused_by.as_ref().map_or_else(String::new, |cause| format!(", made by {cause},"));
+    printable(&format!("{op} {what}{cause}"))
+}
+
+/// What to change, with its kind and how it was verified.
+pub(crate) fn change(change: &Change) -> String {
+    let kind = match change.kind {
+        ChangeKind::DeviceFlush => "Device flush",
+        ChangeKind::SyncCall => "Sync call",
+    };
+    let by = match change.verified_by {
+        VerifiedBy::SameRecording => "in the same recording",
+        VerifiedBy::NewRun => "in a new run",
+    };
+    let after = format!("{} of {} states fail {by}", count(change.failing_after), count(change.explored));
+    printable(&format!("{kind}: {} Verified: with it {after}.", sentence(&change.sentence)))
+}
+
+/// What the checker said of the minimal case, and of which promise.
+pub(crate) fn words(failure: &Failure) -> String {
+    let required = match failure.required {
+        Some(required) => format!("acknowledgement {required} had to be found"),
+        None => "nothing was acknowledged yet".to_owned(),
+    };
+    let said = sentence(failure.words.trim());
+    printable(&format!("{}: {required}, and the check found: {said}", capital(class(failure.class))))
+}
+
+/// What fails, a row for each class; `None` if nothing does.
+pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("in which way", Side::Left),
+        ("states", Side::Right),
+        ("the fewest that a power cut has to take for it", Side::Left),
+    ]);
+    for failure in &document.failures {
+        table.row(vec![
+            Cell::inked(Ink::Red, class(failure.class)),
+            Cell::plain(count(failure.states)),
+            Cell::plain(case(&failure.minimal)),
+        ]);
+    }
+    (!document.failures.is_empty()).then_some(table)
+}
+
+/// The drive profiles: on which it is safe, and on which it loses; `None` if there is none.
+pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("profile", Side::Left),
+        ("states", Side::Right),
+        ("failing", Side::Right),
+        ("result", Side::Left),
+    ]);
+    for profile in &document.profiles {
+        let ways = profile.classes.iter().map(|of| class(*of)).collect::<Vec<_>>().join("; ");
+        let why = profile.not_judged_because.as_deref().unwrap_or("it was not asked for");
+        let (ink, result) = match profile.failing {
+            None => (Ink::Dim, format!("not judged: {why}")),
+            Some(0) if profile.exhaustive => (Ink::Green, "safe".to_owned()),
+            Some(0) => (Ink::Plain, "none fails; not every window was explored whole".to_owned()),
+            Some(_) => (Ink::Red, format!("loses: {ways}")),
+        };
+        table.row(vec![
+            Cell::plain(printable(&profile.name)),
+            Cell::plain(or_dash(profile.failing.map(|_| profile.explored), count)),
+            Cell::plain(or_dash(profile.failing, count)),
+            Cell::inked(ink, printable(&result)),
+        ]);
+    }
+    (!document.profiles.is_empty()).then_some(table)
+}
+
+/// The windows: all if they are at most `most`, else at most so many of those that fail or were not explored whole; and how
+/// many are left out.
+pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, usize) {
+    let mut table = Table::new(&[
+        ("from", Side::Right),
+        ("cut at", Side::Right),
+        ("acknowledged", Side::Right),
+        ("at risk", Side::Right),
+        ("states", Side::Right),
+        ("failing", Side::Right),
+        ("explored", Side::Left),
+    ]);
+    let all = document.windows.len() <= most;
+    let telling =
+        |window: &&WindowResult| all || window.failing > 0 || window.coverage != Coverage::Exhaustive;
+    let shown: Vec<_> = document.windows.iter().filter(telling).take(most).collect();
+    for window in &shown {
+        let failing = Ink::Red;
+        table.row(vec![
+            Cell::plain(duration(window.from)),
+            Cell::plain(duration(window.until)),
+            Cell::plain(or_dash(window.required, |required| required.to_string())),
+            Cell::plain(count(window.at_risk)),
+            Cell::plain(count(window.states)),
+            Cell::inked(if window.failing > 0 { failing } else { Ink::Plain }, count(window.failing)),
+            Cell::plain(coverage_words(window.coverage)),
+        ]);
+    }
+    (table, document.windows.len() - shown.len())
+}
+
+/// How much of a window was explored, in words.
+pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Exhaustive => "exhaustive",
+        Coverage::Bounded => "bounded",
+        Coverage::Sampled => "sampled",
+    }
+}
+
+/// How much was explored, in one line.
+pub(crate) fn coverage(document: &ProofDocument) -> String {
+    let (all, states) = (&document.coverage, &document.states);
+    let part = |windows: u64, words: &str| (windows > 0).then(|| format!("{} {words}", count(windows)));
+    let parts = [
+        part(all.exhaustive, "exhaustive"),
+        part(all.bounded, "bounded (every subset of the commands, not every tear)"),
+        part(all.sampled, "sampled"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let states = format!("{} states distinct, {} checked", count(states.distinct), count(states.checked));
+    format!("{} windows{parts}; {states}.", count(all.windows))
+}
+
+/// What protects nothing here.
+pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
+    let left = document.flushes.as_ref()?;
+    Some(format!(
+        "All {} device flushes left out together: {} of {} distinct states fail.",
+        count(left.flushes),
+        count(left.failing),
+        count(left.explored)
+    ))
+}
+
+/// The figures that matter most.
+pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
+    let (states, all, kept) = (&document.states, &document.coverage, &document.recording);
+    let figure = |label, value: u64, note: String| Figure::new(label, (count(value), ""), note);
+    let kept_by = kept.acknowledged_by.as_deref().unwrap_or("nothing");
+    vec![
+        figure("States that fail", states.failing, format!("of {} distinct", count(states.distinct))),
+        figure("States explored", states.explored, format!("{} checked", count(states.checked))),
+        figure("Windows explored whole", all.exhaustive, format!("of {}", count(all.windows))),
+        figure("Acknowledged", kept.acknowledgements, format!("by {}", kept_by.replace('-', " "))),
+    ]
+}
+
+/// How it was recorded, and where.
+pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
+    let (kept, environment) = (&document.recording, &document.environment);
+    let size = |size: u64| bytes(size as f64);
+    let attached = match kept.attached_by.as_str() {
+        "loop" => "FUSE and a loop device: FUA arrives as a write and a flush".to_owned(),
+        "nbd" => "NBD, with FUA".to_owned(),
+        other => other.to_owned(),
+    };
+    let serialised = kept.serialised_because.as_ref();
+    let together = serialised.map_or_else(|| "yes, by the self-test".to_owned(), |why| format!("no: {why}"));
+    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
+    let facts = [
+        ("Subject", document.subject.clone()),
+        ("File system", document.file_system.clone()),
+        ("Drive profile", document.drive.clone()),
+        ("Drive", format!("{}, attached by {attached}", size(kept.size))),
+        ("Recorded", duration(kept.seconds)),
+        ("Writes", format!("{} ({})", count(kept.writes), size(kept.write_bytes))),
+        ("Flushes", count(kept.flushes)),
+        ("Discards", count(kept.discards)),
+        (
+            "Acknowledgements",
+            format!("{}, by {}", kept.acknowledgements, or_none(kept.acknowledged_by.as_ref())),
+        ),
+        ("Requests recorded together", together),
+        ("Host", or_none(environment.host.as_ref())),
+        ("Kernel", or_none(environment.kernel.as_ref())),
+        ("Started", environment.started_at.clone()),
+        ("plumb", environment.plumb.clone()),
+        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
+    ];
+    let fact = |(name, value): (_, String)| Fact { name, value: printable(&value) };
+    facts.into_iter().filter(|(_, value)| !value.is_empty()).map(fact).collect()
+}
