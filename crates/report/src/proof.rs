@@ -195,9 +195,8 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
 /// many are left out.
 pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, usize) {
     let mut table = Table::new(&[
-        ("from", Side::Right),
         ("cut at", Side::Right),
-        ("acknowledged", Side::Right),
+        ("ack", Side::Right),
         ("at risk", Side::Right),
         ("states", Side::Right),
         ("failing", Side::Right),
@@ -210,7 +209,6 @@ pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, usize) {
     for window in &shown {
         let failing = Ink::Red;
         table.row(vec![
-            Cell::plain(duration(window.from)),
             Cell::plain(duration(window.until)),
             Cell::plain(or_dash(window.required, |required| required.to_string())),
             Cell::plain(count(window.at_risk)),

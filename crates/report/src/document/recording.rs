@@ -20,7 +20,7 @@ use super::run::RunDocument;
 #[derive(Debug, Clone)]
 pub enum Recorded {
     /// A run of a load, or a check.
-    Run(RunRecording),
+    Run(Box<RunRecording>),
     /// A proof.
     Proof(ProofDocument),
 }
@@ -157,7 +157,7 @@ impl Recorded {
             if document.headline.is_empty() {
                 crate::verdict::summarise(&mut document);
             }
-            Self::Run(RunRecording::of(document, &recording))
+            Self::Run(Box::new(RunRecording::of(document, &recording)))
         }))
     }
 }
@@ -176,7 +176,7 @@ impl RunRecording {
     /// If the directory is not a run, or its result is of no known kind; a proof is none of a run.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
         match Recorded::open(directory)? {
-            Some(Recorded::Run(recording)) => Ok(Some(recording)),
+            Some(Recorded::Run(recording)) => Ok(Some(*recording)),
             Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
             None => Ok(None),
         }
