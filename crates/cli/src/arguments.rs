@@ -249,7 +249,7 @@ pub(crate) struct ReportArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
 
-    /// terminal, html, markdown, json, csv, prometheus or fio
+    /// terminal, html, markdown, json, csv, prometheus or fio; of a proof also junit
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     pub(crate) format: Format,
 

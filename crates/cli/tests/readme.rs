@@ -6,9 +6,15 @@ use std::process::{Child, Command, Stdio};
 
 use crate::common::{plumb, said, scratch};
 
-/// What is not run here: it builds, or it changes disks.
-const NOT_RUN: [&str; 5] =
-    ["cargo run ", "cargo install ", "cargo xtask ", "plumb policy apply ", "plumb policy rollback "];
+/// What is not run here: it builds, changes disks, or needs root.
+const NOT_RUN: [&str; 6] = [
+    "cargo run ",
+    "cargo install ",
+    "cargo xtask ",
+    "plumb policy apply ",
+    "plumb policy rollback ",
+    "sudo ",
+];
 
 /// The lines of the blocks that are commands, without their remarks.
 fn commands() -> Vec<String> {

@@ -45,6 +45,10 @@ pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<Found> {
         ),
     };
     let mut found = those.found(severity, sentence)?;
+    if severity == Severity::Danger {
+        let ends = "a flush ends at it while something volatile is held at or below: synced data can be lost";
+        found.evidence.push(ends.to_owned());
+    }
     found.remedy = Some(format!(
         "`{}`, and take the option out of where it is set (/etc/fstab, or /etc/modprobe.d for a parameter). Where that \
          cannot be, switch the volatile caches below off",

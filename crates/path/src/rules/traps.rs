@@ -6,10 +6,12 @@ use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
 
-/// What all of the traps come to. Memory has findings of its own.
+/// What all of the traps come to. Memory, and mounts without barriers, have findings of their own.
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     let those = Those::of(flow, |index, node| {
-        let elsewhere = node.marks.iter().any(|mark| matches!(mark, Mark::InMemory | Mark::WriteProtected));
+        let own =
+            |mark: &Mark| matches!(mark, Mark::InMemory | Mark::WriteProtected | Mark::BarriersOff { .. });
+        let elsewhere = node.marks.iter().any(own);
         flow.flush(index) == Flush::Dropped && !elsewhere
     });
     let sentence = format!(

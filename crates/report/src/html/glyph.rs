@@ -4,6 +4,7 @@
 
 use plumb_path::{Cache, Flush, Fua, Layer, Severity};
 
+use crate::quantity::NONE;
 use crate::wording;
 
 /// A state of a layer as it is drawn: a shape, a colour class and a word.
@@ -25,6 +26,7 @@ const QUESTION: &str =
     r#"<path d="M4 4.3a2 2 0 1 1 2.9 1.9c-.6.3-.9.7-.9 1.4"/><circle class="solid" cx="6" cy="10" r=".95"/>"#;
 const DOWN: &str = r#"<path d="M6 1.5v8.4M2.8 6.8L6 10l3.2-3.2"/>"#;
 const BAR: &str = r#"<path d="M6 1.2v5.6M3.4 4.3L6 6.9l2.6-2.6M2 10.3h8"/>"#;
+const DASH: &str = r#"<path d="M3 6h6"/>"#;
 const CROSS: &str = r#"<path d="M2.6 2.6l6.8 6.8M9.4 2.6L2.6 9.4"/>"#;
 const BEND: &str = r#"<path d="M3 1.5v5.6h6.2M6.6 4.5l2.6 2.6-2.6 2.6"/>"#;
 const OCTAGON: &str = r#"<path d="M4 1.2h4L10.8 4v4L8 10.8H4L1.2 8V4zM6 3.6v2.9"/><circle class="solid" cx="6" cy="8.5" r=".8"/>"#;
@@ -58,6 +60,8 @@ pub(super) const fn flush(flush: Flush) -> Sign {
 /// The sign of what becomes of FUA at `layer`.
 pub(super) fn fua(layer: &Layer) -> Sign {
     let (class, shape) = match layer.fua {
+        // What has no FUA sends none on.
+        _ if wording::fua(layer) == NONE => ("st-still", DASH),
         Fua::Dropped if layer.flush == Flush::Absorbed => ("st-still", BAR),
         Fua::Native => ("st-flow", DOWN),
         Fua::Emulated => ("st-flow", BEND),
