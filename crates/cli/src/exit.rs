@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
+use plumb_report::ProofDocument;
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,13 @@ impl From<Exit> for ExitCode {
 pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
     let worst = findings.into_iter().map(|finding| finding.severity).max();
     if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
+}
+
+/// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not measured.
+pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
+    let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
+    let is_whole = document.complete && document.level != "warning";
+    finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured })
 }
 
 /// A failure that knows its exit code. Others end with [`Exit::Failed`].

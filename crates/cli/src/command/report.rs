@@ -26,13 +26,12 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     })?;
     let format = if arguments.json { Format::Json } else { arguments.format };
     let text = match render(&recorded, format, arguments.detail.style()) {
-        Err(error @ RenderError::NoSuchFormat { .. }) => return Err(usage(error)),
+        Err(error @ RenderError::NoSuchFormat { .. }) => return Err(usage(error).into()),
         text => text?,
     };
     files::write_or_print(arguments.output.as_deref(), &text)?;
     Ok(match &recorded {
         Recorded::Run(recording) => exit::of_findings(&recording.document.verdicts),
-        Recorded::Proof(proof) if proof.level != "none" => Exit::Finding,
-        Recorded::Proof(_) => Exit::Done,
+        Recorded::Proof(proof) => exit::of_proof(proof),
     })
 }

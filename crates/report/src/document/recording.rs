@@ -22,7 +22,7 @@ pub enum Recorded {
     /// A run of a load, or a check.
     Run(Box<RunRecording>),
     /// A proof.
-    Proof(ProofDocument),
+    Proof(Box<ProofDocument>),
 }
 
 /// A run with its distributions and time series.
@@ -150,7 +150,9 @@ impl Recorded {
         let document = match kind.schema.as_str() {
             CheckDocument::SCHEMA => recording.result::<CheckDocument>()?.map(RunDocument::from),
             RunDocument::SCHEMA => recording.result::<RunDocument>()?,
-            ProofDocument::SCHEMA => return Ok(recording.result::<ProofDocument>()?.map(Self::Proof)),
+            ProofDocument::SCHEMA => {
+                return Ok(recording.result()?.map(|proof| Self::Proof(Box::new(proof))));
+            }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|mut document| {

@@ -11,15 +11,14 @@ use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::proof::{Done, Kept, Proof, Request, Step, SubjectWords, prove};
 use plumb_prove::session::{RecordOptions, record};
-use plumb_report::Format;
-use plumb_report::document::ProofDocument;
+use plumb_report::{Format, render};
 use plumb_trial::environment;
 
 use super::kept_run::{self, KeptRun};
 use super::progress::Shown;
 use super::{judging, window};
-use crate::arguments::{Arguments, Command, RecordingArguments};
-use crate::exit::{Exit, Refusal, usage};
+use crate::arguments::{Arguments, Command, Detail, RecordingArguments};
+use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal};
@@ -129,6 +128,9 @@ pub(crate) struct AppArguments {
     /// Print one JSON document instead of the terminal report
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    detail: Detail,
 
     #[command(flatten)]
     recorded_in: RecordingArguments,
@@ -276,7 +278,7 @@ fn proved(
 fn report(typed: &AppArguments, run: KeptRun, proof: &Proof) -> anyhow::Result<Exit> {
     let document = &proof.document;
     let format = if typed.json { Format::Json } else { Format::Terminal };
-    let text = render(document, format)?;
+    let text = render(document, format, typed.detail.style())?;
     let path = run.path();
     let kept = run.finish(proof);
     terminal::print(&text)?;
@@ -287,15 +289,5 @@ fn report(typed: &AppArguments, run: KeptRun, proof: &Proof) -> anyhow::Result<E
     if let Some(path) = path {
         terminal::say(&format!("plumb: report: {}", path.join(Format::Html.file_name()).display()));
     }
-    let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
-    let is_whole = document.complete && document.level != "warning";
-    Ok(finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured }))
-}
-
-/// The document as text.
-fn render(document: &ProofDocument, format: Format) -> anyhow::Result<String> {
-    Ok(match format {
-        Format::Json => document.to_json()?,
-        _ => format!("{}\n", document.headline),
-    })
+    Ok(exit::of_proof(document))
 }

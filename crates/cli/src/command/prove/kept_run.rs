@@ -9,6 +9,7 @@ use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_prove::proof::{Case, Kept, Proof};
 use plumb_report::document::proof::FailureClass;
+use plumb_report::{Format, Style};
 
 use crate::exit::{Exit, Refusal, usage};
 use crate::surroundings::{argv, time_of_day};
@@ -81,6 +82,8 @@ impl KeptRun {
         let Some(directory) = self.directory else { return Ok(()) };
         directory.write_file(CASES, &serde_json::to_vec_pretty(&proof.cases)?)?;
         directory.write_result(&proof.document)?;
+        let page = plumb_report::render(&proof.document, Format::Html, Style::PLAIN)?;
+        directory.write_file(Format::Html.file_name(), page.as_bytes())?;
         directory.finish(proof.document.incomplete_because.clone(), time_of_day())?;
         Ok(())
     }
