@@ -75,7 +75,9 @@ pub(crate) fn case(case: &MinimalCase) -> String {
     });
     let was = |of: &[CommandRole]| if of.len() == 1 { "was" } else { "were" };
     match (case.dropped.as_slice(), case.torn.as_slice()) {
-        ([], []) => "nothing was dropped: what the drive held at the cut fails".to_owned(),
+        ([], []) => {
+            "no write is lost: what fails had not been written to the drive when the power went".to_owned()
+        }
         (all, []) => format!("{dropped} {} dropped", was(all)),
         ([], all) => format!("{torn} {} torn", was(all)),
         (all, parts) => format!("{dropped} {} dropped, and {torn} {} torn", was(all), was(parts)),
