@@ -1,7 +1,6 @@
 //! What is known of SQLite and of plain files after a power cut is found on each file system, and nothing else is.
 //!
-//! Each subject is recorded once and a part of its states judged; with `PLUMB_SEED`, as in a soak, 20 inserts and all states up to
-//! the usual limit.
+//! Each subject is recorded once and a part of its states judged; with `PLUMB_SEED`, as in a soak, 20 inserts and ten times as many.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -97,7 +96,10 @@ impl Case {
             from: self.recorded.from,
             until: self.recorded.until,
             profile: &DriveProfile::of(profile, self.recorded.recording.logical_block).unwrap(),
-            limits: seed().map_or(Limits { pieces: 4, commands: 4, states: 500 }, |_| Limits::default()),
+            limits: match seed() {
+                None => Limits { pieces: 4, commands: 4, states: 500 },
+                Some(_) => Limits { pieces: 8, commands: 8, states: 5_000 },
+            },
             seed: seed().unwrap_or(1),
             subject: &subject,
             file_system: self.file_system,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use plumb_block::{Bytes, RealClock};
 use plumb_linux::{apart, block_ioctl, pagecache};
@@ -98,11 +99,15 @@ impl Place {
 
     fn drop_cache(&self, file: &File) -> io::Result<()> {
         let name = self.block_device.display().to_string();
-        for _ in 0..DROPS_MAX {
+        for number in 0..DROPS_MAX {
             if pagecache::residency(file, Bytes(0), self.size, &name).map_err(io::Error::other)?.resident.0
                 == 0
             {
                 return Ok(());
+            }
+            if number > 0 {
+                // Somebody reads just now, and a page stays until its read is answered.
+                std::thread::sleep(Duration::from_millis(1 << number));
             }
             file.sync_all()?;
             block_ioctl::forget_cache(file)?;

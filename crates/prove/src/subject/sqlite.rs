@@ -3,10 +3,13 @@
 //! SQLite itself recovers what it finds, by rolling a journal back or a log forward; it does so on a copy in memory, where it
 //! waits for no drive. What it then holds is judged. A `-shm` file is not read: SQLite makes it anew after a crash.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use plumb_report::document::proof::FailureClass;
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::history::{History, Transaction};
@@ -18,12 +21,19 @@ const DATABASE: &str = "plumb.sqlite";
 /// What stands in memory on a Linux machine, if it is there.
 const MEMORY: &str = "/dev/shm";
 
+/// How many outcomes are kept.
+const KNOWN_MAX: usize = 100_000;
+
+type Digest = [u8; SHA256_OUTPUT_LEN];
+
 /// SQLite in one journal mode.
 pub(super) struct Sqlite {
     name: String,
     journal: String,
     synchronous: String,
     history: History,
+    /// What was found in files with these contents. States that differ elsewhere in the file system are many.
+    known: Mutex<HashMap<(Digest, Option<u64>), Outcome>>,
 }
 
 impl Sqlite {
@@ -41,6 +51,7 @@ impl Sqlite {
             journal: settings.word("journal").to_owned(),
             synchronous: settings.word("synchronous").to_owned(),
             history: History::of(settings)?,
+            known: Mutex::default(),
         })
     }
 
@@ -62,23 +73,48 @@ impl Sqlite {
         Ok(connection)
     }
 
-    /// Copies what SQLite would find at `place` to `copy`. What cannot be read is the outcome.
-    fn copy(&self, place: &Path, copy: &Path) -> Result<Option<Outcome>, SubjectError> {
+    /// The files that SQLite would find at `place`, by the ends of their names. What cannot be read is the outcome.
+    fn read(place: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Outcome> {
+        let mut files = Vec::new();
         for suffix in ["", "-journal", "-wal"] {
             let name = format!("{DATABASE}{suffix}");
             match std::fs::read(place.join(&name)) {
-                Ok(bytes) => {
-                    std::fs::write(copy.join(&name), bytes)
-                        .map_err(|error| self.failed(&format!("copy {name} to {}", copy.display()), error))?;
-                }
+                Ok(bytes) => files.push((suffix, bytes)),
                 Err(error) if error.kind() == ErrorKind::NotFound && !suffix.is_empty() => {}
                 Err(error) => {
                     let words = format!("{name} cannot be read: {error}");
-                    return Ok(Some(Outcome::of(FailureClass::Corrupt, words)));
+                    return Err(Outcome::of(FailureClass::Corrupt, words));
                 }
             }
         }
-        Ok(None)
+        Ok(files)
+    }
+
+    /// Looks at a copy of these files.
+    fn look_at_copy(
+        &self,
+        files: &[(&str, Vec<u8>)],
+        required: Option<u64>,
+    ) -> Result<Outcome, SubjectError> {
+        let memory = Path::new(MEMORY);
+        let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let copied = || {
+            let copy = tempfile::tempdir_in(&within)?;
+            for (suffix, bytes) in files {
+                std::fs::write(copy.path().join(format!("{DATABASE}{suffix}")), bytes)?;
+            }
+            std::io::Result::Ok(copy)
+        };
+        let copy = copied().map_err(|error| {
+            self.failed(&format!("copy the database to a directory in {}", within.display()), error)
+        })?;
+        match self.look(copy.path(), required) {
+            Ok(outcome) => Ok(outcome),
+            Err(error) if is_of_the_machine(&error) => {
+                Err(self.failed("check a copy of the database", error))
+            }
+            Err(error) => Ok(Outcome::of(FailureClass::Corrupt, format!("SQLite says: {error}"))),
+        }
     }
 
     /// Has SQLite recover the database in `copy` and look through it.
@@ -135,21 +171,37 @@ impl Subject for Sqlite {
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
-        let memory = Path::new(MEMORY);
-        let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let copy = tempfile::tempdir_in(&within)
-            .map_err(|error| self.failed(&format!("make a directory in {}", within.display()), error))?;
-        if let Some(outcome) = self.copy(place, copy.path())? {
-            return Ok(outcome);
+        let files = match Self::read(place) {
+            Ok(files) => files,
+            Err(outcome) => return Ok(outcome),
+        };
+        let key = (digest_of(&files), required);
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outcome) = known().get(&key) {
+            return Ok(outcome.clone());
         }
-        match self.look(copy.path(), required) {
-            Ok(outcome) => Ok(outcome),
-            Err(error) if is_of_the_machine(&error) => {
-                Err(self.failed("check a copy of the database", error))
-            }
-            Err(error) => Ok(Outcome::of(FailureClass::Corrupt, format!("SQLite says: {error}"))),
+        let outcome = self.look_at_copy(&files, required)?;
+        let mut known = known();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
         }
+        known.insert(key, outcome.clone());
+        Ok(outcome)
     }
+}
+
+/// Tells apart whatever SQLite may find: the files with their names and lengths.
+fn digest_of(files: &[(&str, Vec<u8>)]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    for (suffix, bytes) in files {
+        context.update(suffix.as_bytes());
+        context.update(&[0]);
+        context.update(&bytes.len().to_le_bytes());
+        context.update(bytes);
+    }
+    let mut digest = Digest::default();
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
 }
 
 /// Whether SQLite fails with it for other reasons than what it reads.
