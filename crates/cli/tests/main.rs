@@ -33,6 +33,7 @@ mod load_simulated;
 mod load_support;
 mod policy_documents;
 mod policy_refusals;
+mod prove_app;
 mod prove_campaign;
 mod readme;
 mod sqlio_command;

@@ -1,6 +1,7 @@
 //! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was found.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -190,11 +191,11 @@ fn recorded(
     typed: &AppArguments,
     directory: &Path,
     shown: &mut Shown,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Kept, Option<RecordOptions>)> {
     if let Some(path) = &typed.recording {
         let kept = kept_run::load(path)?;
-        judging::subject(&kept.subject)?;
+        judging::subject(&kept.subject, Duration::ZERO, stop)?;
         let profiles = judging::profiles(&typed.drive, kept.recorded.recording.logical_block)?;
         judging::allow(&profiles, kept.file_system, typed.mount_here)?;
         return Ok((kept, None));
@@ -208,7 +209,7 @@ fn recorded(
         },
         (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
     };
-    let subject = judging::subject(&words)?;
+    let subject = judging::subject(&words, typed.run_timeout.into(), stop)?;
     judging::allow(&judging::profiles(&typed.drive, SMALLEST_BLOCK)?, typed.fs, typed.mount_here)?;
     let least = Bytes(typed.fs.size_min_mib() << 20);
     if typed.size < least {
@@ -242,14 +243,15 @@ fn proved(
     again: Option<&RecordOptions>,
     run: &KeptRun,
     shown: &mut Shown,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Proof> {
     let mut recorded = kept.recorded.clone();
     if let Some(window) = &typed.target {
         let work = window.within(&recorded).map_err(usage)?;
         (recorded.from, recorded.until) = (work.start, work.end);
     }
-    let subject = judging::subject(&kept.subject)?;
+    let timeout = Duration::from_secs_f64(kept.check_timeout);
+    let subject = judging::subject(&kept.subject, timeout, stop)?;
     let profiles = judging::profiles(&typed.drive, recorded.recording.logical_block)?;
     let (checks, directory) = (run.checks(), std::env::temp_dir());
     let request = Request {
@@ -261,7 +263,7 @@ fn proved(
         budget: typed.budget.map(Into::into),
         seed,
         workers: typed.workers,
-        timeout: Duration::from_secs_f64(kept.check_timeout),
+        timeout,
         directory: &directory,
         mount_here: typed.mount_here,
         results: checks.as_deref(),

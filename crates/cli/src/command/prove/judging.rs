@@ -1,6 +1,9 @@
 //! What `app` and `replay` have in common: subjects and profiles by what was typed, and how failures of the prover end.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use plumb_block::Bytes;
 use plumb_prove::file_system::FileSystem;
@@ -8,19 +11,32 @@ use plumb_prove::judge::JudgeError;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::SubjectWords;
 use plumb_prove::session::SessionError;
-use plumb_prove::subject::{Subject, named};
+use plumb_prove::subject::{Program, Programs, Subject, named};
 
 use crate::exit::{Exit, Refusal, usage};
 
-/// The subject that was typed.
+/// The subject that was typed. Its programs may take so long each, and are killed at a `stop`.
 ///
 /// # Errors
 /// A usage error if there is none.
-pub(super) fn subject(words: &SubjectWords) -> Result<Arc<dyn Subject>, Refusal> {
+pub(super) fn subject(words: &SubjectWords, timeout: Duration, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>, Refusal> {
     match words {
         SubjectWords::BuiltIn(name) => named(name).map_err(usage),
-        SubjectWords::Command { .. } => Err(Refusal::new(Exit::Failed, "not yet")),
+        SubjectWords::Command { setup, run, check, ack } => Ok(Arc::new(Programs {
+            run: Program { line: run.clone(), ack: ack.parse().map_err(usage)? },
+            check: check.clone(),
+            setup: setup.clone(),
+            timeout,
+            stop: Arc::clone(stop),
+        })),
     }
+}
+
+/// A path as a shell takes it.
+pub(super) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@=".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// The drive profiles that were typed.

@@ -11,6 +11,7 @@ use plumb_prove::proof::{Case, Kept, Proof};
 use plumb_report::document::proof::FailureClass;
 use plumb_report::{Format, Style};
 
+use super::judging::quoted;
 use crate::exit::{Exit, Refusal, usage};
 use crate::surroundings::{argv, time_of_day};
 
@@ -87,13 +88,6 @@ impl KeptRun {
         directory.finish(proof.document.incomplete_because.clone(), time_of_day())?;
         Ok(())
     }
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@=".contains(letter);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {

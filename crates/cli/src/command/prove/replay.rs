@@ -70,10 +70,11 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let case = chosen(typed)?;
     let kept = kept_run::load(&kept_run::recording_of(&typed.run))?;
     let recorded = &kept.recorded;
-    let subject = judging::subject(&kept.subject)?;
     let profiles = judging::profiles(std::slice::from_ref(&case.drive), recorded.recording.logical_block)?;
     judging::allow(&profiles, kept.file_system, typed.mount_here)?;
     let stop = stop::on_signals()?;
+    let timeout = Duration::from_secs_f64(kept.check_timeout);
+    let subject = judging::subject(&kept.subject, timeout, &stop)?;
     let judge = Judge {
         recording: &recorded.recording,
         from: recorded.from,
@@ -85,7 +86,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
         file_system: kept.file_system,
         workers: 1,
         directory: &std::env::temp_dir(),
-        timeout: Duration::from_secs_f64(kept.check_timeout),
+        timeout,
         stop: &stop,
         mount_here: typed.mount_here,
         results: None,
