@@ -19,7 +19,11 @@ use crate::exit::{Exit, Refusal, usage};
 ///
 /// # Errors
 /// A usage error if there is none.
-pub(super) fn subject(words: &SubjectWords, timeout: Duration, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>, Refusal> {
+pub(super) fn subject(
+    words: &SubjectWords,
+    timeout: Duration,
+    stop: &Arc<AtomicBool>,
+) -> Result<Arc<dyn Subject>, Refusal> {
     match words {
         SubjectWords::BuiltIn(name) => named(name).map_err(usage),
         SubjectWords::Command { setup, run, check, ack } => Ok(Arc::new(Programs {
@@ -36,7 +40,11 @@ pub(super) fn subject(words: &SubjectWords, timeout: Duration, stop: &Arc<Atomic
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@=".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 /// The drive profiles that were typed.
