@@ -35,6 +35,7 @@ mod policy_documents;
 mod policy_refusals;
 mod prove_app;
 mod prove_campaign;
+mod prove_trace;
 mod readme;
 mod sqlio_command;
 mod survey_and_report;

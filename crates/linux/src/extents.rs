@@ -18,6 +18,7 @@ const EXTENTS_A_CALL: usize = 128;
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 const DELALLOC: u32 = 0x4;
+const INLINE: u32 = 0x200;
 const UNWRITTEN: u32 = 0x800;
 
 /// `struct fiemap_extent` of include/uapi/linux/fiemap.h.
@@ -68,6 +69,16 @@ pub fn of_blocks(
             _ => Err(Error::io(&error, "map the extents of", name)),
         },
     }
+}
+
+/// Which bytes of the device hold the file: those that FIEMAP gives an address, which is the file system's own idea of one.
+///
+/// # Errors
+/// If the file system does not tell.
+pub fn on_device(file: BorrowedFd<'_>) -> io::Result<Vec<std::ops::Range<u64>>> {
+    let raw = raw_extents(file, 0, u64::MAX)?;
+    let placed = raw.iter().filter(|extent| extent.flags & (UNKNOWN | DELALLOC | INLINE) == 0);
+    Ok(placed.map(|extent| extent.physical..extent.physical.saturating_add(extent.length)).collect())
 }
 
 fn raw_extents(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {

@@ -1,21 +1,242 @@
 //! What the blocks of a drive are for: which file owns them, or which part of the file system they are.
+//!
+//! Files and directories are asked by FIEMAP; the rest is what the file system says of its own layout: `dumpe2fs` and `debugfs`
+//! for ext4, the superblock for XFS (Documentation/filesystems/xfs, section "Superblocks"), the chunk tree for btrfs, whose FIEMAP
+//! speaks of logical addresses.
+//!
+//! Limitations: it is the layout at one moment. Blocks of files that were removed before are not known, nor are blocks of XFS beyond the
+//! log and the headers of the allocation groups. Where a tool is not installed, its part is not known.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use plumb_linux::extents;
+
+use crate::file_system::FileSystem;
+
+/// Where btrfs keeps its superblocks, and how long each is.
+const BTRFS_SUPERBLOCKS: ([u64; 2], u64) = ([64 << 10, 64 << 20], 4096);
 
 /// Which bytes of a drive belong to what.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roles {
     /// By first byte: the byte after the last one, the file beneath the mount, and the role.
-    ranges: std::collections::BTreeMap<u64, (u64, Option<PathBuf>, &'static str)>,
+    ranges: BTreeMap<u64, (u64, Option<PathBuf>, String)>,
 }
 
 impl Roles {
-    /// What the byte at `offset` of the drive is for: the file that owns it, beneath the mount, and what it is (`data`, `directory`,
-    /// `journal`, `inode table`, `superblock`...). None where it is not known.
-    pub fn role(&self, offset: u64) -> (Option<&std::path::Path>, Option<&'static str>) {
+    /// What is known of the file system on `device` that is mounted at `mount`. What was written last is known only after a sync.
+    pub fn of(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
+        let mut roles = Self::default();
+        let mut chunks = Vec::new();
+        match file_system {
+            FileSystem::None => return roles,
+            FileSystem::Ext4 => roles.ext4(device),
+            // Without a readable superblock nothing is known of it.
+            FileSystem::Xfs => roles.xfs(device).unwrap_or_default(),
+            FileSystem::Btrfs => chunks = roles.btrfs(device),
+        }
+        roles.files(mount, Path::new(""), &chunks);
+        roles
+    }
+
+    /// What the byte at `offset` of the drive is for: the file that owns it, beneath the mount, and what it is: `data`, `directory`,
+    /// `journal`, `inode table`, `superblock`, `log`, `tree`... None where it is not known.
+    pub fn role(&self, offset: u64) -> (Option<&Path>, Option<&str>) {
         let range = self.ranges.range(..=offset).next_back().map(|(_, range)| range);
         range
             .filter(|(end, ..)| offset < *end)
-            .map_or((None, None), |(_, file, role)| (file.as_deref(), Some(role)))
+            .map_or((None, None), |(_, file, role)| (file.as_deref(), Some(role.as_str())))
+    }
+
+    /// The longest range of a drive of `size` bytes of which nothing is known.
+    pub fn longest_gap(&self, size: u64) -> Range<u64> {
+        let (mut longest, mut begin) = (0..0, 0);
+        let known = self.ranges.iter().map(|(start, (end, ..))| (*start, *end));
+        for (start, end) in known.chain([(size, size)]) {
+            if start.min(size).saturating_sub(begin) > longest.end - longest.start {
+                longest = begin..start.min(size);
+            }
+            begin = begin.max(end);
+        }
+        longest
+    }
+
+    fn add(&mut self, start: u64, length: u64, file: Option<&Path>, role: &str) {
+        if length > 0 {
+            let end = start.saturating_add(length);
+            self.ranges.insert(start, (end, file.map(Path::to_owned), role.to_owned()));
+        }
+    }
+
+    /// All files beneath a directory. One that cannot be opened, or that goes while it is looked at, is passed over.
+    fn files(&mut self, mount: &Path, beneath: &Path, chunks: &[Chunk]) {
+        let path = mount.join(beneath);
+        self.file(&path, beneath, "directory", chunks);
+        for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            let name = beneath.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.files(mount, &name, chunks),
+                Ok(kind) if kind.is_file() => self.file(&entry.path(), &name, "data", chunks),
+                _ => {}
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path, name: &Path, role: &str, chunks: &[Chunk]) {
+        let placed = File::open(path).and_then(|file| extents::on_device(file.as_fd()));
+        for Range { start, end } in placed.unwrap_or_default() {
+            let chunk = chunks.iter().find(|chunk| chunk.logical.contains(&start));
+            let copies = chunk.map_or(vec![start], |chunk| {
+                chunk.physical.iter().map(|physical| physical + (start - chunk.logical.start)).collect()
+            });
+            for copy in copies {
+                self.add(copy, end - start, Some(name), role);
+            }
+        }
+    }
+
+    fn ext4(&mut self, device: &Path) {
+        let layout = said("dumpe2fs", &[], device);
+        let Some(block) =
+            layout.lines().find_map(|line| line.strip_prefix("Block size:")?.trim().parse().ok())
+        else {
+            return;
+        };
+        // `  Primary superblock at 0, Group descriptors at 1-1`, `  Inode table at 41-1064 (+41)`.
+        for part in layout.lines().filter(|line| line.starts_with("  ")).flat_map(|line| line.split(", ")) {
+            let Some((name, place)) = part.trim().split_once(" at ") else { continue };
+            let role = match name {
+                "Primary superblock" | "Backup superblock" => "superblock".to_owned(),
+                name => name.to_lowercase(),
+            };
+            self.blocks(place.split(' ').next().unwrap_or_default(), block, &role);
+        }
+        // `(0-9):15-24, (10-24):26-40`.
+        let journal = said("debugfs", &["-R", "stat <8>"], device);
+        for part in journal.split_once("EXTENTS:").map_or("", |(_, extents)| extents).split(", ") {
+            self.blocks(part.rsplit(':').next().unwrap_or_default().trim(), block, "journal");
+        }
+    }
+
+    /// Blocks as `17` or `17-20`.
+    fn blocks(&mut self, text: &str, block: u64, role: &str) {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        if let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) {
+            self.add(first * block, (last + 1).saturating_sub(first) * block, None, role);
+        }
+    }
+
+    fn xfs(&mut self, device: &Path) -> io::Result<()> {
+        let mut superblock = [0; 512];
+        File::open(device)?.read_exact_at(&mut superblock, 0)?;
+        let number = |at: usize, length: usize| {
+            superblock[at..at + length].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        if &superblock[..4] != b"XFSB" {
+            return Ok(());
+        }
+        // sb_blocksize, sb_logstart, sb_agblocks, sb_agcount, sb_logblocks, sb_sectsize, sb_agblklog.
+        let (block, log_start, group) = (number(4, 4), number(48, 8), number(84, 4));
+        let (groups, log_blocks, sector, shift) =
+            (number(88, 4), number(96, 4), number(102, 2), number(124, 1).min(63));
+        for number in 0..groups {
+            let start = number * group * block;
+            self.add(start, sector, None, "superblock");
+            self.add(start + sector, 3 * sector, None, "allocation group header");
+        }
+        let first = (log_start >> shift) * group + (log_start & ((1 << shift) - 1));
+        if log_start > 0 {
+            self.add(first * block, log_blocks * block, None, "log");
+        }
+        Ok(())
+    }
+
+    fn btrfs(&mut self, device: &Path) -> Vec<Chunk> {
+        let (places, length) = BTRFS_SUPERBLOCKS;
+        for place in places {
+            self.add(place, length, None, "superblock");
+        }
+        let chunks = Chunk::of(&said("btrfs", &["inspect-internal", "dump-tree", "-t", "chunk"], device));
+        for chunk in chunks.iter().filter(|chunk| !chunk.is_data) {
+            for physical in &chunk.physical {
+                self.add(*physical, chunk.logical.end - chunk.logical.start, None, "tree");
+            }
+        }
+        chunks
+    }
+}
+
+/// A chunk of btrfs: logical addresses, and where their copies begin on the only device.
+#[derive(Debug, PartialEq, Eq)]
+struct Chunk {
+    logical: Range<u64>,
+    physical: Vec<u64>,
+    is_data: bool,
+}
+
+impl Chunk {
+    /// From the lines of `btrfs inspect-internal dump-tree`: `item 1 key (FIRST_CHUNK_TREE CHUNK_ITEM 13631488) ...`, `length 8388608
+    /// owner 2 stripe_len 65536 type DATA|single`, `stripe 0 devid 1 offset 13631488`.
+    fn of(tree: &str) -> Vec<Self> {
+        let mut chunks: Vec<Self> = Vec::new();
+        for line in tree.lines().map(str::trim) {
+            let words: Vec<&str> = line.split([' ', ')']).collect();
+            let after = |word: &str| {
+                let place = words.iter().position(|one| *one == word)?;
+                words.get(place + 1)?.parse::<u64>().ok()
+            };
+            if let Some(start) = after("CHUNK_ITEM") {
+                chunks.push(Self { logical: start..start, physical: Vec::new(), is_data: false });
+            }
+            let Some(chunk) = chunks.last_mut() else { continue };
+            match words[0] {
+                "length" => {
+                    chunk.logical.end = chunk.logical.start + after("length").unwrap_or(0);
+                    chunk.is_data = line.contains("type DATA");
+                }
+                "stripe" => chunk.physical.extend(after("offset")),
+                _ => {}
+            }
+        }
+        chunks
+    }
+}
+
+/// What a tool says of a device; nothing if it is not there.
+fn said(program: &str, arguments: &[&str], device: &Path) -> String {
+    let output = Command::new(program).args(arguments).arg(device).stdin(Stdio::null()).output();
+    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_gap_is_that_of_which_nothing_is_known() {
+        let mut roles = Roles::default();
+        assert_eq!(roles.longest_gap(100), 0..100);
+        roles.add(10, 20, None, "journal");
+        roles.add(90, 10, Some(Path::new("f")), "data");
+        assert_eq!(roles.longest_gap(100), 30..90);
+        assert_eq!((roles.role(29), roles.role(30)), ((None, Some("journal")), (None, None)));
+        assert_eq!(roles.role(99), (Some(Path::new("f")), Some("data")));
+    }
+
+    #[test]
+    fn chunks_are_read_with_all_their_copies() {
+        let tree = "\titem 3 key (FIRST_CHUNK_TREE CHUNK_ITEM 30408704) itemoff 15881 itemsize 112\n\t\tlength 33554432 owner 2 \
+                    stripe_len 65536 type METADATA|DUP\n\t\tnum_stripes 2 sub_stripes 1\n\t\t\tstripe 0 devid 1 offset 38797312\n\
+                    \t\t\tstripe 1 devid 1 offset 72351744\n";
+        let chunk =
+            Chunk { logical: 30_408_704..63_963_136, physical: vec![38_797_312, 72_351_744], is_data: false };
+        assert_eq!(Chunk::of(tree), [chunk]);
     }
 }

@@ -7,7 +7,9 @@ mod bars;
 mod held;
 #[path = "../../crash/tests/rules/history.rs"]
 mod history;
+mod injected;
 mod judged;
+mod known_roles;
 mod mounted;
 mod proved;
 mod recorded;

@@ -131,6 +131,11 @@ impl FaultError {
 }
 
 impl Fault {
+    /// How often it has struck.
+    pub const fn struck(&self) -> u64 {
+        self.struck
+    }
+
     /// The next command of `kind` suffers `effect`, once.
     pub const fn next(kind: CommandKind, effect: Effect) -> Self {
         Self {

@@ -64,6 +64,20 @@ pub struct Finding {
     pub at: Nanos,
 }
 
+/// Calls that write to the file behind a descriptor.
+const WRITES: [&str; 10] = [
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "sendfile",
+    "copy_file_range",
+    "splice",
+    "fallocate",
+    "ftruncate",
+];
+
 /// What is known of a program from its calls so far.
 #[derive(Debug, Default)]
 pub struct Audit {
@@ -129,20 +143,41 @@ impl Audit {
         self.calls += 1;
         self.see_working_directory(call);
         match call.name.as_str() {
-            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendfile" | "copy_file_range"
-            | "splice" | "fallocate" | "ftruncate" => self.wrote(call, number),
+            name if WRITES.contains(&name) => self.wrote(call, number),
             "fsync" | "fdatasync" => self.sync_of(call, number),
             "sync" => self.synced_all(),
             "syncfs" if call.result.is_ok() => self.synced_all(),
-            "open" | "openat" | "creat" => self.opened(call, number),
+            "open" | "openat" | "openat2" | "creat" => self.opened(call, number),
             "rename" | "renameat" | "renameat2" => self.renamed(call, number),
             "link" | "linkat" | "symlink" | "symlinkat" => self.entry(call, number, Change::Linked, 1),
             "mkdir" | "mkdirat" => self.entry(call, number, Change::DirectoryMade, 0),
             "unlink" | "unlinkat" | "rmdir" => self.entry(call, number, Change::Removed, 0),
             "io_uring_setup" if call.result.is_ok() => *self.not_seen.entry("io_uring").or_default() += 1,
+            "io_setup" if call.result.is_ok() => *self.not_seen.entry("aio").or_default() += 1,
             "mmap" if is_shared_writable(call) => *self.not_seen.entry("mmap").or_default() += 1,
             _ => {}
         }
+    }
+
+    /// What a call changes: the plainest name of a call of its kind, and the last path that it was given, or wrote to. None if it
+    /// changes nothing beneath the directory of this audit. Its result does not matter.
+    pub(super) fn changed(&self, call: &Call) -> Option<(&'static str, PathBuf)> {
+        let (kind, path) = match call.name.as_str() {
+            "open" | "openat" | "openat2" | "creat" if may_create(call) => ("open", self.path_at(call, 0)),
+            "rename" | "renameat" | "renameat2" => ("rename", self.path_at(call, 1)),
+            "link" | "linkat" | "symlink" | "symlinkat" => ("link", self.path_at(call, 1)),
+            "mkdir" | "mkdirat" => ("mkdir", self.path_at(call, 0)),
+            "unlink" | "unlinkat" => ("unlink", self.path_at(call, 0)),
+            "rmdir" => ("rmdir", self.path_at(call, 0)),
+            name if WRITES.contains(&name) => ("write", written_to(call).map(Path::to_owned)),
+            _ => return None,
+        };
+        Some((kind, path.filter(|path| self.counts(path))?))
+    }
+
+    /// The path that a file had before the call renamed it.
+    pub(super) fn renamed_from(&self, call: &Call) -> Option<PathBuf> {
+        self.path_at(call, 0)
     }
 
     fn see_working_directory(&mut self, call: &Call) {
@@ -223,15 +258,10 @@ impl Audit {
         if !self.counts(path) {
             return;
         }
-        let has = |flag: &str| {
-            call.arguments
-                .iter()
-                .any(|one| matches!(one, Argument::Word(word) if word.split('|').any(|word| word == flag)))
-        };
-        self.sync_writes.insert(path.clone(), has("O_SYNC") || has("O_DSYNC"));
+        self.sync_writes.insert(path.clone(), has_flag(call, "O_SYNC") || has_flag(call, "O_DSYNC"));
         // Whether it was there already is not told; one that was opened or synced before was.
         let is_known = self.synced.contains_key(path) || self.unsynced.contains_key(path);
-        if (has("O_CREAT") || call.name == "creat") && !has("O_TMPFILE") && !is_known {
+        if may_create(call) && !is_known {
             self.entries.entry(path.clone()).or_insert((Change::Created, number, call.at));
         }
     }
@@ -281,6 +311,17 @@ fn written_to(call: &Call) -> Option<&Path> {
         "copy_file_range" | "splice" => descriptor(call, 2),
         _ => descriptor(call, 0),
     }
+}
+
+fn has_flag(call: &Call, flag: &str) -> bool {
+    // Those of openat2(2) stand in a structure.
+    let is_flag = |word: &str| word.split(['|', '=', ',']).any(|word| word == flag);
+    call.arguments.iter().any(|one| matches!(one, Argument::Word(word) if is_flag(word)))
+}
+
+/// Whether opening it may give a new file its name.
+fn may_create(call: &Call) -> bool {
+    (has_flag(call, "O_CREAT") || call.name == "creat") && !has_flag(call, "O_TMPFILE")
 }
 
 fn is_shared_writable(call: &Call) -> bool {

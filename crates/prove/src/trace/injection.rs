@@ -1,44 +1,170 @@
 //! Sync calls that a program does not make, as a change to try: which one, and after which of its system calls.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
-use super::Call;
+use super::{Audit, Call, Change, Finding, Lapse};
+
+/// With more names than that in one directory a change names none of them.
+const NAMES_MAX: usize = 3;
 
 /// What is synced.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sync {
-    /// The file that the call has written to or named last.
+    /// The file that the call wrote to, or named last.
     File,
-    /// A directory, beneath the root; the root itself is empty.
-    Directory(PathBuf),
+    /// The directory that holds its name.
+    Directory,
 }
 
-/// A sync call, made after every call that matches and before the thread that made it does anything else.
+/// A sync call, made after every system call that matches, and before the thread whose call it is does anything else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Injection {
-    /// The kind of system call by its plainest name: `unlink` stands for unlinkat(2) too.
+    /// The kind of system call, by its plainest name: `unlink` stands for unlinkat(2) too, `write` for all that write.
     pub after: &'static str,
-    /// The file it was given last, beneath the root. In its name `#` stands for any number, and a name of `*` for any name.
+    /// The file that it named last or wrote to, beneath the root. In the name `#` stands for any number, and `*` is any name.
     pub path: PathBuf,
     /// What is synced.
     pub sync: Sync,
 }
 
+impl Injection {
+    /// Whether it belongs to a call of this kind, with this path beneath the root.
+    pub(super) fn matches(&self, after: &str, path: &Path) -> bool {
+        let (own, other) = (self.path.file_name(), path.file_name());
+        self.after == after
+            && self.path.parent() == path.parent()
+            && (own == other
+                || own == Some(OsStr::new("*"))
+                || own == Some(OsStr::new(&without_numbers(path))))
+    }
+}
+
 impl fmt::Display for Injection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.sync {
-            Sync::File => write!(f, "fsync of the file after {}({path})", self.after),
-            Sync::Directory(_) => write!(f, "fsync of the directory after {}({path})", self.after),
+        let what = match self.sync {
+            Sync::File => "file",
+            Sync::Directory => "directory",
+        };
+        write!(f, "fsync of the {what} after {}({})", self.after, self.path.display())
+    }
+}
+
+/// The name of a file with `#` for each number.
+fn without_numbers(path: &Path) -> String {
+    let mut name = String::new();
+    for letter in path.file_name().unwrap_or_default().to_string_lossy().chars() {
+        match letter {
+            '0'..='9' if name.ends_with('#') => {}
+            '0'..='9' => name.push('#'),
+            letter => name.push(letter),
         }
+    }
+    name
+}
+
+/// How likely it is that a lapse of this kind loses something: 0 is the most. None if no sync call mends it.
+const fn rank(lapse: &Lapse) -> Option<u8> {
+    match lapse {
+        Lapse::DirectoryNotSynced(Change::Removed | Change::Renamed) => Some(0),
+        Lapse::RenamedBeforeSync => Some(1),
+        Lapse::DataNotSynced { .. } => Some(2),
+        Lapse::DirectoryNotSynced(Change::Created) => Some(3),
+        Lapse::DirectoryNotSynced(Change::DirectoryMade | Change::Linked) => Some(4),
+        Lapse::FailedSyncIgnored { .. } | Lapse::FailedSyncRetried { .. } => None,
     }
 }
 
 /// The sync calls that may mend what the calls of a program leave to luck beneath `root`, the likeliest first. Only what was
-/// still open at one of the times in `acknowledged` counts.
-pub fn candidates(_calls: &[Call], _root: &Path, _acknowledged: &[Nanos]) -> Vec<Injection> {
-    Vec::new()
+/// left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the calls.
+pub fn candidates(calls: &[Call], root: &Path, acknowledged: &[Nanos]) -> Vec<Injection> {
+    let mut audit = Audit::beneath(root);
+    let mut rest = calls.iter().peekable();
+    let mut found: BTreeMap<_, BTreeMap<String, Vec<PathBuf>>> = BTreeMap::new();
+    for until in acknowledged {
+        while let Some(call) = rest.next_if(|call| call.at < *until) {
+            audit.take(call);
+        }
+        for finding in audit.findings() {
+            let Some((rank, after, sync, path)) = mended(&audit, calls, root, &finding) else { continue };
+            let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+            let names = found.entry((rank, after, sync, directory)).or_default();
+            let alike = names.entry(without_numbers(&path)).or_default();
+            if !alike.contains(&path) && alike.len() < 2 {
+                alike.push(path);
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for ((_, after, sync, directory), names) in found {
+        if names.len() > NAMES_MAX {
+            all.push(Injection { after, path: directory.join("*"), sync });
+            continue;
+        }
+        for (pattern, mut alike) in names {
+            let only = alike.pop().filter(|_| alike.is_empty());
+            let path = only.unwrap_or_else(|| directory.join(pattern));
+            all.push(Injection { after, path, sync });
+        }
+    }
+    all
+}
+
+/// What would mend a finding.
+fn mended(
+    audit: &Audit,
+    calls: &[Call],
+    root: &Path,
+    finding: &Finding,
+) -> Option<(u8, &'static str, Sync, PathBuf)> {
+    let rank = rank(&finding.lapse)?;
+    let call = calls.get(finding.call)?;
+    let (after, sync, path) = match finding.lapse {
+        Lapse::DirectoryNotSynced(_) => (audit.changed(call)?.0, Sync::Directory, finding.path.clone()),
+        // It has to be synced before it takes the place of the other.
+        Lapse::RenamedBeforeSync => ("write", Sync::File, audit.renamed_from(call)?),
+        _ => ("write", Sync::File, audit.changed(call)?.1),
+    };
+    Some((rank, after, sync, path.strip_prefix(root).ok()?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Calls;
+
+    fn told(trace: &str, acknowledged: &[u64]) -> Vec<String> {
+        let calls: Vec<Call> = Calls::of(trace.as_bytes()).map(Result::unwrap).collect();
+        let acknowledged: Vec<Nanos> =
+            acknowledged.iter().map(|second| Nanos(second * 1_000_000_000)).collect();
+        candidates(&calls, Path::new("/m"), &acknowledged).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_stood_open_at_an_acknowledgement_is_mended() {
+        let trace =
+            "1 1.0 unlink(\"/m/t.db-journal\") = 0\n1 3.0 fsync(4</m>) = 0\n1 5.0 unlink(\"/m/late\") = 0\n";
+        assert_eq!(told(trace, &[2, 4]), ["fsync of the directory after unlink(t.db-journal)"]);
+        assert_eq!(told(trace, &[4]), Vec::<String>::new());
+        assert_eq!(told(trace, &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn data_comes_before_the_rename_and_names_that_differ_in_numbers_are_one() {
+        let trace = "1 1.0 write(3</m/d/7.tmp>, \"\"..., 5) = 5\n1 1.1 rename(\"/m/d/7.tmp\", \"/m/d/7\") = 0\n\
+                     1 2.0 write(3</m/d/12.tmp>, \"\"..., 5) = 5\n1 2.1 rename(\"/m/d/12.tmp\", \"/m/d/12\") = 0\n";
+        assert_eq!(
+            told(trace, &[3]),
+            ["fsync of the directory after rename(d/#)", "fsync of the file after write(d/#.tmp)"]
+        );
+        let injection = Injection { after: "rename", path: "d/#".into(), sync: Sync::Directory };
+        assert!(injection.matches("rename", Path::new("d/305")));
+        assert!(
+            !injection.matches("rename", Path::new("d/x5")) && !injection.matches("unlink", Path::new("d/5"))
+        );
+    }
 }

@@ -1,11 +1,13 @@
 //! Which system calls a program made, what it leaves to luck by them, and the program run again with a sync call that it lacks.
 
 mod audit;
+mod document;
 mod injection;
 mod run;
 mod strace;
 
 pub use audit::{Audit, Change, Finding, Lapse};
+pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
-pub use run::{TraceError, Traced, run};
+pub use run::{TraceError, TraceOptions, Traced, Tracer};
 pub use strace::{Argument, Call, Calls};

@@ -1,45 +1,281 @@
-//! Runs a program under strace(1), and makes sync calls in its place.
+//! A program under strace(1), read while it runs, with sync calls made in its place.
+//!
+//! The trace goes through a FIFO that holds one page, and a line is far longer: strace pads it before the result. So while the
+//! beginning of a line has been read and its end has not, strace waits in write(2), and the thread whose call it is stays where
+//! the call has returned and nothing else has happened. That holds with any number of threads, and needs no signals, which
+//! threads would share. What is synced meanwhile reaches the drive as if the program had synced it.
+//!
+//! Limitations: the result of the call stands at the end of the line, so that a call that fails is followed by a sync, too; such are
+//! counted. strace can leave them out by itself (`-z`), but version 6.1 then loses calls of programs with several threads. What
+//! io_uring, aio and mapped memory write is not among the calls; [`Audit::not_seen`] names it.
 
-use std::path::Path;
-use std::process::{Command, ExitStatus};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
 
-use plumb_block::Clock;
+use plumb_block::Nanos;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::TempDir;
 
-use super::{Call, Injection};
+use super::strace::Lines;
+use super::{Audit, Call, Injection, Sync};
+
+/// What the FIFO is to hold: the least there is, which is a page.
+const PIPE: usize = 4096;
+/// The column of the result, in FIFOs. With arguments of up to half of that strace still waits.
+const PADDED: usize = 6;
+/// As many blanks end the part of a line that tells of a call which has returned.
+const BLANKS: usize = 64;
+/// The calls of which an audit makes something. `?` lets strace pass over those that a processor lacks.
+const CALLS: &str = "trace=?open,openat,?openat2,?creat,?rename,?renameat,renameat2,?link,linkat,?symlink,symlinkat,?mkdir,mkdirat,\
+     ?unlink,unlinkat,?rmdir,write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,fallocate,ftruncate,fsync,\
+     fdatasync,sync,syncfs,sync_file_range,msync,chdir,fchdir,mmap,io_uring_setup,io_setup";
 
 /// Why a program could not be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// There is no strace.
-    #[error("strace is missing: install the package `strace`")]
+    #[error("strace is not there: install the package strace")]
     NoStrace,
+    /// Something of the tracer's own failed.
+    #[error("cannot {operation}: {source}")]
+    Os {
+        /// What was being done.
+        operation: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A sync call failed that was made in place of the program.
+    #[error("fsync of {} in place of the program: {source}", path.display())]
+    Sync {
+        /// Of what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The program went on while a sync call was made in its place, so that it proves nothing.
+    #[error(
+        "strace did not hold thread {0} after its system call: this version of strace cannot be used here"
+    )]
+    NotHeld(u32),
 }
 
-/// A program that was traced to its end.
-#[derive(Debug)]
+/// What to trace.
+#[derive(Debug, Clone)]
+pub struct TraceOptions {
+    /// Where what is audited or synced lies: a directory.
+    pub root: PathBuf,
+    /// The sync calls to make.
+    pub injections: Vec<Injection>,
+    /// When the clock was at zero by which calls are given. Before 1970 for times since the epoch.
+    pub began: SystemTime,
+}
+
+/// The calls of a program that has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traced {
-    /// Its calls, by the clock that was given.
+    /// In the order in which they returned.
     pub calls: Vec<Call>,
-    /// How it ended.
-    pub status: ExitStatus,
-    /// How many sync calls were made in its place.
+    /// How many sync calls were made in the program's place, each after a call that succeeded.
     pub injected: u64,
+    /// How many were made after a call that failed, whose result was not known yet. A program that is mended need not make these.
+    pub injected_after_failures: u64,
 }
 
-/// Runs `command` to its end with its calls traced; files beneath `root` count for `injections`. It is killed with all of its
-/// children after `timeout`, or when `stop` is set.
-///
-/// # Errors
-/// If it cannot be started or traced, or a sync call made in its place fails.
-pub fn run(
-    _command: &Command,
-    _injections: &[Injection],
-    _root: &Path,
-    _clock: &dyn Clock,
-    _timeout: Duration,
-    _stop: &AtomicBool,
-) -> Result<Traced, TraceError> {
-    Err(TraceError::NoStrace)
+/// A trace in progress. Dropping it gives the trace up.
+#[derive(Debug)]
+pub struct Tracer {
+    directory: TempDir,
+    /// The column of the result if sync calls are to be made.
+    column: Option<usize>,
+    reader: Option<JoinHandle<Result<Traced, TraceError>>>,
+}
+
+impl Tracer {
+    /// Gets ready for one program. The thread that calls it lends its descriptors to the one that reads and syncs.
+    ///
+    /// # Errors
+    /// If strace is missing, or nothing can be made in the directory for temporary files.
+    pub fn start(mut options: TraceOptions) -> Result<Self, TraceError> {
+        let real = options.root.canonicalize();
+        options.root = real.map_err(os(&format!("find {}", options.root.display())))?;
+        let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        match version {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TraceError::NoStrace),
+            version => version.map_err(os("start strace"))?,
+        };
+        let directory = tempfile::tempdir().map_err(os("make a directory for temporary files"))?;
+        let path = directory.path().join("trace");
+        let (fifo, held) = open_fifo(&path).map_err(|errno| os("make a FIFO")(errno.into()))?;
+        let column = (!options.injections.is_empty()).then_some(PADDED * held);
+        let reader = Reader {
+            audit: Audit::beneath(&options.root),
+            lines: Lines::default(),
+            options,
+            traced: Traced::default(),
+        };
+        let thread = std::thread::Builder::new().name("strace".to_owned());
+        let reader = thread.spawn(move || reader.read(fifo)).map_err(os("start a thread"))?;
+        Ok(Self { directory, column, reader: Some(reader) })
+    }
+
+    /// The command that runs `command` traced, with its arguments, variables and directory. Its descriptors and its process group
+    /// are for the caller to set. It ends as `command` does, when all of its children have ended, and is to be run once.
+    pub fn command(&self, command: &Command) -> Command {
+        let mut traced = Command::new("strace");
+        traced.args([
+            "-f",
+            "--seccomp-bpf",
+            "-y",
+            "-ttt",
+            "-T",
+            "-q",
+            "-s",
+            "0",
+            "-e",
+            "signal=none",
+            "-e",
+            CALLS,
+        ]);
+        if let Some(column) = self.column {
+            traced.arg("-a").arg(column.to_string());
+        }
+        traced.arg("-o").arg(self.path()).arg("--").arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => traced.env(name, value),
+                None => traced.env_remove(name),
+            };
+        }
+        if let Some(directory) = command.get_current_dir() {
+            traced.current_dir(directory);
+        }
+        traced
+    }
+
+    /// The calls, once the program has ended.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, or a sync call made in place of the program failed.
+    pub fn finish(mut self) -> Result<Traced, TraceError> {
+        self.wake();
+        let Some(reader) = self.reader.take() else { return Ok(Traced::default()) };
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("trace")
+    }
+
+    /// A reader to whom nobody has written yet would wait for ever.
+    fn wake(&self) {
+        drop(rustix::fs::open(
+            self.path(),
+            OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            Mode::empty(),
+        ));
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        self.wake();
+    }
+}
+
+/// A FIFO to read from, and how many bytes it holds.
+fn open_fifo(path: &Path) -> Result<(File, usize), Errno> {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fifo = rustix::fs::open(path, flags, Mode::empty())?;
+    let held = rustix::pipe::fcntl_setpipe_size(&fifo, PIPE)?;
+    Ok((fifo.into(), held))
+}
+
+/// Reads the trace, and holds the program where a sync call is to be made.
+struct Reader {
+    options: TraceOptions,
+    audit: Audit,
+    lines: Lines,
+    traced: Traced,
+}
+
+impl Reader {
+    fn read(mut self, mut fifo: File) -> Result<Traced, TraceError> {
+        let mut pending = Vec::new();
+        // How many sync calls belong to the line that is being read.
+        let mut synced = None;
+        let mut failed = None;
+        let mut chunk = [0; PIPE];
+        let began = self.options.began.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |at| at.as_nanos());
+        loop {
+            poll(&mut [PollFd::new(&fifo, PollFlags::IN)], None)
+                .or_else(|errno| if errno == Errno::INTR { Ok(0) } else { Err(errno) })
+                .map_err(|errno| os("wait for strace")(errno.into()))?;
+            match fifo.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => pending.extend_from_slice(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(os("read what strace says")(error)),
+            }
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = pending.drain(..=end).collect();
+                let synced = synced.take().unwrap_or(0);
+                if let Some(mut call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
+                    let Traced { injected, injected_after_failures, .. } = &mut self.traced;
+                    *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
+                    call.at = Nanos(call.at.0.saturating_sub(u64::try_from(began).unwrap_or(u64::MAX)));
+                    self.audit.take(&call);
+                    self.traced.calls.push(call);
+                }
+            }
+            // After a failure the program goes on, and its trace is read to the end: it must not wait for ever.
+            if synced.is_none() && failed.is_none() && pending.ends_with(&[b' '; BLANKS]) {
+                match self.returned(&pending) {
+                    Ok(count) => synced = Some(count),
+                    Err(error) => failed = Some(error),
+                }
+            }
+        }
+        failed.map_or(Ok(self.traced), Err)
+    }
+
+    /// A call has returned, with or without success, and its thread is held. Returns how many sync calls were made.
+    fn returned(&self, begin: &[u8]) -> Result<u64, TraceError> {
+        let text = String::from_utf8_lossy(begin);
+        let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_end())) else { return Ok(0) };
+        let Some((after, path)) = self.audit.changed(&call) else { return Ok(0) };
+        let Ok(named) = path.strip_prefix(&self.options.root) else { return Ok(0) };
+        let mut synced_count = 0;
+        for injection in self.options.injections.iter().filter(|one| one.matches(after, named)) {
+            let synced = match injection.sync {
+                Sync::File => path.as_path(),
+                Sync::Directory => path.parent().unwrap_or(&self.options.root),
+            };
+            let fsync = File::open(synced).and_then(|file| file.sync_all());
+            match fsync {
+                // Somebody has removed it meanwhile, so nothing is left to be synced.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(TraceError::Sync { path: synced.to_owned(), source }),
+                Ok(()) if !is_held(call.thread) => return Err(TraceError::NotHeld(call.thread)),
+                Ok(()) => synced_count += 1,
+            }
+        }
+        Ok(synced_count)
+    }
+}
+
+/// Whether a tracer holds the thread: state `t` of proc(5).
+fn is_held(thread: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('t'))
+}
+
+fn os(operation: &str) -> impl FnOnce(io::Error) -> TraceError {
+    |source| TraceError::Os { operation: operation.to_owned(), source }
 }

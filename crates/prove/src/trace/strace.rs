@@ -1,5 +1,5 @@
 //! The system calls of a program, read from the output of strace(1) with `-f -y -ttt -s 0`: a thread, a time, and a call on
-//! each line, descriptors with their paths.
+//! each line, descriptors with their paths; with `-T` also how long it took.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -12,8 +12,10 @@ use plumb_block::Nanos;
 pub struct Call {
     /// The thread that made it.
     pub thread: u32,
-    /// When it began, since the epoch.
+    /// When it began: since the epoch, or by the clock that [`TraceOptions`](super::TraceOptions) told of.
     pub at: Nanos,
+    /// How long it took, if that was traced.
+    pub took: Nanos,
     /// Its name.
     pub name: String,
     /// What it was given.
@@ -22,6 +24,13 @@ pub struct Call {
     pub result: Result<i64, String>,
     /// The path behind the descriptor that it returned.
     pub opened: Option<PathBuf>,
+}
+
+impl Call {
+    /// Whether it is an fsync(2), fdatasync(2) or syncfs(2) that failed.
+    pub(super) fn is_failed_sync(&self) -> bool {
+        matches!(self.name.as_str(), "fsync" | "fdatasync" | "syncfs") && self.result.is_err()
+    }
 }
 
 /// What a system call was given.
@@ -38,7 +47,13 @@ pub enum Argument {
 /// The calls of a trace, in the order in which they returned. Lines that are no calls (signals, exits) are passed over; so is
 /// the last line of a trace that was cut off.
 pub struct Calls<R> {
-    lines: R,
+    from: R,
+    lines: Lines,
+}
+
+/// What the lines of a trace told until now.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lines {
     /// By thread: the beginning of a call during which another thread made one.
     begun: HashMap<u32, (Nanos, String)>,
 }
@@ -46,10 +61,13 @@ pub struct Calls<R> {
 impl<R: BufRead> Calls<R> {
     /// The calls that these lines tell of.
     pub fn of(lines: R) -> Self {
-        Self { lines, begun: HashMap::new() }
+        Self { from: lines, lines: Lines::default() }
     }
+}
 
-    fn parse(&mut self, line: &str) -> Option<Call> {
+impl Lines {
+    /// The call that has returned with this line.
+    pub(super) fn parse(&mut self, line: &str) -> Option<Call> {
         let (thread, rest) = line.trim_start().split_once(' ')?;
         let (at, rest) = rest.trim_start().split_once(' ')?;
         let (thread, at) = (thread.parse().ok()?, time(at)?);
@@ -73,12 +91,12 @@ impl<R: BufRead> Iterator for Calls<R> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let mut line = Vec::new();
-            match self.lines.read_until(b'\n', &mut line) {
+            match self.from.read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) => return Some(Err(error)),
             }
-            if let Some(call) = self.parse(&String::from_utf8_lossy(&line)) {
+            if let Some(call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
                 return Some(Ok(call));
             }
         }
@@ -97,6 +115,9 @@ fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
     let (name, rest) = text.split_once('(')?;
     let (inside, after) = divide(rest)?;
     let result = after.trim_start().strip_prefix("= ")?;
+    let timed =
+        result.rsplit_once(" <").and_then(|(result, took)| Some((result, time(took.strip_suffix('>')?)?)));
+    let (result, took) = timed.unwrap_or((result, Nanos(0)));
     let (value, opened) = match result.split_once('<') {
         Some((value, path)) => (value, Some(unescape(path.split_once('>')?.0))),
         None => (result.split(' ').next()?, None),
@@ -107,7 +128,7 @@ fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
         None => Ok(number(value)?),
     };
     let arguments = inside.into_iter().map(argument).collect();
-    Some(Call { thread, at, name: name.to_owned(), arguments, result, opened })
+    Some(Call { thread, at, took, name: name.to_owned(), arguments, result, opened })
 }
 
 fn number(text: &str) -> Option<i64> {
@@ -227,6 +248,16 @@ mod tests {
         assert_eq!(names, ["sync", "fsync"]);
         assert_eq!((&calls[1].result, calls[1].at), (&Err("EIO".to_owned()), Nanos(5_000_001_000)));
         assert_eq!(calls[1].arguments, [Argument::Descriptor(3, "/d/f".into())]);
+    }
+
+    #[test]
+    fn how_long_a_call_took_is_no_path() {
+        let call = one("7 1.000000 unlink(\"a\") = 0 <0.000012>");
+        assert_eq!((call.took, call.result, call.opened), (Nanos(12_000), Ok(0), None));
+        let call = one("7 1.000000 open(\"a\", O_RDONLY) = 3</a> <1.000002>");
+        assert_eq!((call.took, call.result, call.opened), (Nanos(1_000_002_000), Ok(3), Some("/a".into())));
+        let call = one("7 1.000000 fsync(3</a>) = -1 EIO (Input/output error) <0.000001>");
+        assert_eq!((call.took, call.result), (Nanos(1000), Err("EIO".to_owned())));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 mod app;
 mod campaign;
+mod failing_drive;
 mod judging;
 mod kept_run;
 mod progress;
 mod replay;
+mod subject;
 mod trace;
 mod verify;
 mod window;
@@ -31,6 +33,9 @@ enum ProveCommand {
     Replay(replay::ReplayArguments),
     /// Find what a program renames, creates and writes without a sync
     Trace(trace::TraceArguments),
+    /// Do the work of a built-in subject, in a process of its own that can be traced
+    #[command(hide = true)]
+    Subject(subject::SubjectArguments),
     /// Record on another machine what was acknowledged before the power went
     Witness(witness::WitnessArguments),
     /// Write to a drive, and tell a witness what it acknowledged
@@ -47,6 +52,7 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
         ProveCommand::App(app) => app::run(*app),
         ProveCommand::Replay(replay) => replay::run(&replay),
         ProveCommand::Trace(trace) => trace::run(trace),
+        ProveCommand::Subject(subject) => subject::run(&subject),
         ProveCommand::Witness(witness) => witness::run(witness),
         ProveCommand::Writer(writer) => writer::run(&writer),
         ProveCommand::Verify(verify) => verify::run(&verify),

@@ -1,15 +1,149 @@
-//! `plumb prove trace`.
+//! `plumb prove trace`: which files a program syncs, and what it leaves to luck.
 
+use std::io::IsTerminal as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context as _;
 use clap::Args;
+use plumb_prove::trace::{TraceDocument, TraceError, TraceOptions, Traced, Tracer};
+use plumb_report::Style;
+use plumb_report::terminal::{Cell, Ink, Side, Table};
+use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::failing_drive;
 use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal};
+
+/// How often a program is asked whether it has ended.
+const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// What `plumb prove trace` takes.
 #[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct TraceArguments {}
+pub(crate) struct TraceArguments {
+    /// Look at files beneath this directory; default: the one where the program starts
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "fail_fsync")]
+    beneath: Option<PathBuf>,
+    /// Start the program in an empty ext4 file system on a simulated drive whose first write of file data fails, so that an fsync
+    /// fails as on a broken drive: see whether the program ignores that, or tries again and believes it (takes root)
+    #[arg(long)]
+    fail_fsync: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The program and its arguments. What it writes to stdout goes to stderr
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
 
-/// Does what was typed.
-pub(crate) fn run(_arguments: TraceArguments) -> anyhow::Result<Exit> {
-    Err(Refusal::new(Exit::Failed, "plumb prove trace is not in this version").into())
+/// Traces the program, and prints what it leaves to luck.
+pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
+    let stop = stop::on_signals()?;
+    let mut document = if arguments.fail_fsync {
+        failing_drive::with(&|place| traced(&arguments.command, place, Some(place), &stop))?
+    } else {
+        let here = std::env::current_dir().context("cannot find the current directory")?;
+        traced(&arguments.command, arguments.beneath.as_deref().unwrap_or(&here), None, &stop)?
+    };
+    document.command = arguments.command;
+    if arguments.json {
+        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+    } else {
+        terminal::print(&text(&document, terminal::style()))?;
+    }
+    if !document.findings.is_empty() {
+        return Ok(Exit::Finding);
+    }
+    if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) {
+        return Ok(Exit::NotMeasured);
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs the program to its end, in `directory` if one is given, and audits what it does beneath `root`.
+fn traced(
+    typed: &[String],
+    root: &Path,
+    directory: Option<&Path>,
+    stop: &AtomicBool,
+) -> anyhow::Result<TraceDocument> {
+    let root = root.canonicalize().with_context(|| format!("cannot find {}", root.display()))?;
+    let options = TraceOptions { root: root.clone(), injections: Vec::new(), began: SystemTime::now() };
+    let tracer = Tracer::start(options).map_err(|error| refused(&error))?;
+    let (program, rest) = typed.split_first().context("no program was given")?;
+    let mut command = Command::new(program);
+    command.args(rest);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
+    // A group of its own does not get what the terminal reads, but can be ended as a whole.
+    let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
+    let mut command = tracer.command(&command);
+    let child = command.stdin(stdin).stdout(std::io::stderr()).process_group(0).spawn();
+    let status = ended(child.context("cannot start strace")?, stop)?;
+    let traced: Traced = tracer.finish().map_err(|error| refused(&error))?;
+    if traced.calls.is_empty() && !status.success() {
+        let problem = format!("`{program}` could not be traced: strace ended with {status}");
+        return Err(Refusal::new(Exit::NotMeasured, problem).into());
+    }
+    let document = TraceDocument::of(&traced, &root, status.success());
+    Ok(TraceDocument { ended: status.to_string(), ..document })
+}
+
+/// Waits for the end of a child, and makes an end of all its group when asked to stop.
+fn ended(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
+    let group = Pid::from_child(&child);
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for the program")? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Acquire) {
+            kill_process_group(group, Signal::KILL).context("cannot end the program")?;
+            return child.wait().context("cannot wait for the program");
+        }
+        std::thread::sleep(ASK_EVERY);
+    }
+}
+
+fn refused(error: &TraceError) -> Refusal {
+    let exit = match error {
+        TraceError::NoStrace | TraceError::NotHeld(_) => Exit::NotMeasured,
+        TraceError::Os { .. } | TraceError::Sync { .. } => Exit::Failed,
+    };
+    Refusal::new(exit, plumb_block::in_one_line(error))
+}
+
+fn text(document: &TraceDocument, style: Style) -> String {
+    let mut out = match document.findings.len() {
+        0 => "Nothing was left to luck".to_owned(),
+        1 => "1 thing was left to luck".to_owned(),
+        count => format!("{count} things were left to luck"),
+    };
+    out += &format!(" beneath {}; the program ended with {}.\n", document.beneath, document.ended);
+    match document.failed_writes {
+        Some(0) => out += "No write of file data reached the drive, so none could fail: nothing is known.\n",
+        Some(_) => out += "A write of the drive failed beneath the program, as was asked for.\n",
+        None => {}
+    }
+    if !document.findings.is_empty() {
+        let mut table = Table::new(&[("file", Side::Left), ("left to luck", Side::Left)]);
+        for finding in &document.findings {
+            table.row(vec![Cell::inked(Ink::Bold, &finding.path), Cell::plain(&finding.sentence)]);
+        }
+        out += &format!("\n{}", table.show_wrapped(style));
+    }
+    if !document.synced.is_empty() {
+        let mut table = Table::new(&[("synced", Side::Left), ("times", Side::Right)]);
+        for (path, count) in &document.synced {
+            table.row(vec![Cell::plain(path), Cell::plain(count.to_string())]);
+        }
+        out += &format!("\n{}", table.show(style));
+    }
+    for (way, count) in &document.not_seen {
+        out += &format!("\nNot seen: what was written through {way}, which was set up {count} times.\n");
+    }
+    out
 }

@@ -1,0 +1,56 @@
+//! A drive of which a write fails beneath a file system, so that fsync(2) fails as it does on a broken drive.
+//!
+//! A changed result of fsync would leave the pages dirty. Only a write that fails makes Linux mark them as clean, which is why an
+//! fsync after that succeeds (Rebello et al., ATC 2020).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_block::{Bytes, RealClock, Time};
+use plumb_linux::apart;
+use plumb_prove::file_system::{FileSystem, FileSystemError};
+use plumb_prove::roles::Roles;
+use plumb_prove::trace::TraceDocument;
+use plumb_serve::attach::{AttachOptions, Attachment};
+use plumb_sim::Handle;
+use plumb_sim::drive::{Drive, DriveOptions};
+use plumb_sim::fault::Fault;
+use plumb_sim::model::Model;
+
+use crate::exit::{Exit, Refusal};
+
+/// One block group of ext4, so that what is free lies together; in memory as far as it is written.
+const SIZE: Bytes = Bytes(96 << 20);
+const BLOCK: u64 = 512;
+
+/// Runs `work` in an empty ext4 file system. The first write fails that goes where neither its metadata nor its journal is.
+pub(super) fn with(
+    work: &(dyn Fn(&Path) -> anyhow::Result<TraceDocument> + Sync),
+) -> anyhow::Result<TraceDocument> {
+    let options = DriveOptions { size: Some(SIZE), ..DriveOptions::default() };
+    let drive =
+        Handle::new(Drive::new(&Model::named("memory")?, options)?, Time::Real(Arc::new(RealClock::start())));
+    let directory = tempfile::tempdir()?;
+    let name = format!("prove-trace-{}", std::process::id());
+    let mut attachment = Attachment::new(drive.device(), &name, &AttachOptions::default())
+        .map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+    let device = attachment.path().to_owned();
+    let worked = apart::run(|| -> anyhow::Result<TraceDocument> {
+        let missing = |error: FileSystemError| Refusal::because(Exit::NotMeasured, error);
+        FileSystem::Ext4.make(&device).map_err(missing)?;
+        let mounted = FileSystem::Ext4.mount(&device, directory.path()).map_err(missing)?;
+        let gap = Roles::of(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);
+        let (first, last) = (gap.start / BLOCK, (gap.end / BLOCK).saturating_sub(1));
+        let fault: Fault = format!("write:eio:lba={first}-{last}:times=1").parse()?;
+        drive.with(|drive, _| drive.set_fault(fault));
+        let document = work(mounted.path());
+        let failed = drive.with(|drive, _| drive.faults().iter().map(Fault::struck).sum());
+        drive.with(|drive, _| drive.clear_faults());
+        mounted.unmount()?;
+        let mut document = document?;
+        document.set_failed_writes(failed);
+        Ok(document)
+    });
+    attachment.detach()?;
+    worked?
+}

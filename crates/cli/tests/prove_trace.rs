@@ -1,0 +1,124 @@
+//! `plumb prove trace` of real programs: what they leave to luck, and what they make of an fsync that fails.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::{document, plumb, said, scratch};
+
+/// The output, if strace is there.
+fn trace(options: &[&str], place: &Path, program: &[&str]) -> Option<Output> {
+    let mut command = plumb();
+    command.args(["prove", "trace", "--json"]).args(options).arg("--").args(program).current_dir(place);
+    let output = command.output().unwrap();
+    if output.status.code() == Some(3) && output.stdout.is_empty() {
+        plumb_testkit::skip(&String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    Some(output)
+}
+
+fn kinds(document: &Value) -> Vec<(&str, &str)> {
+    let findings = document["findings"].as_array().unwrap();
+    findings.iter().map(|one| (one["kind"].as_str().unwrap(), one["path"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn tools_that_copy_and_move_are_told_apart() {
+    let place = scratch();
+    std::fs::write(place.path().join("a"), b"12345").unwrap();
+    let Some(output) = trace(&[], place.path(), &["cp", "a", "b"]) else { return };
+    let copied = document(&output);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(kinds(&copied).contains(&("data-not-synced", "b")), "{copied}");
+
+    let output = trace(&[], place.path(), &["mv", "a", "c"]).unwrap();
+    assert_eq!(kinds(&document(&output)), [("directory-not-synced", "c")], "{}", said(&output));
+
+    let dd = ["dd", "if=/dev/zero", "of=d", "bs=4k", "count=4", "conv=fsync", "status=none"];
+    let output = trace(&[], place.path(), &dd).unwrap();
+    let written = document(&output);
+    assert_eq!(kinds(&written), [("directory-not-synced", "d")], "{}", said(&output));
+    assert_eq!(written["synced"]["d"], 1);
+
+    let output = trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync"]).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+#[test]
+fn what_a_program_says_does_not_mix_with_the_result() {
+    let place = scratch();
+    let script = "print('to stdout'); import mmap; f = open('m', 'w+b'); f.truncate(4096); mmap.mmap(f.fileno(), 4096)";
+    let Some(output) = trace(&[], place.path(), &["python3", "-c", script]) else { return };
+    assert_eq!(document(&output)["not_seen"]["mmap"], 1, "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("to stdout"));
+    let shown = plumb()
+        .args(["prove", "trace", "--", "python3", "-c", script])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(text.contains("Not seen: what was written through mmap"), "{text}");
+}
+
+#[test]
+fn a_program_that_is_not_there_could_not_be_traced() {
+    let place = scratch();
+    let output =
+        plumb().args(["prove", "trace", "no-such-program"]).current_dir(place.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+}
+
+#[test]
+fn without_strace_its_package_is_named() {
+    let place = scratch();
+    let output = plumb().args(["prove", "trace", "true"]).env("PATH", place.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("install the package strace"),
+        "{}",
+        said(&output)
+    );
+}
+
+const WRITE: &str = "import os; f = os.open('f', os.O_CREAT | os.O_WRONLY); os.write(f, b'x' * 65536)\n";
+
+/// What became of a program whose first fsync failed; `None` where that cannot be tried.
+fn with_failing_fsync(rest: &str) -> Option<(i32, Value)> {
+    let place = scratch();
+    let output = trace(&["--fail-fsync"], place.path(), &["python3", "-c", &format!("{WRITE}{rest}")])?;
+    let document = document(&output);
+    assert_eq!(document["failed_writes"], 1, "{}", said(&output));
+    Some((output.status.code().unwrap(), document))
+}
+
+const DIRECTORY: &str = "os.fsync(os.open('.', os.O_RDONLY))\n";
+
+#[test]
+fn a_program_that_stops_at_a_failed_fsync_has_not_ignored_it() {
+    let Some((code, document)) = with_failing_fsync("os.fsync(f)") else { return };
+    assert_eq!((code, kinds(&document)), (0, Vec::new()), "{document}");
+    assert_eq!(document["succeeded"], false);
+}
+
+#[test]
+fn a_program_that_ignores_a_failed_fsync_is_found() {
+    let ignores = format!("try: os.fsync(f)\nexcept OSError: pass\n{DIRECTORY}");
+    let Some((code, document)) = with_failing_fsync(&ignores) else { return };
+    assert_eq!(code, 1, "{document}");
+    assert!(kinds(&document).contains(&("failed-sync-ignored", "f")), "{document}");
+}
+
+#[test]
+fn a_program_that_believes_a_second_fsync_is_found() {
+    let retries = format!("try: os.fsync(f)\nexcept OSError: os.fsync(f)\n{DIRECTORY}");
+    let Some((code, document)) = with_failing_fsync(&retries) else { return };
+    assert_eq!((code, kinds(&document)), (1, vec![("failed-sync-retried", "f")]), "{document}");
+}
+
+#[test]
+fn a_program_that_asks_nobody_about_errors_is_found() {
+    let Some((code, document)) = with_failing_fsync("os.sync()") else { return };
+    assert_eq!((code, kinds(&document)), (1, vec![("failure-not-seen", ".")]), "{document}");
+}

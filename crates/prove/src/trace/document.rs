@@ -1,0 +1,142 @@
+//! The document of `plumb prove trace --json`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Audit, Change, Lapse, Traced};
+
+/// What a program synced, and what it left to luck.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceDocument {
+    /// [`TraceDocument::SCHEMA`].
+    pub schema: String,
+    /// The program with its arguments.
+    pub command: Vec<String>,
+    /// The directory beneath which files were looked at.
+    pub beneath: String,
+    /// How the program ended, such as `exit status: 0`.
+    pub ended: String,
+    /// Whether it ended with success.
+    pub succeeded: bool,
+    /// How many writes of the drive failed on purpose; null if none was to.
+    pub failed_writes: Option<u64>,
+    /// How many fsync(2), fdatasync(2) and syncfs(2) failed. sync(2) reports no errors.
+    pub failed_syncs: u64,
+    /// What it left to luck, in the order of its calls.
+    pub findings: Vec<TraceFinding>,
+    /// How often each file or directory was synced with success; by path beneath the directory, which itself is `.`.
+    pub synced: BTreeMap<String, u64>,
+    /// How often ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`. What went through them was not seen.
+    pub not_seen: BTreeMap<String, u64>,
+}
+
+/// One thing that was left to luck.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceFinding {
+    /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`, `failed-sync-retried` or
+    /// `failure-not-seen`.
+    pub kind: String,
+    /// Of which file, beneath the directory.
+    pub path: String,
+    /// When the call was made after which something is missing, in seconds since the program was started.
+    pub at: f64,
+    /// What it is, in one sentence.
+    pub sentence: String,
+}
+
+impl TraceDocument {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/prove-trace/1";
+
+    /// What the calls of a program come to that worked beneath `root`, a path without links. One that ended with an error has not
+    /// ignored the fsync that failed, and promised nothing of what it had not synced by then.
+    pub fn of(traced: &Traced, root: &Path, succeeded: bool) -> Self {
+        let mut audit = Audit::beneath(root);
+        traced.calls.iter().for_each(|call| audit.take(call));
+        let failed_syncs = traced.calls.iter().filter(|call| call.is_failed_sync()).count() as u64;
+        let has_stopped = !succeeded && failed_syncs > 0;
+        let shown = |path: &Path| match path.strip_prefix(root) {
+            Ok(beneath) if beneath.as_os_str().is_empty() => ".".to_owned(),
+            beneath => beneath.unwrap_or(path).display().to_string(),
+        };
+        let findings = audit.findings().into_iter();
+        let findings =
+            findings.filter(|one| !has_stopped || matches!(one.lapse, Lapse::FailedSyncRetried { .. }));
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            beneath: root.display().to_string(),
+            succeeded,
+            failed_syncs,
+            findings: findings
+                .map(|finding| TraceFinding {
+                    kind: finding.lapse.kind().to_owned(),
+                    path: shown(&finding.path),
+                    at: finding.at.as_secs_f64(),
+                    sentence: finding.lapse.to_string(),
+                })
+                .collect(),
+            synced: audit.synced().iter().map(|(path, count)| (shown(path), *count)).collect(),
+            not_seen: audit.not_seen().iter().map(|(way, count)| ((*way).to_owned(), *count)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Puts down that so many writes of the drive failed beneath the program. One that ended with success and was told by no call
+    /// could not know.
+    pub fn set_failed_writes(&mut self, failed: u64) {
+        self.failed_writes = Some(failed);
+        if failed > 0 && self.failed_syncs == 0 && self.succeeded {
+            let sentence =
+                "a write of the drive failed, and no fsync told the program; sync(2) reports no errors";
+            self.findings.push(TraceFinding {
+                kind: "failure-not-seen".to_owned(),
+                path: ".".to_owned(),
+                sentence: sentence.to_owned(),
+                ..TraceFinding::default()
+            });
+        }
+    }
+}
+
+impl Lapse {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::DataNotSynced { .. } => "data-not-synced",
+            Self::DirectoryNotSynced(_) => "directory-not-synced",
+            Self::RenamedBeforeSync => "renamed-before-sync",
+            Self::FailedSyncIgnored { .. } => "failed-sync-ignored",
+            Self::FailedSyncRetried { .. } => "failed-sync-retried",
+        }
+    }
+}
+
+impl fmt::Display for Lapse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataNotSynced { bytes } => {
+                write!(f, "{bytes} bytes were written and not synced afterwards")
+            }
+            Self::DirectoryNotSynced(change) => {
+                let what = match change {
+                    Change::Created => "it was opened with O_CREAT",
+                    Change::DirectoryMade => "it was made",
+                    Change::Linked => "it was linked",
+                    Change::Renamed => "it was renamed",
+                    Change::Removed => "it was removed",
+                };
+                write!(f, "the directory was not synced after {what}")
+            }
+            Self::RenamedBeforeSync => f.write_str("it was renamed before its data was synced"),
+            Self::FailedSyncIgnored { error } => write!(f, "fsync failed ({error}) and the program went on"),
+            Self::FailedSyncRetried { error } => {
+                write!(
+                    f,
+                    "fsync failed ({error}); a later one succeeded, which says nothing of the data before"
+                )
+            }
+        }
+    }
+}

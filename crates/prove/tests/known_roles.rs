@@ -1,0 +1,71 @@
+//! Which blocks of a drive belong to which file, or to which part of its file system.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::Command;
+
+use plumb_prove::file_system::FileSystem;
+use plumb_prove::roles::Roles;
+
+/// Finds on the drive what was written to a file, and asks whose it is.
+fn file_is_found_by_its_bytes(file_system: FileSystem, journal: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    File::create(&image).unwrap().set_len(file_system.size_min_mib().max(64) << 20).unwrap();
+    let output = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
+    let Some(device) = output.ok().filter(|output| output.status.success()) else {
+        return plumb_testkit::skip("no loop device can be set up");
+    };
+    let device = String::from_utf8(device.stdout).unwrap().trim().to_owned();
+    let found = look(file_system, Path::new(&device), directory.path(), journal);
+    assert!(Command::new("losetup").args(["-d", &device]).status().unwrap().success());
+    if let Err(reason) = found {
+        plumb_testkit::skip(&reason);
+    }
+}
+
+fn look(file_system: FileSystem, device: &Path, directory: &Path, journal: &str) -> Result<(), String> {
+    let at = directory.join("mount");
+    std::fs::create_dir(&at).unwrap();
+    file_system.make(device).map_err(|error| error.to_string())?;
+    let mounted = file_system.mount(device, &at).map_err(|error| error.to_string())?;
+    std::fs::create_dir(at.join("d")).unwrap();
+    let block: Vec<u8> = (0..16_384_u32).flat_map(|number| (number ^ 0x9e37_79b9).to_le_bytes()).collect();
+    let mut file = File::create(at.join("d/file")).unwrap();
+    file.write_all(&block).unwrap();
+    rustix::fs::syncfs(&file).unwrap();
+    drop(file);
+    let roles = Roles::of(mounted.path(), device, file_system);
+    mounted.unmount().unwrap();
+    let mut drive = Vec::new();
+    File::open(device).unwrap().read_to_end(&mut drive).unwrap();
+    let places: Vec<usize> =
+        (0..drive.len()).step_by(4096).filter(|at| drive[*at..].starts_with(&block[..4096])).collect();
+    assert!(!places.is_empty());
+    for place in places {
+        assert_eq!(roles.role(place as u64 + 5000), (Some(Path::new("d/file")), Some("data")), "at {place}");
+    }
+    let all: Vec<Option<&str>> = (0..drive.len() as u64).step_by(4096).map(|at| roles.role(at).1).collect();
+    for role in ["superblock", journal] {
+        assert!(all.contains(&Some(role)), "{role} of {file_system}");
+    }
+    let gap = roles.longest_gap(drive.len() as u64);
+    assert!(gap.end - gap.start > 1 << 20, "{gap:?}");
+    Ok(())
+}
+
+#[test]
+fn on_ext4() {
+    file_is_found_by_its_bytes(FileSystem::Ext4, "journal");
+}
+
+#[test]
+fn on_xfs() {
+    file_is_found_by_its_bytes(FileSystem::Xfs, "log");
+}
+
+#[test]
+fn on_btrfs() {
+    file_is_found_by_its_bytes(FileSystem::Btrfs, "tree");
+}
