@@ -8,6 +8,7 @@ mod fio;
 mod load;
 mod nbd;
 mod paired;
+mod prove;
 mod realtime;
 mod served;
 mod start;
@@ -21,12 +22,12 @@ use anyhow::{Result, bail};
 use crate::{lint, process};
 
 /// Every bench, in the order in which they run.
-const ALL: [&str; 7] = ["start", "survey", "agreement", "load", "nbd", "realtime", "attach"];
+const ALL: [&str; 8] = ["start", "survey", "agreement", "load", "nbd", "realtime", "attach", "prove"];
 
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// start, survey, agreement, load, nbd, realtime, attach; all without a name
+    /// start, survey, agreement, load, nbd, realtime, attach, prove; all without a name
     names: Vec<String>,
 
     /// Where to put test files: a directory on the storage that is meant
@@ -57,6 +58,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "nbd" => nbd::run(&plumb, arguments.pairs)?,
             "realtime" => realtime::run(&plumb, arguments.pairs)?,
             "attach" => attach::run(&plumb, arguments.pairs)?,
+            "prove" => prove::run(&root)?,
             unknown => bail!("no bench is called `{unknown}`: expected one of {}", ALL.join(", ")),
         }
     }

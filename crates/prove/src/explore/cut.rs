@@ -72,17 +72,24 @@ impl<'a> Cut<'a> {
             spots: Vec::new(),
             grain: Grain::Blocks,
         };
-        let mut blocks = Vec::new();
-        for run in &runs {
-            blocks.extend(cut.blocks_that_differ(run).map(|lba| (lba, run)));
-        }
         // A command that tears into more blocks than that needs as many pieces.
         let is_untearable = |id: u64| moment.window.is_whole_or_nothing(id);
-        cut.divide(
-            blocks.iter().map(|(lba, run)| Run { range: block(*lba), ..(*run).clone() }),
-            &is_untearable,
-        );
-        if cut.pieces.len() > pieces_max {
+        let (mut blocks, mut pieces) = (Vec::new(), 0);
+        for run in &runs {
+            let tear = run.versions.iter().filter(|one| !(one.is_decisive || is_untearable(one.id))).count();
+            for lba in cut.blocks_that_differ(run) {
+                pieces += tear;
+                if pieces > pieces_max {
+                    break;
+                }
+                blocks.push((lba, run));
+            }
+        }
+        if pieces <= pieces_max {
+            let blocks = blocks.iter().map(|(lba, run)| Run { range: block(*lba), ..(*run).clone() });
+            cut.divide(blocks, &is_untearable);
+        }
+        if pieces.max(cut.pieces.len()) > pieces_max {
             cut.grain = Grain::Commands;
             cut.divide(runs.into_iter(), &is_untearable);
         }

@@ -24,6 +24,12 @@ pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
+/// A number as a part of a hash that blocks are parts of.
+pub(super) fn hash_of_number(number: Option<u64>) -> u128 {
+    let part = |seed| number.map_or(0, |number| u128::from(mix(mix(number) ^ seed)));
+    part(0xa409_3822_299f_31d0) << 64 | part(0x082e_fa98_ec4e_6c89)
+}
+
 /// The last steps of SplitMix64.
 const fn mix(value: u64) -> u64 {
     let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -31,7 +31,7 @@ use crate::explore::{Choice, Explorer, Limits, Minimal, WindowCoverage};
 use crate::file_system::{FileSystem, FileSystemError};
 use crate::profile::DriveProfile;
 use crate::recording::Recording;
-use crate::subject::{Outcome, Subject};
+use crate::subject::{CheckPlace, Outcome, Subject};
 
 /// What is judged, and by what.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ pub struct Judge<'a> {
     pub subject: &'a Arc<dyn Subject>,
     /// The file system that was recorded; without one the check gets the block device.
     pub file_system: FileSystem,
-    /// How many states are checked at a time; 0: one for each processor.
+    /// How many states are checked at a time; 0: two for each processor, since mounting waits more than it works.
     pub workers: usize,
     /// Where mount points and sockets may be made.
     pub directory: &'a Path,
@@ -161,7 +161,7 @@ impl Judge<'_> {
     /// # Errors
     /// If it could not begin. What ends it later is in [`Judged::incomplete_because`].
     pub fn judge(&self, progress: &mut dyn FnMut(Progress)) -> Result<Judged, JudgeError> {
-        self.may_mount()?;
+        self.may_check()?;
         Run::of(self, progress)
     }
 
@@ -220,6 +220,10 @@ impl Judge<'_> {
 
     fn no_such_state(&self) -> JudgeError {
         JudgeError::NoSuchState { profile: self.profile.name.clone() }
+    }
+
+    fn may_check(&self) -> Result<(), JudgeError> {
+        if self.subject.check_place() == CheckPlace::Device { Ok(()) } else { self.may_mount() }
     }
 
     fn may_mount(&self) -> Result<(), JudgeError> {

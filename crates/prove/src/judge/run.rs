@@ -79,7 +79,7 @@ impl<'r, 'a> Run<'r, 'a> {
     ) -> Result<Judged, JudgeError> {
         let results = Results::of(judge)?;
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        let count = if judge.workers == 0 { processors() } else { judge.workers };
+        let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
         let workers = Workers::start(judge, count.clamp(1, AHEAD))?;
         let mut run = Self::new(judge, progress, workers, results, Some(Observed::default()));
         let mut judged = run.explore();
@@ -252,7 +252,7 @@ pub(super) struct Single<'r, 'a> {
 
 impl<'r, 'a> Single<'r, 'a> {
     pub(super) fn new(judge: &'r Judge<'a>) -> Result<Self, JudgeError> {
-        judge.may_mount()?;
+        judge.may_check()?;
         Ok(Self { judge, workers: Workers::start(judge, 1)?, known: HashMap::new() })
     }
 

@@ -19,7 +19,8 @@ use super::attached::{Attached, Place};
 use super::results::Checked;
 use super::{Judge, JudgeError};
 use crate::explore::OwnedState;
-use crate::subject::{Outcome, Subject};
+use crate::file_system::Mounted;
+use crate::subject::{CheckPlace, Outcome, Subject};
 
 /// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and to unmount takes
 /// time as well. So long, too, whoever wants to stop waits for checks.
@@ -146,12 +147,13 @@ impl Workers {
 /// Why no more is judged after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
 
-/// Mounts the state, lets the subject look, and unmounts it.
+/// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
 fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked, String> {
     let required = state.required;
     place.put(state).map_err(|error| format!("{}: {error}", place.block_device.display()))?;
     let mut log = KernelLog::from_now();
-    let mounted = match place.mount() {
+    let at = subject.check_place();
+    let mounted = match (at != CheckPlace::Device).then(|| place.mount()).transpose() {
         Ok(mounted) => mounted,
         Err(error) if error.is_refusal() => {
             let words = place.without_names(&format!("{error}{}", log.since(&place.disk())));
@@ -160,9 +162,12 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
         }
         Err(error) => return Err(error.to_string()),
     };
-    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(mounted.path(), required)));
+    let (before, mounted) = if at == CheckPlace::MountedBefore { (mounted, None) } else { (None, mounted) };
+    before.map_or(Ok(()), Mounted::unmount).map_err(|error| error.to_string())?;
+    let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
+    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
     let read = place.read();
-    let unmounted = mounted.unmount();
+    let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
     let outcome = match checked {
         Err(_) => return Err(format!("the check of {} panicked", subject.name())),
         Ok(checked) => checked.map_err(|error| error.to_string())?,

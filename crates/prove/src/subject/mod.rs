@@ -75,6 +75,17 @@ pub enum SubjectError {
     },
 }
 
+/// What a check is given as its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CheckPlace {
+    /// The mount point; the block device where there is no file system.
+    Mounted,
+    /// The block device after the file system was mounted, by which its journal is replayed, and unmounted again.
+    MountedBefore,
+    /// The block device as the power cut has left it.
+    Device,
+}
+
 /// A subject. `place` is the mount point, or the block device where there is no file system.
 ///
 /// Checks run side by side, each on a place of its own, and what they find follows from the place and the acknowledgement
@@ -98,6 +109,11 @@ pub trait Subject: Send + Sync {
     /// The program that does the work in place of [`work`](Self::work), if one does.
     fn program(&self) -> Option<Program> {
         None
+    }
+
+    /// What its check is given.
+    fn check_place(&self) -> CheckPlace {
+        CheckPlace::Mounted
     }
 
     /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the work may have gone on

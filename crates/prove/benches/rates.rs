@@ -1,0 +1,169 @@
+//! How fast states are explored and checked, and in how much memory: `cargo xtask bench prove`.
+//!
+//! The part to measure is the first argument, so that each is measured in a process of its own.
+
+#![expect(clippy::unwrap_used, reason = "a bench may panic")]
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_crash::{Atomicity, Promise, below};
+use plumb_prove::explore::{Explorer, Limits};
+use plumb_prove::file_system::FileSystem;
+use plumb_prove::judge::Judge;
+use plumb_prove::profile::DriveProfile;
+use plumb_prove::recording::{Event, Recording};
+use plumb_prove::session::{RecordOptions, record};
+use plumb_prove::subject::{Outcome, Subject, named};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+const BLOCK: u64 = 512;
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("enumeration") => enumeration(),
+        Some("memory") => memory(),
+        Some("mounted") => mounted(),
+        Some("sqlite") => sqlite(),
+        // `cargo bench` itself, over all benches there are.
+        _ => println!("expected enumeration, memory, mounted or sqlite"),
+    }
+}
+
+/// Transactions, each of some writes of 4 to 28 KiB, some of them over each other, and a flush. What is written differs from
+/// block to block, or is much alike.
+fn recording(transactions: u64, writes: u64, blocks: u64) -> Recording {
+    let mut recording = Recording::of_blank(Bytes::gib(2), Bytes(BLOCK));
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+    let flush = |recording: &mut Recording, at| {
+        let flush = recording.submit(at, Op::Flush, LbaRange::EMPTY, &[]);
+        recording.happened(at, Event::Completed(flush));
+    };
+    let range = LbaRange::new(Lba(0), recording.blocks());
+    let all = recording.submit(Nanos(0), Op::Discard, range, &[]);
+    recording.happened(Nanos(0), Event::Completed(all));
+    flush(&mut recording, Nanos(0));
+    for transaction in 0..transactions {
+        let at = Nanos(transaction);
+        for _ in 0..writes {
+            let nlb = 8 * (1 + below(&mut chance, 7));
+            let range = LbaRange::new(Lba(8 * below(&mut chance, blocks / 8)), nlb);
+            let bytes: Vec<u8> =
+                (0..nlb * BLOCK / 8).flat_map(|_| below(&mut chance, u64::MAX).to_le_bytes()).collect();
+            let write = recording.submit(at, Op::Write { fua: false }, range, &bytes);
+            recording.happened(at, Event::Completed(write));
+        }
+        recording.happened(at, Event::Acknowledged(transaction));
+        flush(&mut recording, at);
+    }
+    recording
+}
+
+/// The processor time of this process in seconds: on a machine that does something else as well, the time on the wall says little.
+fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Explores it, and says how many states that were, and how many a second.
+fn explored(recording: &Recording, limits: Limits, promise: Promise) -> (u64, f64) {
+    let explorer = Explorer { recording, from: 0, until: usize::MAX, promise, limits, seed: 1 };
+    let start = processor_seconds();
+    let mut states = 0_u64;
+    let windows = explorer.explore(&mut |_| {
+        states += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(windows.iter().map(|window| window.states).sum::<u64>(), states);
+    (states, states as f64 / (processor_seconds() - start))
+}
+
+/// Distinct states that one processor explores in a second, on recordings like those of a database on a file system.
+fn enumeration() {
+    let atomicity = Atomicity { unit: 8, boundary: 0 };
+    let promise = Promise { atomicity, ..Promise::VOLATILE };
+    for (transactions, writes) in [(20, 3), (20, 8), (20, 12), (5, 16), (500, 10), (100, 100)] {
+        let limits = Limits { pieces: 16, commands: 16, states: 3_000_000 };
+        let (states, rate) = explored(&recording(transactions, writes, 8000), limits, promise);
+        println!("{transactions} transactions of {writes} writes: {states} states, {rate:.0} states/s");
+    }
+}
+
+/// The largest resident size for 10,000 writes and discards of 2 GiB, all of them at risk until the end, or flushed.
+fn memory() {
+    for (transactions, writes) in [(100, 100), (1, 10_000)] {
+        let recording = recording(transactions, writes, 1 << 20);
+        let (states, rate) = explored(&recording, Limits::default(), Promise::VOLATILE);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+        let mib = peak.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1024;
+        let writes = transactions * writes;
+        println!(
+            "{writes} writes in {transactions} transactions: {states} states, {rate:.0} states/s, {mib} MiB"
+        );
+    }
+}
+
+fn sqlite_subject() -> Arc<dyn Subject> {
+    named("sqlite:journal=delete,synchronous=extra,inserts=20").unwrap()
+}
+
+/// Checks of SQLite on ext4 of 64 MiB a second, each state mounted.
+fn mounted() {
+    let (directory, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    let subject = sqlite_subject();
+    let options = RecordOptions {
+        size: Bytes::mib(64),
+        file_system: FileSystem::Ext4,
+        directory: directory.path().to_owned(),
+        timeout: Duration::from_secs(60),
+    };
+    let recorded = record(&*subject, &options, &stop).unwrap();
+    let profile = DriveProfile::of("volatile", Bytes(BLOCK)).unwrap();
+    for workers in [1, 2, 4] {
+        let judge = Judge {
+            recording: &recorded.recording,
+            from: recorded.from,
+            until: recorded.until,
+            profile: &profile,
+            limits: Limits { states: 1_000, ..Limits::default() },
+            seed: 1,
+            subject: &subject,
+            file_system: FileSystem::Ext4,
+            workers,
+            directory: directory.path(),
+            timeout: Duration::from_secs(60),
+            stop: &stop,
+            mount_here: false,
+            results: None,
+        };
+        let start = Instant::now();
+        let judged = judge.judge(&mut |_| ()).unwrap();
+        let took = start.elapsed().as_secs_f64();
+        assert_eq!((judged.counts.failing, &judged.incomplete_because), (0, &None), "{judged:?}");
+        let counts = judged.counts;
+        let rates = [counts.checked, counts.distinct].map(|count| count as f64 / took);
+        println!(
+            "{workers} workers: {} of {} states mounted, {:.0} checks/s, {:.0} states/s",
+            counts.checked, counts.distinct, rates[0], rates[1]
+        );
+    }
+}
+
+/// Checks of SQLite in process a second, on files in memory.
+fn sqlite() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let subject = sqlite_subject();
+    subject.set_up(directory.path()).unwrap();
+    let mut last = None;
+    subject.work(directory.path(), &mut |number| last = Some(number)).unwrap();
+    let (start, checks) = (processor_seconds(), 50_000);
+    for _ in 0..checks {
+        assert_eq!(subject.check(directory.path(), last).unwrap(), Outcome::Intact);
+    }
+    println!("{checks} checks, {:.0} checks/s", f64::from(checks) / (processor_seconds() - start));
+}

@@ -1,0 +1,29 @@
+//! How fast the prover explores and checks states, and in how much memory. The rates of one processor are by processor time.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process;
+
+/// The parts, with the bar of each.
+const PARTS: [(&str, &str); 4] = [
+    ("enumeration", "1,000,000 states/s of one processor"),
+    ("memory", "1024 MiB"),
+    ("mounted", "100 checks/s on ext4 of 64 MiB"),
+    ("sqlite", "10,000 checks/s in process"),
+];
+
+/// Runs each part in a process of its own.
+pub(super) fn run(root: &Path) -> Result<()> {
+    for (part, bar) in PARTS {
+        let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        println!("{part} (bar: {bar}); load average before: {}", busy.trim());
+        let bench = ["bench", "--quiet", "--package", "plumb-prove", "--bench", "rates", "--", part];
+        for line in process::text(Command::new("cargo").args(bench).current_dir(root))?.lines() {
+            println!("  {line}");
+        }
+    }
+    Ok(())
+}
