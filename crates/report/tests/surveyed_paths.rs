@@ -158,9 +158,9 @@ fn a_member_of_a_mirror_that_is_not_flushed_is_found_and_a_second_path_is_not() 
 
 #[test]
 fn what_the_survey_says_and_what_was_counted_are_one_finding() {
-    for name in ["h4-stale-dm", "nobarrier"] {
+    for (name, id) in [("h4-stale-dm", "flush-dropped"), ("nobarrier", "barriers-off")] {
         let found = verdict::judge(&document(path("linux-6.1", name), 0));
-        let dropped: Vec<_> = found.iter().filter(|finding| finding.id == "flush-dropped").collect();
+        let dropped: Vec<_> = found.iter().filter(|finding| finding.id == id).collect();
         assert_eq!(dropped.len(), 1, "{name}: {found:#?}");
         assert!(
             dropped[0].evidence.iter().any(|line| line.contains("0 device flushes")),
