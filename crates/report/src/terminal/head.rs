@@ -12,11 +12,17 @@ pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: St
     let mut out = title_line(title, facts, style);
     out.push_str(&verdict_line(headline, style));
     out.push_str(&hang("", &printable(&headline.meaning), width));
-    if let Some(why) = &headline.incomplete {
-        let text = format!("Not complete: {}", printable(why));
-        out.push_str(&style.ink_lines(Ink::Yellow, &hang("", &text, width)));
-    }
+    out.push_str(&incomplete_line(headline, style));
     out
+}
+
+/// That the run is not complete, where the verdict says something else.
+pub(super) fn incomplete_line(headline: &Headline, style: Style) -> String {
+    let line = headline.incomplete.as_ref().map(|why| {
+        let text = format!("Not complete: {}", printable(why));
+        style.ink_lines(Ink::Yellow, &hang("", &text, style.columns()))
+    });
+    line.unwrap_or_default()
 }
 
 /// What was done, where and when, and an empty line.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use plumb_path::{Finding, Severity};
 
-use super::head::{head, title_line, verdict_line};
+use super::head::{head, incomplete_line, title_line, verdict_line};
 use super::path_tree::path_tree;
 use super::pen::Ink;
 use super::tables::{Group, durable_writes, side_table};
@@ -28,7 +28,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
     let headline = Headline::of(document);
     if style.verbosity == Verbosity::Quiet {
-        return style.finish(verdict_line(&headline, style));
+        return style.finish(verdict_line(&headline, style) + &incomplete_line(&headline, style));
     }
     let what = if document.is_check() { "check" } else { "load" };
     let title = format!("plumb {what} {}", names(document));
@@ -79,6 +79,7 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
     let width = style.columns();
     let mut out = title_line(title, facts, style);
     out.push_str(&verdict_line(headline, style));
+    out.push_str(&incomplete_line(headline, style));
     let (serious, notes): (Vec<&Finding>, Vec<&Finding>) =
         document.verdicts.iter().partition(|finding| finding.severity > Severity::Info);
     for (number, finding) in serious.iter().enumerate() {
@@ -201,5 +202,21 @@ mod tests {
         assert_eq!(short(&labels, 24), ["1: /srv/io…ached, span 1", "2: /srv/io…ached, span 1"]);
         assert!(short(&labels, 28).iter().all(|name| columns(name) <= 28));
         assert_eq!(cut("abc", 0), "…");
+    }
+
+    #[test]
+    fn a_run_that_is_not_complete_says_so_at_every_length_beside_a_finding() {
+        let mut document = crate::fixture::document("interrupted");
+        document.verdicts = vec![Finding {
+            id: "backlog".to_owned(),
+            severity: Severity::Warning,
+            sentence: "It fell behind.".to_owned(),
+            evidence: Vec::new(),
+            remedy: "Lower the rate.".to_owned(),
+        }];
+        for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Verbose] {
+            let text = run(&document, Style { verbosity, ..Style::PLAIN });
+            assert!(text.contains("It fell behind.") && text.contains("Not complete: Interrupted"), "{text}");
+        }
     }
 }
