@@ -68,7 +68,10 @@ fn a_killed_profile_leaves_what_it_measured() {
                 || found["targets"][0]["storage_unknown_because"].is_string()
         );
         let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
-        assert!(text.to_uppercase().contains("NOT COMPLETE") && text.contains("plumb was killed"), "{profile}: {text}");
+        assert!(
+            text.to_uppercase().contains("NOT COMPLETE") && text.contains("plumb was killed"),
+            "{profile}: {text}"
+        );
     }
 }
 
@@ -91,7 +94,10 @@ fn a_killed_load_leaves_what_it_measured() {
         let (writes, syncs) = (sides["write"]["ios"].as_u64(), sides["sync"]["ios"].as_u64());
         assert!(writes > Some(100) && syncs > Some(10), "{typed}: {found:#}");
         let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
-        assert!(text.to_uppercase().contains("NOT COMPLETE") && text.contains("plumb was killed"), "{typed}: {text}");
+        assert!(
+            text.to_uppercase().contains("NOT COMPLETE") && text.contains("plumb was killed"),
+            "{typed}: {text}"
+        );
         // Distributions: a record that was cut at the end is left out, those before it are read.
         for name in ["hist.hlog", "timeseries.csv"] {
             let whole = fs::read(run.join(name)).unwrap();

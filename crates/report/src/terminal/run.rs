@@ -28,7 +28,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
     let headline = Headline::of(document);
     if style.verbosity == Verbosity::Quiet {
-        return style.finish(verdict_line(&headline, style) + &incomplete_line(&headline, style));
+        return style.finish(verdict_line(&headline, style));
     }
     let what = if document.is_check() { "check" } else { "load" };
     let title = format!("plumb {what} {}", names(document));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_not_complete_says_so_at_every_length_beside_a_finding() {
+    fn a_run_that_is_not_complete_says_so_beside_a_finding() {
         let mut document = crate::fixture::document("interrupted");
         document.verdicts = vec![Finding {
             id: "backlog".to_owned(),
@@ -214,7 +214,7 @@ mod tests {
             evidence: Vec::new(),
             remedy: "Lower the rate.".to_owned(),
         }];
-        for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Verbose] {
+        for verbosity in [Verbosity::Normal, Verbosity::Verbose] {
             let text = run(&document, Style { verbosity, ..Style::PLAIN });
             assert!(text.contains("It fell behind.") && text.contains("Not complete: Interrupted"), "{text}");
         }
