@@ -28,8 +28,8 @@ pub(crate) fn put_changes(
         document.flushes = left_out::left_out(prover, watch)?;
         return Ok(());
     }
-    if let Some(options) = prover.request.again {
-        sync_call::put(prover, options, document, watch)?;
+    if let Some(how) = prover.request.again {
+        sync_call::put(prover, how, document, watch)?;
     }
     for (failure, case) in document.failures.iter_mut().zip(cases) {
         if failure.change.is_none() && !prover.is_over() {

@@ -145,6 +145,11 @@ impl Held {
         self.mounted.as_ref().map_or(&self.attached.place.block_device, Mounted::path)
     }
 
+    /// The block device that holds it.
+    pub fn block_device(&self) -> &Path {
+        &self.attached.place.block_device
+    }
+
     /// Unmounts it and takes the device away.
     ///
     /// # Errors

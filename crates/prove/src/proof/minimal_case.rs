@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_block::{Bytes, Op};
+use plumb_linux::apart;
 use plumb_report::document::proof::{CommandRole, Fate, Lane, MinimalCase, TimelineItem};
 
 use super::Prover;
@@ -38,7 +39,7 @@ pub(super) fn submitted(recording: &Recording, choice: &Choice) -> usize {
 pub(super) fn minimal_case(prover: &Prover<'_>, choice: &Choice) -> MinimalCase {
     let recording = &*prover.recorded.recording;
     let explorer = prover.explorer();
-    let roles = Roles::default();
+    let roles = roles_at(prover, choice.event);
     let durable = explorer.show(choice, &mut |state| state.durable().clone()).unwrap_or_default();
     let mut case = MinimalCase {
         at: time_of(recording, choice.event),
@@ -73,6 +74,17 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
         return durable.blocks_in(command.range).map(|(lba, _)| lba).filter(changes).count() as u64;
     }
     (command.range.lba.0..command.range.end().0).filter(changes).count() as u64
+}
+
+/// What the blocks are for, as the file system has it where nothing is lost. Where it cannot be asked nothing is known.
+fn roles_at(prover: &Prover<'_>, event: usize) -> Roles {
+    let judge = prover.judge(prover.recorded, prover.profile(), prover.request.stop);
+    let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
+    let (path, device, file_system) = (held.path(), held.block_device(), prover.request.file_system);
+    let roles = apart::run(|| Roles::of(path, device, file_system)).unwrap_or_default();
+    // It is taken away in any case, and nothing that matters was written.
+    held.release().unwrap_or_default();
+    roles
 }
 
 fn role_of(recording: &Recording, id: CommandId, command: &Command, roles: &Roles) -> CommandRole {

@@ -28,7 +28,7 @@ use crate::file_system::FileSystem;
 use crate::judge::{FailingStates, Judge, JudgeError, Judged, Progress};
 use crate::profile::DriveProfile;
 use crate::session::{RecordOptions, Recorded};
-use crate::subject::{Outcome, Subject};
+use crate::subject::{Outcome, Program, Subject};
 
 /// At most so many earlier moments are tried for a minimal case.
 const EARLIER_MAX: usize = 32;
@@ -60,13 +60,22 @@ pub struct Request<'a> {
     /// A file that keeps the results of checks of the first profile, those of an earlier run too.
     pub results: Option<&'a Path>,
     /// How the work is recorded again with a sync call that it lacks; `None` if it is not to be run again.
-    pub again: Option<&'a RecordOptions>,
+    pub again: Option<&'a Again>,
     /// Whether to look for changes that remove what fails.
     pub change: bool,
     /// The command that shows the failure of a class again.
     pub replay: &'a dyn Fn(FailureClass) -> String,
     /// Becomes true when it shall end and keep what it has.
     pub stop: &'a AtomicBool,
+}
+
+/// How the work is recorded again.
+#[derive(Debug, Clone)]
+pub struct Again {
+    /// As it was.
+    pub options: RecordOptions,
+    /// What does it in a process of its own, which can be traced. It acknowledges through the control file.
+    pub program: Program,
 }
 
 /// What is being done.

@@ -10,7 +10,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_measure::Out;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::proof::{Done, Kept, Proof, Request, Step, SubjectWords, prove};
+use plumb_prove::proof::{Again, Done, Kept, Proof, Request, Step, SubjectWords, prove};
 use plumb_prove::session::{RecordOptions, record};
 use plumb_report::{Format, render};
 use plumb_trial::environment;
@@ -22,7 +22,7 @@ use crate::arguments::{Arguments, Command, Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
-use crate::{stop, terminal};
+use crate::{files, stop, terminal};
 
 /// The logical block of drives that are recorded.
 const SMALLEST_BLOCK: Bytes = Bytes(512);
@@ -130,6 +130,10 @@ pub(crate) struct AppArguments {
     #[arg(long)]
     json: bool,
 
+    /// Write the result to FILE as JUnit XML, for a build server
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
     #[command(flatten)]
     detail: Detail,
 
@@ -180,6 +184,8 @@ fn resumed(typed: AppArguments) -> anyhow::Result<AppArguments> {
         seed: Some(seed),
         resume: typed.resume,
         json: typed.json,
+        junit: typed.junit,
+        detail: typed.detail,
         budget: typed.budget,
         keep: None,
         ..of_then
@@ -192,7 +198,7 @@ fn recorded(
     directory: &Path,
     shown: &mut Shown,
     stop: &Arc<AtomicBool>,
-) -> anyhow::Result<(Kept, Option<RecordOptions>)> {
+) -> anyhow::Result<(Kept, Option<Again>)> {
     if let Some(path) = &typed.recording {
         let kept = kept_run::load(path)?;
         judging::subject(&kept.subject, Duration::ZERO, stop)?;
@@ -226,13 +232,14 @@ fn recorded(
     };
     shown.say(&format!("recording {}", subject.name()));
     let recorded = record(&*subject, &options, stop).map_err(judging::recording)?;
+    let program = judging::program(&words);
     let kept = Kept {
         subject: words,
         file_system: typed.fs,
         check_timeout: typed.check_timeout.as_secs_f64(),
         recorded,
     };
-    Ok((kept, Some(options)))
+    Ok((kept, program.map(|program| Again { options, program })))
 }
 
 /// Explores.
@@ -240,7 +247,7 @@ fn proved(
     typed: &AppArguments,
     seed: u64,
     kept: &Kept,
-    again: Option<&RecordOptions>,
+    again: Option<&Again>,
     run: &KeptRun,
     shown: &mut Shown,
     stop: &Arc<AtomicBool>,
@@ -283,11 +290,14 @@ fn report(typed: &AppArguments, run: KeptRun, proof: &Proof) -> anyhow::Result<E
     let text = render(document, format, typed.detail.style())?;
     let path = run.path();
     let kept = run.finish(proof);
+    let junit = typed.junit.as_ref().map_or(Ok(()), |file| {
+        files::write(file, render(document, Format::Junit, typed.detail.style())?.as_bytes())
+    });
     terminal::print(&text)?;
     if let Some(why) = &document.incomplete_because {
         terminal::say(&format!("plumb: not complete: {why}; what was found until then is reported"));
     }
-    kept?;
+    kept.and(junit)?;
     if let Some(path) = path {
         terminal::say(&format!("plumb: report: {}", path.join(Format::Html.file_name()).display()));
     }

@@ -11,7 +11,7 @@ use plumb_prove::judge::JudgeError;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::SubjectWords;
 use plumb_prove::session::SessionError;
-use plumb_prove::subject::{Program, Programs, Subject, named};
+use plumb_prove::subject::{AckBy, Program, Programs, Subject, named};
 
 use crate::exit::{Exit, Refusal, usage};
 
@@ -19,11 +19,7 @@ use crate::exit::{Exit, Refusal, usage};
 ///
 /// # Errors
 /// A usage error if there is none.
-pub(super) fn subject(
-    words: &SubjectWords,
-    timeout: Duration,
-    stop: &Arc<AtomicBool>,
-) -> Result<Arc<dyn Subject>, Refusal> {
+pub(super) fn subject(words: &SubjectWords, timeout: Duration, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>, Refusal> {
     match words {
         SubjectWords::BuiltIn(name) => named(name).map_err(usage),
         SubjectWords::Command { setup, run, check, ack } => Ok(Arc::new(Programs {
@@ -36,15 +32,25 @@ pub(super) fn subject(
     }
 }
 
+/// What does the work in a process of its own, which can be traced; `None` if it cannot be.
+pub(super) fn program(words: &SubjectWords) -> Option<Program> {
+    let line = match words {
+        SubjectWords::BuiltIn(name) => {
+            let plumb = std::env::current_exe().ok()?;
+            format!("exec {} prove subject {} \"${{PLUMB_DEVICE:-$PWD}}\"", quoted(&plumb), quoted(Path::new(name)))
+        }
+        // What comes in another way cannot be told apart from what strace says.
+        SubjectWords::Command { run, ack, .. } if ack == AckBy::ControlFile.name() => run.clone(),
+        SubjectWords::Command { .. } => return None,
+    };
+    Some(Program { line, ack: AckBy::ControlFile })
+}
+
 /// A path as a shell takes it.
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@=".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// The drive profiles that were typed.

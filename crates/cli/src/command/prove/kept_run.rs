@@ -75,7 +75,7 @@ impl KeptRun {
         }
     }
 
-    /// Keeps the result.
+    /// Keeps the result and the page.
     ///
     /// # Errors
     /// If it cannot be written.
