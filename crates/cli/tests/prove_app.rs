@@ -84,20 +84,36 @@ fn a_loss_is_found_kept_and_shown_again() {
     }
     let place = scratch();
     let found = proved(&place, &["--subject", LOSES, "--seed", "7", "--out", "run"], 1);
-    has_keys(&found, &["proved", "level", "headline", "states", "coverage", "failures", "profiles", "seed", "complete"]);
+    has_keys(
+        &found,
+        &["proved", "level", "headline", "states", "coverage", "failures", "profiles", "seed", "complete"],
+    );
     has_keys(&found["states"], &["explored", "distinct", "failing"]);
     has_keys(&found["coverage"], &["windows", "exhaustive", "bounded", "sampled"]);
-    assert_eq!((&found["proved"], &found["level"], &found["seed"]), (&false.into(), &"danger".into(), &7.into()));
+    assert_eq!(
+        (&found["proved"], &found["level"], &found["seed"]),
+        (&false.into(), &"danger".into(), &7.into())
+    );
     let failure = &found["failures"][0];
     has_keys(failure, &["class", "states", "minimal", "seed", "replay", "change"]);
     assert_eq!(failure["class"], "lost-acknowledged", "{failure:#}");
-    assert!(failure["minimal"]["dropped"].as_array().is_some_and(|dropped| !dropped.is_empty()), "{failure:#}");
+    assert!(
+        failure["minimal"]["dropped"].as_array().is_some_and(|dropped| !dropped.is_empty()),
+        "{failure:#}"
+    );
     let has_strace = Command::new("strace").arg("-V").output().is_ok();
     if has_strace {
         let change = &failure["change"];
         has_keys(change, &["kind", "sentence", "verified_by", "explored", "failing_after"]);
-        assert_eq!((&change["kind"], &change["verified_by"]), (&"sync-call".into(), &"new-run".into()), "{change:#}");
-        assert!(change["sentence"].as_str().unwrap().contains("fsync of the directory after unlink"), "{change:#}");
+        assert_eq!(
+            (&change["kind"], &change["verified_by"]),
+            (&"sync-call".into(), &"new-run".into()),
+            "{change:#}"
+        );
+        assert!(
+            change["sentence"].as_str().unwrap().contains("fsync of the directory after unlink"),
+            "{change:#}"
+        );
         assert_eq!(change["failing_after"], 0);
     }
     let profile = &found["profiles"][0];
@@ -108,7 +124,10 @@ fn a_loss_is_found_kept_and_shown_again() {
     assert_eq!(replay, ["replay", "run", "lost-acknowledged"]);
     let output = prove(&place, &[&replay[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert_eq!((&document(&output)["reproduced"], &document(&output)["found"]), (&true.into(), &failure["class"]));
+    assert_eq!(
+        (&document(&output)["reproduced"], &document(&output)["found"]),
+        (&true.into(), &failure["class"])
+    );
     let output = prove(&place, &["replay", "run", "corrupt"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(stderr(&output).contains("lost-acknowledged"), "{}", said(&output));
@@ -116,7 +135,10 @@ fn a_loss_is_found_kept_and_shown_again() {
     // The recording alone, under two profiles.
     let again = proved_from(&place, "run/recording", 1);
     assert_eq!(again["states"]["failing"], found["states"]["failing"]);
-    assert_eq!((&again["profiles"][1]["name"], &again["profiles"][1]["failing"]), (&"write-through".into(), &0.into()));
+    assert_eq!(
+        (&again["profiles"][1]["name"], &again["profiles"][1]["failing"]),
+        (&"write-through".into(), &0.into())
+    );
     // All is known of a run that goes on after its end.
     let output = prove(&place, &["app", "--resume", "run", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -124,7 +146,8 @@ fn a_loss_is_found_kept_and_shown_again() {
 }
 
 fn proved_from(place: &TempDir, recording: &str, code: i32) -> Value {
-    let line = ["app", "--recording", recording, "--drive", "volatile,write-through", "--json", "--no-record"];
+    let line =
+        ["app", "--recording", recording, "--drive", "volatile,write-through", "--json", "--no-record"];
     let output = prove(place, &line);
     assert_eq!(output.status.code(), Some(code), "{}", said(&output));
     document(&output)
@@ -164,10 +187,12 @@ fn programs_that_fail_by_themselves_prove_nothing() {
     assert_eq!((&broken["complete"], &broken["proved"]), (&false.into(), &false.into()));
     let silent = proved(&place, &["--run", "echo 1 > log; sync", "--check", "true", "--no-record"], 0);
     assert!(silent["not_proved_because"].to_string().contains("nothing was acknowledged"), "{silent:#}");
-    let output = prove(&place, &["app", "--run", "exit 3", "--check", "true", "--size", "64M", "--out", "none"]);
+    let output =
+        prove(&place, &["app", "--run", "exit 3", "--check", "true", "--size", "64M", "--out", "none"]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("exit 3"), "{}", said(&output));
     assert!(!Path::new(&place.path().join("none")).exists(), "nothing was recorded");
-    let ended = proved(&place, &["--run", acknowledges, "--check", "true", "--budget", "0s", "--no-record"], 3);
+    let ended =
+        proved(&place, &["--run", acknowledges, "--check", "true", "--budget", "0s", "--no-record"], 3);
     assert!(ended["incomplete_because"].as_str().unwrap().contains("budget"), "{ended:#}");
 }

@@ -36,11 +36,15 @@ pub(super) fn put(
     for failure in &document.failures {
         if !open.contains(&failure.class) {
             let name = failure.class.name();
-            document.notes.push(format!("under strace no state was {name}, so that no sync call was tried for it"));
+            document
+                .notes
+                .push(format!("under strace no state was {name}, so that no sync call was tried for it"));
         }
     }
     let acknowledged = acknowledged(&before.recorded);
-    for injection in candidates(&before.traced.calls, &before.root, &acknowledged).into_iter().take(CANDIDATES_MAX) {
+    for injection in
+        candidates(&before.traced.calls, &before.root, &acknowledged).into_iter().take(CANDIDATES_MAX)
+    {
         if open.is_empty() || prover.is_over() {
             break;
         }
@@ -134,8 +138,11 @@ impl Subject for UnderStrace {
     fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
         self.inner.set_up(place)?;
         let root = place.canonicalize().map_err(|error| self.failed(&error))?;
-        let options =
-            TraceOptions { root: root.clone(), injections: self.injections.clone(), began: SystemTime::UNIX_EPOCH };
+        let options = TraceOptions {
+            root: root.clone(),
+            injections: self.injections.clone(),
+            began: SystemTime::UNIX_EPOCH,
+        };
         let tracer = Tracer::start(options).map_err(|error| self.failed(&error))?;
         *self.tracer.lock().unwrap_or_else(PoisonError::into_inner) = Some((tracer, root));
         Ok(())
@@ -153,7 +160,10 @@ impl Subject for UnderStrace {
         let traced = tracer.as_ref().map(|(tracer, _)| tracer.command(&shell))?;
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
-        Some(Program { line: format!("exec {}", quoted.collect::<Vec<_>>().join(" ")), ack: AckBy::ControlFile })
+        Some(Program {
+            line: format!("exec {}", quoted.collect::<Vec<_>>().join(" ")),
+            ack: AckBy::ControlFile,
+        })
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {

@@ -19,7 +19,11 @@ use crate::exit::{Exit, Refusal, usage};
 ///
 /// # Errors
 /// A usage error if there is none.
-pub(super) fn subject(words: &SubjectWords, timeout: Duration, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>, Refusal> {
+pub(super) fn subject(
+    words: &SubjectWords,
+    timeout: Duration,
+    stop: &Arc<AtomicBool>,
+) -> Result<Arc<dyn Subject>, Refusal> {
     match words {
         SubjectWords::BuiltIn(name) => named(name).map_err(usage),
         SubjectWords::Command { setup, run, check, ack } => Ok(Arc::new(Programs {
@@ -37,7 +41,11 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
     let line = match words {
         SubjectWords::BuiltIn(name) => {
             let plumb = std::env::current_exe().ok()?;
-            format!("exec {} prove subject {} \"${{PLUMB_DEVICE:-$PWD}}\"", quoted(&plumb), quoted(Path::new(name)))
+            format!(
+                "exec {} prove subject {} \"${{PLUMB_DEVICE:-$PWD}}\"",
+                quoted(&plumb),
+                quoted(Path::new(name))
+            )
         }
         // What comes in another way cannot be told apart from what strace says.
         SubjectWords::Command { run, ack, .. } if ack == AckBy::ControlFile.name() => run.clone(),
@@ -50,7 +58,11 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@=".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 /// The drive profiles that were typed.
