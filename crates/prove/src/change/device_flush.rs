@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plumb_block::{Lba, LbaRange, Op};
 use plumb_report::document::proof::{Change, ChangeKind, FailureClass};
 
-use super::verified;
+use super::{LIMITS, verified};
 use crate::explore::{Choice, reduce};
 use crate::judge::{JudgeError, Judged};
 use crate::proof::{Case, Prover, Step, Watch};
@@ -95,7 +95,7 @@ impl Search<'_> {
             }
         }
         let step = Step::Changing(words(&self.prover.recorded.recording, places));
-        let judged = self.prover.explore(&changed, profile, &step, watch)?;
+        let judged = self.prover.explore(&changed, profile, LIMITS, &step, watch)?;
         if let Some(failing) = judged.failing.get(&self.class) {
             self.failing.push((failing.example.clone(), places.to_vec()));
         }

@@ -15,7 +15,7 @@ use crate::recording::Event;
 use crate::session::Recorded;
 
 /// More states than this are not enumerated to find out whether all can be.
-const STATES_MAX: u64 = 100_000;
+const STATES_MAX: u64 = 10_000;
 
 /// `None` if there are no flushes, or too much would be at risk without them to explore it all.
 pub(super) fn left_out(prover: &Prover<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>, JudgeError> {
@@ -29,7 +29,7 @@ pub(super) fn left_out(prover: &Prover<'_>, watch: Watch<'_>) -> Result<Option<F
         return Ok(None);
     }
     let step = Step::Changing(format!("{flushes} flushes left out"));
-    let judged = prover.explore(&changed, prover.profile(), &step, watch)?;
+    let judged = prover.explore(&changed, prover.profile(), limits, &step, watch)?;
     let left = FlushesLeftOut { flushes, explored: judged.counts.distinct, failing: judged.counts.failing };
     Ok(Some(left).filter(|_| is_exhaustive(&judged)))
 }

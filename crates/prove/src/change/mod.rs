@@ -14,8 +14,12 @@ mod sync_call;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy};
 
+use crate::explore::Limits;
 use crate::judge::{JudgeError, Judged};
 use crate::proof::{Case, Prover, Watch};
+
+/// How far a changed recording is explored: each window in part, many times for one failure.
+const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000 };
 
 /// Puts into the document what can be changed. `cases` are those of its failures.
 pub(crate) fn put_changes(

@@ -12,7 +12,7 @@ use plumb_block::{Nanos, in_one_line};
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{ChangeKind, FailureClass};
 
-use super::verified;
+use super::{LIMITS, verified};
 use crate::judge::{JudgeError, Judged};
 use crate::proof::{Again, Prover, Step, Watch};
 use crate::recording::Event;
@@ -103,7 +103,7 @@ fn again(
         }
         (Ok(_), None) => return Ok(None),
     };
-    let judged = prover.explore(&recorded, prover.profile(), &step, watch)?;
+    let judged = prover.explore(&recorded, prover.profile(), LIMITS, &step, watch)?;
     Ok(Some(Rerun { recorded, judged, traced, root }))
 }
 

@@ -130,7 +130,7 @@ impl Explorer<'_> {
                     number += 1;
                     return ControlFlow::Continue(());
                 }
-                let cut = Cut::at(self.recording, moment, self.limits.pieces as usize);
+                let cut = Cut::at(self.recording, moment, pass.pieces(self.limits));
                 if windows.len() == number {
                     windows.push(cut.coverage());
                 }

@@ -8,7 +8,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::cursor::{Cursor, Show};
 use super::cut::Cut;
-use super::{Coverage, Explorer};
+use super::{Coverage, Explorer, Limits};
 
 /// At most so many orders of landing are tried for one choice of survivors.
 const ORDERS_MAX: usize = 64;
@@ -17,27 +17,48 @@ const PAIRS_MAX: usize = 64;
 /// So many states are drawn in each window.
 const DRAWN: u64 = 256;
 
+/// A window with at most this many pieces is explored whole before others are explored in part.
+const FEW_PIECES: u32 = 6;
+
 /// One way through the states of a window; those before it find more failures for what they cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// Everything, where that is few; of other windows nothing survives, or all does.
-    Whole,
+    /// Nothing survives, or all does.
+    Edges,
     /// The first so many in the order of submission, all of them but one, and one alone.
     Prefixes,
-    /// All subsets of commands, where these are few.
-    Subsets,
+    /// Everything, where that is a few dozen states.
+    Few,
     /// A prefix the last of which is torn, and all with one torn.
     Tears,
     /// All but two.
     Pairs,
     /// Drawn: any of them, one of them torn.
     Drawn,
+    /// All subsets of commands, where these are few.
+    Subsets,
+    /// Everything, where the limits allow that.
+    Whole,
 }
 
 impl Pass {
     /// All, in their order.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Whole, Self::Prefixes, Self::Subsets, Self::Tears, Self::Pairs, Self::Drawn];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Edges,
+        Self::Prefixes,
+        Self::Few,
+        Self::Tears,
+        Self::Pairs,
+        Self::Drawn,
+        Self::Subsets,
+        Self::Whole,
+    ];
+
+    /// Up to how many pieces a window is divided in blocks; with more it is in commands.
+    pub(super) fn pieces(self, limits: Limits) -> usize {
+        let pieces = if self == Self::Whole { limits.pieces } else { limits.pieces.min(FEW_PIECES) };
+        pieces as usize
+    }
 
     /// Shows the states of this pass. How much of the window is explored by that, with the passes before.
     pub(super) fn explore(
@@ -48,32 +69,27 @@ impl Pass {
     ) -> ControlFlow<(), Coverage> {
         let mut cursor = Cursor::new(cut);
         let (is_whole, count) = (cut.grain == Grain::Blocks, cut.pieces.len());
-        if is_whole && self != Self::Whole {
-            return ControlFlow::Continue(Coverage::Sampled);
-        }
         match self {
-            Self::Whole if is_whole => {
-                let has_all = subsets(&mut cursor, count, usize::MAX, show)?;
-                debug_assert!(has_all);
-                return ControlFlow::Continue(Coverage::Exhaustive);
-            }
-            Self::Whole => {
+            Self::Edges => {
                 cursor.each_order(1, show)?;
                 (0..count).for_each(|piece| cursor.flip(piece));
                 cursor.each_order(ORDERS_MAX, show)?;
             }
             Self::Prefixes => prefixes(&mut cursor, count, show)?,
+            Self::Few | Self::Whole if is_whole => {
+                let has_all = subsets(&mut cursor, count, usize::MAX, show)?;
+                debug_assert!(has_all);
+                return ControlFlow::Continue(Coverage::Exhaustive);
+            }
+            Self::Tears => tears(&mut cursor, cut, show)?,
+            Self::Pairs if count <= PAIRS_MAX => pairs(&mut cursor, count, show)?,
+            Self::Drawn => drawn(&mut cursor, cut, of.seed, show)?,
             Self::Subsets if count <= of.limits.commands as usize => {
                 if subsets(&mut cursor, count, ORDERS_MAX, show)? {
                     return ControlFlow::Continue(Coverage::Bounded);
                 }
             }
-            Self::Tears => tears(&mut cursor, cut, show)?,
-            Self::Pairs if count > of.limits.commands as usize && count <= PAIRS_MAX => {
-                pairs(&mut cursor, count, show)?;
-            }
-            Self::Subsets | Self::Pairs => {}
-            Self::Drawn => drawn(&mut cursor, cut, of.seed, show)?,
+            Self::Few | Self::Whole | Self::Pairs | Self::Subsets => {}
         }
         ControlFlow::Continue(Coverage::Sampled)
     }

@@ -30,6 +30,8 @@ use crate::profile::DriveProfile;
 use crate::session::{RecordOptions, Recorded};
 use crate::subject::{Outcome, Program, Subject};
 
+const INTERRUPTED: &str = "interrupted";
+
 /// At most so many earlier moments are tried for a minimal case.
 const EARLIER_MAX: usize = 32;
 
@@ -45,7 +47,8 @@ pub struct Request<'a> {
     pub target: Option<String>,
     /// How far to go in each exploration.
     pub limits: Limits,
-    /// How long to explore in all. What was found until then is kept.
+    /// How long each exploration may take: what finds most for what it costs comes first, and what was not reached is told by
+    /// the coverage.
     pub budget: Option<Duration>,
     /// Of what is drawn.
     pub seed: u64,
@@ -128,20 +131,19 @@ pub struct Case {
 /// Proves what can be proved.
 ///
 /// # Errors
-/// If states could not be judged at all. A `stop`, or a budget that is used up, is no error.
+/// If states could not be judged at all. A `stop` is no error: what was found until then is kept.
 pub fn prove(recorded: &Recorded, request: &Request<'_>, watch: Watch<'_>) -> Result<Proof, JudgeError> {
-    let deadline = request.budget.map(|budget| Instant::now() + budget);
-    let prover = Prover { recorded, request, deadline, halt: AtomicBool::new(false) };
+    let prover = Prover { recorded, request };
     let mut document = words::begun(recorded, request);
     let mut cases = Vec::new();
     for (place, profile) in request.profiles.iter().enumerate() {
         let mut result = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
         result.not_judged_because = words::not_judged_because(profile, &recorded.facts);
         if result.not_judged_because.is_none() && prover.is_over() {
-            result.not_judged_because = Some(prover.over_because());
+            result.not_judged_because = Some(INTERRUPTED.to_owned());
         }
         if result.not_judged_because.is_none() {
-            let judged = prover.explore(recorded, profile, &Step::Exploring(profile.name.clone()), watch)?;
+            let judged = prover.explore(recorded, profile, request.limits, &Step::Exploring(profile.name.clone()), watch)?;
             put_result(&mut result, &judged);
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
@@ -163,9 +165,6 @@ pub fn prove(recorded: &Recorded, request: &Request<'_>, watch: Watch<'_>) -> Re
 pub(crate) struct Prover<'a> {
     pub(crate) recorded: &'a Recorded,
     pub(crate) request: &'a Request<'a>,
-    deadline: Option<Instant>,
-    /// Becomes true when exploring shall end: by a signal, or because the budget is used up.
-    halt: AtomicBool,
 }
 
 impl Prover<'_> {
@@ -176,56 +175,49 @@ impl Prover<'_> {
 
     /// Whether nothing more shall be explored.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_stopped() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    fn is_stopped(&self) -> bool {
         self.request.stop.load(Ordering::Acquire)
     }
 
-    fn over_because(&self) -> String {
-        if self.is_stopped() {
-            return "interrupted".to_owned();
-        }
-        let budget = self.request.budget.unwrap_or_default().as_secs_f64();
-        format!("the budget of {budget} s is used up")
-    }
-
-    /// Judges all states of a recording of the work, this one or another.
+    /// Judges the states of a recording of the work, this one or another, until the budget is used up.
     pub(crate) fn explore(
         &self,
         recorded: &Recorded,
         profile: &DriveProfile,
+        limits: Limits,
         step: &Step,
         watch: Watch<'_>,
     ) -> Result<Judged, JudgeError> {
         watch(step, None);
-        let of = self.count(recorded, profile);
+        let of = self.count(recorded, profile, limits);
+        let deadline = self.request.budget.map(|budget| Instant::now() + budget);
         // What was checked is known by what was read of this recording alone.
         let is_kept = std::ptr::eq(recorded, self.recorded) && profile == self.profile();
         let results = self.request.results.filter(|_| is_kept);
-        let judge = Judge { results, ..self.judge(recorded, profile, &self.halt) };
+        let halt = AtomicBool::new(false);
+        let judge = Judge { results, limits, ..self.judge(recorded, profile, &halt) };
         let mut judged = judge.judge(&mut |progress| {
-            if self.is_over() {
-                self.halt.store(true, Ordering::Release);
+            if self.is_over() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                halt.store(true, Ordering::Release);
             }
             watch(step, Some(Done { progress, of }));
         })?;
-        if judged.incomplete_because.is_some() && self.is_over() {
-            judged.incomplete_because = Some(self.over_because());
+        if self.is_over() {
+            judged.incomplete_because = Some(INTERRUPTED.to_owned());
+        } else if halt.into_inner() {
+            judged.incomplete_because = None;
         }
         Ok(judged)
     }
 
     /// How many distinct states there are. That takes a fraction of the time of judging them.
-    fn count(&self, recorded: &Recorded, profile: &DriveProfile) -> u64 {
+    fn count(&self, recorded: &Recorded, profile: &DriveProfile, limits: Limits) -> u64 {
         let Recorded { recording, from, until, .. } = recorded;
-        let explorer =
-            Explorer { recording, from: *from, until: *until, promise: profile.promise, ..self.explorer() };
+        let (from, until, promise) = (*from, *until, profile.promise);
+        let explorer = Explorer { recording, from, until, promise, limits, ..self.explorer() };
         let mut count = 0;
         explorer.explore(&mut |_| {
             count += 1;
-            if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         count
     }
@@ -296,7 +288,7 @@ impl Prover<'_> {
         judged: &Judged,
     ) -> Result<(Choice, String), JudgeError> {
         let found = (failing.example.clone(), failing.words.clone());
-        if self.is_stopped() {
+        if self.is_over() {
             return Ok(found);
         }
         let judge = self.judge(self.recorded, self.profile(), self.request.stop);

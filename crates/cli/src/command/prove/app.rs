@@ -85,9 +85,9 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "N", default_value_t = Limits::default().states)]
     states: u64,
 
-    /// How long to explore in all, such as 90s; what was found until then is reported
-    #[arg(long, value_name = "TIME")]
-    budget: Option<Nanos>,
+    /// How long each exploration may take; the states that fail most often come first
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    budget: Nanos,
 
     /// Cut the power only between two events, such as ack:3..ack:4 or flush:2:submitted..flush:3:completed
     #[arg(long, value_name = "EVENT..EVENT")]
@@ -267,7 +267,7 @@ fn proved(
         profiles: &profiles,
         target: typed.target.as_ref().map(ToString::to_string),
         limits: Limits { states: typed.states, ..Limits::default() },
-        budget: typed.budget.map(Into::into),
+        budget: Some(typed.budget.into()),
         seed,
         workers: typed.workers,
         timeout,
