@@ -118,6 +118,7 @@ fn mounted() {
     let subject = sqlite_subject();
     let options = RecordOptions {
         size: Bytes::mib(64),
+        logical_block: Bytes(512),
         file_system: FileSystem::Ext4,
         directory: directory.path().to_owned(),
         timeout: Duration::from_secs(60),

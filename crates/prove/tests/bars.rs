@@ -72,6 +72,7 @@ impl Case {
         let directory = tempfile::tempdir().unwrap();
         let options = RecordOptions {
             size: Bytes::mib(file_system.size_min_mib().max(64)),
+            logical_block: Bytes(512),
             file_system,
             directory: directory.path().to_owned(),
             timeout: Duration::from_secs(60),

@@ -30,6 +30,7 @@ impl Script {
         let directory = tempfile::tempdir().unwrap();
         let options = RecordOptions {
             size: Bytes(32 << 20),
+            logical_block: Bytes(512),
             file_system: FileSystem::Ext4,
             directory: directory.path().to_owned(),
             timeout: Duration::from_secs(60),

@@ -73,6 +73,7 @@ impl Subject for Files {
 fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<Recorded> {
     let options = RecordOptions {
         size: Bytes::mib(file_system.size_min_mib().max(64)),
+        logical_block: Bytes(512),
         file_system,
         directory: directory.to_owned(),
         timeout: Duration::from_secs(60),

@@ -45,6 +45,7 @@ fn recorded_on(
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         size: Bytes::mib(if file_system == FileSystem::Xfs { 320 } else { 128 }),
+        logical_block: Bytes(512),
         file_system,
         directory: directory.path().to_owned(),
         timeout,
@@ -237,6 +238,7 @@ fn an_interrupted_recording_keeps_what_it_has() {
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         size: Bytes::mib(64),
+        logical_block: Bytes(512),
         file_system: FileSystem::Ext4,
         directory: directory.path().to_owned(),
         timeout: Duration::from_secs(60),
@@ -266,6 +268,7 @@ fn what_is_missing_is_said_before_anything_is_made() {
     }
     let mut options = RecordOptions {
         size: Bytes::mib(64),
+        logical_block: Bytes(512),
         file_system: FileSystem::Xfs,
         directory: "/nonexistent".into(),
         timeout: Duration::from_secs(1),

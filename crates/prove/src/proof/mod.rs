@@ -143,7 +143,13 @@ pub fn prove(recorded: &Recorded, request: &Request<'_>, watch: Watch<'_>) -> Re
             result.not_judged_because = Some(INTERRUPTED.to_owned());
         }
         if result.not_judged_because.is_none() {
-            let judged = prover.explore(recorded, profile, request.limits, &Step::Exploring(profile.name.clone()), watch)?;
+            let judged = prover.explore(
+                recorded,
+                profile,
+                request.limits,
+                &Step::Exploring(profile.name.clone()),
+                watch,
+            )?;
             put_result(&mut result, &judged);
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
@@ -154,7 +160,9 @@ pub fn prove(recorded: &Recorded, request: &Request<'_>, watch: Watch<'_>) -> Re
         }
         document.profiles.push(result);
     }
-    if request.change && !prover.is_over() {
+    if prover.is_over() {
+        document.incomplete_because.get_or_insert_with(|| INTERRUPTED.to_owned());
+    } else if request.change {
         change::put_changes(&prover, &mut document, &cases, watch)?;
     }
     words::conclude(&mut document, request);
@@ -333,9 +341,11 @@ pub(crate) fn is_exhaustive(judged: &Judged) -> bool {
 fn put_result(result: &mut ProfileResult, judged: &Judged) {
     result.explored = judged.counts.distinct;
     // Of nothing that was judged nothing is known.
-    let is_judged = judged.counts.distinct > 0 || judged.incomplete_because.is_none();
+    let is_judged = judged.counts.distinct > 0 || is_exhaustive(judged);
     result.failing = is_judged.then_some(judged.counts.failing);
-    result.not_judged_because = judged.incomplete_because.clone().filter(|_| !is_judged);
+    let because =
+        || judged.incomplete_because.clone().unwrap_or_else(|| "no state was reached in the time".to_owned());
+    result.not_judged_because = (!is_judged).then(because);
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
     result.exhaustive = is_exhaustive(judged);

@@ -32,8 +32,6 @@ use crate::recording::{Event, Recorder, Recording};
 use crate::state_device::StateDevice;
 use crate::subject::{Lines, Subject, SubjectError};
 
-/// The logical block of the recorded drive: the smallest there is, so that writes tear in as many places as they may.
-const LOGICAL_BLOCK: Bytes = Bytes(512);
 /// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is recorded so.
 const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 
@@ -42,6 +40,9 @@ const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 pub struct RecordOptions {
     /// Capacity of the drive. It takes memory as far as it is written.
     pub size: Bytes,
+    /// Its logical block, 512 to 4096 bytes: what never tears. ext4 writes its superblock of 1024 bytes in place, so that a drive
+    /// which tears it leaves a file system that no kernel mounts, whatever a program does.
+    pub logical_block: Bytes,
     /// The file system.
     pub file_system: FileSystem,
     /// Where the mount point and what belongs to the recording is made: an existing directory.
@@ -132,7 +133,7 @@ pub fn record_under(
         return Err(SessionError::Interrupted);
     }
     let mount_point = here::mount_point(&options.directory)?;
-    let drive = Drive::blank(options.size);
+    let drive = Drive::blank(options.size, options.logical_block);
     let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
     let mut attachment = drive.attach(stack, Some(acknowledgements.control_file()))?;
     let steps = Steps {
@@ -165,9 +166,9 @@ struct Drive {
 }
 
 impl Drive {
-    fn blank(size: Bytes) -> Self {
+    fn blank(size: Bytes, logical_block: Bytes) -> Self {
         let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
-        let blank = Arc::new(Recording::of_blank(size, LOGICAL_BLOCK));
+        let blank = Arc::new(Recording::of_blank(size, logical_block));
         let drive = StateDevice::new(blank, Arc::clone(&clock) as Arc<dyn Clock>);
         let recorder = Recorder::of_blank(&drive.info(), clock).with_in_flight_min(IN_FLIGHT_MIN);
         let device = recorder.device(Arc::new(drive));

@@ -17,13 +17,13 @@ use crate::recording::{Event, Recording};
 
 /// How many writes are to be in flight at once.
 const WRITES: usize = 8;
-/// How often it is tried: threads may be late.
-const ROUNDS: usize = 16;
+/// How often it is tried: threads may be late on a busy machine.
+const ROUNDS: usize = 100;
 const LENGTH: Bytes = Bytes::kib(4);
 
 /// Why requests may have been recorded one after the other; `None` if writes at once and a flush beside them were seen.
 pub(super) fn serialised_because() -> Result<Option<String>, SessionError> {
-    let drive = Drive::blank(Bytes::mib(1));
+    let drive = Drive::blank(Bytes::mib(1), LENGTH);
     let mut attachment = drive.attach(&|device| Ok(device), None)?;
     let path = attachment.path();
     let written = apart::run(|| write_and_flush(path)).and_then(|written| written);

@@ -99,16 +99,21 @@ pub fn candidates(calls: &[Call], root: &Path, acknowledged: &[Nanos]) -> Vec<In
             }
         }
     }
-    let mut all = Vec::new();
+    let mut all: Vec<Injection> = Vec::new();
+    let mut add = |injection| {
+        if !all.contains(&injection) {
+            all.push(injection);
+        }
+    };
     for ((_, after, sync, directory), names) in found {
         if names.len() > NAMES_MAX {
-            all.push(Injection { after, path: directory.join("*"), sync });
+            add(Injection { after, path: directory.join("*"), sync });
             continue;
         }
         for (pattern, mut alike) in names {
             let only = alike.pop().filter(|_| alike.is_empty());
             let path = only.unwrap_or_else(|| directory.join(pattern));
-            all.push(Injection { after, path, sync });
+            add(Injection { after, path, sync });
         }
     }
     all

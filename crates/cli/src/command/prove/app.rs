@@ -24,9 +24,6 @@ use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
 use crate::{files, stop, terminal};
 
-/// The logical block of drives that are recorded.
-const SMALLEST_BLOCK: Bytes = Bytes(512);
-
 const EXAMPLES: &str = "\
 Examples:
   plumb prove app --subject sqlite:journal=delete,synchronous=full --fs ext4
@@ -77,6 +74,10 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
 
+    /// Its logical block, which never tears: 4096 bytes, or 512. A torn superblock makes an ext4 unmountable on the latter
+    #[arg(long, value_name = "BYTES", default_value = "4096")]
+    block_size: Bytes,
+
     /// Seed of all random choices; default from the clock, and always reported
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -110,7 +111,7 @@ pub(crate) struct AppArguments {
     mount_here: bool,
 
     /// Explore a recording that was kept instead of running anything again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "fs", "size", "run_timeout"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "fs", "size", "block_size", "run_timeout"])]
     recording: Option<PathBuf>,
 
     /// Keep the recording in FILE as well; a run directory always holds it
@@ -119,7 +120,7 @@ pub(crate) struct AppArguments {
 
     /// Go on with a run that was interrupted: RUN is its directory, and all options are those of then
     #[arg(long, value_name = "RUN")]
-    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "size", "seed", "target", "keep", "out", "no_record"])]
+    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
     resume: Option<PathBuf>,
 
     /// Do not look for changes that remove a failure
@@ -216,7 +217,7 @@ fn recorded(
         (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
     };
     let subject = judging::subject(&words, typed.run_timeout.into(), stop)?;
-    judging::allow(&judging::profiles(&typed.drive, SMALLEST_BLOCK)?, typed.fs, typed.mount_here)?;
+    judging::allow(&judging::profiles(&typed.drive, typed.block_size)?, typed.fs, typed.mount_here)?;
     let least = Bytes(typed.fs.size_min_mib() << 20);
     if typed.size < least {
         let fs = typed.fs;
@@ -224,8 +225,16 @@ fn recorded(
             Refusal::new(Exit::Usage, format!("--size {}: {fs} needs {least} at least", typed.size)).into()
         );
     }
+    if ![512, 4096].contains(&typed.block_size.0) {
+        return Err(Refusal::new(
+            Exit::Usage,
+            format!("--block-size {}: expected 512 or 4096", typed.block_size.0),
+        )
+        .into());
+    }
     let options = RecordOptions {
         size: typed.size,
+        logical_block: typed.block_size,
         file_system: typed.fs,
         directory: directory.to_owned(),
         timeout: typed.run_timeout.into(),
