@@ -132,10 +132,9 @@ fn a_loss_is_found_kept_and_shown_again() {
     // The recording alone, under two profiles.
     let again = proved_from(&place, "run/recording", 1);
     assert_eq!(again["states"]["failing"], found["states"]["failing"]);
-    assert_eq!(
-        (&again["profiles"][1]["name"], &again["profiles"][1]["failing"]),
-        (&"write-through".into(), &0.into())
-    );
+    // What was never written to the drive is lost on any.
+    assert_eq!(again["profiles"][1]["name"], "write-through");
+    assert!(again["profiles"][1]["failing"].as_u64() > Some(0), "{again:#}");
     // All is known of a run that goes on after its end.
     let output = prove(&place, &["app", "--resume", "run", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -189,7 +188,9 @@ fn programs_that_fail_by_themselves_prove_nothing() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("exit 3"), "{}", said(&output));
     assert!(!Path::new(&place.path().join("none")).exists(), "nothing was recorded");
-    let ended =
-        proved(&place, &["--run", acknowledges, "--check", "true", "--budget", "0s", "--no-record"], 3);
-    assert!(ended["incomplete_because"].as_str().unwrap().contains("budget"), "{ended:#}");
+    // Of what was not reached nothing is known.
+    let line = ["--run", acknowledges, "--check", "true", "--states", "2", "--no-record"];
+    let few = proved(&place, &line, 0);
+    assert_eq!((&few["proved"], &few["states"]["distinct"]), (&false.into(), &2.into()), "{few:#}");
+    assert!(few["not_proved_because"].to_string().contains("not every state"), "{few:#}");
 }

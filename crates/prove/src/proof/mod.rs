@@ -151,6 +151,7 @@ pub fn prove(recorded: &Recorded, request: &Request<'_>, watch: Watch<'_>) -> Re
                 watch,
             )?;
             put_result(&mut result, &judged);
+            document.incomplete_because = document.incomplete_because.or(result.not_judged_because.clone());
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
                 document.notes.extend(judged.notes.iter().cloned());
@@ -343,8 +344,12 @@ fn put_result(result: &mut ProfileResult, judged: &Judged) {
     // Of nothing that was judged nothing is known.
     let is_judged = judged.counts.distinct > 0 || is_exhaustive(judged);
     result.failing = is_judged.then_some(judged.counts.failing);
-    let because =
-        || judged.incomplete_because.clone().unwrap_or_else(|| "no state was reached in the time".to_owned());
+    let because = || {
+        judged
+            .incomplete_because
+            .clone()
+            .unwrap_or_else(|| "the budget was used up before a state was judged".to_owned())
+    };
     result.not_judged_because = (!is_judged).then(because);
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
