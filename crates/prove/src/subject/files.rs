@@ -385,8 +385,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_its_class() {
-        type Harm = fn(&Path);
-        const HARMS: [(&str, FailureClass, Harm); 10] = [
+        type Tampering = fn(&Path);
+        const HARMS: [(&str, FailureClass, Tampering); 10] = [
             ("write-fsync", FailureClass::LostAcknowledged, |place| {
                 fs::write(place.join("file-2"), "").unwrap()
             }),

@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn what_sqlite_cannot_read_is_corrupt() {
-        type Harm = fn(&Path);
-        let harms: [(&str, Harm); 5] = [
+        type Tampering = fn(&Path);
+        let harms: [(&str, Tampering); 5] = [
             ("no database", |path| fs::remove_file(path).unwrap()),
             ("an empty database", |path| fs::write(path, []).unwrap()),
             ("no header", |path| {
