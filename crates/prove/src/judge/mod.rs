@@ -110,8 +110,8 @@ pub struct Progress {
 pub enum JudgeError {
     /// The kernel of this machine might crash.
     #[error(
-        "a `{profile}` drive breaks its contract, and a kernel may crash when it mounts the {file_system} on it: judge in a guest \
-         with --guest, on the bare drive with --fs none, or give --mount-here"
+        "a `{profile}` drive breaks its contract, and a kernel may crash when it mounts the {file_system} on it: use \
+         --fs none, or give --mount-here on a machine that may crash"
     )]
     NeedsGuest {
         /// The drive profile.
