@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
-use plumb_crash::Promise;
-use plumb_prove::explore::{Choice, Explorer, Limits};
+use plumb_prove::explore::Choice;
 use plumb_prove::recording::{CommandId, Event, Recording};
+
+use crate::explorer;
 
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 4;
@@ -21,17 +22,6 @@ fn recording(writes: u64) -> Recording {
         recording.happened(Nanos(0), Event::Completed(id));
     }
     recording
-}
-
-fn explorer(recording: &Recording) -> Explorer<'_> {
-    Explorer {
-        recording,
-        from: 0,
-        until: usize::MAX,
-        promise: Promise::VOLATILE,
-        limits: Limits::default(),
-        seed: 1,
-    }
 }
 
 #[test]

@@ -4,22 +4,12 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
-use plumb_crash::Promise;
 use plumb_prove::explore::{Coverage, Explorer, Limits};
 use plumb_prove::recording::{Event, Recording};
 
-const BLOCK: u64 = 512;
+use crate::explorer;
 
-fn explorer(recording: &Recording) -> Explorer<'_> {
-    Explorer {
-        recording,
-        from: 0,
-        until: usize::MAX,
-        promise: Promise::VOLATILE,
-        limits: Limits::default(),
-        seed: 7,
-    }
-}
+const BLOCK: u64 = 512;
 
 /// Writes of `nlb` blocks each, one after the other and each complete before the next.
 fn writes(count: u64, nlb: u64) -> Recording {

@@ -159,6 +159,7 @@ impl Subject for UnderStrace {
         shell.arg("-c").arg(&self.line);
         let traced = tracer.as_ref().map(|(tracer, _)| tracer.command(&shell))?;
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
+        // As every sh(1) takes it: not all know the $'...' of a word that is shown to people.
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
         Some(Program {
             line: format!("exec {}", quoted.collect::<Vec<_>>().join(" ")),

@@ -1,6 +1,5 @@
 //! What `app` and `replay` have in common: subjects and profiles by what was typed, and how failures of the prover end.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::SubjectWords;
 use plumb_prove::session::SessionError;
 use plumb_prove::subject::{AckBy, Program, Programs, Subject, named};
+use plumb_report::printable::shell_word;
 
 use crate::exit::{Exit, Refusal, usage};
 
@@ -43,8 +43,8 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
             let plumb = std::env::current_exe().ok()?;
             format!(
                 "exec {} prove subject {} \"${{PLUMB_DEVICE:-$PWD}}\"",
-                quoted(&plumb),
-                quoted(Path::new(name))
+                shell_word(&plumb.display().to_string()),
+                shell_word(name)
             )
         }
         // What comes in another way cannot be told apart from what strace says.
@@ -52,17 +52,6 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
         SubjectWords::Command { .. } => return None,
     };
     Some(Program { line, ack: AckBy::ControlFile })
-}
-
-/// A path as a shell takes it.
-pub(super) fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:,@=".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 /// The drive profiles that were typed.

@@ -9,9 +9,9 @@ use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_prove::proof::{Case, Kept, Proof};
 use plumb_report::document::proof::FailureClass;
+use plumb_report::printable::shell_word;
 use plumb_report::{Format, Style};
 
-use super::judging::quoted;
 use crate::exit::{Exit, Refusal, usage};
 use crate::surroundings::{argv, time_of_day};
 
@@ -70,7 +70,9 @@ impl KeptRun {
     /// The command that shows the failure of a class again.
     pub(super) fn replay(&self, class: FailureClass) -> String {
         match self.path() {
-            Some(path) => format!("plumb prove replay {} {}", quoted(&path), class.name()),
+            Some(path) => {
+                format!("plumb prove replay {} {}", shell_word(&path.display().to_string()), class.name())
+            }
             None => "nothing was kept to show again: leave --no-record out".to_owned(),
         }
     }
