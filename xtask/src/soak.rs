@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as long as
-//! one likes; and a thousand power cuts under mounted file systems, and beneath writers with a witness.
+//! one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness; a million histories of the
+//! write-back cache.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -16,18 +17,24 @@ enum Part {
     Tests,
     /// Power cuts in the middle of workloads on mounted file systems
     Cuts,
+    /// Histories of the write-back cache with power cuts, kills and faults
+    Cache,
 }
 
 /// What, how long, and from which seed.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only this part; both, the cuts first, if none is named
+    /// Only this part; all, the tests last, if none is named
     #[arg(value_enum)]
     part: Option<Part>,
 
     /// How many power cuts
     #[arg(long, default_value_t = 1_000)]
     cuts: u64,
+
+    /// How many random histories of the write-back cache
+    #[arg(long, default_value_t = 1_000_000)]
+    histories: u64,
 
     /// Begin no new round after this many seconds
     #[arg(long, default_value_t = 600)]
@@ -46,30 +53,58 @@ pub(crate) struct Arguments {
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = lint::workspace_root()?;
     let wants = |part| arguments.part.is_none_or(|only| only == part);
-    let passed =
-        (!wants(Part::Cuts) || cuts(arguments, &root)?) && (!wants(Part::Tests) || tests(arguments, &root)?);
+    let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?)
+        && (!wants(Part::Cache) || cache(arguments, &root)?)
+        && (!wants(Part::Tests) || tests(arguments, &root)?);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The tests with power cuts, with many of them.
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
-    let status = Command::new("cargo")
-        .args(["test", "--release", "--quiet", "--package", "plumb", "--package", "plumb-prove"])
-        .args(["--test", "all", "--", "drive_cuts::", "witnessed::", "--nocapture"])
-        .env("PLUMB_CUTS", cuts.to_string())
-        .env("PLUMB_SEED", seed.to_string())
-        .current_dir(root)
-        .status()
-        .context("starting cargo test")?;
-    if status.success() {
-        println!("soak: {cuts} power cuts from seed {seed} passed");
+    let tests = "--package plumb --package plumb-prove --test all -- drive_cuts:: witnessed:: --nocapture";
+    let passed = tested(root, tests, &[("PLUMB_CUTS", cuts), ("PLUMB_SEED", seed)])?;
+    println!("{}", told(passed, &format!("{cuts} power cuts from seed {seed}"), "cuts --cuts 5"));
+    Ok(passed)
+}
+
+/// Operations of the scenarios of the write-back cache of which every cut is looked at.
+const CACHE_OPERATIONS: u64 = 4;
+
+/// Random histories of the write-back cache, every cut of every short one, and every byte of a small log damaged.
+fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
+    let (histories, seed) = (arguments.histories, arguments.seed);
+    let tests = "--package plumb-cache --test all -- random:: exhaustive:: flips:: --nocapture";
+    let variables = [
+        ("PLUMB_FLIP_STEP", 1),
+        ("PLUMB_HISTORIES", histories),
+        ("PLUMB_OPERATIONS", CACHE_OPERATIONS),
+        ("PLUMB_SEED", seed),
+    ];
+    let passed = tested(root, tests, &variables)?;
+    let what = format!("{histories} histories of the cache from seed {seed}");
+    println!("{}", told(passed, &what, "cache --histories 1"));
+    Ok(passed)
+}
+
+/// What came of a part, with how to repeat it.
+fn told(passed: bool, what: &str, repeat: &str) -> String {
+    if passed {
+        format!("soak: {what} passed")
     } else {
-        println!(
-            "soak: a power cut failed; repeat with the seed above: `cargo xtask soak cuts --cuts 5 --seed SEED`"
-        );
+        format!("soak: {what}: failed; repeat with the seed above: `cargo xtask soak {repeat} --seed SEED`")
     }
-    Ok(status.success())
+}
+
+/// Whether optimised tests pass: the words of `cargo test`, and variables for them.
+fn tested(root: &Path, words: &str, variables: &[(&str, u64)]) -> Result<bool> {
+    let status = Command::new("cargo")
+        .args(["test", "--release", "--quiet"])
+        .args(words.split_whitespace())
+        .envs(variables.iter().map(|(name, value)| (name, value.to_string())))
+        .current_dir(root)
+        .status();
+    Ok(status.context("starting cargo test")?.success())
 }
 
 /// Rounds of all seeded tests.
@@ -78,15 +113,9 @@ fn tests(arguments: &Arguments, root: &Path) -> Result<bool> {
     let mut seed = arguments.seed;
     while began.elapsed() < Duration::from_secs(arguments.seconds) {
         eprintln!("soak: seed {seed}, {} s so far", began.elapsed().as_secs());
-        let status = Command::new("cargo")
-            .args(["test", "--release", "--quiet", "--workspace", "--exclude", "plumb", "--all-features"])
-            .env("PROPTEST_CASES", arguments.cases.to_string())
-            .env("PROPTEST_RNG_SEED", seed.to_string())
-            .env("PLUMB_SEED", seed.to_string())
-            .current_dir(root)
-            .status()
-            .context("starting cargo test")?;
-        if !status.success() {
+        let variables =
+            [("PROPTEST_CASES", arguments.cases), ("PROPTEST_RNG_SEED", seed), ("PLUMB_SEED", seed)];
+        if !tested(root, "--workspace --exclude plumb --all-features", &variables)? {
             println!(
                 "soak: failed with seed {seed}: repeat with `cargo xtask soak tests --seconds 1 --seed {seed}`"
             );

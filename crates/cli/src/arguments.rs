@@ -1,6 +1,8 @@
 //! The arguments of the commands, as typed. The commands decide what they mean.
 
+pub(crate) mod cache;
 pub(crate) mod drive;
+pub(crate) mod exports;
 pub(crate) mod policy;
 
 use std::path::PathBuf;
@@ -40,6 +42,8 @@ pub(crate) enum Command {
     Fio(ForeignArguments),
     /// Show simulated drives, serve them as block devices, and cut their power
     Drive(drive::DriveArguments),
+    /// Put a crash-safe write-back cache in front of a slow disk
+    Cache(cache::CacheArguments),
     /// Show, plan, change, roll back and persist the write caches of disks
     Policy(Box<policy::PolicyArguments>),
     /// Prove what survives a power cut: record an application, explore every state that a cut may leave

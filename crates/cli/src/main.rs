@@ -30,6 +30,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Drive(drive) => command::drive::run(&drive),
+        Command::Cache(cache) => command::cache::run(&cache),
         Command::Policy(policy) => command::policy::run(&policy),
         Command::Prove(prove) => command::prove::run(prove),
         Command::Report(report) => command::report::run(&report),

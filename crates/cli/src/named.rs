@@ -44,6 +44,7 @@ pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
     Ok(opened.into_iter().next().map(|opened| {
         let kind = match opened.kind {
             TargetKind::Simulated => DeviceKind::Simulated,
+            TargetKind::Cache => DeviceKind::Cache,
             _ => DeviceKind::Nbd,
         };
         Named { kind, opened }

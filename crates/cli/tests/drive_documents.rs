@@ -12,7 +12,7 @@ fn drive(arguments: &[&str]) -> Output {
 }
 
 /// Against the schema in the file `name`, every object of which must be known to the last key.
-fn matches_schema(document: &Value, name: &str) {
+pub(crate) fn matches_schema(document: &Value, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.schema.json"));
     let mut schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     close(&mut schema);

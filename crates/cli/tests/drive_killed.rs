@@ -22,18 +22,18 @@ use crate::drive_support::Server;
 
 /// How many servers live and end for each kind of drive, with [`GROUPS`] histories each.
 const LIVES: u64 = 20;
-const GROUPS: u64 = 16;
+pub(crate) const GROUPS: u64 = 16;
 /// In blocks: few, so that requests overlap.
-const GROUP: u64 = 4;
+pub(crate) const GROUP: u64 = 4;
 /// The logical block of these drives, in bytes.
-const BLOCK: u64 = 512;
+pub(crate) const BLOCK: u64 = 512;
 const CLIENTS: usize = 3;
 const REQUESTS: u64 = 160;
-const DEPTH: u32 = 32;
+pub(crate) const DEPTH: u32 = 32;
 
 /// How a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+pub(crate) enum Ending {
     /// SIGKILL when so many requests are answered.
     Killed { answered: u64 },
     /// SIGKILL when all are answered.
@@ -44,7 +44,7 @@ enum Ending {
 
 impl Ending {
     /// Every second server is killed at its first answer or among the first.
-    fn draw(chance: &mut Xoshiro256PlusPlus) -> Self {
+    pub(crate) fn draw(chance: &mut Xoshiro256PlusPlus) -> Self {
         match below(chance, 8) {
             0 | 1 => Self::Killed { answered: 1 },
             2 | 3 => Self::Killed { answered: 1 + below(chance, 16) },
@@ -70,16 +70,22 @@ struct Pending {
 }
 
 /// What the clients of one server asked and were told.
-struct Judge {
+pub(crate) struct Judge {
     blocks: Vec<History<u64>>,
     pending: HashMap<Tag, Pending>,
     now: Moment,
     /// Whether a write is durable only when it is flushed.
     is_volatile: bool,
-    answered: u64,
+    pub(crate) answered: u64,
 }
 
 impl Judge {
+    /// Of blocks that hold what `held` says; whether what is answered is durable only when it is flushed.
+    pub(crate) fn new(held: &[u64], is_volatile: bool) -> Self {
+        let blocks = held.iter().map(|held| History::starting_with(*held)).collect();
+        Self { blocks, pending: HashMap::new(), now: 1, is_volatile, answered: 0 }
+    }
+
     fn submitted(&mut self, tag: Tag, op: Op, range: LbaRange) {
         self.now += 1;
         let content = if matches!(op, Op::Write { .. }) { tag.0 } else { 0 };
@@ -116,12 +122,16 @@ impl Judge {
         Ok(())
     }
 
-    /// Holds what the file has in each block against what may be there; what the blocks hold.
-    fn judge(&self, file: &File, seed: u64) -> Result<Vec<u64>, String> {
+    /// Holds what `read` finds in each block against what may be there; what the blocks hold.
+    pub(crate) fn judge(
+        &self,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<(), String>,
+        seed: u64,
+    ) -> Result<Vec<u64>, String> {
         let mut held = Vec::new();
         for (lba, history) in self.blocks.iter().enumerate() {
             let mut bytes = [0; BLOCK as usize];
-            file.read_exact_at(&mut bytes, lba as u64 * BLOCK).map_err(|error| error.to_string())?;
+            read(lba as u64, &mut bytes)?;
             let found = match Stamp::read(&bytes) {
                 None if bytes.iter().all(|byte| *byte == 0) => 0,
                 Some(stamp) if stamp.seed == seed && stamp.lba.0 == lba as u64 && stamp.is_whole(&bytes) => {
@@ -143,15 +153,15 @@ impl Judge {
 }
 
 /// The clients of one server, each with a connection of its own.
-struct Clients {
-    queues: Vec<Box<dyn Queue>>,
+pub(crate) struct Clients {
+    pub(crate) queues: Vec<Box<dyn Queue>>,
     _devices: Vec<NbdDevice>,
     time: Time,
 }
 
 impl Clients {
-    fn connect(server: &Server, pool: &Pool) -> Self {
-        let uri = server.document["nbd"].as_str().unwrap().parse().unwrap();
+    pub(crate) fn connect(uri: &str, pool: &Pool) -> Self {
+        let uri = uri.parse().unwrap();
         let clock = std::sync::Arc::new(RealClock::start());
         let connect = || {
             let options = Options {
@@ -171,7 +181,7 @@ impl Clients {
     }
 
     /// Sends what was submitted and hears what was answered.
-    fn poll(&mut self, judge: &mut Judge) -> Result<(), String> {
+    pub(crate) fn poll(&mut self, judge: &mut Judge) -> Result<(), String> {
         let mut completions = Vec::new();
         for queue in &mut self.queues {
             queue.poll(Wait::NONE, &mut completions).map_err(|error| error.to_string())?;
@@ -189,8 +199,7 @@ impl Clients {
 struct Bench {
     directory: tempfile::TempDir,
     arguments: Vec<String>,
-    seed: u64,
-    next_tag: u64,
+    load: Load,
     held: Vec<u64>,
 }
 
@@ -200,28 +209,34 @@ impl Bench {
         let ending = Ending::draw(chance);
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let server = Server::start(&arguments);
-        let mut clients = Clients::connect(&server, pool);
-        let mut judge = Judge {
-            blocks: self.held.iter().map(|held| History::starting_with(*held)).collect(),
-            pending: HashMap::new(),
-            now: 1,
-            is_volatile: server.document["wce"] == true,
-            answered: 0,
-        };
-        let result = self.load(chance, ending, &mut clients, &mut judge);
+        let mut clients = Clients::connect(server.document["nbd"].as_str().unwrap(), pool);
+        let mut judge = Judge::new(&self.held, server.document["wce"] == true);
+        let result = self.load.run(chance, ending, &mut clients, &mut judge);
         if matches!(ending, Ending::Cut { .. }) {
             server.order("cut", &[]);
         }
         server.kill();
         result.and_then(|()| clients.poll(&mut judge)).map_err(|error| format!("{ending:?}: {error}"))?;
         let file = File::open(self.directory.path().join("medium")).unwrap();
+        let read = |lba: u64, bytes: &mut [u8]| {
+            file.read_exact_at(bytes, lba * BLOCK).map_err(|error| error.to_string())
+        };
         self.held = judge
-            .judge(&file, self.seed)
+            .judge(read, self.load.seed)
             .map_err(|error| format!("{ending:?} after {} answers: {error}", judge.answered))?;
         Ok(())
     }
+}
 
-    fn load(
+/// What the clients write: every write has a number of its own.
+pub(crate) struct Load {
+    pub(crate) seed: u64,
+    pub(crate) next_tag: u64,
+}
+
+impl Load {
+    /// Asks at random, until the server is to end.
+    pub(crate) fn run(
         &mut self,
         chance: &mut Xoshiro256PlusPlus,
         ending: Ending,
@@ -278,7 +293,7 @@ fn blocks(range: LbaRange) -> std::ops::Range<usize> {
     range.lba.0 as usize..range.end().0 as usize
 }
 
-fn below(chance: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
+pub(crate) fn below(chance: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
     chance.next_u64() % limit
 }
 
@@ -293,7 +308,7 @@ fn hold_to_what_was_answered(model: &str, wce: Option<&str>, seed: u64) {
     let shape = PoolShape { buffer: Bytes::kib(32), count: DEPTH * 4, alignment: Bytes(4096) };
     let pool = Pool::new(shape).unwrap();
     let held = vec![0; (GROUPS * GROUP) as usize];
-    let mut bench = Bench { directory, arguments, seed, next_tag: 0, held };
+    let mut bench = Bench { directory, arguments, load: Load { seed, next_tag: 0 }, held };
     for life in 0..LIVES {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed ^ life << 32);
         if let Err(error) = bench.life(&mut chance, &pool) {

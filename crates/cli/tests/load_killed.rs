@@ -5,13 +5,25 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 
 use crate::common::{document, plumb, said};
 use crate::load_support::{Place, assert_is_valid};
+
+/// Starts the command, and waits until a result that holds `text` has been written to the directory.
+pub(crate) fn start_until_result(run: &Path, text: &str, command: &mut Command) -> Child {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, run, inotify::WatchFlags::MOVED_TO).unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(&watch, "result.json");
+    while !fs::read_to_string(run.join("result.json")).unwrap().contains(text) {
+        wait_for(&watch, "result.json");
+    }
+    child
+}
 
 /// Waits until a file has got this name in the directory. A minute is too long for anything here.
 fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
@@ -36,11 +48,7 @@ fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
 /// A load that has recorded what it measured, and goes on.
 pub(crate) fn recording(place: &Place, typed: &str) -> Child {
     fs::create_dir(place.run_directory()).unwrap();
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
-    inotify::add_watch(&watch, place.run_directory(), inotify::WatchFlags::MOVED_TO).unwrap();
-    let child = place.command(typed).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for(&watch, "result.json");
-    child
+    start_until_result(&place.run_directory(), "", &mut place.command(typed))
 }
 
 fn report(run: &Path, format: &str) -> std::process::Output {

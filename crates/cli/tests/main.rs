@@ -3,10 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod blocks_of_any_length;
+mod cache_documents;
+mod cache_killed;
+mod cache_refusals;
+mod cache_support;
 mod check_document;
 mod check_ends;
 mod check_places;
 mod check_simulated;
+#[path = "../../report/tests/closed_schema.rs"]
+mod closed_schema;
 mod common;
 mod diskspd_command;
 mod drive_clients;

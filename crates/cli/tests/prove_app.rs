@@ -1,12 +1,14 @@
 //! `plumb prove app` and `replay`: what is typed, what comes out, and how they end.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{document, entries, plumb, said, scratch};
+use crate::common::{document, entries, holds, plumb, said, scratch};
+use crate::load_killed::start_until_result;
 use crate::load_support::stderr;
 
 /// SQLite that loses its last commit on any file system: the directory is not synced after the journal is gone.
@@ -40,12 +42,6 @@ fn proved(place: &TempDir, arguments: &[&str], code: i32) -> Value {
     let output = prove(place, &all);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
     document(&output)
-}
-
-fn has_keys(value: &Value, keys: &[&str]) {
-    for key in keys {
-        assert!(value.get(key).is_some(), "`{key}` is not in {value:#}");
-    }
 }
 
 #[test]
@@ -84,24 +80,16 @@ fn a_loss_is_found_kept_and_shown_again() {
     }
     let place = scratch();
     let found = proved(&place, &["--subject", LOSES, "--seed", "7", "--out", "run"], 1);
-    has_keys(
-        &found,
-        &["proved", "level", "headline", "states", "coverage", "failures", "profiles", "seed", "complete"],
-    );
-    has_keys(&found["states"], &["explored", "distinct", "failing"]);
-    has_keys(&found["coverage"], &["windows", "exhaustive", "bounded", "sampled"]);
+    holds("../report/schemas/prove.schema.json", &found);
     assert_eq!(
         (&found["proved"], &found["level"], &found["seed"]),
         (&false.into(), &"danger".into(), &7.into())
     );
     let failure = &found["failures"][0];
-    has_keys(failure, &["class", "states", "minimal", "seed", "replay", "change"]);
     assert_eq!(failure["class"], "lost-acknowledged", "{failure:#}");
-    has_keys(&failure["minimal"], &["dropped", "torn"]);
     let has_strace = Command::new("strace").arg("-V").output().is_ok();
     if has_strace {
         let change = &failure["change"];
-        has_keys(change, &["kind", "sentence", "verified_by", "explored", "failing_after"]);
         assert_eq!(
             (&change["kind"], &change["verified_by"]),
             (&"sync-call".into(), &"new-run".into()),
@@ -121,6 +109,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     assert_eq!(replay, ["replay", "run", "lost-acknowledged"]);
     let output = prove(&place, &[&replay[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    holds("schemas/prove-replay.schema.json", &document(&output));
     assert_eq!(
         (&document(&output)["reproduced"], &document(&output)["found"]),
         (&true.into(), &failure["class"])
@@ -193,4 +182,110 @@ fn programs_that_fail_by_themselves_prove_nothing() {
     let few = proved(&place, &line, 0);
     assert_eq!((&few["proved"], &few["states"]["distinct"]), (&false.into(), &2.into()), "{few:#}");
     assert!(few["not_proved_because"].to_string().contains("not every state"), "{few:#}");
+}
+
+#[test]
+fn the_example_of_the_manual_fails_and_its_mended_form_does_not() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/proving");
+    let check = format!("{scripts}/check.sh");
+    let wrong = format!("{scripts}/save-wrong.sh");
+    let lost = proved(&place, &["--run", &wrong, "--check", &check, "--states", "300", "--out", "wrong"], 1);
+    let failure = &lost["failures"][0];
+    assert_eq!(failure["class"], "lost-acknowledged", "{lost:#}");
+    if Command::new("strace").arg("-V").output().is_ok() {
+        let change = &failure["change"];
+        assert_eq!(change["sentence"], "fsync of the directory after rename(document)", "{failure:#}");
+        assert_eq!((&change["kind"], &change["failing_after"]), (&"sync-call".into(), &0.into()));
+        // The calls that lead to the broken promise, by the programs that made them.
+        let timeline = failure["minimal"]["timeline"].as_array().unwrap();
+        let calls: Vec<&str> = timeline
+            .iter()
+            .filter(|item| item["lane"] == "system-call")
+            .map(|item| item["label"].as_str().unwrap())
+            .collect();
+        for call in ["fsync(document.new) by sync ", "(document) by mv "] {
+            assert!(calls.iter().any(|label| label.contains(call)), "{call}: {calls:?}");
+        }
+    }
+    let mended = format!("{scripts}/save.sh");
+    let line = ["--run", &mended, "--check", &check, "--no-record", "--no-change"];
+    let honest = proved(&place, &line, 0);
+    assert_eq!((&honest["proved"], &honest["states"]["failing"]), (&true.into(), &0.into()), "{honest:#}");
+}
+
+/// A proof that has written what it found under its first drive profile, and whose checks hang under the second.
+fn hanging(place: &TempDir, run: &str) -> (Child, PathBuf) {
+    let (out, temporary) = (place.path().join("run"), place.path().join("temporary"));
+    for directory in [&out, &temporary] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    let free = place.path().join("free");
+    // What was found of a window is told only when all of the first profile is.
+    let told = "\"at_risk\"";
+    let hangs = format!(
+        "grep -qs '{told}' {}/result.json && [ ! -e {} ] && sleep 1000",
+        out.display(),
+        free.display()
+    );
+    let mut command = plumb();
+    command.args(["prove", "app", "--json", "--size", "64M", "--drive", "volatile,atomic-4k"]);
+    command.args(["--run", run, "--check", &format!("{hangs}; {CHECK}"), "--check-timeout", "1h"]);
+    command.args(["--no-change", "--out"]).arg(&out).env("TMPDIR", &temporary);
+    (start_until_result(&out, told, &mut command), free)
+}
+
+#[test]
+fn a_proof_that_is_killed_leaves_what_it_found_and_goes_on() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let (mut child, free) =
+        hanging(&place, "for n in 1 2; do echo $n >> log; echo $n > $PLUMB_ACK; done; sync");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = plumb().args(["report", "--format", "json"]).arg(place.path().join("run")).output().unwrap();
+    let found = document(&output);
+    assert_eq!((&found["level"], &found["complete"]), (&"danger".into(), &false.into()), "{found:#}");
+    assert_eq!(found["failures"][0]["class"], "lost-acknowledged", "{found:#}");
+    // What is mounted goes with the process; the directories beneath stay.
+    std::fs::remove_dir_all(place.path().join("temporary")).unwrap();
+    std::fs::write(free, "").unwrap();
+    let output = prove(&place, &["app", "--resume", "run", "--json", "--junit", "junit.xml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let whole = document(&output);
+    assert_eq!((&whole["complete"], &whole["seed"]), (&true.into(), &found["seed"]), "{whole:#}");
+    assert_eq!(whole["states"]["failing"], found["states"]["failing"]);
+    assert_eq!(whole["profiles"].as_array().unwrap().len(), 2, "{whole:#}");
+    let junit = std::fs::read_to_string(place.path().join("junit.xml")).unwrap();
+    assert!(junit.contains("lost-acknowledged on atomic-4k"), "{junit}");
+}
+
+#[test]
+fn a_proof_that_is_interrupted_keeps_what_it_found() {
+    if !is_possible() {
+        return;
+    }
+    let synced = "for n in 1 2; do echo $n >> log; sync; echo $n > $PLUMB_ACK; done";
+    for (run, signal, code) in
+        [(synced.to_owned(), Signal::TERM, 3), (synced.replace("sync; ", ""), Signal::INT, 1)]
+    {
+        let place = scratch();
+        let (child, _) = hanging(&place, &run);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        let found = document(&output);
+        assert_eq!(
+            (&found["complete"], &found["incomplete_because"]),
+            (&false.into(), &"interrupted".into())
+        );
+        let manifest = std::fs::read_to_string(place.path().join("run/manifest.json")).unwrap();
+        assert!(manifest.contains("\"interrupted\""), "{manifest}");
+        assert_eq!(entries(&place.path().join("temporary")), Vec::<String>::new());
+    }
 }

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{document, plumb, said, scratch};
+use crate::common::{document, holds, plumb, said, scratch};
 
 /// The output, if strace is there.
 fn trace(options: &[&str], place: &Path, program: &[&str]) -> Option<Output> {
@@ -30,6 +30,7 @@ fn tools_that_copy_and_move_are_told_apart() {
     std::fs::write(place.path().join("a"), b"12345").unwrap();
     let Some(output) = trace(&[], place.path(), &["cp", "a", "b"]) else { return };
     let copied = document(&output);
+    holds("../prove/schemas/prove-trace.schema.json", &copied);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(kinds(&copied).contains(&("data-not-synced", "b")), "{copied}");
 

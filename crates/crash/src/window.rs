@@ -4,10 +4,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use plumb_block::LbaRange;
+use plumb_block::{ExtentMap, LbaRange};
 
 use crate::command::{Command, Kind, Landing, Moment};
-use crate::extent_map::ExtentMap;
 use crate::promise::{FlushKept, FuaKept, Promise};
 
 /// How many entries for commands that are not at risk any more are not worth looking for.

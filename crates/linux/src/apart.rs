@@ -10,11 +10,18 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 
+use rustix::mount::MountPropagationFlags;
+use rustix::thread::{LinkNameSpaceType, Pid, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+/// Which thread holds the private mounts.
+static MOUNTS: OnceLock<Pid> = OnceLock::new();
 /// Standard input, output and error stay: what is opened next must not take the place of one.
 const FIRST_CLOSED: libc::c_uint = 3;
 
@@ -68,7 +75,7 @@ pub fn start<T: Send + 'static>(
     // An answer, and an error behind it that nobody waits for any more.
     let (sender, answer) = sync_channel(2);
     Builder::new().name("apart".to_owned()).spawn(move || {
-        if let Err(error) = leave_descriptors().and_then(|()| task(&|found| tell(&sender, Ok(found)))) {
+        if let Err(error) = leave().and_then(|()| task(&|found| tell(&sender, Ok(found)))) {
             tell(&sender, Err(error));
         }
     })?;
@@ -84,14 +91,78 @@ pub fn start<T: Send + 'static>(
 pub fn run<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let apart = Builder::new().name("apart".to_owned());
-        let thread = apart.spawn_scoped(scope, || leave_descriptors().map(|()| task()))?;
+        let thread = apart.spawn_scoped(scope, || leave().map(|()| task()))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// From now on threads apart, and all that they start, have mounts of their own: what they mount nobody else sees, and it is gone with
+/// the process, however that ends. What others mount and unmount they still see.
+///
+/// A thread holds these mounts that has no descriptors, and no thread that answers for a file system is ever among them: the kernel
+/// unmounts in the last thread to go, before it closes the descriptors of that thread. One that held the connection of what
+/// it unmounts would wait for itself for ever, and sync(2) of all other programs with it.
+///
+/// # Errors
+/// As unshare(2) and mount(2): it takes `CAP_SYS_ADMIN`.
+pub fn private_mounts() -> io::Result<()> {
+    let holder = start(|answer| {
+        unshare(UnshareFlags::NEWNS)?;
+        let downstream = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
+        rustix::mount::mount_change("/", downstream)?;
+        answer(rustix::thread::gettid());
+        loop {
+            std::thread::park();
+        }
+    })?;
+    let holder = holder.wait()?;
+    // Whoever asks again has them already; one thread more holds nothing.
+    MOUNTS.get_or_init(|| holder);
+    Ok(())
+}
+
+/// Does `task`, which mounts or unmounts, where threads apart see it, with the descriptors of the caller: in private mounts, if there are
+/// any. It should not take long: see [`private_mounts`].
+///
+/// # Errors
+/// If there is no thread for it; then nothing was done.
+pub fn among_mounts<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
+    if MOUNTS.get().is_none() {
+        return Ok(task());
+    }
+    std::thread::scope(|scope| {
+        let visitor = Builder::new().name("mounts".to_owned());
+        let thread = visitor.spawn_scoped(scope, || enter_private_mounts().map(|()| task()))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Takes the calling thread to the private mounts, if there are any, in the same working directory.
+fn enter_private_mounts() -> io::Result<()> {
+    let Some(holder) = MOUNTS.get() else { return Ok(()) };
+    let directory = std::env::current_dir();
+    let mounts = File::open(format!("/proc/self/task/{}/ns/mnt", holder.as_raw_nonzero()))?;
+    // Threads that share a working directory share their mounts.
+    unshare(UnshareFlags::FS)?;
+    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+    directory.map_or(Ok(()), std::env::set_current_dir)
+}
+
+/// As unshare(2), without `CLONE_FILES`.
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: descriptors stay shared; of mounts and of the working directory the thread gets a copy.
+    Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
 /// Whoever asked may have left.
 fn tell<T>(sender: &SyncSender<io::Result<T>>, answer: io::Result<T>) {
     drop(sender.try_send(answer));
+}
+
+/// Leaves what the calling thread, which is new, shares with others.
+fn leave() -> io::Result<()> {
+    leave_descriptors()?;
+    enter_private_mounts()
 }
 
 fn leave_descriptors() -> io::Result<()> {
@@ -107,6 +178,8 @@ fn leave_descriptors() -> io::Result<()> {
 mod tests {
     use std::io::Read as _;
     use std::os::fd::AsRawFd as _;
+
+    use rustix::mount::{MountFlags, UnmountFlags};
 
     use super::*;
 
@@ -132,5 +205,27 @@ mod tests {
         assert_eq!(failed.wait().unwrap_err().kind(), io::ErrorKind::NotFound);
         let nothing = start::<()>(|_| Ok(())).unwrap();
         assert!(nothing.within(Duration::MAX).unwrap().is_err());
+    }
+
+    #[test]
+    fn what_is_mounted_apart_only_threads_apart_see() {
+        let mounts = || std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+        match private_mounts() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return plumb_testkit::skip("it takes CAP_SYS_ADMIN to mount");
+            }
+            made => made.unwrap(),
+        }
+        private_mounts().unwrap();
+        let directory = std::env::current_dir().unwrap();
+        let mounted = run(|| {
+            let none = MountFlags::empty();
+            rustix::mount::mount("apart", "/dev/shm", "tmpfs", none, None).map(|()| std::env::current_dir())
+        });
+        assert_eq!(mounted.unwrap().unwrap().unwrap(), directory);
+        let apart = run(mounts).unwrap();
+        assert!(apart.contains(" apart "), "another thread apart sees it: {apart}");
+        assert!(!mounts().contains(" apart "));
+        run(|| rustix::mount::unmount("/dev/shm", UnmountFlags::empty())).unwrap().unwrap();
     }
 }

@@ -119,6 +119,7 @@ pub enum LayerKind {
     Pmem,
     XenDisk,
     SimulatedDrive,
+    WriteBackCache,
     Controller,
     Hypervisor,
     Remote,

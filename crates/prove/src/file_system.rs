@@ -1,16 +1,20 @@
-//! File systems that a subject works on: made on a block device, mounted, unmounted.
+//! File systems that a subject works on: made on a block device, mounted, unmounted, checked.
 //!
 //! Whoever mounts a device that this very process serves does so within [`plumb_linux::apart::run`]: a process that waits for
 //! itself in the kernel could not be killed.
 
+use std::ffi::CStr;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use serde::{Deserialize, Serialize};
 
 /// How long a mount may be in use by programs that were killed just now.
 const BUSY_MAX: Duration = Duration::from_secs(2);
@@ -18,7 +22,8 @@ const BUSY_MAX: Duration = Duration::from_secs(2);
 const BUSY_AGAIN: Duration = Duration::from_millis(2);
 
 /// A file system, with the defaults of its mkfs and of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FileSystem {
     /// ext4, with blocks of 4 KiB whatever the size, and nothing left to be initialised in the background.
     Ext4,
@@ -30,13 +35,61 @@ pub enum FileSystem {
     None,
 }
 
-/// A file system could not be made, mounted or unmounted.
+/// What is particular to a file system.
+struct Kind {
+    name: &'static str,
+    /// The smallest device that its mkfs takes, in MiB.
+    size_min_mib: u64,
+    make: &'static [&'static str],
+    /// Its checker, which changes nothing, and the bit of its exit code by which that says that there is damage.
+    check: (&'static [&'static str], i32),
+    /// Where both come from.
+    package: &'static str,
+    mount_options: &'static CStr,
+    /// Where a device says that it holds one.
+    magic: (u64, &'static [u8]),
+}
+
+/// In the order of [`FileSystem::ALL`].
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "ext4",
+        size_min_mib: 16,
+        // Left to itself it initialises tables in the background for as long as it is mounted.
+        make: &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        check: (&["e2fsck", "-f", "-n"], 4),
+        package: "e2fsprogs",
+        mount_options: c"",
+        magic: (1080, &[0x53, 0xef]),
+    },
+    Kind {
+        name: "xfs",
+        size_min_mib: 300,
+        make: &["mkfs.xfs", "-q", "-f"],
+        check: (&["xfs_repair", "-n"], 1),
+        package: "xfsprogs",
+        // Several states of one recording are mounted side by side.
+        mount_options: c"nouuid",
+        magic: (0, b"XFSB"),
+    },
+    Kind {
+        name: "btrfs",
+        size_min_mib: 128,
+        make: &["mkfs.btrfs", "-q", "-f"],
+        check: (&["btrfs", "check", "--readonly"], 1),
+        package: "btrfs-progs",
+        mount_options: c"",
+        magic: (65_600, b"_BHRfS_M"),
+    },
+];
+
+/// A file system could not be made, mounted, unmounted or checked.
 #[derive(Debug, thiserror::Error)]
 pub enum FileSystemError {
     /// There is no such file system.
     #[error("`{0}` is not a file system for a proof: expected ext4, xfs, btrfs or none")]
     Unknown(String),
-    /// Its mkfs is not installed.
+    /// Its mkfs or its checker is not installed.
     #[error("`{program}` is not there: install {package}, or choose another file system with --fs")]
     NoProgram {
         /// The program.
@@ -44,9 +97,9 @@ pub enum FileSystemError {
         /// Where it comes from.
         package: &'static str,
     },
-    /// Its mkfs failed.
+    /// That program failed.
     #[error("`{command}` failed: {said}")]
-    Make {
+    Program {
         /// The command.
         command: String,
         /// What it said, or how it ended.
@@ -99,7 +152,7 @@ impl FileSystemError {
 
 impl std::fmt::Display for FileSystem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.kind().map_or("none", |kind| kind.name))
     }
 }
 
@@ -107,7 +160,7 @@ impl FromStr for FileSystem {
     type Err = FileSystemError;
 
     fn from_str(typed: &str) -> Result<Self, FileSystemError> {
-        let known = Self::ALL.into_iter().find(|known| known.name() == typed);
+        let known = Self::ALL.into_iter().find(|known| known.to_string() == typed);
         known.ok_or_else(|| FileSystemError::Unknown(typed.to_owned()))
     }
 }
@@ -116,37 +169,13 @@ impl FileSystem {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::None];
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::None => "none",
-        }
+    fn kind(self) -> Option<&'static Kind> {
+        KINDS.get(self as usize)
     }
 
-    /// The smallest device that it is made on, in MiB. xfs refuses less than 300, btrfs 109.
-    pub const fn size_min_mib(self) -> u64 {
-        match self {
-            Self::Ext4 => 16,
-            Self::Xfs => 300,
-            Self::Btrfs => 128,
-            Self::None => 1,
-        }
-    }
-
-    /// Its mkfs with arguments, and the package that has it.
-    const fn tool(self) -> Option<(&'static [&'static str], &'static str)> {
-        match self {
-            // Left to itself it initialises tables in the background for as long as it is mounted.
-            Self::Ext4 => Some((
-                &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-                "e2fsprogs",
-            )),
-            Self::Xfs => Some((&["mkfs.xfs", "-q", "-f"], "xfsprogs")),
-            Self::Btrfs => Some((&["mkfs.btrfs", "-q", "-f"], "btrfs-progs")),
-            Self::None => None,
-        }
+    /// The smallest device that it is made on, in MiB.
+    pub fn size_min_mib(self) -> u64 {
+        self.kind().map_or(1, |kind| kind.size_min_mib)
     }
 
     /// Whether its mkfs is installed.
@@ -154,10 +183,10 @@ impl FileSystem {
     /// # Errors
     /// [`NoProgram`](FileSystemError::NoProgram).
     pub fn find_tool(self) -> Result<(), FileSystemError> {
-        let Some((argv, package)) = self.tool() else { return Ok(()) };
+        let Some(kind) = self.kind() else { return Ok(()) };
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let is_there = std::env::split_paths(&path).any(|directory| directory.join(argv[0]).is_file());
-        if is_there { Ok(()) } else { Err(FileSystemError::NoProgram { program: argv[0], package }) }
+        let is_there = std::env::split_paths(&path).any(|directory| directory.join(kind.make[0]).is_file());
+        if is_there { Ok(()) } else { Err(kind.no_program(kind.make[0])) }
     }
 
     /// Makes it on `device`, whatever that holds.
@@ -165,24 +194,33 @@ impl FileSystem {
     /// # Errors
     /// If its mkfs is missing or fails.
     pub fn make(self, device: &Path) -> Result<(), FileSystemError> {
-        let Some((argv, package)) = self.tool() else { return Ok(()) };
-        let mut command = Command::new(argv[0]);
-        command.args(&argv[1..]).arg(device).stdin(Stdio::null());
-        let failed = |said| FileSystemError::Make {
-            command: format!("{} {}", argv.join(" "), device.display()),
-            said,
+        let Some(kind) = self.kind() else { return Ok(()) };
+        let output = kind.run(kind.make, device)?;
+        if output.status.success() { Ok(()) } else { Err(failed(kind.make, device, said(&output))) }
+    }
+
+    /// What the checker of the file system on `device` finds wrong with it; it must have been mounted since a power cut, and not be
+    /// mounted now.
+    ///
+    /// # Errors
+    /// If there is no file system, or its checker is missing or fails.
+    pub fn check(device: &Path) -> Result<Option<String>, FileSystemError> {
+        let holds = |kind: &&Kind| {
+            let (at, magic) = kind.magic;
+            let mut found = vec![0; magic.len()];
+            let read = File::open(device).and_then(|file| file.read_exact_at(&mut found, at));
+            read.is_ok() && found == magic
         };
-        let output = match command.output() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(FileSystemError::NoProgram { program: argv[0], package });
-            }
-            output => output.map_err(|error| failed(error.to_string()))?,
-        };
-        if output.status.success() {
-            return Ok(());
+        let kind = KINDS.iter().find(holds);
+        let kind = kind.ok_or_else(|| failed(&["fsck"], device, "there is no file system".to_owned()))?;
+        let (argv, damaged) = kind.check;
+        let output = kind.run(argv, device)?;
+        match output.status.code() {
+            Some(0) => Ok(None),
+            // Bits: e2fsck may add that it gave up.
+            Some(code) if code & damaged != 0 => Ok(Some(format!("{} says: {}", argv[0], said(&output)))),
+            _ => Err(failed(argv, device, said(&output))),
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(failed(if said.trim().is_empty() { output.status.to_string() } else { said.trim().to_owned() }))
     }
 
     /// Mounts the one on `device` at the directory `at`; without a file system nothing is mounted.
@@ -191,13 +229,10 @@ impl FileSystem {
     /// [`Refused`](FileSystemError::Refused) if what is on the device cannot be mounted, else
     /// [`Mount`](FileSystemError::Mount).
     pub fn mount(self, device: &Path, at: &Path) -> Result<Mounted, FileSystemError> {
-        let options = match self {
-            Self::None => return Ok(Mounted { path: device.to_owned(), is_mounted: false }),
-            // Several states of one recording are mounted side by side.
-            Self::Xfs => c"nouuid",
-            Self::Ext4 | Self::Btrfs => c"",
+        let Some(kind) = self.kind() else {
+            return Ok(Mounted { path: device.to_owned(), is_mounted: false });
         };
-        match mount(device, at, self.name(), MountFlags::empty(), options) {
+        match mount(device, at, kind.name, MountFlags::empty(), kind.mount_options) {
             Ok(()) => Ok(Mounted { path: at.to_owned(), is_mounted: true }),
             Err(errno) if is_of_the_tool(errno) => Err(FileSystemError::Mount {
                 device: device.to_owned(),
@@ -211,6 +246,33 @@ impl FileSystem {
             }),
         }
     }
+}
+
+impl Kind {
+    const fn no_program(&self, program: &'static str) -> FileSystemError {
+        FileSystemError::NoProgram { program, package: self.package }
+    }
+
+    /// Runs one of its programs on a device.
+    fn run(&self, argv: &[&'static str], device: &Path) -> Result<Output, FileSystemError> {
+        let output = Command::new(argv[0]).args(&argv[1..]).arg(device).stdin(Stdio::null()).output();
+        output.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.no_program(argv[0]),
+            _ => failed(argv, device, error.to_string()),
+        })
+    }
+}
+
+fn failed(argv: &[&str], device: &Path, said: String) -> FileSystemError {
+    FileSystemError::Program { command: format!("{} {}", argv.join(" "), device.display()), said }
+}
+
+/// What a program said, its complaints first, or how it ended.
+fn said(output: &Output) -> String {
+    let text = [&*output.stderr, &*output.stdout].concat();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() { output.status.to_string() } else { lines.join("; ") }
 }
 
 /// Whether mount(2) fails with it for other reasons than what it reads on the device.
@@ -271,5 +333,27 @@ impl Drop for Mounted {
             // Nobody can be told any more.
             unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap_or_default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checker_of_a_file_system_tells_damage_from_none() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(16 << 20).unwrap();
+        let error = FileSystem::check(image.path()).unwrap_err().to_string();
+        assert!(error.contains("there is no file system"), "{error}");
+        match FileSystem::Ext4.make(image.path()) {
+            Err(error @ FileSystemError::NoProgram { .. }) => return plumb_testkit::skip(&error.to_string()),
+            made => made.unwrap(),
+        }
+        assert_eq!(FileSystem::check(image.path()).unwrap(), None);
+        // Where the inodes are.
+        image.as_file().write_all_at(&vec![0x5a; 1 << 20], 64 << 10).unwrap();
+        let damage = FileSystem::check(image.path()).unwrap().unwrap();
+        assert!(damage.starts_with("e2fsck says: "), "{damage}");
     }
 }

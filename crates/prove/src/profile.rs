@@ -52,22 +52,19 @@ impl DriveProfile {
         let (name, figure) =
             typed.split_once(':').map_or((typed, None), |(name, figure)| (name, Some(figure)));
         let (_, about) = PROFILES.into_iter().find(|(known, _)| *known == name).ok_or_else(unknown)?;
+        let count = figure.map(str::parse).transpose().map_err(|_| unknown())?;
         let in_4k = 4096 / logical_block.0.clamp(1, 4096);
-        let promise = match (name, figure) {
-            ("volatile" | "volatile-fua", None) => Promise::VOLATILE,
+        let volatile = Promise::VOLATILE;
+        let promise = match (name, count) {
             ("write-through" | "protected", None) => Promise::DURABLE,
             ("atomic-4k", None) => {
-                Promise { atomicity: Atomicity { unit: in_4k, boundary: in_4k }, ..Promise::VOLATILE }
+                Promise { atomicity: Atomicity { unit: in_4k, boundary: in_4k }, ..volatile }
             }
-            ("lying", None) => {
-                Promise { flush: FlushKept::Never, fua: FuaKept::Ignored, ..Promise::VOLATILE }
-            }
-            ("lying", Some(count)) => {
-                let count = count.parse().map_err(|_| unknown())?;
-                Promise { flush: FlushKept::AllButLast(count), ..Promise::VOLATILE }
-            }
-            ("discard-keeps", None) => Promise { discard_zeroes: false, ..Promise::VOLATILE },
-            _ => return Err(unknown()),
+            ("lying", None) => Promise { flush: FlushKept::Never, fua: FuaKept::Ignored, ..volatile },
+            ("lying", Some(count)) => Promise { flush: FlushKept::AllButLast(count), ..volatile },
+            ("discard-keeps", None) => Promise { discard_zeroes: false, ..volatile },
+            (_, None) => volatile,
+            (_, Some(_)) => return Err(unknown()),
         };
         Ok(Self {
             name: typed.to_owned(),

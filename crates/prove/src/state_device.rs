@@ -10,7 +10,7 @@ use plumb_block::{
 };
 
 use crate::explore::OwnedState;
-use crate::recording::{Content, Recording};
+use crate::recording::{Content, Recording, bytes_of};
 
 /// A device that holds one state after the other. What is written to it is forgotten with the state.
 ///
@@ -25,6 +25,7 @@ pub struct StateDevice {
     clock: Arc<dyn Clock>,
 }
 
+#[derive(Default)]
 struct Shared {
     /// `None`: all zeroes.
     state: Option<OwnedState>,
@@ -42,14 +43,7 @@ impl StateDevice {
         info.volatile_cache = VolatileCache::Enabled;
         info.discard_max = info.size;
         info.discard_zeroes = true;
-        let shared = Shared {
-            state: None,
-            written: HashMap::new(),
-            varied: HashSet::new(),
-            read: Vec::new(),
-            was_read: HashSet::new(),
-        };
-        Self { shared: Arc::new(Mutex::new(shared)), recording, info, clock }
+        Self { shared: Arc::default(), recording, info, clock }
     }
 
     /// Which blocks may differ between the states that are to come: `None` of them is left out of what was read.
@@ -60,10 +54,8 @@ impl StateDevice {
     /// Holds this state from now on. Whoever has the one before mounted must be gone.
     pub fn hold(&self, state: OwnedState) {
         let mut shared = self.lock();
-        shared.state = Some(state);
-        shared.written.clear();
-        shared.read.clear();
-        shared.was_read.clear();
+        let varied = std::mem::take(&mut shared.varied);
+        *shared = Shared { state: Some(state), varied, ..Shared::default() };
     }
 
     /// The blocks that may differ between states and were read since the state is held, in the order in which they first were.
@@ -76,34 +68,25 @@ impl StateDevice {
     }
 
     fn carry_out(&self, request: &mut Request) -> Outcome {
-        let Request { op, range, payload, .. } = request;
         let block = self.info.logical_block.0 as usize;
-        let is_sized = |bytes: &[u8]| bytes.len() as u64 == self.info.length_of(*range).0;
-        if *op != Op::Flush && !self.info.holds(*range) {
-            return Outcome::Failed(Errno::EINVAL);
-        }
+        let written = bytes_of(&self.info, request);
+        let Request { op, range, payload, .. } = request;
         let mut shared = self.lock();
-        match (op, payload) {
-            (Op::Flush, _) => {}
-            (Op::Read, Payload::Into(bytes)) if is_sized(bytes) => {
+        match (op, payload, written) {
+            (Op::Flush, ..) => {}
+            (Op::Read, Payload::None, _) if self.info.holds(*range) => {}
+            (Op::Read, Payload::Into(bytes), _)
+                if self.info.holds(*range) && bytes.len() as u64 == self.info.length_of(*range).0 =>
+            {
                 for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact_mut(block)) {
                     shared.read_block(lba, &self.recording, bytes);
                 }
             }
-            (Op::Read, Payload::None) => {}
-            (Op::Write { .. }, Payload::Bytes(bytes)) if is_sized(bytes) => {
-                for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact(block)) {
-                    shared.written.insert(lba, bytes.into());
-                }
+            (Op::Write { .. }, _, Some(bytes)) => {
+                let bytes = bytes.chunks_exact(block).map(Into::into);
+                shared.written.extend(blocks(*range).zip(bytes));
             }
-            (Op::Write { .. }, Payload::Pattern(pattern)) => {
-                let mut bytes = vec![0; self.info.length_of(*range).0 as usize];
-                pattern.fill(block, &mut bytes);
-                for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact(block)) {
-                    shared.written.insert(lba, bytes.into());
-                }
-            }
-            (Op::Discard | Op::WriteZeroes { .. }, Payload::None) => shared.zero(*range, block),
+            (Op::Discard | Op::WriteZeroes { .. }, _, Some(_)) => shared.zero(*range, block),
             _ => return Outcome::Failed(Errno::EINVAL),
         }
         Outcome::Done

@@ -59,10 +59,8 @@ impl Subject for Script {
 
     fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
         let traced = run(self.script, place, &self.injections);
-        *self.traced.lock().unwrap() = traced.map_err(|error| SubjectError::Failed {
-            subject: "a script".to_owned(),
-            what: error.to_string(),
-        })?;
+        *self.traced.lock().unwrap() = traced
+            .map_err(|error| SubjectError { subject: "a script".to_owned(), what: error.to_string() })?;
         acknowledge(1);
         Ok(())
     }

@@ -193,7 +193,7 @@ fn one_state_is_judged_and_made_smaller() {
     let mut more = example.clone();
     more.lost.insert(plumb_prove::recording::CommandId(2), vec![2]);
     let minimal = case.judge().minimise(&more, FailureClass::Corrupt).unwrap();
-    assert_eq!(minimal.choice, *example);
+    assert_eq!(minimal, *example);
     let nothing = plumb_prove::explore::Choice { lost: BTreeMap::new(), ..more };
     assert!(matches!(
         case.judge().minimise(&nothing, FailureClass::Corrupt),
@@ -268,14 +268,14 @@ fn a_check_that_fails_or_panics_ends_all_and_what_was_judged_stays() {
             if checks.fetch_add(1, Ordering::Relaxed) == 5 {
                 assert!(!panics, "a panic on purpose");
                 let what = "is broken".to_owned();
-                return Err(SubjectError::Program { command: "check".to_owned(), what });
+                return Err(SubjectError { subject: "check".to_owned(), what });
             }
             (0..3).for_each(|lba| assert!(block(lba) < 3));
             counter(block, required)
         });
         let Some(judged) = case.judged() else { return };
         let why = judged.incomplete_because.unwrap();
-        assert!(why.contains(if panics { "panicked" } else { "`check` is broken" }), "{why}");
+        assert!(why.contains(if panics { "panicked" } else { "check: is broken" }), "{why}");
         assert_eq!((judged.counts.distinct, judged.counts.checked), (5, 5));
         // What was not judged is not said to be explored.
         assert!(judged.windows.iter().all(|(window, _)| window.coverage == Coverage::Sampled));

@@ -28,7 +28,7 @@ impl Files {
 }
 
 fn failed(error: &std::io::Error) -> SubjectError {
-    SubjectError::Failed { subject: "files".to_owned(), what: error.to_string() }
+    SubjectError { subject: "files".to_owned(), what: error.to_string() }
 }
 
 impl Subject for Files {

@@ -7,14 +7,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
-use plumb_prove::explore::Limits;
+use plumb_prove::explore::{Choice, Limits};
 use plumb_prove::file_system::FileSystem;
+use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::proof::{Kept, Proof, Request, SubjectWords, prove};
+use plumb_prove::proof::{Kept, Request, SubjectWords, prove};
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::Recorded;
 use plumb_prove::subject::{Outcome, Subject, SubjectError};
 use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, RecordingFacts, VerifiedBy};
+use plumb_report::document::{Environment, ProofDocument};
 
 const BLOCK: u64 = 4096;
 
@@ -93,11 +95,18 @@ fn recorded(steps: &[Step]) -> Recorded {
         },
         began: SystemTime::UNIX_EPOCH,
         ended_because: None,
+        calls: Vec::new(),
+        untraced_because: None,
+        missing_syncs: Vec::new(),
     }
 }
 
 /// `None` where nothing can be attached.
-fn proved(recorded: &Recorded, profiles: &[&str], change: impl FnOnce(&mut Request<'_>)) -> Option<Proof> {
+fn proved(
+    recorded: &Recorded,
+    profiles: &[&str],
+    change: impl FnOnce(&mut Request<'_>),
+) -> Option<ProofDocument> {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
         plumb_testkit::skip("attaching takes root and /dev/fuse");
         return None;
@@ -107,22 +116,30 @@ fn proved(recorded: &Recorded, profiles: &[&str], change: impl FnOnce(&mut Reque
         profiles.iter().map(|name| DriveProfile::of(name, Bytes(BLOCK)).unwrap()).collect();
     let directory = tempfile::tempdir().unwrap();
     let mut request = Request {
-        subject: &subject,
-        file_system: FileSystem::None,
+        judge: Judge {
+            recording: &recorded.recording,
+            from: recorded.from,
+            until: recorded.until,
+            profile: &profiles[0],
+            limits: Limits::default(),
+            seed: 7,
+            subject: &subject,
+            file_system: FileSystem::None,
+            workers: 1,
+            directory: directory.path(),
+            timeout: Duration::from_secs(60),
+            stop: &AtomicBool::new(false),
+            mount_here: false,
+            results: None,
+        },
         profiles: &profiles,
         target: None,
-        limits: Limits::default(),
         budget: None,
-        seed: 7,
-        workers: 1,
-        timeout: Duration::from_secs(60),
-        directory: directory.path(),
-        mount_here: false,
-        results: None,
         again: None,
         change: true,
-        replay: &|class| format!("replay {}", class.name()),
-        stop: &AtomicBool::new(false),
+        environment: Environment::default(),
+        run_directory: Some("run".to_owned()),
+        keep: &|_| {},
     };
     change(&mut request);
     Some(prove(recorded, &request, &mut |_, _| {}).unwrap())
@@ -131,13 +148,13 @@ fn proved(recorded: &Recorded, profiles: &[&str], change: impl FnOnce(&mut Reque
 #[test]
 fn what_was_flushed_before_it_was_acknowledged_is_proved() {
     use Step::{Acknowledge, Flush, Write};
-    let Some(Proof { document, cases }) =
+    let Some(document) =
         proved(&recorded(&[Write(0), Flush, Acknowledge]), &["volatile", "write-through"], |_| {})
     else {
         return;
     };
     assert!(document.proved, "{document:?}");
-    assert_eq!((document.level.as_str(), document.complete, cases.len()), ("none", true, 0));
+    assert_eq!((document.level.as_str(), document.complete), ("none", true));
     assert_eq!(document.coverage.windows, document.coverage.exhaustive);
     assert_eq!(document.profiles.len(), 2);
     // Without the flushes each block may be older than what was acknowledged.
@@ -148,7 +165,7 @@ fn what_was_flushed_before_it_was_acknowledged_is_proved() {
 #[test]
 fn the_smallest_set_of_flushes_is_found() {
     use Step::{Acknowledge, Flush, Write};
-    let Some(Proof { document, cases }) =
+    let Some(document) =
         proved(&recorded(&[Write(0), Acknowledge, Flush]), &["volatile", "write-through"], |_| {})
     else {
         return;
@@ -162,7 +179,7 @@ fn the_smallest_set_of_flushes_is_found() {
         ("0 of 1", Some(1)),
         "the first, as nothing is smaller"
     );
-    assert_eq!(failure.replay, "replay lost-acknowledged");
+    assert_eq!(failure.replay, "plumb prove replay run lost-acknowledged");
     let minimal = &failure.minimal;
     assert_eq!((minimal.dropped.len(), minimal.torn.len(), minimal.dropped[0].length), (1, 0, BLOCK));
     let fates: Vec<_> = minimal.timeline.iter().filter_map(|item| item.fate).collect();
@@ -173,17 +190,15 @@ fn the_smallest_set_of_flushes_is_found() {
     assert_eq!(change.sentence, "a flush of the drive before 3 acknowledgements, 1 to 3");
     assert_eq!((change.explored > 0, change.failing_after), (true, 0));
     assert_eq!((document.profiles[1].failing, &document.profiles[1].classes[..]), (Some(0), &[][..]));
-    assert_eq!(
-        (cases.len(), cases[0].class, cases[0].required),
-        (1, FailureClass::LostAcknowledged, Some(1))
-    );
+    let choice = Choice::from(minimal);
+    assert_eq!((choice.event as u64, choice.lost.values().next()), (minimal.event, Some(&vec![0])));
 }
 
 #[test]
 fn a_flush_between_writes_keeps_their_order() {
     use Step::{Acknowledge, Flush, Write};
     let recorded = recorded(&[Write(0), Write(1), Flush, Acknowledge]);
-    let Some(Proof { document, .. }) = proved(&recorded, &["volatile"], |_| {}) else { return };
+    let Some(document) = proved(&recorded, &["volatile"], |_| {}) else { return };
     let [failure] = &document.failures[..] else { panic!("{:?}", document.failures) };
     assert_eq!((failure.class, failure.states), (FailureClass::OutOfOrder, 3));
     let change = failure.change.as_ref().unwrap();
@@ -201,7 +216,7 @@ fn what_may_hide_a_failure_is_said() {
     let mut unsure = honest.clone();
     unsure.facts.acknowledged_by = Some("stdout".to_owned());
     unsure.facts.serialised_because = Some("one after the other".to_owned());
-    let Some(Proof { document, .. }) = proved(&unsure, &["volatile", "volatile-fua"], |request| {
+    let Some(document) = proved(&unsure, &["volatile", "volatile-fua"], |request| {
         request.target = Some("ack:1..ack:2".to_owned());
     }) else {
         return;
@@ -217,8 +232,7 @@ fn what_may_hide_a_failure_is_said() {
         assert!(because.contains(why), "{why}: {because}");
     }
     assert_eq!((document.profiles[1].failing, document.profiles[1].explored), (None, 0));
-    let Some(Proof { document, .. }) = proved(&honest, &["volatile"], |request| request.limits.states = 2)
-    else {
+    let Some(document) = proved(&honest, &["volatile"], |request| request.judge.limits.states = 2) else {
         return;
     };
     assert!(!document.proved && document.complete && document.level == "none", "{document:?}");
@@ -230,8 +244,7 @@ fn what_ends_early_says_so_and_keeps_what_it_has() {
     use Step::{Acknowledge, Flush, Write};
     static STOPPED: AtomicBool = AtomicBool::new(true);
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
-    let Some(Proof { document, .. }) = proved(&recorded, &["volatile"], |request| request.stop = &STOPPED)
-    else {
+    let Some(document) = proved(&recorded, &["volatile"], |request| request.judge.stop = &STOPPED) else {
         return;
     };
     assert!(!document.proved && !document.complete && document.level == "warning", "{document:?}");
@@ -249,7 +262,13 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         ack: "fd:3".to_owned(),
     };
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
-    let kept = Kept { subject: subject.clone(), file_system: FileSystem::Xfs, check_timeout: 1.5, recorded };
+    let kept = Kept {
+        schema: Kept::SCHEMA.to_owned(),
+        subject: subject.clone(),
+        file_system: FileSystem::Xfs,
+        check_timeout: 1.5,
+        recorded,
+    };
     let mut file = Vec::new();
     kept.save(&mut file).unwrap();
     let read = Kept::load(&file[..]).unwrap();

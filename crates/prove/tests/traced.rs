@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use plumb_prove::trace::{Audit, Calls, Change, Lapse};
+use plumb_prove::trace::{Audit, Change, Lapse, Lines};
 
 /// The lapses, and the ways to write that were not seen.
 type Audited = (Vec<(Lapse, String)>, Vec<&'static str>);
@@ -27,8 +27,9 @@ fn lapses(program: &[&str]) -> Option<Audited> {
 
 fn audit(trace: &Path, root: &Path) -> Audited {
     let mut audit = Audit::beneath(root);
-    for call in Calls::of(std::io::BufReader::new(std::fs::File::open(trace).unwrap())) {
-        audit.take(&call.unwrap());
+    let mut lines = Lines::default();
+    for line in std::fs::read_to_string(trace).unwrap().lines() {
+        lines.parse(line).iter().for_each(|call| audit.take(call));
     }
     let name = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
     let findings = audit.findings().into_iter().map(|finding| (finding.lapse, name(&finding.path))).collect();

@@ -14,15 +14,19 @@ use std::thread;
 use std::time::Duration;
 
 use plumb_block::{Bytes, Time, VirtualClock};
+use plumb_linux::sealed_lines::{decode, encode};
 
-use plumb_prove::witness::record::{Record, Segment};
+use plumb_prove::witness::record::{Record, Session};
 use plumb_prove::witness::{
-    Answer, Ask, Batch, Class, Durable, Event, Link, Peer, Plan, RunFacts, Until, VerifyDocument, Witness,
-    WitnessError, serve, verify, write,
+    Batch, Class, Event, Link, Message, Peer, Plan, RunFacts, Until, VerifyDocument, Witness, WitnessError,
+    serve, verify, write,
 };
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::Typed;
+
+/// A flush after every so many writes, and how many of a hundred have FUA.
+type Durable = (u64, u8);
 
 const SIZE: Bytes = Bytes::mib(2);
 /// A liar must be found within so many.
@@ -62,7 +66,7 @@ impl Bench {
         Self { handle, time, size: SIZE }
     }
 
-    fn facts(&self, seed: u64, durable: Durable) -> RunFacts {
+    fn facts(&self, seed: u64, (flush_every, fua_percent): Durable) -> RunFacts {
         let info = self.handle.device().info();
         let plan = Plan {
             seed,
@@ -70,8 +74,8 @@ impl Bench {
             blocks: info.blocks(),
             write_blocks: (4096 / info.logical_block.0).max(1),
             depth: 1 + (seed % 16) as u32,
-            overlap: !seed.is_multiple_of(3),
-            durable,
+            flush_every,
+            fua_percent,
             window: 16 + seed % 100,
         };
         RunFacts { plan, target: "drive".to_owned(), identity: None, size: self.size }
@@ -94,16 +98,16 @@ impl Bench {
 
 fn moment(seed: u64, plan: &Plan) -> String {
     let flush = 2 + seed % 23;
-    match (seed % 3, plan.durable) {
-        (0, Durable::Flush(_) | Durable::Mixed(_)) => {
+    match (seed % 3, plan.flush_every) {
+        (0, 1..) => {
             format!("flush:{flush}:submitted..flush:{flush}:completed")
         }
-        (1, Durable::Flush(_) | Durable::Mixed(_)) => format!("flush={flush}"),
+        (1, 1..) => format!("flush={flush}"),
         _ => format!("write={}", plan.fills() + 1 + seed * 37 % 500),
     }
 }
 
-const PATTERNS: [Durable; 3] = [Durable::Fua, Durable::Flush(7), Durable::Mixed(9)];
+const PATTERNS: [Durable; 3] = [(0, 100), (7, 0), (9, 25)];
 
 fn cycle(typed: &str, seed: u64) -> VerifyDocument {
     let bench = Bench::new(typed, seed);
@@ -177,7 +181,7 @@ fn each_liar_is_found_and_told_by_its_kind() {
 /// An honest drive that was written to and not cut, with the record of its run.
 fn written(seed: u64) -> (Bench, Record) {
     let bench = Bench::new("consumer-nvme-ssd", seed);
-    let facts = bench.facts(seed, Durable::Mixed(5));
+    let facts = bench.facts(seed, (5, 25));
     let mut witness = Memory(Record::new(facts.clone()));
     let until = Until { writes: Some(facts.plan.fills() + 300), time: None };
     let stop = AtomicBool::new(false);
@@ -200,29 +204,29 @@ fn whatever_a_witness_missed_is_not_required() {
 fn a_witness_that_was_killed_at_any_byte_goes_on_where_it_was_and_nothing_confirmed_is_gone() {
     let (_, record) = written(5);
     let whole = tempfile::tempdir().unwrap();
-    let mut segment = Segment::begin(whole.path(), &record.facts).unwrap();
+    let mut session = Session::begin(whole.path(), &record.facts).unwrap();
     let few = &record.batches[..12];
-    few.iter().for_each(|batch| segment.record(batch).unwrap());
+    few.iter().for_each(|batch| session.record(batch).unwrap());
     let path = |directory: &Path, number: u32| {
-        directory.join(format!("{}-{number:04}.log", record.facts.plan.name()))
+        directory.join(format!("{:06}-{}.log", number + 1, record.facts.plan.name()))
     };
     let bytes = fs::read(path(whole.path(), 0)).unwrap();
     for cut in (0..=bytes.len()).step_by(11) {
         let directory = tempfile::tempdir().unwrap();
         fs::write(path(directory.path(), 0), &bytes[..cut]).unwrap();
-        let mut segment = Segment::begin(directory.path(), &record.facts).unwrap();
-        let confirmed = segment.last();
+        let mut session = Session::begin(directory.path(), &record.facts).unwrap();
+        let confirmed = session.confirmed();
         // Half of what is sent again is there already.
-        few[confirmed as usize / 2..].iter().for_each(|batch| segment.record(batch).unwrap());
+        few[confirmed as usize / 2..].iter().for_each(|batch| session.record(batch).unwrap());
         let found = Record::newest(directory.path(), "drive", None).unwrap();
         assert_eq!(found.batches, few, "cut at byte {cut} of {}", bytes.len());
-        assert!(segment.record(&Batch { number: 99, ..few[0].clone() }).is_err(), "a gap was taken");
+        assert!(session.record(&Batch { number: 99, ..few[0].clone() }).is_err(), "a gap was taken");
     }
     let mut damaged = bytes.clone();
     damaged[bytes.len() / 2] ^= 1;
     fs::write(path(whole.path(), 0), &damaged).unwrap();
     assert!(matches!(Record::newest(whole.path(), "drive", None), Err(WitnessError::Damaged { .. })));
-    // Two segments, of which the first has lost a confirmed line.
+    // Two sessions, of which the first has lost a confirmed line.
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     fs::write(path(whole.path(), 0), lines[..5].concat()).unwrap();
     fs::write(path(whole.path(), 1), [lines[0], lines[7]].concat()).unwrap();
@@ -251,7 +255,7 @@ fn a_connection_that_breaks_again_and_again_costs_neither_truth_nor_a_loss() {
             let (socket, records) = (directory.path().join("socket"), directory.path().join("records"));
             unreliable(&records, &socket);
             let bench = Bench::new(model, seed);
-            let facts = bench.facts(seed, Durable::Flush(6));
+            let facts = bench.facts(seed, (6, 0));
             let patience = Duration::from_secs(60);
             let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), patience).unwrap();
             bench.cut(&facts.plan, &mut link, &format!("flush={}", 12 + seed * 5));
@@ -276,7 +280,7 @@ fn a_witness_that_never_comes_back_ends_the_run_and_what_it_knew_stands() {
         serve(&for_witness, (&stream).take(6_000), &stream, &mut |_| ()).unwrap_or_default();
     });
     let bench = Bench::new("consumer-nvme-ssd", 2);
-    let facts = bench.facts(2, Durable::Fua);
+    let facts = bench.facts(2, (0, 100));
     let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), Duration::ZERO).unwrap();
     let device = bench.handle.device();
     let stop = AtomicBool::new(false);
@@ -288,28 +292,51 @@ fn a_witness_that_never_comes_back_ends_the_run_and_what_it_knew_stands() {
 }
 
 #[test]
+fn a_record_that_is_not_of_the_newest_run_on_the_drive_makes_no_loss() {
+    let began = |seconds: u64| (seconds << 32) | 7;
+    let bench = Bench::new("consumer-nvme-ssd", 1);
+    let stop = AtomicBool::new(false);
+    let mut runs = [1_700_000_000, 1_700_000_900].map(|seconds| {
+        let facts = bench.facts(began(seconds), (5, 25));
+        let mut witness = Memory(Record::new(facts.clone()));
+        let until = Until { writes: Some(facts.plan.fills() + 100), time: None };
+        write(&facts.plan, &*bench.handle.device(), &bench.time, &mut witness, until, &stop).unwrap();
+        witness.0
+    });
+    let device = bench.handle.device();
+    let error = verify(&runs[0], &*device, None, &stop, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("began after"), "{error}");
+    // The other way round the drive has gone back to an earlier run: that is a loss.
+    runs.reverse();
+    runs[1].facts.plan.seed = began(1_800_000_000);
+    assert!(bench.verify(&runs[1]).has_loss());
+    assert!(!bench.verify(&runs[0]).has_loss());
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
     let (bench, record) = written(7);
     let directory = tempfile::tempdir().unwrap();
     let answer = |asked: &[u8]| {
         let mut said = Vec::new();
         serve(directory.path(), asked, &mut said, &mut |_| ()).unwrap_or_default();
-        String::from_utf8(said).unwrap()
+        said
     };
-    let json = |ask: &Ask| serde_json::to_string(ask).unwrap() + "\n";
+    let sealed = |message: &Message| encode(message).unwrap();
     for asked in [
-        "no JSON\n".to_owned(),
-        "{\"dance\":1}\n".to_owned(),
-        json(&Ask::Batch(record.batches[0].clone())),
-        json(&Ask::Fetch { target: "drive".to_owned(), identity: None }),
+        b"no message\n".to_vec(),
+        encode(&serde_json::json!({"dance": 1})).unwrap(),
+        sealed(&Message::Batch(record.batches[0].clone())),
+        sealed(&Message::Confirmed(1)),
+        sealed(&Message::Fetch { target: "drive".to_owned(), identity: None }),
     ] {
-        let said = answer(asked.as_bytes());
-        assert!(matches!(serde_json::from_str(&said), Ok(Answer::Refused(_))), "{asked}: {said}");
+        let said = decode::<Message>(&answer(&asked), |_, _| Ok(())).unwrap().records;
+        assert!(matches!(&said[..], [Message::Refused(_)]), "{asked:?}: {said:?}");
     }
     // Another run of the same name.
-    Segment::begin(directory.path(), &record.facts).unwrap();
+    Session::begin(directory.path(), &record.facts).unwrap();
     let other = RunFacts { target: "other".to_owned(), ..record.facts.clone() };
-    assert!(matches!(Segment::begin(directory.path(), &other), Err(WitnessError::Refused(_))));
+    assert!(matches!(Session::begin(directory.path(), &other), Err(WitnessError::Refused(_))));
     // Another drive, and events that cannot be.
     let device = bench.handle.device();
     let stop = AtomicBool::new(false);

@@ -103,8 +103,8 @@ impl FromStr for Format {
 /// A report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The page.
-    #[error("the page could not be made")]
+    /// The page, or the XML.
+    #[error("the page or the XML could not be made")]
     Html(#[from] askama::Error),
     /// A JSON format.
     #[error("the JSON could not be made")]
@@ -174,7 +174,7 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
         (Rendered::Proof(document), _) => match format {
             Format::Terminal => terminal::proof(document, style),
             Format::Json => document.to_json()?,
-            Format::Junit => export::junit::junit(document),
+            Format::Junit => export::junit::junit(document)?,
             Format::Html | Format::Markdown => markdown::proof(document),
             Format::Csv | Format::Prometheus | Format::Fio => {
                 return none("a proof", "terminal, html, markdown, json or junit");

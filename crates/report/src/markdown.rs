@@ -10,11 +10,12 @@ use crate::facts::{self, Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::{Headline, sentence};
 use crate::printable::{printable, shell_line};
+use crate::proof::{self, Item};
 use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{proof, sentences, tables, wording};
+use crate::{sentences, tables, wording};
 
 /// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
@@ -60,32 +61,18 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
 pub(crate) fn proof(document: &ProofDocument) -> String {
     let of = format!("prove app {}", code(&document.subject));
     let mut out = head(&of, proof::headline(document), &document.environment);
-    let mut section = |title: &str, body: String| {
-        if !body.is_empty() {
-            out.push_str(&format!("\n## {title}\n\n{body}"));
-        }
-    };
-    let shown = |rows: Option<Table>| rows.map_or_else(String::new, |rows| table(&rows));
-    section("Figures", figures(&proof::figures(document)));
-    section("What fails", shown(proof::failures(document)));
-    let mut changes = String::new();
-    for failure in &document.failures {
-        changes.push_str(&list(&[proof::words(failure)]));
-        changes
-            .extend(failure.change.iter().map(|change| format!("  - {}\n", escape(&proof::change(change)))));
-        changes.push_str(&format!("  - {}\n", code(&failure.replay)));
+    out.push_str(&format!("\n## Figures\n\n{}", figures(&proof::figures(document))));
+    for section in proof::sections(document).iter().filter(|section| !section.items.is_empty()) {
+        out.push_str(&format!("\n## {}\n\n", section.title));
+        out.extend(section.items.iter().map(|item| match item {
+            Item::Table(rows) => table(rows),
+            Item::Line(text) => format!("- {}\n", escape(text)),
+            Item::Remedy(text) => format!("  - {}\n", escape(text)),
+            Item::Command(line) => format!("  - {}\n", code(line)),
+        }));
     }
-    section("What to change", changes);
-    section("Under each drive profile", shown(proof::profiles(document)));
-    let explored = std::iter::once(proof::coverage(document)).chain(proof::flushes(document));
-    section("What was explored", list(&explored.collect::<Vec<_>>()));
-    section("Why it is not proved", list(&document.not_proved_because));
-    section("Notes", list(&document.notes));
-    section(
-        "Where and how",
-        environment(&shell_line(&document.environment.argv), &proof::facts(document), &[]),
-    );
-    out
+    let facts = environment(&shell_line(&document.environment.argv), &proof::facts(document), &[]);
+    out + &format!("\n## Where and how\n\n{facts}")
 }
 
 fn head(of: &str, headline: Headline, environment: &Environment) -> String {

@@ -1,10 +1,10 @@
-//! A proof in words and tables, as every format prints them alike. All of it is printable.
+//! A proof in words and tables, which every format sets in its own way. All of it is printable.
 
 use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    Change, ChangeKind, CommandRole, Coverage, Failure, FailureClass, MinimalCase, VerifiedBy, WindowResult,
+    Change, ChangeKind, CommandRole, Coverage, Failure, MinimalCase, VerifiedBy, WindowResult,
 };
 use crate::facts::{Fact, Figure};
 use crate::headline::{Headline, capital, sentence};
@@ -19,13 +19,64 @@ pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive 
     may leave was explored, and this checker found nothing wrong in any. It says nothing of another run of the program, of \
     another drive, or of what the checker does not look at.";
 
+/// More windows than this are not shown one by one.
+pub(crate) const WINDOWS_MAX: usize = 60;
+
+/// A part of the report. One that has nothing to say has no items.
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    pub(crate) items: Vec<Item>,
+    /// Whether only those want to see it who want to know everything.
+    pub(crate) is_detail: bool,
+}
+
+/// What a part of the report says.
+pub(crate) enum Item {
+    Table(Table),
+    /// A line of its own.
+    Line(String),
+    /// What follows from the line before it.
+    Remedy(String),
+    /// A command to copy.
+    Command(String),
+}
+
+/// All but the headline and the facts, in order.
+pub(crate) fn sections(document: &ProofDocument) -> Vec<Section> {
+    let section = |title, items| Section { title, items, is_detail: false };
+    let lines = |lines: &[String]| lines.iter().map(|line| Item::Line(printable(line))).collect::<Vec<_>>();
+    let table = |table: Option<Table>| table.map(Item::Table).into_iter().collect::<Vec<_>>();
+    let what_to_do = |failure: &Failure| {
+        [
+            Item::Line(words(failure)),
+            Item::Remedy(change(failure.change.as_ref())),
+            Item::Command(printable(&failure.replay)),
+        ]
+    };
+    let explored: Vec<String> = std::iter::once(coverage(document)).chain(flushes(document)).collect();
+    let (shown, left_out) = windows(document, WINDOWS_MAX);
+    let mut windows = vec![Item::Table(shown)];
+    windows.extend(
+        (left_out > 0).then(|| Item::Line(format!("{} more windows are not shown.", count(left_out)))),
+    );
+    vec![
+        section("What fails", table(failures(document))),
+        section("What to change", document.failures.iter().flat_map(what_to_do).collect()),
+        section("Under each drive profile", table(profiles(document))),
+        section("What was explored", lines(&explored)),
+        section("Why it is not proved", lines(&document.not_proved_because)),
+        Section { is_detail: true, ..section("Windows", windows) },
+        section("Notes", lines(&document.notes)),
+    ]
+}
+
 /// What to say first.
 pub(crate) fn headline(document: &ProofDocument) -> Headline {
     let states = &document.states;
     let (severity, label) = match document.level.as_str() {
         "danger" => (Some(Severity::Danger), "Danger"),
-        _ if document.proved => (None, "Proved"),
         "warning" => (Some(Severity::Warning), "Not proved"),
+        _ if document.proved => (None, "Proved"),
         _ => (None, "Not proved"),
     };
     let on = match document.file_system.as_str() {
@@ -54,18 +105,6 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
     }
 }
 
-/// A class in words.
-pub(crate) const fn class(class: FailureClass) -> &'static str {
-    match class {
-        FailureClass::LostAcknowledged => "lost, though acknowledged",
-        FailureClass::Corrupt => "corrupt",
-        FailureClass::Unmountable => "cannot be mounted",
-        FailureClass::Resurrected => "removed, and back",
-        FailureClass::OutOfOrder => "out of order",
-        FailureClass::Checker => "in the checker's words",
-    }
-}
-
 /// The minimal case in words: `the write to t.db-journal (directory, 4 KiB) was dropped`.
 pub(crate) fn case(case: &MinimalCase) -> String {
     let dropped = listed(&case.dropped, |_| String::new());
@@ -82,6 +121,11 @@ pub(crate) fn case(case: &MinimalCase) -> String {
         ([], all) => format!("{torn} {} torn", was(all)),
         (all, parts) => format!("{dropped} {} dropped, and {torn} {} torn", was(all), was(parts)),
     }
+}
+
+/// The minimal case of a failure as a sentence.
+pub(crate) fn case_sentence(failure: &Failure) -> String {
+    capital(&sentence(&case(&failure.minimal)))
 }
 
 /// The commands, those that are alike together, each in the words of `more`.
@@ -126,7 +170,8 @@ fn words_of(group: &[&CommandRole]) -> String {
 }
 
 /// What to change, with its kind and how it was verified.
-pub(crate) fn change(change: &Change) -> String {
+pub(crate) fn change(change: Option<&Change>) -> String {
+    let Some(change) = change else { return "No change that removes it was found.".to_owned() };
     let kind = match change.kind {
         ChangeKind::DeviceFlush => "Device flush",
         ChangeKind::SyncCall => "Sync call",
@@ -146,7 +191,7 @@ pub(crate) fn words(failure: &Failure) -> String {
         None => "nothing was acknowledged yet".to_owned(),
     };
     let said = sentence(failure.words.trim());
-    printable(&format!("{}: {required}, and the check found: {said}", capital(class(failure.class))))
+    printable(&format!("{}: {required}, and the check found: {said}", capital(failure.class.meaning())))
 }
 
 /// What fails, a row for each class; `None` if nothing does.
@@ -158,7 +203,7 @@ pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
     ]);
     for failure in &document.failures {
         table.row(vec![
-            Cell::inked(Ink::Red, class(failure.class)),
+            Cell::inked(Ink::Red, failure.class.meaning()),
             Cell::plain(count(failure.states)),
             Cell::plain(case(&failure.minimal)),
         ]);
@@ -175,13 +220,13 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         ("result", Side::Left),
     ]);
     for profile in &document.profiles {
-        let ways = profile.classes.iter().map(|of| class(*of)).collect::<Vec<_>>().join("; ");
+        let ways: Vec<&str> = profile.classes.iter().map(|of| of.meaning()).collect();
         let why = profile.not_judged_because.as_deref().unwrap_or("it was not asked for");
         let (ink, result) = match profile.failing {
             None => (Ink::Dim, format!("not judged: {why}")),
             Some(0) if profile.exhaustive => (Ink::Green, "safe".to_owned()),
             Some(0) => (Ink::Plain, "none fails; not every window was explored whole".to_owned()),
-            Some(_) => (Ink::Red, format!("loses: {ways}")),
+            Some(_) => (Ink::Red, ways.join("; ")),
         };
         table.row(vec![
             Cell::plain(printable(&profile.name)),
@@ -195,7 +240,7 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
 
 /// The windows: all if they are at most `most`, else at most so many of those that fail or were not explored whole; and how
 /// many are left out.
-pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, usize) {
+pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     let mut table = Table::new(&[
         ("cut at", Side::Right),
         ("ack", Side::Right),
@@ -209,17 +254,16 @@ pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, usize) {
         |window: &&WindowResult| all || window.failing > 0 || window.coverage != Coverage::Exhaustive;
     let shown: Vec<_> = document.windows.iter().filter(telling).take(most).collect();
     for window in &shown {
-        let failing = Ink::Red;
         table.row(vec![
             Cell::plain(duration(window.until)),
             Cell::plain(or_dash(window.required, |required| required.to_string())),
             Cell::plain(count(window.at_risk)),
             Cell::plain(count(window.states)),
-            Cell::inked(if window.failing > 0 { failing } else { Ink::Plain }, count(window.failing)),
+            Cell::inked(if window.failing > 0 { Ink::Red } else { Ink::Plain }, count(window.failing)),
             Cell::plain(coverage_words(window.coverage)),
         ]);
     }
-    (table, document.windows.len() - shown.len())
+    (table, (document.windows.len() - shown.len()) as u64)
 }
 
 /// How much of a window was explored, in words.

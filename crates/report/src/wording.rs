@@ -117,6 +117,7 @@ pub const fn kind(kind: LayerKind) -> &'static str {
         LayerKind::MmcDisk => "MMC card",
         LayerKind::Pmem => "persistent memory",
         LayerKind::SimulatedDrive => "simulated drive",
+        LayerKind::WriteBackCache => "write-back cache of plumb",
         LayerKind::XenDisk => "Xen disk",
         LayerKind::Controller => "controller",
         LayerKind::Hypervisor => "hypervisor",

@@ -82,6 +82,12 @@ impl Error {
         )
     }
 
+    /// A file of plumb's own that cannot be read or written.
+    pub(crate) fn file(target: &str, error: &plumb_linux::whole_file::FileError) -> Self {
+        let code = error.source.raw_os_error().map(Errno);
+        Self::new(Kind::Os(code), target, plumb_block::in_one_line(error), "")
+    }
+
     /// A failure of the waist.
     pub(crate) fn device(target: &str, error: &plumb_block::Error) -> Self {
         let kind = match error.kind {

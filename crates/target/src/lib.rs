@@ -24,6 +24,7 @@
 //! plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here. Mounts of another
 //! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too.
 
+pub mod cache;
 mod error;
 pub mod facts;
 pub mod guard;

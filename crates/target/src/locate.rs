@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Kind, Result};
 use crate::facts::Missing;
 use crate::machine::{Machine, numbered};
-use crate::name::{Name, Scheme};
+use crate::name::Name;
 
 /// A name and where it leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,17 +31,18 @@ pub(crate) fn locate(machine: &Machine<'_>, name: &Name) -> Result<Located> {
     match name {
         Name::Path(path) => locate_path(path, name.to_string()),
         Name::Disk(number) => locate_disk(machine, *number),
-        Name::Scheme { scheme, .. } => Err(unsupported(*scheme, name)),
+        Name::Scheme { .. } => Err(unsupported(name)),
     }
 }
 
-fn unsupported(scheme: Scheme, name: &Name) -> Error {
-    let what = match scheme {
-        Scheme::Cache => "write-back caches",
-        _ => "such devices here",
-    };
+fn unsupported(name: &Name) -> Error {
     let remedy = format!("name a file or a block device (a file of that very name is ./{name})");
-    Error::new(Kind::Unsupported, name.to_string(), format!("this build of plumb cannot open {what}"), remedy)
+    Error::new(
+        Kind::Unsupported,
+        name.to_string(),
+        "this build of plumb cannot open such devices here",
+        remedy,
+    )
 }
 
 fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<Located> {

@@ -10,6 +10,7 @@ use plumb_linux::tree::DeviceNumber;
 use plumb_path::survey_path;
 use rustix::fs::{FileType, Mode, OFlags};
 
+use crate::cache;
 use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, Found};
 use crate::locate::Located;
@@ -125,7 +126,10 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
         Err(unseen) => (Vec::new(), Some(unseen.to_string())),
     };
     let made_by_plumb = is_made(file);
-    let contents = contents(file, size);
+    let mut contents = contents(file, size);
+    if let (Contents::Read(found), true) = (&mut contents, cache::has_marker(file)) {
+        found.push(signature::Signature { name: "backing device of a plumb cache", at: 0 });
+    }
     Ok(Found::File(FileFacts { identities, size, made_by_plumb, contents, uses, unseen }))
 }
 

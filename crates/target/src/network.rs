@@ -14,7 +14,7 @@ use plumb_serve::nbd::uri::{Uri, UriError};
 
 use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, Found};
-use crate::guard::{Allowed, judge};
+use crate::guard::judge;
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
 use crate::opened::{Opened, Origin, Route, TargetKind};
@@ -48,7 +48,14 @@ pub(crate) fn open_all(
                 device
             }
         };
-        opened.push((*place, describe(want, device, permission)?));
+        let about =
+            About { kind: TargetKind::Network, route: Route::Network, is_read_only: device.is_read_only() };
+        let notes = format!("who else uses {} is known to its server alone", want.name);
+        let mut target = describe(want, device, about, permission)?;
+        if want.intent.writes {
+            target.notes.push(notes);
+        }
+        opened.push((*place, target));
     }
     Ok(opened)
 }
@@ -92,7 +99,23 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
     Error::unreachable(shown, found, remedy)
 }
 
-fn describe(want: &Wanted, device: Arc<NbdDevice>, permission: &Permission) -> Result<Opened> {
+/// What is known beforehand of a device that the kernel does not know.
+pub(crate) struct About {
+    pub(crate) kind: TargetKind,
+    pub(crate) route: Route,
+    pub(crate) is_read_only: bool,
+}
+
+/// A device that the kernel does not know, judged by what is on it, with its name in place of a serial.
+///
+/// # Errors
+/// The refusal of the rules.
+pub(crate) fn describe(
+    want: &Wanted,
+    device: Arc<dyn Device>,
+    about: About,
+    permission: &Permission,
+) -> Result<Opened> {
     let shown = want.name.to_string();
     let info = device.info();
     let contents = match find(&Export(&*device)) {
@@ -104,25 +127,21 @@ fn describe(want: &Wanted, device: Arc<NbdDevice>, permission: &Permission) -> R
         partition_of: None,
         size: info.size,
         identities: vec![shown.clone()],
-        read_only: device.is_read_only(),
+        read_only: about.is_read_only,
         contents,
         uses: Vec::new(),
         unseen: None,
     });
-    let allowed = judge(&shown, &found, want.intent, permission)?;
-    let mut notes = Vec::new();
-    if allowed != Allowed::Read {
-        notes.push(format!("who else uses {shown} is known to its server alone"));
-    }
+    judge(&shown, &found, want.intent, permission)?;
     Ok(Opened {
-        route: Route::Network,
-        kind: TargetKind::Network,
+        route: about.route,
+        kind: about.kind,
         made: false,
         ours: false,
         size: info.size,
         identity: Some(shown.clone()),
         shown,
-        notes,
+        notes: Vec::new(),
         needs_layout: None,
         counters: None,
         origin: Origin::Elsewhere,

@@ -33,7 +33,7 @@ use crate::network;
 use crate::opened::{Node, Opened, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
-use crate::{simulated, test_file};
+use crate::{cache, simulated, test_file};
 
 /// One target that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +73,15 @@ pub fn open(
 pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Result<Vec<Opened>> {
     let places = || wanted.iter().cloned().enumerate();
     let (simulated, rest): (Vec<_>, Vec<_>) = places().partition(|(_, want)| simulated::is_meant(&want.name));
+    let (caches, rest): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|(_, want)| cache::is_meant(&want.name));
     let (remote, known): (Vec<_>, Vec<_>) =
         rest.into_iter().partition(|(_, want)| network::is_meant(&want.name));
     let (in_directories, known): (Vec<_>, Vec<_>) =
         known.into_iter().partition(|(_, want)| test_file::directory_of(want).is_some());
     let clock = time.clock();
     let mut opened = simulated::open_all(&simulated, time)?;
+    opened.extend(cache::open_all(&caches, permission, time)?);
     opened.extend(network::open_all(&remote, permission, &clock)?);
     opened.extend(test_file::open_all(&in_directories, &clock)?);
     let (places, of_kernel): (Vec<usize>, Vec<Wanted>) = known.into_iter().unzip();

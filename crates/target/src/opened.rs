@@ -27,6 +27,8 @@ pub enum TargetKind {
     Simulated,
     /// What a server exports.
     Network,
+    /// A write-back cache in this process.
+    Cache,
 }
 
 /// How requests reach a target.
@@ -38,6 +40,8 @@ pub enum Route {
     Simulated,
     /// Over NBD.
     Network,
+    /// Through a write-back cache in this process.
+    Cache,
 }
 
 impl Route {
@@ -47,6 +51,7 @@ impl Route {
             Self::Kernel(engine) => engine.name(),
             Self::Simulated => "simulation",
             Self::Network => "nbd",
+            Self::Cache => "cache",
         }
     }
 
@@ -54,7 +59,7 @@ impl Route {
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::Kernel(engine) => engine.because(),
-            Self::Simulated | Self::Network => None,
+            Self::Simulated | Self::Network | Self::Cache => None,
         }
     }
 
@@ -62,7 +67,7 @@ impl Route {
     pub fn depth_max(&self) -> Option<u32> {
         match self {
             Self::Kernel(engine) => engine.depth_max(),
-            Self::Simulated | Self::Network => None,
+            Self::Simulated | Self::Network | Self::Cache => None,
         }
     }
 
@@ -70,7 +75,7 @@ impl Route {
     pub fn batches(&self) -> bool {
         match self {
             Self::Kernel(engine) => engine.depth_max().is_none(),
-            Self::Network => true,
+            Self::Network | Self::Cache => true,
             Self::Simulated => false,
         }
     }

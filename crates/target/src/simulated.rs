@@ -9,6 +9,7 @@ use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::{Typed, Wce};
 
+use crate::cache;
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
@@ -23,10 +24,16 @@ pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Sim, .. })
 }
 
+/// Whether `name` is that of a simulated drive, or of a cache over such drives alone.
+pub(crate) fn is_wholly(name: &Name) -> bool {
+    is_meant(name) || cache::drives_of(name).is_some()
+}
+
 /// The seed that all random choices of a run derive from whose targets are simulated drives, so that the same names give
 /// the same run: that of the first drive, mixed, for the drive itself draws from it. `None` if there are other targets.
 pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
-    let mut seeds = names.into_iter().map(|name| match name {
+    let drives = |name: &Name| cache::drives_of(name).unwrap_or_else(|| vec![name.clone()]);
+    let mut seeds = names.into_iter().flat_map(drives).map(|name| match name {
         Name::Scheme { scheme: Scheme::Sim, rest } => rest.parse::<Typed>().ok().map(|typed| typed.seed),
         _ => None,
     });
@@ -84,16 +91,26 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
 }
 
 fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
+    let example = "sim:MODEL?size=";
+    in_this_process(want, (handle.device(), Some(handle.counters())), time, ("the drive", example))
+}
+
+/// A simulated device with its counters as a target. `what` it is, and how its size is typed, are for the message that it is too small.
+pub(crate) fn in_this_process(
+    want: &Wanted,
+    (device, counters): (Arc<dyn Device>, Option<Arc<dyn StorageCounters>>),
+    time: &Time,
+    (what, example): (&str, &str),
+) -> Result<Opened> {
     let shown = want.name.to_string();
     // Above a real disk the kernel does it.
-    let device: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(handle.device(), time.clone()));
+    let device: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(device, time.clone()));
     let size = device.info().size;
     if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {
-        let found = format!("the drive has {size}, less than the {wanted} that are asked for");
-        let remedy = format!("type a size that the drive shall have, as in sim:MODEL?size={}", wanted.0);
+        let found = format!("{what} has {size}, less than the {wanted} that are asked for");
+        let remedy = format!("type a size that it shall have, as in {example}{}", wanted.0);
         return Err(Error::usage(&shown, found, remedy));
     }
-    let counters: Arc<dyn StorageCounters> = handle.counters();
     Ok(Opened {
         device,
         route: Route::Simulated,
@@ -105,7 +122,7 @@ fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
         identity: None,
         notes: Vec::new(),
         needs_layout: None,
-        counters: Some(counters),
+        counters,
         origin: Origin::Elsewhere,
         making: None,
     })

@@ -11,7 +11,7 @@ use crate::simulated;
 /// drives: then the run takes no longer than the simulation.
 pub fn time_of<'a>(names: impl IntoIterator<Item = &'a Name>, clock: &Arc<dyn Clock>) -> Time {
     let mut names = names.into_iter().peekable();
-    if names.peek().is_some() && names.all(simulated::is_meant) {
+    if names.peek().is_some() && names.all(simulated::is_wholly) {
         Time::Virtual(Arc::default())
     } else {
         Time::Real(Arc::clone(clock))

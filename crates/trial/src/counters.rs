@@ -27,6 +27,7 @@ pub(crate) fn survey_of(target: &Opened) -> Surveyed {
     match (target.kind, target.surveyed_from()) {
         (TargetKind::Simulated, _) => device(DeviceKind::Simulated),
         (TargetKind::Network, _) => device(DeviceKind::Nbd),
+        (TargetKind::Cache, _) => device(DeviceKind::Cache),
         (_, Some(path)) => survey(path),
         (_, None) => Err(format!("what is behind {} is not on this machine", target.shown)),
     }
@@ -69,6 +70,9 @@ impl Beneath {
             },
             (None, TargetKind::Network) => {
                 Self::unknown(format!("what is behind {} is not on this machine", target.shown))
+            }
+            (None, TargetKind::Cache) => {
+                Self::unknown(format!("{} counts for itself: `plumb cache status`", target.shown))
             }
             _ => {
                 let beneath = Self::under(surveyed, clock);

@@ -349,7 +349,9 @@ fn fits(
         if end > size {
             let larger = match one.kind {
                 TargetKind::RegularFile => format!("give a size of {} or more", end.0),
-                TargetKind::BlockDevice | TargetKind::Network => "give a larger target".to_owned(),
+                TargetKind::BlockDevice | TargetKind::Network | TargetKind::Cache => {
+                    "give a larger target".to_owned()
+                }
                 TargetKind::Simulated => format!("type ?size={} behind the name of the model", end.0),
             };
             let remedy = match recorded.scale_for(size) {

@@ -71,12 +71,10 @@ pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run
         if let Some(last) = runs.last_mut().filter(|run| run.end == End::Failed(UNFINISHED.to_owned())) {
             last.end = End::Failed(format!("the boot broke here: {error:#}"));
         }
-        for scenario in &lab.scenarios[runs.len()..] {
-            runs.push(Run {
-                end: End::Failed("not reached, the boot broke before".to_owned()),
-                ..begun(scenario, "")
-            });
-        }
+    }
+    for scenario in &lab.scenarios[runs.len()..] {
+        let end = End::Failed("not reached: the boot ended or broke before".to_owned());
+        runs.push(Run { end, ..begun(scenario, "") });
     }
     runs
 }
@@ -123,8 +121,9 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
         match life(lab, &files, &drives, (&simulated, interrupts), runs)? {
             Played::ToTheEnd => break,
             Played::UntilPowerCycle { scenario, life } => {
+                simulated.iter().try_for_each(SimulatedDrive::power_on)?;
                 files.resumed = Some((scenario, life));
-                files.channel = directory.path().join(format!("channel-{life}"));
+                files.channel = directory.path().join(format!("channel-{scenario}-{life}"));
             }
         }
     }
@@ -211,6 +210,15 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
                 qmp.unplug(&id.with_context(|| format!("{disk} cannot be unplugged"))?)?;
                 answers.write_all(b"go\n").context("answering the guest")?;
             }
+            Frame::Cut { disk, when } => {
+                simulated::of(simulated, &disk)?.cut(&when)?;
+                answers.write_all(b"go\n").context("answering the guest")?;
+            }
+            Frame::Ack { disk, number } => simulated::of(simulated, &disk)?.acknowledged.set(number),
+            Frame::Acked { disk } => {
+                let number = simulated::of(simulated, &disk)?.acknowledged.get();
+                answers.write_all(format!("{number}\n").as_bytes()).context("answering the guest")?;
+            }
             other => guest.hear(other)?,
         }
     }
@@ -293,6 +301,9 @@ impl Guest<'_> {
             Frame::Sync { .. }
             | Frame::Count { .. }
             | Frame::Unplug { .. }
+            | Frame::Cut { .. }
+            | Frame::Ack { .. }
+            | Frame::Acked { .. }
             | Frame::PowerCycle { .. }
             | Frame::Bye => {}
         }

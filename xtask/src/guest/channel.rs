@@ -8,6 +8,10 @@
 //! @@sync LABEL            the guest waits until the host has answered "go": the host samples its counters here
 //! @@count DISK            the guest waits for the line "FLUSHES WRITES on|off": what that drive has received, its cache
 //! @@unplug DISK           the guest waits until the host has answered "go": it was asked to give that drive up
+//! @@cut DISK WHEN         the guest waits until the host has answered "go": that simulated drive loses its power then, in words of
+//!                         `plumb drive cut`, and what was acknowledged on it before counts no longer
+//! @@ack DISK NUMBER       a program promises that something is durable on that drive
+//! @@acked DISK            the guest waits for the line "NUMBER": the last such promise
 //! @@note TEXT             something was checked; TEXT begins with "ok", "FAIL" or "info"
 //! @@power-cycle LIFE      the host ends this QEMU and starts another with the same drives, which goes on with LIFE
 //! @@blob LABEL SIZE       SIZE bytes follow
@@ -31,6 +35,9 @@ pub(crate) enum Frame {
     Sync { label: String },
     Count { disk: String },
     Unplug { disk: String },
+    Cut { disk: String, when: String },
+    Ack { disk: String, number: u64 },
+    Acked { disk: String },
     Note { text: String },
     PowerCycle { life: u32 },
     Blob { label: String, content: Vec<u8> },
@@ -68,6 +75,15 @@ pub(crate) fn read_frame(from: &mut impl BufRead) -> Result<Option<Frame>> {
         "sync" => Frame::Sync { label: rest.to_owned() },
         "count" => Frame::Count { disk: rest.to_owned() },
         "unplug" => Frame::Unplug { disk: rest.to_owned() },
+        "cut" => {
+            let (disk, when) = rest.split_once(' ').with_context(bad)?;
+            Frame::Cut { disk: disk.to_owned(), when: when.to_owned() }
+        }
+        "ack" => {
+            let (disk, number) = rest.split_once(' ').with_context(bad)?;
+            Frame::Ack { disk: disk.to_owned(), number: number.parse().with_context(bad)? }
+        }
+        "acked" => Frame::Acked { disk: rest.to_owned() },
         "note" => Frame::Note { text: rest.to_owned() },
         "power-cycle" => Frame::PowerCycle { life: rest.parse().with_context(bad)? },
         "blob" => {
@@ -116,12 +132,15 @@ mod tests {
 
     #[test]
     fn a_guest_that_checks_by_itself_asks_and_tells() {
-        let stream = b"@@count a\n@@unplug b\n@@note ok it is so\n@@power-cycle 2\n";
+        let stream =
+            b"@@count a\n@@unplug b\n@@note ok it is so\n@@power-cycle 2\n@@cut a --at-flush 3\n@@ack a 7\n";
         let expected = [
             Frame::Count { disk: "a".to_owned() },
             Frame::Unplug { disk: "b".to_owned() },
             Frame::Note { text: "ok it is so".to_owned() },
             Frame::PowerCycle { life: 2 },
+            Frame::Cut { disk: "a".to_owned(), when: "--at-flush 3".to_owned() },
+            Frame::Ack { disk: "a".to_owned(), number: 7 },
         ];
         assert_eq!(frames(stream).unwrap(), expected);
         assert!(frames(b"@@power-cycle soon\n").is_err());

@@ -61,6 +61,8 @@ pub(crate) struct Disk {
     cache_off: bool,
     #[serde(default)]
     medium: Medium,
+    /// The model that plumb simulates, if not the usual one.
+    pub model: Option<String>,
     /// A World Wide Name beside its serial number: SCSI and SATA.
     wwn: Option<u64>,
     /// Whether it is reached over two controllers of one subsystem: NVMe.

@@ -100,7 +100,8 @@ impl Group {
         let mut group: Self = toml::from_str(text).unwrap_or_else(|error| panic!("{name}.toml: {error}"));
         group.name = name;
         for scenario in &mut group.scenarios {
-            scenario.setup.insert_str(0, &group.prelude);
+            let of = if scenario.has_program() { &mut scenario.program } else { &mut scenario.setup };
+            of.insert_str(0, &group.prelude);
         }
         group
     }

@@ -3,6 +3,7 @@
 //! The drive is reached in one of two ways: QEMU's NBD client makes it a virtio disk, or the guest's own nbd-client does,
 //! through QEMU's user network, of which one address leads to the drive's unix socket and nothing else anywhere.
 
+use std::cell::Cell;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,7 @@ use super::disk::Disk;
 use super::qmp::{DriveCounters, Sample};
 use crate::process;
 
-/// The model: it has a volatile cache and native FUA.
+/// The model where a disk names none: it has a volatile cache and native FUA.
 const MODEL: &str = "consumer-nvme-ssd";
 
 /// A drive that is served. Dropping it ends its process.
@@ -23,6 +24,16 @@ pub(crate) struct SimulatedDrive {
     name: String,
     plumb: PathBuf,
     child: Child,
+    /// The last that a program in the guest has promised to be durable on it; 0 before the first. It outlives the guest.
+    pub(crate) acknowledged: Cell<u64>,
+}
+
+/// The drive of that disk.
+///
+/// # Errors
+/// When no such disk is simulated.
+pub(crate) fn of<'a>(drives: &'a [SimulatedDrive], disk: &str) -> Result<&'a SimulatedDrive> {
+    drives.iter().find(|drive| drive.disk == disk).with_context(|| format!("{disk} is no simulated drive"))
 }
 
 /// Where the socket of a disk is.
@@ -43,14 +54,23 @@ impl SimulatedDrive {
     fn serve(plumb: &Path, disk: &Disk, socket: &Path) -> Result<Self> {
         let name = format!("guest-{}-{}", std::process::id(), disk.name);
         let mut child = Command::new(plumb)
-            .args(["drive", "serve", MODEL, "--json", "--name", &name, "--nbd"])
+            .args([
+                "drive",
+                "serve",
+                disk.model.as_deref().unwrap_or(MODEL),
+                "--json",
+                "--name",
+                &name,
+                "--nbd",
+            ])
             .arg(socket)
             .arg(format!("--size={}M", Disk::SIZE_MIB))
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", plumb.display()))?;
         let output = child.stdout.take().context("plumb has no output")?;
-        let drive = Self { disk: disk.name.clone(), name, plumb: plumb.to_owned(), child };
+        let acknowledged = Cell::new(0);
+        let drive = Self { disk: disk.name.clone(), name, plumb: plumb.to_owned(), child, acknowledged };
         let ready = serde_json::Deserializer::from_reader(BufReader::new(output)).into_iter::<Value>().next();
         match ready {
             Some(Ok(_)) => Ok(drive),
@@ -58,9 +78,33 @@ impl SimulatedDrive {
         }
     }
 
+    fn order(&self, order: &str, arguments: &[&str]) -> Result<Value> {
+        let mut command = Command::new(&self.plumb);
+        process::document(command.args(["drive", order, "--json", &self.name]).args(arguments))
+    }
+
+    /// Has it lose its power when this says, in words of `plumb drive cut`; what was acknowledged before is settled.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub(crate) fn cut(&self, when: &str) -> Result<()> {
+        self.acknowledged.set(0);
+        self.order("cut", &when.split(' ').collect::<Vec<_>>()).map(drop)
+    }
+
+    /// Gives it power, if it has none.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(crate) fn power_on(&self) -> Result<()> {
+        if self.order("status", &[])?["power"] == true {
+            return Ok(());
+        }
+        self.order("power-on", &[]).map(drop)
+    }
+
     fn counters(&self) -> Result<DriveCounters> {
-        let status =
-            process::document(Command::new(&self.plumb).args(["drive", "status", "--json", &self.name]))?;
+        let status = self.order("status", &[])?;
         let count =
             |field: &str| status[field].as_u64().with_context(|| format!("a drive states no {field}"));
         Ok(DriveCounters {

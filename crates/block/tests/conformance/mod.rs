@@ -25,6 +25,7 @@ pub use crash_rules::{Content, History, Moment, Survivors, Version};
 pub use model::{Bug, ModelDevice, ModelOptions, ModelRig};
 pub use report::{CheckReport, Report, Verdict};
 pub use rig::{CannotStage, Rig};
+pub use session::Seen;
 
 use session::Stop;
 

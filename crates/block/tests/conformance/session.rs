@@ -22,7 +22,8 @@ use crate::info::{DeviceInfo, VolatileCache};
 use crate::pattern::Pattern;
 use crate::request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 use crate::units::{Lba, Nanos};
-use seen::{Seen, Shape, check_payload};
+pub use seen::Seen;
+use seen::{Shape, check_payload};
 
 /// How often queues are polled for what does not come before it counts as lost.
 const PATIENCE: u32 = 400;

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod diskspd;
 pub(crate) mod drive;
@@ -12,5 +13,6 @@ mod profile;
 pub(crate) mod prove;
 pub(crate) mod report;
 mod running;
+mod serving;
 pub(crate) mod sqlio;
 pub(crate) mod survey;

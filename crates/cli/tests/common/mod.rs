@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::closed_schema::{closed, complaints};
+
 /// The program under test.
 pub(crate) fn plumb() -> Command {
     Command::new(env!("CARGO_BIN_EXE_plumb"))
@@ -73,4 +75,9 @@ pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
         .env("place", place)
         .output()
         .unwrap()
+}
+
+/// Asserts that the document is as the schema in a file says, and holds nothing else.
+pub(crate) fn holds(schema: &str, document: &Value) {
+    assert_eq!(complaints(&closed(schema), document), [""; 0], "{schema}: {document:#}");
 }

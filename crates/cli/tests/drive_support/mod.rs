@@ -18,6 +18,17 @@ pub(crate) fn name() -> String {
     format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Starts a server that prints a document when it is ready.
+pub(crate) fn served(command: &mut Command) -> (Value, Child) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let document = serde_json::Deserializer::from_reader(&mut stdout).into_iter().next();
+    let Some(Ok(document)) = document else {
+        panic!("{command:?} did not get ready: {}", said(&child.wait_with_output().unwrap()));
+    };
+    (document, child)
+}
+
 /// A `plumb drive serve`. Dropping it ends it, if it has not ended.
 pub(crate) struct Server {
     pub(crate) name: String,
@@ -34,19 +45,8 @@ impl Server {
     /// The same under this name.
     pub(crate) fn start_named(name: &str, arguments: &[&str]) -> Self {
         let name = name.to_owned();
-        let mut child = plumb()
-            .args(["drive", "serve", "--json", "--name", &name])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let document = serde_json::Deserializer::from_reader(&mut stdout).into_iter().next();
-        let Some(Ok(document)) = document else {
-            let output = child.wait_with_output().unwrap();
-            panic!("plumb drive serve {arguments:?} did not get ready: {}", said(&output));
-        };
+        let (document, child) =
+            served(plumb().args(["drive", "serve", "--json", "--name", &name]).args(arguments));
         Self { name, document, child: Some(child) }
     }
 

@@ -166,6 +166,7 @@ pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<Found> {
         K::XenDisk,
         K::Nbd,
         K::SimulatedDrive,
+        K::WriteBackCache,
     ];
     let those = Those::of(flow, |_, node| {
         drives.contains(&node.kind) && node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough

@@ -1,4 +1,5 @@
-//! The path to a device that the kernel does not know: a simulated drive in this process, or what an NBD server exports.
+//! The path to a device that the kernel does not know: a simulated drive or a write-back cache in this process, or what an NBD
+//! server exports.
 //!
 //! There is no file system and no page cache between, and nothing in /sys: what the device reports of itself is all
 //! the evidence.
@@ -17,6 +18,8 @@ pub enum DeviceKind {
     Simulated,
     /// What an NBD server exports.
     Nbd,
+    /// A write-back cache in this process.
+    Cache,
 }
 
 /// The path to the device that was named `target` and says `info` of itself. Its counters, where it has some, are those
@@ -32,6 +35,9 @@ fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
             let mut drive = device(LayerKind::SimulatedDrive, target, info, "the drive");
             drive.mark(Mark::Simulated);
             nodes.push(drive);
+        }
+        DeviceKind::Cache => {
+            nodes.push(device(LayerKind::WriteBackCache, target, info, "the mode and the log"))
         }
         DeviceKind::Nbd => {
             let mut export = device(LayerKind::Nbd, target, info, "transmission flags");

@@ -54,6 +54,7 @@ impl Surveyor<'_> {
         let visible = self.mounts().of_path(&mount.point, None).is_none_or(|seen| seen.id == mount.id);
         let hidden = if visible { String::new() } else { format!(" (mount {})", mount.id) };
         let name = match attached_drive(mount) {
+            Some(cache) if self.is_plumb_cache(cache) => format!("plumb cache {cache}{hidden}"),
             Some(drive) => format!("plumb drive {drive}{hidden}"),
             None => format!("{} {}{hidden}", mount.kind, mount.point),
         };
@@ -220,6 +221,9 @@ impl Surveyor<'_> {
         node.cache = Cache::Unknown;
         if let Some(device) = self.device_at(&mount.source) {
             node.below.push(device);
+        }
+        if let Some(cache) = attached_drive(mount).filter(|name| self.is_plumb_cache(name)) {
+            return self.plumb_cache(node, cache);
         }
         let what = match attached_drive(mount) {
             Some(drive) => format!(

@@ -37,13 +37,18 @@ impl Surveyor<'_> {
         }
     }
 
+    /// The block device at `path`, or the file system of the file there.
+    pub(super) fn beneath_path(&mut self, path: &str) -> Option<String> {
+        let path = self.tree.canonical(path).ok()?;
+        match self.tree.stat(&path).ok()? {
+            stat if stat.kind == FileKind::Block => self.device_at(&path),
+            stat => self.file_system_at(&path, stat.mount),
+        }
+    }
+
     fn backing(&mut self, node: &mut Node, place: &Place, backing: &str) -> Option<String> {
-        if let Ok(path) = self.tree.canonical(backing) {
-            match self.tree.stat(&path) {
-                Ok(stat) if stat.kind == FileKind::Block => return self.device_at(&path),
-                Ok(stat) => return self.file_system_at(&path, stat.mount),
-                Err(_) => {}
-            }
+        if let Some(below) = self.beneath_path(backing) {
+            return Some(below);
         }
         // Deleted, or named in another mount namespace: the ioctl knows the device it is on.
         let reply = self.ask(node, place.number, Request::LoopStatus, "LOOP_GET_STATUS64");

@@ -26,6 +26,7 @@ mod recording;
 mod surveyor;
 mod target;
 mod virtio;
+mod write_back_cache;
 
 pub use device::{DeviceKind, survey_device};
 pub use file_system::is_kernel_state;

@@ -13,6 +13,7 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     let (transport, changeable_by) = match kind {
         DeviceKind::Simulated => ("sim", "whoever names it, or serves it (`plumb drive`)"),
         DeviceKind::Nbd => ("nbd", "whoever runs the server"),
+        DeviceKind::Cache => ("cache", "the mode of the cache (`plumb cache mode`)"),
     };
     let (state, device) = cache(info.volatile_cache);
     DeviceView {
@@ -65,6 +66,10 @@ fn refusal(name: &str, kind: DeviceKind) -> Refusal {
         DeviceKind::Nbd => (
             format!("what is behind {name} is elsewhere"),
             "change the disk on the machine that serves it".to_owned(),
+        ),
+        DeviceKind::Cache => (
+            format!("{name} is a write-back cache: what is durable when is its mode, not a drive's write cache"),
+            "change the mode (`plumb cache mode`), or the disks of its log and beneath it".to_owned(),
         ),
     };
     Refusal { reason, remedy }

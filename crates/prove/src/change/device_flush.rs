@@ -10,12 +10,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use plumb_block::{Lba, LbaRange, Op};
-use plumb_report::document::proof::{Change, ChangeKind, FailureClass};
+use plumb_report::document::proof::{Change, ChangeKind, Failure, FailureClass};
 
 use super::{LIMITS, verified};
 use crate::explore::{Choice, reduce};
 use crate::judge::{JudgeError, Judged};
-use crate::proof::{Case, Prover, Step, Watch};
+use crate::proof::{Prover, Step, Watch};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::session::Recorded;
 
@@ -25,13 +25,12 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 /// The smallest set that was found, explored; `None` if no flushes help.
 pub(super) fn smallest(
     prover: &Prover<'_>,
-    class: FailureClass,
-    case: &Case,
+    failure: &Failure,
     watch: Watch<'_>,
 ) -> Result<Option<Change>, JudgeError> {
     let Recorded { recording, from, until, .. } = prover.recorded;
     let end = Instant::now() + LOOK_MAX;
-    let failing = vec![(case.choice.clone(), Vec::new())];
+    let (class, failing) = (failure.class, vec![(Choice::from(&failure.minimal), Vec::new())]);
     let mut search = Search { prover, class, failing, end, error: None };
     let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
     let is_either = |event: &Event| matches!(event, Event::Acknowledged(_) | Event::Submitted(_));

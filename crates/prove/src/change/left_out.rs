@@ -20,7 +20,8 @@ const STATES_MAX: u64 = 10_000;
 /// `None` if there are no flushes, or too much would be at risk without them to explore it all.
 pub(super) fn left_out(prover: &Prover<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>, JudgeError> {
     let (changed, flushes) = without_flushes(prover.recorded);
-    let limits = Limits { states: STATES_MAX.min(prover.request.limits.states), ..prover.request.limits };
+    let limits = prover.request.judge.limits;
+    let limits = Limits { states: STATES_MAX.min(limits.states), ..limits };
     let Recorded { recording, from, until, .. } = &changed;
     let explorer = Explorer { recording, from: *from, until: *until, limits, ..prover.explorer() };
     // Nothing is checked for this.

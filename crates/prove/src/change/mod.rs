@@ -16,16 +16,15 @@ use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy
 
 use crate::explore::Limits;
 use crate::judge::{JudgeError, Judged};
-use crate::proof::{Case, Prover, Watch};
+use crate::proof::{Prover, Watch};
 
 /// How far a changed recording is explored: each window in part, many times for one failure.
 const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000 };
 
-/// Puts into the document what can be changed. `cases` are those of its failures.
+/// Puts into the document what can be changed.
 pub(crate) fn put_changes(
     prover: &Prover<'_>,
     document: &mut ProofDocument,
-    cases: &[Case],
     watch: Watch<'_>,
 ) -> Result<(), JudgeError> {
     if document.failures.is_empty() {
@@ -35,9 +34,9 @@ pub(crate) fn put_changes(
     if let Some(how) = prover.request.again {
         sync_call::put(prover, how, document, watch)?;
     }
-    for (failure, case) in document.failures.iter_mut().zip(cases) {
+    for failure in &mut document.failures {
         if failure.change.is_none() && !prover.is_over() {
-            failure.change = device_flush::smallest(prover, failure.class, case, watch)?;
+            failure.change = device_flush::smallest(prover, failure, watch)?;
         }
     }
     Ok(())

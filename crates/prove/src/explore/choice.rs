@@ -20,29 +20,6 @@ pub struct Choice {
     pub lost: BTreeMap<CommandId, Vec<u64>>,
 }
 
-/// A choice that could be made smaller as long as the state fails.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Minimal {
-    /// What is left of it.
-    pub choice: Choice,
-    /// How many states were tried.
-    pub tried: u64,
-}
-
-impl State<'_> {
-    /// What the cut took.
-    pub fn choice(&self) -> Choice {
-        let mut lost: BTreeMap<CommandId, Vec<u64>> = BTreeMap::new();
-        for (command, blocks) in self.lost_blocks() {
-            lost.entry(command).or_default().extend(blocks);
-        }
-        for blocks in lost.values_mut() {
-            blocks.sort_unstable();
-        }
-        Choice { event: self.event(), lost }
-    }
-}
-
 impl Explorer<'_> {
     /// Shows the state of a choice. `None` if no cut may leave it there: the choice is of another recording.
     pub fn show<R>(&self, choice: &Choice, show: &mut impl FnMut(&State<'_>) -> R) -> Option<R> {
@@ -51,18 +28,15 @@ impl Explorer<'_> {
             if moment.event != choice.event {
                 return ControlFlow::Continue(());
             }
-            let cut = Cut::at(self.recording, moment, usize::MAX);
+            let cut = Cut::at(self.recording, moment);
             let mut cursor = Cursor::new(&cut);
             for (number, piece) in cut.pieces.iter().enumerate() {
                 let lost = choice.lost.get(&piece.command);
-                let is_lost = lost.is_some_and(|blocks| match piece.block {
-                    Some(block) => blocks.contains(&block),
-                    // All of it or none.
-                    None => !blocks.is_empty(),
-                });
-                cursor.set(number, !is_lost);
+                let is_lost =
+                    |spot: &usize| lost.is_some_and(|blocks| blocks.contains(&cut.spots[*spot].lba));
+                cursor.set(number, !piece.spots.iter().any(is_lost));
             }
-            cursor.each_order(1, &mut |state| {
+            cursor.show(&mut |state| {
                 shown = Some(show(state));
                 ControlFlow::Continue(())
             })?;
@@ -89,48 +63,25 @@ impl Explorer<'_> {
     /// Takes from the choice whatever is not needed for the state to fail: whole commands first, then blocks, then halves of
     /// what is left (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). `fails` is asked of each
     /// state that is tried. `None` if the choice itself does not fail, or is of another recording.
-    pub fn minimise(&self, choice: &Choice, fails: &mut impl FnMut(&State<'_>) -> bool) -> Option<Minimal> {
-        let mut minimal = Minimal { choice: choice.clone(), tried: 0 };
-        if !self.try_instead(&mut minimal, choice, fails) {
-            return None;
-        }
+    pub fn minimise(&self, choice: &Choice, fails: &mut impl FnMut(&State<'_>) -> bool) -> Option<Choice> {
+        let mut failing =
+            |choice: &Choice| self.show(choice, &mut |state| fails(state).then(|| state.choice())).flatten();
+        let mut minimal = failing(choice)?;
         let commands: Vec<CommandId> = choice.lost.keys().copied().collect();
-        let without = |choice: &Choice, some: &[CommandId]| {
-            let mut choice = choice.clone();
-            choice.lost.retain(|command, _| !some.contains(command));
-            choice
-        };
         reduce(commands, &mut |some| {
-            let smaller = without(&minimal.choice, some);
-            self.try_instead(&mut minimal, &smaller, fails)
+            let mut smaller = minimal.clone();
+            smaller.lost.retain(|command, _| !some.contains(command));
+            failing(&smaller).map(|found| minimal = found).is_some()
         });
-        let commands: Vec<CommandId> = minimal.choice.lost.keys().copied().collect();
-        for command in commands {
-            let blocks = minimal.choice.lost[&command].clone();
+        for (command, blocks) in minimal.lost.clone() {
             reduce(blocks, &mut |some| {
-                let mut smaller = minimal.choice.clone();
-                if let Some(blocks) = smaller.lost.get_mut(&command) {
-                    blocks.retain(|block| !some.contains(block));
-                }
-                self.try_instead(&mut minimal, &smaller, fails)
+                let mut smaller = minimal.clone();
+                let left = smaller.lost.entry(command).or_default();
+                left.retain(|block| !some.contains(block));
+                failing(&smaller).map(|found| minimal = found).is_some()
             });
         }
         Some(minimal)
-    }
-
-    fn try_instead(
-        &self,
-        minimal: &mut Minimal,
-        choice: &Choice,
-        fails: &mut impl FnMut(&State<'_>) -> bool,
-    ) -> bool {
-        minimal.tried += 1;
-        let failed = self.show(choice, &mut |state| fails(state).then(|| state.choice())).flatten();
-        let has_failed = failed.is_some();
-        if let Some(choice) = failed {
-            minimal.choice = choice;
-        }
-        has_failed
     }
 }
 

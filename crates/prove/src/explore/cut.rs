@@ -1,43 +1,47 @@
 //! What a cut at one moment may leave, prepared for going from one state to the next at little cost.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use plumb_block::{Lba, LbaRange};
-use plumb_crash::{Grain, Run, Survivor};
+use plumb_crash::{Run, Survivor};
 
-use super::image::Image;
+use super::image::{Image, hash_of};
 use super::replay::Moment;
 use super::{Coverage, WindowCoverage};
 use crate::recording::{Command, CommandId, Content, Recording};
 
-/// What survives or not, as a whole: a command, or one block of it.
+/// What survives or not, as a whole: one block of a command, or all blocks of a command that no cut tears.
 pub(super) struct Piece {
-    /// The command.
     pub(super) command: CommandId,
-    /// The block; `None`: all blocks of the command.
-    pub(super) block: Option<u64>,
-    /// Whether a part of it may survive, too.
-    pub(super) may_tear: bool,
-    /// What the hash changes by in the spots where nothing else is at risk.
-    pub(super) alone: u128,
-    /// Those spots.
-    pub(super) alone_in: Vec<usize>,
-    /// The other spots that it lies over.
-    pub(super) shared_in: Vec<usize>,
+    /// Where, by the places of the spots.
+    pub(super) spots: Vec<usize>,
 }
 
-/// A spot, and the place of a version among those of its run.
-type Version = (usize, usize);
-
-/// Blocks over which the same pieces lie.
+/// A block in which it matters what survives.
 pub(super) struct Spot {
-    pub(super) run: Run,
-    /// For each version of the run: the piece that it belongs to; `None` if a cut cannot take it.
-    pub(super) pieces: Vec<Option<usize>>,
-    /// For each version of the run: what the hash changes by if that is what is left.
-    pub(super) changes: Vec<u128>,
+    pub(super) lba: u64,
+    /// The run of blocks over which the same commands lie.
+    pub(super) run: usize,
+    /// Its versions, one for each of the run.
+    versions: Range<usize>,
+}
+
+/// What may be left in a spot.
+pub(super) struct Version {
+    /// The piece that it belongs to; `None` if a cut cannot take it.
+    pub(super) piece: Option<usize>,
+    /// What the hash changes by if that is what is left.
+    pub(super) change: u128,
+}
+
+/// A command of which something may be lost.
+pub(super) struct Whole {
+    pub(super) pieces: Range<usize>,
+    /// What the hash changes by in the spots where nothing else is at risk, if all of it survives.
+    pub(super) alone: u128,
+    /// The other spots.
+    pub(super) shared: Vec<usize>,
 }
 
 /// A moment at which the power may go.
@@ -51,108 +55,82 @@ pub(super) struct Cut<'a> {
     pub(super) event: usize,
     /// The last acknowledgement.
     pub(super) required: Option<u64>,
+    pub(super) runs: Vec<Run>,
+    /// In the order of blocks.
+    pub(super) spots: Vec<Spot>,
+    versions: Vec<Version>,
     /// What may be lost, in the order of submission. What makes no difference is left out.
     pub(super) pieces: Vec<Piece>,
-    pub(super) spots: Vec<Spot>,
-    /// In what commands are divided here.
-    pub(super) grain: Grain,
+    /// The same by command.
+    pub(super) commands: Vec<Whole>,
 }
 
 impl<'a> Cut<'a> {
-    /// Prepares for a cut at `moment`: in blocks if these are at most so many pieces, else in commands.
-    pub(super) fn at(recording: &'a Recording, moment: &Moment<'a>, pieces_max: usize) -> Self {
-        let runs: Vec<Run> = moment.window.runs().collect();
+    /// Prepares for a cut at `moment`.
+    pub(super) fn at(recording: &'a Recording, moment: &Moment<'a>) -> Self {
         let mut cut = Self {
             recording,
             image: moment.image,
             owned_image: OnceCell::new(),
             event: moment.event,
             required: moment.required,
-            pieces: Vec::new(),
+            runs: moment.window.runs().collect(),
             spots: Vec::new(),
-            grain: Grain::Blocks,
+            versions: Vec::new(),
+            pieces: Vec::new(),
+            commands: Vec::new(),
         };
-        // A command that tears into more blocks than that needs as many pieces.
-        let is_untearable = |id: u64| moment.window.is_whole_or_nothing(id);
-        let (mut blocks, mut pieces) = (Vec::new(), 0);
-        for run in &runs {
-            let tear = run.versions.iter().filter(|one| !(one.is_decisive || is_untearable(one.id))).count();
-            for lba in cut.blocks_that_differ(run) {
-                pieces += tear;
-                if pieces > pieces_max {
-                    break;
+        // Of each version that may be lost: its command, its block unless the command cannot be torn, and where it lies.
+        let mut versions = Vec::new();
+        for (number, run) in cut.runs.iter().enumerate() {
+            let whole: Vec<bool> =
+                run.versions.iter().map(|one| moment.window.is_whole_or_nothing(one.id)).collect();
+            for lba in cut.blocks_of(run) {
+                let stored = hash_of(lba, moment.image.content(lba));
+                let left = |id: u64| hash_of(lba, recording.commands[id as usize].content(lba));
+                let first = cut.versions.len();
+                let changes = run.versions.iter().map(|one| stored ^ left(one.id));
+                cut.versions.extend(changes.map(|change| Version { piece: None, change }));
+                if cut.versions[first..].iter().all(|version| version.change == 0) {
+                    cut.versions.truncate(first);
+                    continue;
                 }
-                blocks.push((lba, run));
+                let at_risk = run.versions.iter().enumerate().filter(|(_, one)| !one.is_decisive);
+                versions.extend(at_risk.map(|(place, one)| {
+                    let block = if whole[place] { 0 } else { lba };
+                    (one.id, block, cut.spots.len(), place)
+                }));
+                cut.spots.push(Spot { lba, run: number, versions: first..cut.versions.len() });
             }
         }
-        if pieces <= pieces_max {
-            let blocks = blocks.iter().map(|(lba, run)| Run { range: block(*lba), ..(*run).clone() });
-            cut.divide(blocks, &is_untearable);
-        }
-        if pieces.max(cut.pieces.len()) > pieces_max {
-            cut.grain = Grain::Commands;
-            cut.divide(runs.into_iter(), &is_untearable);
+        versions.sort_unstable();
+        for command in versions.chunk_by(|one, other| one.0 == other.0) {
+            let mut whole = Whole { pieces: cut.pieces.len()..0, alone: 0, shared: Vec::new() };
+            for piece in command.chunk_by(|one, other| one.1 == other.1) {
+                for (_, _, spot, place) in piece {
+                    let versions = &mut cut.versions[cut.spots[*spot].versions.clone()];
+                    versions[*place].piece = Some(cut.pieces.len());
+                    match versions {
+                        [only] => whole.alone ^= only.change,
+                        _ => whole.shared.push(*spot),
+                    }
+                }
+                let spots = piece.iter().map(|(.., spot, _)| *spot).collect();
+                cut.pieces.push(Piece { command: CommandId(piece[0].0 as u32), spots });
+            }
+            whole.pieces.end = cut.pieces.len();
+            cut.commands.push(whole);
         }
         cut
     }
 
-    /// The blocks of a run in which it matters what is left.
-    pub(super) fn blocks_that_differ(&self, run: &Run) -> impl Iterator<Item = u64> {
-        let commands: Vec<&Command> = run.versions.iter().map(|one| self.command(one.id)).collect();
-        self.blocks_of(run).into_iter().filter(move |lba| {
-            let stored = self.image.content(*lba);
-            commands.iter().any(|command| command.content(*lba) != stored)
-        })
-    }
-
     /// The blocks of a run; where nothing but zeroes may be left beside what is stored, those that are not zeroes yet, for a
     /// discard may be as long as the device.
-    pub(super) fn blocks_of(&self, run: &Run) -> Vec<u64> {
+    fn blocks_of(&self, run: &Run) -> Vec<u64> {
         if run.versions.iter().all(|one| self.command(one.id).contents.is_empty()) {
             self.image.blocks_in(run.range).map(|(lba, _)| lba).collect()
         } else {
             (run.range.lba.0..run.range.end().0).collect()
-        }
-    }
-
-    /// Makes spots of the runs, and pieces of the commands that lie over them.
-    fn divide(&mut self, runs: impl Iterator<Item = Run>, is_untearable: &dyn Fn(u64) -> bool) {
-        self.spots.clear();
-        let mut keys: BTreeMap<(u64, Option<u64>), Vec<Version>> = BTreeMap::new();
-        for run in runs {
-            let changes: Vec<u128> =
-                run.versions.iter().map(|one| self.image.change(run.range, self.command(one.id))).collect();
-            if changes.iter().all(|change| *change == 0) {
-                continue;
-            }
-            let spot = self.spots.len();
-            for (place, version) in run.versions.iter().enumerate().filter(|(_, one)| !one.is_decisive) {
-                let is_one = self.grain == Grain::Commands || is_untearable(version.id);
-                let key = (version.id, (!is_one).then_some(run.range.lba.0));
-                keys.entry(key).or_default().push((spot, place));
-            }
-            self.spots.push(Spot { pieces: vec![None; run.versions.len()], run, changes });
-        }
-        self.pieces = Vec::with_capacity(keys.len());
-        for ((id, block), spots) in keys {
-            let mut piece = Piece {
-                command: CommandId(id as u32),
-                block,
-                may_tear: self.grain == Grain::Commands && !is_untearable(id),
-                alone: 0,
-                alone_in: Vec::new(),
-                shared_in: Vec::new(),
-            };
-            for (spot, place) in spots {
-                self.spots[spot].pieces[place] = Some(self.pieces.len());
-                if self.spots[spot].run.versions.len() == 1 {
-                    piece.alone ^= self.spots[spot].changes[place];
-                    piece.alone_in.push(spot);
-                } else {
-                    piece.shared_in.push(spot);
-                }
-            }
-            self.pieces.push(piece);
         }
     }
 
@@ -168,22 +146,28 @@ impl<'a> Cut<'a> {
         }
     }
 
+    /// What may be left in a spot, beside what is stored.
+    pub(super) fn versions(&self, spot: usize) -> &[Version] {
+        &self.versions[self.spots[spot].versions.clone()]
+    }
+
+    /// By what the hash changes if this is left in a spot.
+    pub(super) fn change(&self, spot: usize, survivor: Survivor) -> u128 {
+        let mut versions = self.runs[self.spots[spot].run].versions.iter();
+        let place = versions.position(|one| Survivor::Command(one.id) == survivor);
+        place.map_or(0, |place| self.versions(spot)[place].change)
+    }
+
     /// What is known of the window before any state of it was shown.
     pub(super) fn coverage(&self) -> WindowCoverage {
-        let mut commands: Vec<CommandId> = self.pieces.iter().map(|piece| piece.command).collect();
-        commands.dedup();
         WindowCoverage {
             event: self.event,
             required: self.required,
-            commands: commands.len(),
+            commands: self.commands.len(),
             pieces: self.pieces.len(),
             enumerated: 0,
             states: 0,
             coverage: Coverage::Sampled,
         }
     }
-}
-
-const fn block(lba: u64) -> LbaRange {
-    LbaRange::new(Lba(lba), 1)
 }

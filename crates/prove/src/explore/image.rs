@@ -68,26 +68,16 @@ impl Image {
         self.hash ^= hash_of(lba, old.unwrap_or_default()) ^ hash_of(lba, content);
     }
 
-    /// In `range`, a part of that of `command`, there is what the command leaves.
+    /// In `range`, a part of that of `command`, there is what the command leaves. A discard may be as long as the device: of it only
+    /// the blocks are looked at that are not zeroes yet.
     pub fn apply(&mut self, range: LbaRange, command: &Command) {
-        for lba in self.changed_by(range, command) {
-            self.set(lba, command.content(lba));
-        }
-    }
-
-    /// By what the hash changes if `command` leaves its version in `range`.
-    pub(super) fn change(&self, range: LbaRange, command: &Command) -> u128 {
-        let changes = self.changed_by(range, command).into_iter();
-        changes
-            .fold(0, |hash, lba| hash ^ hash_of(lba, self.content(lba)) ^ hash_of(lba, command.content(lba)))
-    }
-
-    /// The blocks that may differ afterwards: of a discard, those that are not zeroes yet, however large it is.
-    fn changed_by(&self, range: LbaRange, command: &Command) -> Vec<u64> {
-        if command.contents.is_empty() {
+        let blocks: Vec<u64> = if command.contents.is_empty() {
             self.blocks_in(range).map(|(lba, _)| lba).collect()
         } else {
             (range.lba.0..range.end().0).collect()
+        };
+        for lba in blocks {
+            self.set(lba, command.content(lba));
         }
     }
 }

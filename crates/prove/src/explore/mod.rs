@@ -23,8 +23,8 @@ use plumb_crash::Promise;
 pub use plumb_report::document::proof::Coverage;
 use serde::{Deserialize, Serialize};
 
+pub use self::choice::Choice;
 pub(crate) use self::choice::reduce;
-pub use self::choice::{Choice, Minimal};
 pub use self::cursor::{OwnedState, State};
 pub use self::image::Image;
 
@@ -58,7 +58,7 @@ pub struct WindowCoverage {
     pub required: Option<u64>,
     /// How many commands were at risk.
     pub commands: usize,
-    /// How many pieces of them, if that was counted: blocks that differ, and atomic writes.
+    /// How many pieces of them: blocks that differ, and atomic writes.
     pub pieces: usize,
     /// How many states were enumerated, some of them more than once.
     pub enumerated: u64,
@@ -108,8 +108,7 @@ impl Explorer<'_> {
     pub fn varied(&self) -> HashSet<u64> {
         let mut varied = HashSet::new();
         replay::cuts(self, &mut |moment| {
-            let cut = Cut::at(self.recording, moment, 0);
-            varied.extend(cut.spots.iter().flat_map(|spot| cut.blocks_that_differ(&spot.run)));
+            varied.extend(Cut::at(self.recording, moment).spots.iter().map(|spot| spot.lba));
             ControlFlow::Continue(())
         })
         .continue_value()
@@ -130,7 +129,7 @@ impl Explorer<'_> {
                     number += 1;
                     return ControlFlow::Continue(());
                 }
-                let cut = Cut::at(self.recording, moment, pass.pieces(self.limits));
+                let cut = Cut::at(self.recording, moment);
                 if windows.len() == number {
                     windows.push(cut.coverage());
                 }

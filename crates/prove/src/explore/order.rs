@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use plumb_crash::{Grain, Keep, below};
+use plumb_crash::{Keep, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::cursor::{Cursor, Show};
 use super::cut::Cut;
-use super::{Coverage, Explorer, Limits};
+use super::{Coverage, Explorer};
 
 /// At most so many orders of landing are tried for one choice of survivors.
 const ORDERS_MAX: usize = 64;
@@ -54,12 +54,6 @@ impl Pass {
         Self::Whole,
     ];
 
-    /// Up to how many pieces a window is divided in blocks; with more it is in commands.
-    pub(super) fn pieces(self, limits: Limits) -> usize {
-        let pieces = if self == Self::Whole { limits.pieces } else { limits.pieces.min(FEW_PIECES) };
-        pieces as usize
-    }
-
     /// Shows the states of this pass. How much of the window is explored by that, with the passes before.
     pub(super) fn explore(
         self,
@@ -68,24 +62,29 @@ impl Pass {
         show: Show<'_>,
     ) -> ControlFlow<(), Coverage> {
         let mut cursor = Cursor::new(cut);
-        let (is_whole, count) = (cut.grain == Grain::Blocks, cut.pieces.len());
+        let (count, pieces, limits) = (cut.commands.len(), cut.pieces.len(), of.limits);
+        let pieces_max = if self == Self::Few { limits.pieces.min(FEW_PIECES) } else { limits.pieces };
         match self {
             Self::Edges => {
-                cursor.each_order(1, show)?;
-                (0..count).for_each(|piece| cursor.flip(piece));
-                cursor.each_order(ORDERS_MAX, show)?;
+                cursor.each_order(1, true, show)?;
+                (0..count).for_each(|command| cursor.flip_command(command));
+                cursor.each_order(ORDERS_MAX, true, show)?;
             }
             Self::Prefixes => prefixes(&mut cursor, count, show)?,
-            Self::Few | Self::Whole if is_whole => {
-                let has_all = subsets(&mut cursor, count, usize::MAX, show)?;
-                debug_assert!(has_all);
+            Self::Few | Self::Whole if pieces <= pieces_max as usize => {
+                subsets(&mut cursor, pieces, &Cursor::flip, &mut |cursor| {
+                    cursor.each_order(usize::MAX, false, show)
+                })?;
                 return ControlFlow::Continue(Coverage::Exhaustive);
             }
             Self::Tears => tears(&mut cursor, cut, show)?,
             Self::Pairs if count <= PAIRS_MAX => pairs(&mut cursor, count, show)?,
             Self::Drawn => drawn(&mut cursor, cut, of.seed, show)?,
-            Self::Subsets if count <= of.limits.commands as usize => {
-                if subsets(&mut cursor, count, ORDERS_MAX, show)? {
+            Self::Subsets if count <= limits.commands as usize => {
+                let has_all = subsets(&mut cursor, count, &Cursor::flip_command, &mut |cursor| {
+                    cursor.each_order(ORDERS_MAX, true, show)
+                })?;
+                if has_all {
                     return ControlFlow::Continue(Coverage::Bounded);
                 }
             }
@@ -95,53 +94,48 @@ impl Pass {
     }
 }
 
-/// All subsets, each one piece away from the one before: a Gray code. Whether all orders of landing were shown, too.
-fn subsets(cursor: &mut Cursor<'_>, count: usize, orders: usize, show: Show<'_>) -> ControlFlow<(), bool> {
-    let mut has_all = cursor.each_order(orders, show)?;
+/// All subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were shown, too.
+fn subsets<'c>(
+    cursor: &mut Cursor<'c>,
+    count: usize,
+    flip: &dyn Fn(&mut Cursor<'c>, usize),
+    each_order: &mut dyn FnMut(&Cursor<'_>) -> ControlFlow<(), bool>,
+) -> ControlFlow<(), bool> {
+    let mut has_all = each_order(cursor)?;
     for number in 1_u64..1 << count {
-        cursor.flip(number.trailing_zeros() as usize);
-        has_all &= cursor.each_order(orders, show)?;
+        flip(cursor, number.trailing_zeros() as usize);
+        has_all &= each_order(cursor)?;
     }
     ControlFlow::Continue(has_all)
 }
 
+/// The state with these commands flipped.
+fn flipped(cursor: &mut Cursor<'_>, commands: &[usize], show: Show<'_>) -> ControlFlow<()> {
+    commands.iter().for_each(|command| cursor.flip_command(*command));
+    cursor.each_order(1, true, show)?;
+    commands.iter().for_each(|command| cursor.flip_command(*command));
+    ControlFlow::Continue(())
+}
+
 fn prefixes(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlow<()> {
-    for piece in 0..count {
-        cursor.flip(piece);
-        cursor.each_order(1, show)?;
-        cursor.flip(piece);
-    }
+    (0..count).try_for_each(|command| flipped(cursor, &[command], show))?;
     for length in 0..count {
-        cursor.flip(length);
-        cursor.each_order(ORDERS_MAX, show)?;
+        cursor.flip_command(length);
+        cursor.each_order(ORDERS_MAX, true, show)?;
     }
-    for piece in 0..count {
-        cursor.flip(piece);
-        cursor.each_order(1, show)?;
-        cursor.flip(piece);
-    }
+    (0..count).try_for_each(|command| flipped(cursor, &[command], show))?;
     // The last of them first: what an application does last depends on what it did just before.
     for length in (2..count).rev() {
-        cursor.flip(length);
-        cursor.flip(length - 2);
-        cursor.each_order(1, show)?;
-        cursor.flip(length - 2);
+        cursor.flip_command(length);
+        flipped(cursor, &[length - 2], show)?;
     }
     ControlFlow::Continue(())
 }
 
 fn pairs(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlow<()> {
-    (0..count).for_each(|piece| cursor.flip(piece));
-    for first in 0..count {
-        cursor.flip(first);
-        for second in first + 1..count {
-            cursor.flip(second);
-            cursor.each_order(1, show)?;
-            cursor.flip(second);
-        }
-        cursor.flip(first);
-    }
-    ControlFlow::Continue(())
+    (0..count).for_each(|command| cursor.flip_command(command));
+    let mut all = (0..count).flat_map(|first| (first + 1..count).map(move |second| [first, second]));
+    all.try_for_each(|pair| flipped(cursor, &pair, show))
 }
 
 /// The ways in which one command is torn: the first blocks alone, all but the last, all but the first, and one in the middle
@@ -166,33 +160,55 @@ fn ways_to_tear(blocks: u64) -> Vec<Keep> {
     ways
 }
 
+/// Of one command, which survives, only these blocks do.
+fn torn(
+    cursor: &mut Cursor<'_>,
+    cut: &Cut<'_>,
+    command: usize,
+    keep: Keep,
+    show: Show<'_>,
+) -> ControlFlow<()> {
+    let pieces = cut.commands[command].pieces.clone();
+    let range = cut.command(u64::from(cut.pieces[pieces.start].command.0)).range;
+    let first = |piece: &usize| cut.spots[cut.pieces[*piece].spots[0]].lba - range.lba.0;
+    let lost: Vec<usize> = pieces.filter(|piece| !keep.keeps(first(piece), range.nlb)).collect();
+    lost.iter().for_each(|piece| cursor.flip(*piece));
+    cursor.show(show)?;
+    lost.iter().for_each(|piece| cursor.flip(*piece));
+    ControlFlow::Continue(())
+}
+
 fn tears(cursor: &mut Cursor<'_>, cut: &Cut<'_>, show: Show<'_>) -> ControlFlow<()> {
-    let torn = |cursor: &Cursor<'_>, piece: usize, show: Show<'_>| {
-        let one = &cut.pieces[piece];
-        let blocks = cut.command(u64::from(one.command.0)).range.nlb;
-        let ways = if one.may_tear { ways_to_tear(blocks) } else { Vec::new() };
-        ways.into_iter().try_for_each(|keep| show(&cursor.torn(piece, keep)))
+    let mut all_torn = |cursor: &mut Cursor<'_>, command: usize| {
+        let pieces = &cut.commands[command].pieces;
+        let blocks = cut.command(u64::from(cut.pieces[pieces.start].command.0)).range.nlb;
+        let ways = if pieces.len() > 1 { ways_to_tear(blocks) } else { Vec::new() };
+        ways.into_iter().try_for_each(|keep| torn(cursor, cut, command, keep, show))
     };
-    for piece in 0..cut.pieces.len() {
-        cursor.flip(piece);
-        torn(cursor, piece, show)?;
+    for command in 0..cut.commands.len() {
+        cursor.flip_command(command);
+        all_torn(cursor, command)?;
     }
-    (0..cut.pieces.len()).try_for_each(|piece| torn(cursor, piece, show))
+    (0..cut.commands.len()).try_for_each(|command| all_torn(cursor, command))
 }
 
 fn drawn(cursor: &mut Cursor<'_>, cut: &Cut<'_>, seed: u64, show: Show<'_>) -> ControlFlow<()> {
-    let count = cut.pieces.len();
+    let count = cut.commands.len();
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed ^ (cut.event as u64).rotate_left(32));
+    let mut survive = vec![false; count];
+    let mut set = |cursor: &mut Cursor<'_>, command: usize, survives: bool| {
+        if std::mem::replace(&mut survive[command], survives) != survives {
+            cursor.flip_command(command);
+        }
+    };
     for _ in 0..DRAWN.min(1_u64.checked_shl(count as u32).unwrap_or(DRAWN)) {
         let odds = 1 + below(&mut chance, 15);
-        for piece in 0..count {
-            cursor.set(piece, below(&mut chance, 16) < odds);
-        }
-        cursor.each_order(1, show)?;
-        let torn = below(&mut chance, count as u64) as usize;
-        if cut.pieces[torn].may_tear {
-            cursor.set(torn, true);
-            show(&cursor.torn(torn, Keep::Some { seed: below(&mut chance, u64::MAX) }))?;
+        (0..count).for_each(|command| set(cursor, command, below(&mut chance, 16) < odds));
+        cursor.each_order(1, true, show)?;
+        let command = below(&mut chance, count as u64) as usize;
+        if cut.commands.get(command).is_some_and(|whole| whole.pieces.len() > 1) {
+            set(cursor, command, true);
+            torn(cursor, cut, command, Keep::Some { seed: below(&mut chance, u64::MAX) }, show)?;
         }
     }
     ControlFlow::Continue(())

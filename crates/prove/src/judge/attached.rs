@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plumb_block::{Bytes, RealClock};
@@ -16,6 +15,7 @@ use super::{Judge, JudgeError};
 use crate::explore::OwnedState;
 use crate::file_system::{FileSystem, FileSystemError, Mounted};
 use crate::recording::Content;
+use crate::session::attach;
 use crate::state_device::StateDevice;
 
 /// How often what the kernel has cached is dropped before it is said that it cannot be.
@@ -54,10 +54,8 @@ impl Attached {
         let directory = tempfile::Builder::new().prefix("state-").tempdir_in(judge.directory).map_err(io)?;
         let device = StateDevice::new(Arc::clone(judge.recording), Arc::new(RealClock::start()));
         device.set_varied(judge.explorer().varied());
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("state-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let options = AttachOptions { queues: 1, no_read_ahead: true, ..AttachOptions::default() };
-        let attachment = Attachment::new(Arc::new(device.clone()), &name, &options)?;
+        let attachment = attach(Arc::new(device.clone()), "state", &options)?;
         let place = Place {
             device,
             block_device: attachment.path().to_owned(),

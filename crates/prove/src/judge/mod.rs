@@ -26,8 +26,8 @@ use plumb_serve::ExportError;
 pub use self::attached::Held;
 
 use self::attached::Attached;
-use self::run::{Run, Single};
-use crate::explore::{Choice, Explorer, Limits, Minimal, WindowCoverage};
+use self::run::{Single, judged};
+use crate::explore::{Choice, Explorer, Limits, WindowCoverage};
 use crate::file_system::{FileSystem, FileSystemError};
 use crate::profile::DriveProfile;
 use crate::recording::Recording;
@@ -162,7 +162,7 @@ impl Judge<'_> {
     /// If it could not begin. What ends it later is in [`Judged::incomplete_because`].
     pub fn judge(&self, progress: &mut dyn FnMut(Progress)) -> Result<Judged, JudgeError> {
         self.may_check()?;
-        Run::of(self, progress)
+        judged(self, progress)
     }
 
     /// What the checker says of one state.
@@ -180,7 +180,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If there is no such state, it does not fail in this way, or a state cannot be checked.
-    pub fn minimise(&self, choice: &Choice, class: FailureClass) -> Result<Minimal, JudgeError> {
+    pub fn minimise(&self, choice: &Choice, class: FailureClass) -> Result<Choice, JudgeError> {
         let mut single = Single::new(self)?;
         let mut ended = None;
         let minimal = self.explorer().minimise(choice, &mut |state| {
@@ -213,7 +213,8 @@ impl Judge<'_> {
         Attached::new(self)?.hold(state)
     }
 
-    fn explorer(&self) -> Explorer<'_> {
+    /// The explorer of the recording.
+    pub(crate) fn explorer(&self) -> Explorer<'_> {
         let Self { recording, from, until, limits, seed, .. } = *self;
         Explorer { recording, from, until, promise: self.profile.promise, limits, seed }
     }

@@ -1,109 +1,89 @@
 //! Results of checks by state, and a file that keeps them, so that a run that was ended can go on.
-//!
-//! The first line of the file says of what they are; then one line for each check. A line that was not written to its end is
-//! cut off.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{Read as _, Write as _};
 
-use plumb_report::document::proof::FailureClass;
+use plumb_linux::sealed_lines::{decode, encode};
 use serde::{Deserialize, Serialize};
 
 use super::{Judge, JudgeError};
+use crate::explore::State;
 use crate::recording::Content;
 use crate::subject::Outcome;
 
-const SCHEMA: &str = "plumb/checks/1";
+const SCHEMA: &str = "plumb/checks/2";
 
 /// What came of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checked {
     pub(super) outcome: Outcome,
     /// What it read, of the blocks that may differ between states.
     pub(super) read: Vec<(u64, Content)>,
 }
 
-/// The state, by its hash, and what had to be found in it.
-pub(super) type Key = (u128, Option<u64>);
+/// The two halves of the hash of a state, and what had to be found in it.
+pub(super) type Key = ([u64; 2], Option<u64>);
+
+/// Of a state.
+pub(super) const fn key(state: &State<'_>) -> Key {
+    let hash = state.hash();
+    ([(hash >> 64) as u64, hash as u64], state.required())
+}
 
 /// The results.
 #[derive(Default)]
 pub(super) struct Results {
     known: HashMap<Key, Checked>,
-    file: Option<(PathBuf, File)>,
+    file: Option<File>,
 }
 
+/// A line of the file.
 #[derive(PartialEq, Serialize, Deserialize)]
-struct Head {
-    schema: String,
-    /// The SHA-256 of the recording.
-    recording: String,
-    subject: String,
-    file_system: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Line {
-    /// In hexadecimal digits.
-    state: String,
-    required: Option<u64>,
-    read: Vec<(u64, u32)>,
-    class: Option<FailureClass>,
-    words: String,
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    /// The first: of what they are.
+    Head {
+        schema: String,
+        /// The SHA-256 of the recording.
+        recording: String,
+        subject: String,
+        file_system: String,
+    },
+    Check(Key, Checked),
 }
 
 impl Results {
     /// Those that the judge keeps in a file, or none.
     pub(super) fn of(judge: &Judge<'_>) -> Result<Self, JudgeError> {
         let Some(path) = judge.results else { return Ok(Self::default()) };
-        let head = Head {
+        let io = |source| JudgeError::Io { path: path.to_owned(), source };
+        let others = |why: String| JudgeError::Results { path: path.to_owned(), why };
+        let head = Line::Head {
             schema: SCHEMA.to_owned(),
             recording: judge.recording.digest(),
             subject: judge.subject.name(),
             file_system: judge.file_system.to_string(),
         };
-        Self::open(path, &head).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => {
-                JudgeError::Results { path: path.to_owned(), why: error.to_string() }
+        let mut file = File::options().read(true).append(true).create(true).open(path).map_err(io)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let decoded = decode(&bytes, |_, _: &Line| Ok(()));
+        let decoded = decoded.map_err(|damage| others(format!("holds no results of checks ({damage})")))?;
+        let mut lines = decoded.records.into_iter();
+        match lines.next() {
+            None if bytes.is_empty() => file.write_all(&line(&head).map_err(io)?).map_err(io)?,
+            None => return Err(others("holds no results of checks".to_owned())),
+            Some(found) if found == head => file.set_len(decoded.whole_bytes as u64).map_err(io)?,
+            Some(_) => {
+                return Err(others("holds results of another recording, subject or file system".to_owned()));
             }
-            _ => JudgeError::Io { path: path.to_owned(), source: error },
-        })
-    }
-
-    fn open(path: &Path, head: &Head) -> io::Result<Self> {
-        let invalid = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
-        let file = File::options().read(true).append(true).create(true).open(path)?;
-        let (mut known, mut whole, mut text) = (HashMap::new(), 0, Vec::new());
-        let mut reader = BufReader::new(&file);
-        while reader.read_until(b'\n', &mut text)? > 0 && text.ends_with(b"\n") {
-            if whole == 0 {
-                let found = serde_json::from_slice::<Head>(&text)
-                    .map_err(|_| invalid("holds no results of checks"))?;
-                if found != *head {
-                    return Err(invalid("holds results of another recording, subject or file system"));
-                }
-            } else {
-                let line: Line = serde_json::from_slice(&text)
-                    .map_err(|error| invalid(&format!("is damaged after {whole} bytes ({error})")))?;
-                let (key, checked) =
-                    line.taken().ok_or_else(|| invalid("names a state by something else than a hash"))?;
-                known.insert(key, checked);
-            }
-            whole += text.len() as u64;
-            text.clear();
         }
-        if whole == 0 && !text.is_empty() {
-            return Err(invalid("holds no results of checks"));
-        }
-        file.set_len(whole)?;
-        (&file).seek(SeekFrom::End(0))?;
-        let mut results = Self { known, file: Some((path.to_owned(), file)) };
-        if whole == 0 {
-            results.append(head)?;
-        }
-        Ok(results)
+        let known = lines.filter_map(|line| match line {
+            Line::Check(key, checked) => Some((key, checked)),
+            Line::Head { .. } => None,
+        });
+        Ok(Self { known: known.collect(), file: Some(file) })
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Checked> {
@@ -115,37 +95,12 @@ impl Results {
         if self.known.insert(key, checked.clone()).is_some() {
             return Ok(());
         }
-        let line = Line::of(key, checked);
-        self.append(&line).map_err(|error| match &self.file {
-            Some((path, _)) => format!("{}: {error}", path.display()),
-            None => error.to_string(),
-        })
-    }
-
-    fn append(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let Some((_, file)) = &mut self.file else { return Ok(()) };
-        let mut line = serde_json::to_vec(value)?;
-        line.push(b'\n');
-        file.write_all(&line)
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let written = line(&Line::Check(key, checked.clone())).and_then(|line| file.write_all(&line));
+        written.map_err(|error| format!("the results of checks cannot be kept: {error}"))
     }
 }
 
-impl Line {
-    fn of((state, required): Key, checked: &Checked) -> Self {
-        let (class, words) = match &checked.outcome {
-            Outcome::Intact => (None, String::new()),
-            Outcome::Failed { class, words } => (Some(*class), words.clone()),
-        };
-        let read = checked.read.iter().map(|(lba, content)| (*lba, content.0)).collect();
-        Self { state: format!("{state:032x}"), required, read, class, words }
-    }
-
-    fn taken(self) -> Option<(Key, Checked)> {
-        let outcome = match self.class {
-            None => Outcome::Intact,
-            Some(class) => Outcome::Failed { class, words: self.words },
-        };
-        let read = self.read.into_iter().map(|(lba, content)| (lba, Content(content))).collect();
-        Some(((u128::from_str_radix(&self.state, 16).ok()?, self.required), Checked { outcome, read }))
-    }
+fn line(line: &Line) -> std::io::Result<Vec<u8>> {
+    Ok(encode(line)?)
 }

@@ -1,13 +1,13 @@
 //! The way of all states to their results, and what is counted of them.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use plumb_report::document::proof::{FailureClass, StateCounts};
 
-use super::results::{Checked, Key, Results};
-use super::workers::{STOPPED, Workers};
+use super::results::{Checked, Key, Results, key};
+use super::workers::{STOPPED, Ticket, Workers};
 use super::{FailingStates, Judge, JudgeError, Judged, Progress};
 use crate::explore::{Choice, Coverage, State};
 use crate::observed::Observed;
@@ -33,14 +33,13 @@ impl PartialEq for Verdict {
 
 /// A state that is being checked.
 struct Pending {
-    number: u64,
     key: Key,
     event: usize,
     choice: Choice,
     /// The class that its result should have by what earlier checks have read.
     expected: Option<Option<FailureClass>>,
     /// The result, if it is known by an earlier run.
-    known: Option<Checked>,
+    known: Result<Checked, Ticket>,
 }
 
 /// Why judging ends early.
@@ -50,20 +49,18 @@ enum Ended {
 }
 
 /// Judging in progress.
-pub(super) struct Run<'r, 'a> {
+struct Run<'r, 'a> {
     judge: &'r Judge<'a>,
     progress: &'r mut dyn FnMut(Progress),
-    workers: Workers,
-    results: Results,
+    workers: &'r Workers,
+    results: &'r mut Results,
     /// `None`: each state is checked.
     observed: Option<Observed<Verdict>>,
     pending: VecDeque<Pending>,
-    /// How many states were seen, and how many of these needed no check.
-    seen: u64,
+    /// How many states needed no check.
     hits: u64,
     counted: Progress,
-    /// By class: how much the example has lost, and which state it is.
-    failing: BTreeMap<FailureClass, ((usize, usize, u64), FailingStates)>,
+    failing: BTreeMap<FailureClass, FailingStates>,
     /// By the event of a window.
     failing_in: BTreeMap<usize, u64>,
     /// The windows of states that were seen and not judged.
@@ -71,63 +68,51 @@ pub(super) struct Run<'r, 'a> {
     ended: Option<Ended>,
 }
 
-impl<'r, 'a> Run<'r, 'a> {
-    /// Judges all.
-    pub(super) fn of(
-        judge: &'r Judge<'a>,
-        progress: &'r mut dyn FnMut(Progress),
-    ) -> Result<Judged, JudgeError> {
-        let results = Results::of(judge)?;
-        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
-        let workers = Workers::start(judge, count.clamp(1, AHEAD))?;
-        let mut run = Self::new(judge, progress, workers, results, Some(Observed::default()));
-        let mut judged = run.explore();
-        if matches!(run.ended, Some(Ended::NotDeterministic)) {
-            run = Self::new(judge, run.progress, run.workers, run.results, None);
-            judged = run.explore();
-            judged.notes.push(NOT_DETERMINISTIC.to_owned());
-        }
-        if let Some(Ended::Because(why)) = run.ended {
-            judged.incomplete_because = Some(why);
-        }
-        if let Err(error) = run.workers.end() {
-            judged.notes.push(error.to_string());
-        }
-        Ok(judged)
-    }
-
-    fn new(
-        judge: &'r Judge<'a>,
-        progress: &'r mut dyn FnMut(Progress),
-        workers: Workers,
-        results: Results,
-        observed: Option<Observed<Verdict>>,
-    ) -> Self {
-        Self {
+/// Judges all states.
+pub(super) fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Judged, JudgeError> {
+    let mut results = Results::of(judge)?;
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
+    let workers = Workers::start(judge, count.clamp(1, AHEAD))?;
+    let mut explore = |observed| {
+        let mut run = Run {
             judge,
-            progress,
-            workers,
-            results,
+            progress: &mut *progress,
+            workers: &workers,
+            results: &mut results,
             observed,
             pending: VecDeque::new(),
-            seen: 0,
             hits: 0,
             counted: Progress::default(),
             failing: BTreeMap::new(),
             failing_in: BTreeMap::new(),
             left: Vec::new(),
             ended: None,
-        }
+        };
+        (run.explore(), run.ended)
+    };
+    let (mut judged, mut ended) = explore(Some(Observed::default()));
+    if matches!(ended, Some(Ended::NotDeterministic)) {
+        (judged, ended) = explore(None);
+        judged.notes.push(NOT_DETERMINISTIC.to_owned());
     }
+    if let Some(Ended::Because(why)) = ended {
+        judged.incomplete_because = Some(why);
+    }
+    if let Err(error) = workers.end() {
+        judged.notes.push(error.to_string());
+    }
+    Ok(judged)
+}
 
+impl Run<'_, '_> {
     fn explore(&mut self) -> Judged {
         let explorer = self.judge.explorer();
         let mut windows = explorer.explore(&mut |state| self.see(state));
         while self.ended.is_none() && !self.pending.is_empty() {
             self.settle();
         }
-        self.left.extend(self.pending.iter().map(|pending| pending.event));
+        self.left.extend(self.pending.drain(..).map(|pending| pending.event));
         for event in &self.left {
             if let Some(window) = windows.iter_mut().find(|window| window.event == *event) {
                 window.states -= 1;
@@ -140,7 +125,7 @@ impl<'r, 'a> Run<'r, 'a> {
         Judged {
             counts: StateCounts { explored, distinct, checked, failing },
             windows: windows.into_iter().map(|window| (window, failing_in(window.event))).collect(),
-            failing: self.failing.iter().map(|(class, (_, states))| (*class, states.clone())).collect(),
+            failing: std::mem::take(&mut self.failing),
             incomplete_because: None,
             notes: Vec::new(),
         }
@@ -158,55 +143,45 @@ impl<'r, 'a> Run<'r, 'a> {
             self.left.push(state.event());
             return ControlFlow::Break(());
         }
-        let number = self.seen;
-        self.seen += 1;
         let known = self.observed.as_ref().and_then(|observed| {
             let known = observed.result(state.required(), |lba| state.content(lba))?;
             Some(known.0.clone())
         });
+        self.hits += u64::from(known.is_some());
         match known {
-            Some(outcome) => {
-                self.hits += 1;
-                // Some of those that need no check are checked all the same, for a checker may depend on something else.
-                if self.hits.is_power_of_two() {
-                    self.give(number, state, Some(outcome.class()));
-                } else {
-                    self.count(number, state.event(), state.required(), &outcome, || state.choice());
-                    if self.hits.is_multiple_of(TOLD_EVERY) {
-                        (self.progress)(self.counted);
-                    }
+            // Some of those that need no check are checked all the same, for a checker may depend on something else.
+            Some(outcome) if !self.hits.is_power_of_two() => {
+                self.count(state.event(), state.required(), &outcome, || state.choice());
+                if self.hits.is_multiple_of(TOLD_EVERY) {
+                    (self.progress)(self.counted);
                 }
             }
-            None => self.give(number, state, None),
+            known => {
+                let key = key(state);
+                let expected = known.map(|outcome| outcome.class());
+                let known = self.results.get(&key).cloned();
+                let known = known.ok_or_else(|| self.workers.give(state.to_owned()));
+                let (event, choice) = (state.event(), state.choice());
+                self.pending.push_back(Pending { key, event, choice, expected, known });
+            }
         }
         ControlFlow::Continue(())
     }
 
-    fn give(&mut self, number: u64, state: &State<'_>, expected: Option<Option<FailureClass>>) {
-        let key = (state.hash(), state.required());
-        let known = self.results.get(&key).cloned();
-        let choice = state.choice();
-        if known.is_none() {
-            self.workers.give(number, state.to_owned());
-        }
-        self.pending.push_back(Pending { number, key, event: state.event(), choice, expected, known });
-    }
-
     /// Waits for the check that was given out first.
     fn settle(&mut self) {
-        let Some(mut pending) = self.pending.pop_front() else { return };
-        let known = pending.known.take().map(Ok);
-        let checked = known.unwrap_or_else(|| self.workers.take(pending.number, self.judge.stop));
-        let checked = checked.and_then(|checked| self.results.add(pending.key, &checked).map(|()| checked));
+        let Some(Pending { key, event, choice, expected, known }) = self.pending.pop_front() else { return };
+        let checked = known.or_else(|ticket| self.workers.take(&ticket, self.judge.stop));
+        let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
         let Checked { outcome, read } = match checked {
             Ok(checked) => checked,
             Err(why) => {
                 self.ended = Some(Ended::Because(why));
-                self.left.push(pending.event);
+                self.left.push(event);
                 return;
             }
         };
-        let Pending { number, key: (_, required), event, choice, expected, .. } = pending;
+        let required = key.1;
         let is_as_expected = expected.is_none_or(|class| class == outcome.class());
         let learnt = match &mut self.observed {
             Some(observed) => observed.learn(required, &read, Verdict(outcome.clone())).is_ok(),
@@ -216,13 +191,13 @@ impl<'r, 'a> Run<'r, 'a> {
             self.ended = Some(Ended::NotDeterministic);
         }
         self.counted.checked += 1;
-        self.count(number, event, required, &outcome, || choice);
+        self.count(event, required, &outcome, || choice);
         (self.progress)(self.counted);
     }
 
+    /// The order in which states are counted does not depend on the workers.
     fn count(
         &mut self,
-        number: u64,
         event: usize,
         required: Option<u64>,
         outcome: &Outcome,
@@ -232,14 +207,18 @@ impl<'r, 'a> Run<'r, 'a> {
         let Outcome::Failed { class, words } = outcome else { return };
         self.counted.failing += 1;
         *self.failing_in.entry(event).or_default() += 1;
+        let rank = |choice: &Choice| {
+            let blocks: usize = choice.lost.values().map(Vec::len).sum();
+            (choice.lost.len(), blocks, choice.event)
+        };
         let example = choice();
-        let rank = (example.lost.len(), example.lost.values().map(Vec::len).sum(), number);
-        let count = self.failing.get(class).map_or(0, |(_, known)| known.count) + 1;
-        let found = FailingStates { count, example, words: words.clone(), required };
-        match self.failing.get_mut(class) {
-            Some((known, states)) if *known < rank => states.count = count,
-            _ => drop(self.failing.insert(*class, (rank, found))),
+        let found = FailingStates { count: 0, example, words: words.clone(), required };
+        let known = self.failing.entry(*class).or_insert_with(|| found.clone());
+        let count = known.count + 1;
+        if rank(&found.example) < rank(&known.example) {
+            *known = found;
         }
+        known.count = count;
     }
 }
 
@@ -247,25 +226,24 @@ impl<'r, 'a> Run<'r, 'a> {
 pub(super) struct Single<'r, 'a> {
     judge: &'r Judge<'a>,
     workers: Workers,
-    known: HashMap<Key, Outcome>,
+    results: Results,
 }
 
 impl<'r, 'a> Single<'r, 'a> {
     pub(super) fn new(judge: &'r Judge<'a>) -> Result<Self, JudgeError> {
         judge.may_check()?;
-        Ok(Self { judge, workers: Workers::start(judge, 1)?, known: HashMap::new() })
+        Ok(Self { judge, workers: Workers::start(judge, 1)?, results: Results::default() })
     }
 
     /// What the checker says of a state.
     pub(super) fn check(&mut self, state: &State<'_>) -> Result<Outcome, JudgeError> {
-        let key = (state.hash(), state.required());
-        if let Some(known) = self.known.get(&key) {
-            return Ok(known.clone());
+        let key = key(state);
+        if let Some(known) = self.results.get(&key) {
+            return Ok(known.outcome.clone());
         }
-        let number = self.known.len() as u64;
-        self.workers.give(number, state.to_owned());
-        let checked = self.workers.take(number, self.judge.stop).map_err(JudgeError::Check)?;
-        self.known.insert(key, checked.outcome.clone());
+        let checked = self.workers.take(&self.workers.give(state.to_owned()), self.judge.stop);
+        let checked = checked.map_err(JudgeError::Check)?;
+        self.results.add(key, &checked).map_err(JudgeError::Check)?;
         Ok(checked.outcome)
     }
 

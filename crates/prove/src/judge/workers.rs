@@ -1,13 +1,12 @@
 //! Threads that check states, each with a device of its own.
 
-use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plumb_linux::apart::{self, Apart};
@@ -27,109 +26,82 @@ use crate::subject::{CheckPlace, Outcome, Subject};
 const GRACE: Duration = Duration::from_secs(3);
 /// How often whoever waits looks whether it is to stop.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// A state to check, with its number.
-type Task = (u64, OwnedState);
+
+/// A state to check, and who waits for what comes of it.
+type Task = (OwnedState, Sender<Result<Checked, String>>);
+
+/// What will come of a state. Tickets are to be waited for in the order in which they were given.
+pub(super) struct Ticket(Receiver<Result<Checked, String>>);
 
 /// The threads.
 pub(super) struct Workers {
-    workers: Vec<Worker>,
-    answers: Receiver<Answer>,
-    waiting: VecDeque<Task>,
-    checked: HashMap<u64, Result<Checked, String>>,
-    time: Duration,
-}
-
-struct Worker {
     tasks: Sender<Task>,
-    thread: Apart<()>,
-    /// Since when it checks.
-    busy_since: Option<Instant>,
-    attached: Attached,
-}
-
-struct Answer {
-    worker: usize,
-    number: u64,
-    checked: Result<Checked, String>,
+    threads: Vec<(Apart<()>, Attached)>,
+    timeout: Duration,
 }
 
 impl Workers {
     /// Attaches the devices, and starts the threads.
     pub(super) fn start(judge: &Judge<'_>, count: usize) -> Result<Self, JudgeError> {
-        let (sender, answers) = channel();
-        let mut workers = Vec::new();
-        for number in 0..count {
+        let (tasks, received) = channel::<Task>();
+        let received = Arc::new(Mutex::new(received));
+        let mut threads = Vec::new();
+        for _ in 0..count {
             let attached = Attached::new(judge)?;
-            let (tasks, received) = channel();
-            let (place, subject, sender) =
-                (attached.place.clone(), Arc::clone(judge.subject), sender.clone());
+            let (place, subject) = (attached.place.clone(), Arc::clone(judge.subject));
+            let received = Arc::clone(&received);
             let thread = apart::start(move |ended| {
-                for (task, state) in received {
-                    let checked = checked(&place, &*subject, state);
-                    drop(sender.send(Answer { worker: number, number: task, checked }));
+                let next = || received.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                while let Ok((state, answer)) = next() {
+                    // Whoever asked may have left.
+                    drop(answer.send(checked(&place, &*subject, state)));
                 }
                 ended(());
                 Ok(())
             });
             let thread = thread.map_err(|source| JudgeError::Io { path: "a thread".into(), source })?;
-            workers.push(Worker { tasks, thread, busy_since: None, attached });
+            threads.push((thread, attached));
         }
-        let time = judge.timeout.saturating_add(GRACE);
-        Ok(Self { workers, answers, waiting: VecDeque::new(), checked: HashMap::new(), time })
+        Ok(Self { tasks, threads, timeout: judge.timeout })
     }
 
-    /// Has a state checked under this number.
-    pub(super) fn give(&mut self, number: u64, state: OwnedState) {
-        self.waiting.push_back((number, state));
-        self.hand_out();
-    }
-
-    fn hand_out(&mut self) {
-        for worker in self.workers.iter_mut().filter(|worker| worker.busy_since.is_none()) {
-            let Some(task) = self.waiting.pop_front() else { return };
-            worker.busy_since = Some(Instant::now());
-            // A thread that is gone answers never, and is given up as one that hangs.
-            drop(worker.tasks.send(task));
-        }
+    /// Has a state checked.
+    pub(super) fn give(&self, state: OwnedState) -> Ticket {
+        let (answer, ticket) = channel();
+        // Threads that are gone never answer, which the ticket tells.
+        drop(self.tasks.send((state, answer)));
+        Ticket(ticket)
     }
 
     /// Waits for what came of a state. `Err`: why that will not be known.
-    pub(super) fn take(&mut self, number: u64, stop: &AtomicBool) -> Result<Checked, String> {
+    pub(super) fn take(&self, ticket: &Ticket, stop: &AtomicBool) -> Result<Checked, String> {
+        // All before it have been answered, so it is being checked by now.
+        let until = Instant::now() + self.timeout.saturating_add(GRACE);
         loop {
-            if let Some(checked) = self.checked.remove(&number) {
-                return checked;
-            }
-            match self.answers.recv_timeout(LOOK_AGAIN) {
-                Ok(Answer { worker, number, checked }) => {
-                    self.workers[worker].busy_since = None;
-                    self.checked.insert(number, checked);
-                    self.hand_out();
-                }
+            match ticket.0.recv_timeout(LOOK_AGAIN) {
+                Ok(checked) => return checked,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err("the threads that check have ended".to_owned());
                 }
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                     return Err(STOPPED.to_owned());
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    let is_over = |since: Instant| since.elapsed() > self.time;
-                    if self.workers.iter().any(|worker| worker.busy_since.is_some_and(is_over)) {
-                        let after = self.time.saturating_sub(GRACE).as_secs_f64();
-                        return Err(format!("a check has not ended after {after} s, and was given up"));
-                    }
+                Err(RecvTimeoutError::Timeout) if Instant::now() > until => {
+                    let after = self.timeout.as_secs_f64();
+                    return Err(format!("a check has not ended after {after} s, and was given up"));
                 }
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
     /// Ends the threads and takes the devices away. A thread that does not end is left behind without its device.
     pub(super) fn end(self) -> Result<(), JudgeError> {
+        drop(self.tasks);
         let until = Instant::now() + GRACE;
         let mut outcome = Ok(());
-        for Worker { tasks, thread, attached, .. } in self.workers {
-            drop(tasks);
-            let has_ended = thread.within(until.saturating_duration_since(Instant::now())).is_some();
-            if has_ended {
+        for (thread, attached) in self.threads {
+            if thread.within(until.saturating_duration_since(Instant::now())).is_some() {
                 outcome = outcome.and(attached.detach());
                 continue;
             }

@@ -3,16 +3,12 @@
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use plumb_report::document::proof::RecordingFacts;
 use serde::{Deserialize, Serialize};
 
-use crate::file_system::{FileSystem, FileSystemError};
+use crate::file_system::FileSystem;
 use crate::recording::{FileError, Recording};
 use crate::session::Recorded;
-
-const SCHEMA: &str = "plumb/recorded-subject/1";
 
 /// A subject as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +30,10 @@ pub enum SubjectWords {
 }
 
 /// What was recorded of a subject, and what is needed to judge it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kept {
+    /// [`Kept::SCHEMA`].
+    pub schema: String,
     /// The subject.
     pub subject: SubjectWords,
     /// Its file system.
@@ -43,6 +41,7 @@ pub struct Kept {
     /// How long a check may take, in seconds.
     pub check_timeout: f64,
     /// What was recorded.
+    #[serde(flatten)]
     pub recorded: Recorded,
 }
 
@@ -57,38 +56,18 @@ pub enum KeptError {
     Recording(#[from] FileError),
 }
 
-#[derive(Serialize, Deserialize)]
-struct Head {
-    schema: String,
-    subject: SubjectWords,
-    file_system: String,
-    check_timeout: f64,
-    from: usize,
-    until: usize,
-    ended_because: Option<String>,
-    facts: RecordingFacts,
-}
-
 impl Kept {
+    /// The name of the first line.
+    pub const SCHEMA: &str = "plumb/recorded-subject/1";
+
     /// Writes all of it.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn save(&self, mut out: impl Write) -> Result<(), KeptError> {
-        let Recorded { recording, from, until, facts, ended_because, .. } = &self.recorded;
-        let head = Head {
-            schema: SCHEMA.to_owned(),
-            subject: self.subject.clone(),
-            file_system: self.file_system.to_string(),
-            check_timeout: self.check_timeout,
-            from: *from,
-            until: *until,
-            ended_because: ended_because.clone(),
-            facts: facts.clone(),
-        };
-        let line = serde_json::to_string(&head).map_err(|error| KeptError::Head(error.to_string()))?;
+        let line = serde_json::to_string(self).map_err(|error| KeptError::Head(error.to_string()))?;
         writeln!(out, "{line}").map_err(FileError::from)?;
-        Ok(recording.save(out)?)
+        Ok(self.recorded.recording.save(out)?)
     }
 
     /// Reads what [`save`](Self::save) wrote.
@@ -98,32 +77,20 @@ impl Kept {
     pub fn load(mut from: impl BufRead) -> Result<Self, KeptError> {
         let mut line = Vec::new();
         from.read_until(b'\n', &mut line).map_err(FileError::from)?;
-        let head: Head = serde_json::from_slice(&line).map_err(|error| KeptError::Head(error.to_string()))?;
-        if head.schema != SCHEMA {
-            return Err(KeptError::Head(format!("schema {:?}, expected {SCHEMA:?}", head.schema)));
+        let mut kept: Self =
+            serde_json::from_slice(&line).map_err(|error| KeptError::Head(error.to_string()))?;
+        if kept.schema != Self::SCHEMA {
+            return Err(KeptError::Head(format!("schema {:?}, expected {:?}", kept.schema, Self::SCHEMA)));
         }
-        if !(head.check_timeout > 0.0 && head.check_timeout < 1e9) {
-            return Err(KeptError::Head(format!("check_timeout {}", head.check_timeout)));
+        if !(kept.check_timeout > 0.0 && kept.check_timeout < 1e9) {
+            return Err(KeptError::Head(format!("check_timeout {}", kept.check_timeout)));
         }
-        let recording = Recording::load(from)?;
-        if head.from > head.until || head.until > recording.events.len() {
-            let events = recording.events.len();
-            return Err(KeptError::Head(format!(
-                "the work is events {} to {} of {events}",
-                head.from, head.until
-            )));
+        let Recorded { recording, from: begin, until, .. } = &mut kept.recorded;
+        *recording = Arc::new(Recording::load(from)?);
+        let events = recording.events.len();
+        if *begin > *until || *until > events {
+            return Err(KeptError::Head(format!("the work is events {begin} to {until} of {events}")));
         }
-        let recorded = Recorded {
-            recording: Arc::new(recording),
-            from: head.from,
-            until: head.until,
-            facts: head.facts,
-            began: SystemTime::UNIX_EPOCH,
-            ended_because: head.ended_because,
-        };
-        let Head { subject, file_system, check_timeout, .. } = head;
-        let file_system =
-            file_system.parse().map_err(|error: FileSystemError| KeptError::Head(error.to_string()))?;
-        Ok(Self { subject, file_system, check_timeout, recorded })
+        Ok(kept)
     }
 }

@@ -35,34 +35,39 @@ pub(super) fn submitted(recording: &Recording, choice: &Choice) -> usize {
     recording.events.iter().rposition(|(_, event)| is_last(event)).unwrap_or(choice.event)
 }
 
+impl From<&MinimalCase> for Choice {
+    fn from(case: &MinimalCase) -> Self {
+        let lost = case.dropped.iter().chain(&case.torn);
+        let lost = lost.map(|role| (CommandId(role.command as u32), role.lost.clone()));
+        Self { event: case.event as usize, lost: lost.collect() }
+    }
+}
+
 /// Says what a choice means.
 pub(super) fn minimal_case(prover: &Prover<'_>, choice: &Choice) -> MinimalCase {
-    let recording = &*prover.recorded.recording;
-    let explorer = prover.explorer();
-    let roles = roles_at(prover, choice.event);
+    let (recording, explorer) = (&*prover.recorded.recording, prover.explorer());
     let durable = explorer.show(choice, &mut |state| state.durable().clone()).unwrap_or_default();
-    let mut case = MinimalCase {
+    let case = Case { prover, recording, choice, roles: roles_at(prover, choice.event) };
+    let mut minimal = MinimalCase {
         at: time_of(recording, choice.event),
         event: choice.event as u64,
         ..MinimalCase::default()
     };
-    let mut fates: BTreeMap<CommandId, Fate> =
-        explorer.at_risk(choice.event).into_iter().map(|id| (id, Fate::Survived)).collect();
+    let at_risk = explorer.at_risk(choice.event).into_iter();
+    let mut fates: BTreeMap<CommandId, Fate> = at_risk.map(|id| (id, Fate::Survived)).collect();
     for (id, lost) in &choice.lost {
-        let command = &recording.commands[id.0 as usize];
-        let mut role = role_of(recording, *id, command, &roles);
-        let survives = surviving(command, lost, &durable) * recording.logical_block.0;
-        if survives == 0 {
-            fates.insert(*id, Fate::Dropped);
-            case.dropped.push(role);
-        } else {
-            fates.insert(*id, Fate::Torn);
-            role.survives = Some(survives);
-            case.torn.push(role);
-        }
+        let survives = surviving(&recording.commands[id.0 as usize], lost, &durable);
+        let survives = Some(survives * recording.logical_block.0).filter(|bytes| *bytes > 0);
+        let role = CommandRole { lost: lost.clone(), survives, ..case.role(*id) };
+        let (fate, list) = match survives {
+            None => (Fate::Dropped, &mut minimal.dropped),
+            Some(_) => (Fate::Torn, &mut minimal.torn),
+        };
+        fates.insert(*id, fate);
+        list.push(role);
     }
-    case.timeline = timeline(recording, choice, &fates, &roles);
-    case
+    minimal.timeline = case.timeline(&fates);
+    minimal
 }
 
 /// How many blocks of a command survive that change something.
@@ -78,101 +83,118 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
 
 /// What the blocks are for, as the file system has it where nothing is lost. Where it cannot be asked nothing is known.
 fn roles_at(prover: &Prover<'_>, event: usize) -> Roles {
-    let judge = prover.judge(prover.recorded, prover.profile(), prover.request.stop);
+    let judge = prover.own_judge();
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
-    let (path, device, file_system) = (held.path(), held.block_device(), prover.request.file_system);
+    let (path, device, file_system) = (held.path(), held.block_device(), judge.file_system);
     let roles = apart::run(|| Roles::of(path, device, file_system)).unwrap_or_default();
     // It is taken away in any case, and nothing that matters was written.
     held.release().unwrap_or_default();
     roles
 }
 
-fn role_of(recording: &Recording, id: CommandId, command: &Command, roles: &Roles) -> CommandRole {
-    let block = recording.logical_block.0;
-    let offset = command.range.lba.0 * block;
-    let (file, role) = roles.role(offset);
-    let op = match command.op {
-        Op::Discard => "discard",
-        Op::WriteZeroes { .. } => "write-zeroes",
-        _ => "write",
-    };
-    CommandRole {
-        command: u64::from(id.0),
-        op: op.to_owned(),
-        offset,
-        length: command.range.nlb * block,
-        file: file.map(|file| file.display().to_string()),
-        role: role.map(str::to_owned),
-        caused_by: None,
-        survives: None,
-    }
+/// A choice, with what its commands were for.
+struct Case<'a> {
+    prover: &'a Prover<'a>,
+    recording: &'a Recording,
+    choice: &'a Choice,
+    roles: Roles,
 }
 
-/// What happened from the acknowledgement before the first lost command until the cut.
-fn timeline(
-    recording: &Recording,
-    choice: &Choice,
-    fates: &BTreeMap<CommandId, Fate>,
-    roles: &Roles,
-) -> Vec<TimelineItem> {
-    let until = choice.event.min(recording.events.len());
-    let is_lost = |event: &Event| matches!(event, Event::Submitted(id) if choice.lost.contains_key(id));
-    let first = recording.events[..until].iter().position(|(_, event)| is_lost(event)).unwrap_or(until);
-    let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
-    let begin = recording.events[..first].iter().rposition(|(_, event)| is_acknowledged(event));
-    let begin = begin.unwrap_or(first).max(until.saturating_sub(2 * ITEMS_MAX));
-    let mut items: Vec<TimelineItem> = Vec::new();
-    let mut places: BTreeMap<CommandId, usize> = BTreeMap::new();
-    for (at, event) in &recording.events[begin..until] {
-        let from = at.as_secs_f64();
-        match event {
-            Event::Acknowledged(number) => items.push(TimelineItem {
-                lane: Lane::Acknowledgement,
-                from,
-                until: Some(from),
-                label: format!("acknowledged {number}"),
-                fate: None,
-            }),
-            Event::Submitted(id) => {
-                places.insert(*id, items.len());
-                items.push(item(recording, *id, from, fates, roles));
-            }
-            Event::Completed(id) | Event::Failed(id) => {
-                if let Some(place) = places.get(id) {
-                    items[*place].until = Some(from);
-                }
-            }
-            Event::Marked(_) => {}
+impl Case<'_> {
+    fn role(&self, id: CommandId) -> CommandRole {
+        let command = &self.recording.commands[id.0 as usize];
+        let block = self.recording.logical_block.0;
+        let offset = command.range.lba.0 * block;
+        let (file, role) = self.roles.role(offset);
+        let op = match command.op {
+            Op::Discard => "discard",
+            Op::WriteZeroes { .. } => "write-zeroes",
+            _ => "write",
+        };
+        CommandRole {
+            command: u64::from(id.0),
+            op: op.to_owned(),
+            offset,
+            length: command.range.nlb * block,
+            file: file.map(|file| file.display().to_string()),
+            role: role.map(str::to_owned),
+            caused_by: self.cause(id),
+            ..CommandRole::default()
         }
     }
-    items.drain(..items.len().saturating_sub(ITEMS_MAX));
-    items
-}
 
-fn item(
-    recording: &Recording,
-    id: CommandId,
-    from: f64,
-    fates: &BTreeMap<CommandId, Fate>,
-    roles: &Roles,
-) -> TimelineItem {
-    let command = &recording.commands[id.0 as usize];
-    if command.op == Op::Flush {
-        return TimelineItem { lane: Lane::Flush, from, until: None, label: "flush".to_owned(), fate: None };
+    /// The system call that had begun last of those during which the command was sent.
+    fn cause(&self, id: CommandId) -> Option<String> {
+        let mut events = self.recording.events.iter();
+        let (at, _) = events.find(|(_, event)| *event == Event::Submitted(id))?;
+        let at = at.as_secs_f64();
+        let is_during = |call: &&TimelineItem| call.from <= at && call.until.is_none_or(|until| at <= until);
+        let calls = self.prover.recorded.calls.iter().filter(is_during);
+        calls.max_by(|one, other| one.from.total_cmp(&other.from)).map(|call| call.label.clone())
     }
-    let role = role_of(recording, id, command, roles);
-    let lane = if command.contents.is_empty() { Lane::Discard } else { Lane::Write };
-    let what = match (role.file, role.role) {
-        (Some(file), Some(role)) => format!("{file} ({role})"),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => format!("{} at {}", role.op, Bytes(role.offset)),
-    };
-    let fate = fates.get(&id).copied().unwrap_or(Fate::Durable);
-    TimelineItem {
-        lane,
-        from,
-        until: None,
-        label: format!("{what}, {}", Bytes(role.length)),
-        fate: Some(fate),
+
+    /// What happened from the acknowledgement before that which had to be found, or before the first lost command, until the cut.
+    fn timeline(&self, fates: &BTreeMap<CommandId, Fate>) -> Vec<TimelineItem> {
+        let events = &self.recording.events;
+        let until = self.choice.event.min(events.len());
+        let is_lost =
+            |event: &Event| matches!(event, Event::Submitted(id) if self.choice.lost.contains_key(id));
+        let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
+        let last = |before: usize| events[..before].iter().rposition(|(_, event)| is_acknowledged(event));
+        let lost = events[..until].iter().position(|(_, event)| is_lost(event)).unwrap_or(until);
+        let promised = last(until).unwrap_or(until).min(lost);
+        let begin =
+            last(promised).unwrap_or(self.prover.recorded.from).max(until.saturating_sub(2 * ITEMS_MAX));
+        let mut items: Vec<TimelineItem> = Vec::new();
+        let mut places: BTreeMap<CommandId, usize> = BTreeMap::new();
+        for (at, event) in &events[begin..until] {
+            let from = at.as_secs_f64();
+            match event {
+                Event::Acknowledged(number) => items.push(TimelineItem {
+                    lane: Lane::Acknowledgement,
+                    from,
+                    until: Some(from),
+                    label: format!("acknowledged {number}"),
+                    fate: None,
+                }),
+                Event::Submitted(id) => {
+                    places.insert(*id, items.len());
+                    items.push(TimelineItem { from, ..self.command(*id, fates) });
+                }
+                Event::Completed(id) | Event::Failed(id) => {
+                    if let Some(place) = places.get(id) {
+                        items[*place].until = Some(from);
+                    }
+                }
+                Event::Marked(_) => {}
+            }
+        }
+        // What led to the first command began before it.
+        let begin = time_of(self.recording, begin.saturating_sub(1));
+        let end = time_of(self.recording, until);
+        let calls = self.prover.recorded.calls.iter();
+        items.extend(calls.filter(|call| (begin..=end).contains(&call.from)).cloned());
+        items.sort_by(|one, other| one.from.total_cmp(&other.from));
+        items.drain(..items.len().saturating_sub(ITEMS_MAX));
+        items
+    }
+
+    fn command(&self, id: CommandId, fates: &BTreeMap<CommandId, Fate>) -> TimelineItem {
+        let command = &self.recording.commands[id.0 as usize];
+        if command.op == Op::Flush {
+            return TimelineItem { lane: Lane::Flush, label: "flush".to_owned(), ..TimelineItem::default() };
+        }
+        let role = self.role(id);
+        let what = match (role.file, role.role) {
+            (Some(file), Some(role)) => format!("{file} ({role})"),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => format!("{} at {}", role.op, Bytes(role.offset)),
+        };
+        TimelineItem {
+            lane: if command.contents.is_empty() { Lane::Discard } else { Lane::Write },
+            label: format!("{what}, {}", Bytes(role.length)),
+            fate: Some(fates.get(&id).copied().unwrap_or(Fate::Durable)),
+            ..TimelineItem::default()
+        }
     }
 }

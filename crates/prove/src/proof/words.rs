@@ -1,7 +1,8 @@
 //! What is said of a proof: the result in one sentence, and what it does not prove.
 
 use plumb_report::document::ProofDocument;
-use plumb_report::document::proof::{FailureClass, RecordingFacts};
+use plumb_report::document::proof::RecordingFacts;
+use plumb_report::quantity::count;
 
 use super::Request;
 use crate::profile::DriveProfile;
@@ -11,12 +12,19 @@ use crate::session::Recorded;
 pub(super) fn begun(recorded: &Recorded, request: &Request<'_>) -> ProofDocument {
     ProofDocument {
         schema: ProofDocument::SCHEMA.to_owned(),
-        subject: request.subject.name(),
-        file_system: request.file_system.to_string(),
+        subject: request.judge.subject.name(),
+        file_system: request.judge.file_system.to_string(),
         drive: request.profiles[0].name.clone(),
         recording: recorded.facts.clone(),
-        seed: request.seed,
+        seed: request.judge.seed,
         incomplete_because: recorded.ended_because.clone().map(|why| format!("the work ended early: {why}")),
+        notes: recorded
+            .untraced_because
+            .iter()
+            .map(|why| format!("no system calls are shown: {why}"))
+            .collect(),
+        environment: request.environment.clone(),
+        run_directory: request.run_directory.clone(),
         ..ProofDocument::default()
     }
 }
@@ -32,7 +40,7 @@ pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts)
 /// Says what all that was found means.
 pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
     document.complete = document.incomplete_because.is_none();
-    let fails = document.profiles.iter().any(|profile| profile.failing.is_some_and(|count| count > 0));
+    let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
     let is_judged = document.profiles.iter().all(|profile| profile.not_judged_because.is_none());
     if !fails {
         document.not_proved_because = not_proved_because(document, request);
@@ -51,28 +59,24 @@ pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
 fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<String> {
     let mut reasons: Vec<String> = document.incomplete_because.iter().cloned().collect();
     for profile in &document.profiles {
-        let because = profile.not_judged_because.iter();
-        reasons
-            .extend(because.map(|because| format!("the profile {} is not judged: {because}", profile.name)));
-        if profile.not_judged_because.is_none() && !profile.exhaustive {
-            reasons.push(format!(
-                "under the profile {} not every state of every window was explored",
-                profile.name
-            ));
+        let name = &profile.name;
+        match &profile.not_judged_because {
+            Some(because) => reasons.push(format!("the profile {name} is not judged: {because}")),
+            None if profile.exhaustive => {}
+            None => {
+                reasons.push(format!("under the profile {name} not every state of every window was explored"))
+            }
         }
     }
-    let target = request.target.iter();
-    reasons.extend(target.map(|target| format!("power was cut only in {target}")));
+    reasons.extend(request.target.iter().map(|target| format!("power was cut only in {target}")));
     let facts = &document.recording;
-    match facts.acknowledged_by.as_deref() {
-        Some("control-file") => {}
-        Some(other) => {
-            reasons.push(format!(
-                "acknowledgements came by {other}, are read late, and can hide a loss: use the control file"
-            ));
-        }
-        None => reasons.push("nothing was acknowledged, so that nothing had to be found".to_owned()),
-    }
+    reasons.extend(match facts.acknowledged_by.as_deref() {
+        Some("control-file") => None,
+        Some(other) => Some(format!(
+            "acknowledgements came by {other}, are read late, and can hide a loss: use the control file"
+        )),
+        None => Some("nothing was acknowledged, so that nothing had to be found".to_owned()),
+    });
     let serialised = facts.serialised_because.iter();
     reasons.extend(
         serialised.map(|because| format!("the drive was given one request after the other: {because}")),
@@ -82,39 +86,33 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
 
 fn headline(document: &ProofDocument) -> String {
     let ProofDocument { states, profiles, drive, failures, .. } = document;
-    let elsewhere = profiles.iter().find(|profile| profile.failing.is_some_and(|count| count > 0));
+    let distinct = count(states.distinct);
+    let elsewhere = profiles.iter().find(|profile| profile.failing > Some(0));
     match (&failures[..], elsewhere) {
         ([worst, rest @ ..], _) => {
-            let classes: Vec<_> = rest.iter().map(|failure| failure.class.name()).collect();
-            let also =
-                if classes.is_empty() { String::new() } else { format!("; also {}", classes.join(", ")) };
-            let of_all = format!("{} of {} states", worst.states, states.distinct);
-            format!("After a power cut {} in {of_all}{also}", consequence(worst.class))
-        }
-        ([], Some(profile)) => {
-            let of_all = format!("{} of {} states", profile.failing.unwrap_or(0), profile.explored);
+            let also: String =
+                rest.iter().map(|failure| format!("; also, {}", failure.class.meaning())).collect();
             format!(
-                "On a {} drive {of_all} fail, on a {drive} drive none of {}",
-                profile.name, states.distinct
+                "After a power cut {} in {} of {distinct} states{also}",
+                worst.class.meaning(),
+                count(worst.states)
             )
         }
+        ([], Some(profile)) => {
+            let of_all =
+                format!("{} of {} states fail", count(profile.failing.unwrap_or(0)), count(profile.explored));
+            let first = match profile.name == *drive {
+                true => String::new(),
+                false => format!(", on a {drive} drive none of {distinct}"),
+            };
+            format!("On a {} drive {of_all}{first}", profile.name)
+        }
         ([], None) if document.proved => {
-            format!("None of the {} states that a power cut may leave fails", states.distinct)
+            format!("None of the {distinct} states that a power cut may leave fails")
         }
         ([], None) => {
             let because = document.not_proved_because.first().map_or("", |because| because);
-            format!("None of {} explored states fails, but that proves nothing: {because}", states.distinct)
+            format!("None of {distinct} explored states fails, but that proves nothing: {because}")
         }
-    }
-}
-
-const fn consequence(class: FailureClass) -> &'static str {
-    match class {
-        FailureClass::Unmountable => "the file system cannot be mounted",
-        FailureClass::Corrupt => "data is corrupt",
-        FailureClass::LostAcknowledged => "acknowledged data is lost",
-        FailureClass::OutOfOrder => "something later is there, something earlier is missing",
-        FailureClass::Resurrected => "something that was removed is back",
-        FailureClass::Checker => "the checker says so",
     }
 }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use plumb_block::Bytes;
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 /// What a logical block holds, as a number: equal numbers are equal bytes. It means something only with the [`Contents`]
 /// that gave it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Content(pub u32);
 
 impl Content {

@@ -4,14 +4,14 @@
 //! `contents` follow. Then one line of JSON for each command, one for each event, the bytes of the contents, and the
 //! SHA-256 of all that.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Read, Write};
 
-use plumb_block::{Bytes, LbaRange, Nanos, Op};
-use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN};
+use plumb_block::{Bytes, Nanos, Op};
+use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN, digest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Content, Contents, Event, Recording};
+use super::{Command, Content, Event, Recording};
 
 const SCHEMA: &str = "plumb/recording/1";
 
@@ -46,19 +46,10 @@ struct Head {
     contents: usize,
 }
 
-#[derive(Serialize, Deserialize)]
-struct CommandLine {
-    op: Op,
-    range: LbaRange,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    contents: Vec<u32>,
-}
-
 /// Hashes what passes.
-struct Hashed<T> {
-    inner: T,
+struct Hashed<W> {
+    inner: W,
     context: Context,
-    line: usize,
 }
 
 impl<W: Write> Write for Hashed<W> {
@@ -73,14 +64,18 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-impl<R: BufRead> Hashed<R> {
-    fn line<T: DeserializeOwned>(&mut self) -> Result<T, FileError> {
-        self.line += 1;
-        let mut line = Vec::new();
-        self.inner.read_until(b'\n', &mut line)?;
-        self.context.update(&line);
-        serde_json::from_slice(&line)
-            .map_err(|error| FileError::Malformed { line: self.line, why: error.to_string() })
+/// What is left of a file, and how many lines of it were read.
+struct Lines<'a> {
+    rest: &'a [u8],
+    line: usize,
+}
+
+impl Lines<'_> {
+    fn next<T: DeserializeOwned>(&mut self) -> Result<T, FileError> {
+        let length = self.rest.iter().position(|byte| *byte == b'\n').map_or(self.rest.len(), |end| end + 1);
+        let (line, rest) = self.rest.split_at(length);
+        (self.rest, self.line) = (rest, self.line + 1);
+        serde_json::from_slice(line).map_err(|error| self.malformed(&error.to_string()))
     }
 
     fn malformed(&self, why: &str) -> FileError {
@@ -94,7 +89,7 @@ impl Recording {
     /// # Errors
     /// Those of `out`.
     pub fn save(&self, out: impl Write) -> Result<(), FileError> {
-        self.write(out).map(drop)
+        Ok(self.write(out).map(drop)?)
     }
 
     /// What tells it from every other recording: the checksum of its file, in hexadecimal digits.
@@ -106,8 +101,8 @@ impl Recording {
         )
     }
 
-    fn write(&self, out: impl Write) -> Result<Digest, FileError> {
-        let mut out = Hashed { inner: out, context: Context::new(&SHA256), line: 0 };
+    fn write(&self, out: impl Write) -> io::Result<Digest> {
+        let mut out = Hashed { inner: out, context: Context::new(&SHA256) };
         let head = Head {
             schema: SCHEMA.to_owned(),
             size: self.size,
@@ -117,13 +112,8 @@ impl Recording {
             contents: self.contents.len() - 1,
         };
         write_line(&mut out, &head)?;
-        for command in &self.commands {
-            let contents = command.contents.iter().map(|content| content.0).collect();
-            write_line(&mut out, &CommandLine { op: command.op, range: command.range, contents })?;
-        }
-        for event in &self.events {
-            write_line(&mut out, event)?;
-        }
+        self.commands.iter().try_for_each(|command| write_line(&mut out, command))?;
+        self.events.iter().try_for_each(|event| write_line(&mut out, event))?;
         out.write_all(self.contents.all_bytes())?;
         let digest = out.context.finish();
         out.inner.write_all(digest.as_ref())?;
@@ -135,39 +125,50 @@ impl Recording {
     ///
     /// # Errors
     /// If `from` cannot be read, or holds something else, less or more.
-    pub fn load(from: impl BufRead) -> Result<Self, FileError> {
-        let mut from = Hashed { inner: from, context: Context::new(&SHA256), line: 0 };
-        let head: Head = from.line()?;
+    pub fn load(mut from: impl Read) -> Result<Self, FileError> {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes)?;
+        let mut lines = Lines { rest: &bytes, line: 0 };
+        let head: Head = lines.next()?;
         if head.schema != SCHEMA {
-            return Err(from.malformed(&format!("schema {:?}, expected {SCHEMA:?}", head.schema)));
+            return Err(lines.malformed(&format!("schema {:?}, expected {SCHEMA:?}", head.schema)));
         }
         if !head.logical_block.0.is_power_of_two() || !(512..=65_536).contains(&head.logical_block.0) {
-            return Err(from.malformed("logical_block is not a power of two from 512 to 65536"));
+            return Err(lines.malformed("logical_block is not a power of two from 512 to 65536"));
+        }
+        let sum = bytes.len().saturating_sub(SHA256_OUTPUT_LEN);
+        if digest(&SHA256, &bytes[..sum]).as_ref() != &bytes[sum..] {
+            return Err(FileError::Damaged);
         }
         let mut recording = Self::of_blank(head.size, head.logical_block);
         for _ in 0..head.commands {
-            let CommandLine { op, range, contents } = from.line()?;
+            let command: Command = lines.next()?;
+            let Command { op, range, contents } = &command;
             let is_within = range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= recording.blocks());
-            let is_data = matches!(op, Op::Write { .. });
-            let has_all = contents.len() as u64 == if is_data { range.nlb } else { 0 };
-            if !is_within || !has_all || contents.iter().any(|content| *content as usize > head.contents) {
-                return Err(from.malformed("a command outside the device, or without its contents"));
+            let blocks = if matches!(op, Op::Write { .. }) { range.nlb } else { 0 };
+            let is_known = contents.iter().all(|content| content.0 as usize <= head.contents);
+            if !is_within || contents.len() as u64 != blocks || !is_known {
+                return Err(lines.malformed("a command outside the device, or without its contents"));
             }
-            let contents = contents.into_iter().map(Content).collect();
-            recording.commands.push(Command { op, range, contents });
+            recording.commands.push(command);
         }
         for _ in 0..head.events {
-            let event: (Nanos, Event) = from.line()?;
+            let event: (Nanos, Event) = lines.next()?;
             if recording.command_of(&event.1).is_some_and(|id| id.0 as usize >= recording.commands.len()) {
-                return Err(from.malformed("an event of a command that is not there"));
+                return Err(lines.malformed("an event of a command that is not there"));
             }
             recording.events.push(event);
         }
-        recording.contents = read_contents(&mut from, head.logical_block, head.contents)?;
-        let mut stored = [0; SHA256_OUTPUT_LEN];
-        from.inner.read_exact(&mut stored)?;
-        if from.context.finish().as_ref() != stored {
-            return Err(FileError::Damaged);
+        let rest = lines.rest.strip_suffix(&bytes[sum..]).unwrap_or_default();
+        for (number, block) in (1..).zip(rest.chunks(head.logical_block.0 as usize)) {
+            if block.len() as u64 != head.logical_block.0
+                || recording.contents.number(block) != Content(number)
+            {
+                return Err(lines.malformed("a content that is there twice, or in part"));
+            }
+        }
+        if recording.contents.len() - 1 != head.contents {
+            return Err(lines.malformed("another number of contents than there should be"));
         }
         Ok(recording)
     }
@@ -185,24 +186,7 @@ impl Recording {
     }
 }
 
-fn write_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), FileError> {
-    serde_json::to_writer(&mut *out, value).map_err(io::Error::from)?;
-    Ok(out.write_all(b"\n")?)
-}
-
-fn read_contents<R: BufRead>(
-    from: &mut Hashed<R>,
-    block: Bytes,
-    count: usize,
-) -> Result<Contents, FileError> {
-    let mut contents = Contents::new(block);
-    let mut bytes = vec![0; block.0 as usize];
-    for number in 1..=count {
-        from.inner.read_exact(&mut bytes)?;
-        from.context.update(&bytes);
-        if contents.number(&bytes) != Content(number as u32) {
-            return Err(from.malformed("a content that is there twice"));
-        }
-    }
-    Ok(contents)
+fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
 }

@@ -7,6 +7,7 @@ mod recorder;
 pub use contents::{Content, Contents};
 pub use file::FileError;
 pub use recorder::Recorder;
+pub(crate) use recorder::bytes_of;
 
 use plumb_block::{Bytes, LbaRange, Nanos, Op};
 use serde::{Deserialize, Serialize};
@@ -32,13 +33,14 @@ pub enum Event {
 }
 
 /// A write, discard or flush. Reads are not recorded: they change nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// What.
     pub op: Op,
     /// Where; empty for a flush.
     pub range: LbaRange,
     /// Of a write, what each block is to hold; empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Content>,
 }
 

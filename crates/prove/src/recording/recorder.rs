@@ -119,44 +119,9 @@ struct InFlight {
     until: Nanos,
 }
 
-impl RecordedQueue {
-    /// The bytes of a write; `None` for what changes nothing, or cannot be done and is refused by the device.
-    fn bytes_of(&self, request: &Request) -> Option<Vec<u8>> {
-        let info = self.device.info();
-        let length = || info.length_of(request.range).0 as usize;
-        match (request.op, &request.payload) {
-            (Op::Flush, _) => Some(Vec::new()),
-            (Op::Read, _) => None,
-            _ if !info.holds(request.range) => None,
-            (Op::Write { .. }, Payload::Bytes(bytes)) => (bytes.len() == length()).then(|| bytes.to_vec()),
-            (Op::Write { .. }, Payload::Pattern(pattern)) => {
-                let mut bytes = vec![0; length()];
-                pattern.fill(info.logical_block.0 as usize, &mut bytes);
-                Some(bytes)
-            }
-            (Op::Write { .. }, _) => None,
-            (Op::Discard | Op::WriteZeroes { .. }, _) => Some(Vec::new()),
-        }
-    }
-}
-
-impl RecordedQueue {
-    /// Polls the device, and gives out what has been in flight for long enough.
-    fn poll_held(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
-        let polled = self.inner.poll(Wait::NONE, &mut self.held);
-        let now = self.recorder.clock.now();
-        let in_flight = &self.in_flight;
-        let is_due =
-            |held: &mut Completion| in_flight.get(&held.tag).is_none_or(|in_flight| in_flight.until <= now);
-        let before = completions.len();
-        completions.extend(self.held.extract_if(.., is_due));
-        polled.map(|_| completions.len() - before)
-    }
-}
-
 impl Queue for RecordedQueue {
     fn submit(&mut self, mut request: Request) -> std::result::Result<(), QueueFull> {
-        let bytes = self.bytes_of(&request);
+        let bytes = bytes_of(&self.device.info(), &request);
         let (own, asked) = (Tag(self.next), request.tag);
         request.tag = own;
         // The lock is held until the device has the request, so that one it does not take can be taken back.
@@ -183,33 +148,58 @@ impl Queue for RecordedQueue {
     }
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
-        let first = completions.len();
-        let polled = if self.recorder.in_flight_min == Nanos(0) {
-            self.inner.poll(wait, completions)
-        } else if wait.completions > 0 {
+        if self.recorder.in_flight_min > Nanos(0) && wait.completions > 0 {
             let time = Time::Real(Arc::clone(&self.recorder.clock));
             let in_flight = self.in_flight.len();
             return waiting_poll(self, in_flight, wait, completions, &mut &time);
-        } else {
-            self.poll_held(completions)
-        };
-        let mut recording = self.recorder.lock();
-        let at = self.recorder.clock.now();
-        for completion in &mut completions[first..] {
-            let found = self.in_flight.remove(&completion.tag);
-            let Some(InFlight { asked, command, .. }) = found else { continue };
-            completion.tag = asked;
-            match (command, completion.outcome) {
-                (None, _) => {}
-                (Some(command), Outcome::Done) => recording.happened(at, Event::Completed(command)),
-                (Some(command), _) => recording.happened(at, Event::Failed(command)),
-            }
         }
-        polled
+        let polled = self.inner.poll(wait, &mut self.held);
+        let mut recording = self.recorder.lock();
+        let (at, before) = (self.recorder.clock.now(), completions.len());
+        for mut completion in std::mem::take(&mut self.held) {
+            match self.in_flight.get(&completion.tag) {
+                Some(in_flight) if in_flight.until > at => {
+                    self.held.push(completion);
+                    continue;
+                }
+                Some(InFlight { asked, command, .. }) => {
+                    if let Some(command) = *command {
+                        let is_done = completion.outcome == Outcome::Done;
+                        let event = if is_done { Event::Completed } else { Event::Failed };
+                        recording.happened(at, event(command));
+                    }
+                    let asked = *asked;
+                    self.in_flight.remove(&completion.tag);
+                    completion.tag = asked;
+                }
+                None => {}
+            }
+            completions.push(completion);
+        }
+        polled.map(|_| completions.len() - before)
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         // No descriptor tells of the time: such a queue is polled again and again.
         self.inner.wake_fd().filter(|_| self.recorder.in_flight_min == Nanos(0))
+    }
+}
+
+/// The bytes of a write, none for another command that changes something; `None` for a read, and for what cannot be done and is
+/// refused by the device.
+pub(crate) fn bytes_of(info: &DeviceInfo, request: &Request) -> Option<Vec<u8>> {
+    let length = || info.length_of(request.range).0 as usize;
+    match (request.op, &request.payload) {
+        (Op::Flush, _) => Some(Vec::new()),
+        (Op::Read, _) => None,
+        _ if !info.holds(request.range) => None,
+        (Op::Write { .. }, Payload::Bytes(bytes)) => (bytes.len() == length()).then(|| bytes.to_vec()),
+        (Op::Write { .. }, Payload::Pattern(pattern)) => {
+            let mut bytes = vec![0; length()];
+            pattern.fill(info.logical_block.0 as usize, &mut bytes);
+            Some(bytes)
+        }
+        (Op::Write { .. }, _) => None,
+        (Op::Discard | Op::WriteZeroes { .. }, _) => Some(Vec::new()),
     }
 }

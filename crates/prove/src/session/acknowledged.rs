@@ -63,7 +63,7 @@ impl Acknowledgements {
     /// What was wrong with one.
     pub(super) fn problem(&self) -> Option<SubjectError> {
         let what = self.lock().problem.clone()?;
-        Some(SubjectError::Failed { subject: "the acknowledgements".to_owned(), what })
+        Some(SubjectError { subject: "the acknowledgements".to_owned(), what })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

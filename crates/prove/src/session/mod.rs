@@ -12,6 +12,7 @@
 mod acknowledged;
 mod here;
 mod self_test;
+mod traced;
 
 use std::fs::File;
 use std::io;
@@ -22,15 +23,21 @@ use std::time::{Duration, SystemTime};
 
 use plumb_block::{Bytes, Clock, Device, Nanos, Op, RealClock, in_one_line};
 use plumb_linux::apart;
-use plumb_report::document::proof::RecordingFacts;
+use plumb_report::document::proof::{RecordingFacts, TimelineItem};
+use plumb_serve::ExportError;
 use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
 
+pub(crate) use traced::record_traced;
+pub use traced::record_with_calls;
+
 use acknowledged::Acknowledgements;
+use serde::{Deserialize, Serialize};
 
 use crate::file_system::{FileSystem, FileSystemError};
 use crate::recording::{Event, Recorder, Recording};
 use crate::state_device::StateDevice;
 use crate::subject::{Lines, Subject, SubjectError};
+use crate::trace::{Injection, TraceError};
 
 /// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is recorded so.
 const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
@@ -52,9 +59,10 @@ pub struct RecordOptions {
 }
 
 /// A subject's work, recorded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recorded {
-    /// All that the drive was asked since it was blank, and the acknowledgements.
+    /// All that the drive was asked since it was blank, and the acknowledgements. It is kept apart from the rest.
+    #[serde(skip, default = "no_recording")]
     pub recording: Arc<Recording>,
     /// The event at which the work begins: all before it is durable.
     pub from: usize,
@@ -66,6 +74,19 @@ pub struct Recorded {
     pub began: SystemTime,
     /// Why the work ended early; what was recorded until then counts.
     pub ended_because: Option<String>,
+    /// The system calls of the work that change or sync something, by the recorder's clock, if they were traced.
+    #[serde(default)]
+    pub calls: Vec<TimelineItem>,
+    /// Why they were not.
+    #[serde(default)]
+    pub untraced_because: Option<String>,
+    /// Sync calls that it lacked when it acknowledged, the likeliest to matter first.
+    #[serde(skip)]
+    pub missing_syncs: Vec<Injection>,
+}
+
+fn no_recording() -> Arc<Recording> {
+    Arc::new(Recording::of_blank(Bytes(0), Bytes(512)))
 }
 
 /// Nothing was recorded.
@@ -81,13 +102,19 @@ pub enum SessionError {
     },
     /// The drive could not be attached, or taken away.
     #[error(transparent)]
-    Export(#[from] plumb_serve::ExportError),
+    Export(#[from] ExportError),
     /// The file system.
     #[error(transparent)]
     FileSystem(#[from] FileSystemError),
     /// The subject failed before it acknowledged anything.
     #[error(transparent)]
     Subject(#[from] SubjectError),
+    /// No system call of the subject was seen before it failed: strace(1) is missing, or may not trace.
+    #[error("its system calls cannot be traced: {0}")]
+    NotTraced(SubjectError),
+    /// The trace cannot be read, or a sync call failed that was made in the program's place.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// A call failed.
     #[error("cannot {operation}: {source}")]
     Os {
@@ -148,14 +175,24 @@ pub fn record_under(
     };
     let worked = apart::run(|| steps.run()).map_err(os(|| "start a thread".to_owned()))?;
     let detached = attachment.detach();
-    let Worked { from, until, ended_because } = worked?;
+    let (from, until, ended_because) = worked?;
     detached?;
     let recording = Arc::new(drive.recorder.recording());
     let mut facts = facts(&recording, from, until);
     facts.serialised_because = serialised_because;
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| ack.name().to_owned());
-    Ok(Recorded { recording, from, until, facts, began: drive.began, ended_because })
+    Ok(Recorded {
+        recording,
+        from,
+        until,
+        facts,
+        began: drive.began,
+        ended_because,
+        calls: Vec::new(),
+        untraced_because: None,
+        missing_syncs: Vec::new(),
+    })
 }
 
 /// A drive in memory that is recorded.
@@ -175,13 +212,22 @@ impl Drive {
         Self { recorder, device, began }
     }
 
-    /// Attaches what `stack` makes of it, under a name that no other has.
+    /// Attaches what `stack` makes of it.
     fn attach(&self, stack: Stack<'_>, control: Option<ControlFile>) -> Result<Attachment, SessionError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("prove-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let device = stack(Arc::clone(&self.device)).map_err(plumb_serve::ExportError::from)?;
-        Ok(Attachment::new(device, &name, &AttachOptions { control, ..AttachOptions::default() })?)
+        let device = stack(Arc::clone(&self.device)).map_err(ExportError::from)?;
+        Ok(attach(device, "prove", &AttachOptions { control, ..AttachOptions::default() })?)
     }
+}
+
+/// Attaches a device under a name that no other has.
+pub(crate) fn attach(
+    device: Arc<dyn Device>,
+    what: &str,
+    options: &AttachOptions,
+) -> Result<Attachment, ExportError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    Attachment::new(device, &name, options)
 }
 
 /// What is done in the mount.
@@ -196,15 +242,9 @@ struct Steps<'a> {
     stop: &'a AtomicBool,
 }
 
-/// How the work went.
-struct Worked {
-    from: usize,
-    until: usize,
-    ended_because: Option<String>,
-}
-
 impl Steps<'_> {
-    fn run(&self) -> Result<Worked, SessionError> {
+    /// At which events the work begins and has ended, and why it ended early.
+    fn run(&self) -> Result<(usize, usize, Option<String>), SessionError> {
         let file_system = self.options.file_system;
         file_system.make(&self.device)?;
         let mounted = file_system.mount(&self.device, self.mount_point)?;
@@ -223,7 +263,7 @@ impl Steps<'_> {
             failed => failed.map(|error| in_one_line(&error)),
         };
         mounted.unmount()?;
-        Ok(Worked { from, until, ended_because })
+        Ok((from, until, ended_because))
     }
 
     fn work(&self, place: &Path) -> Result<(), SubjectError> {

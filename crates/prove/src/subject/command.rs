@@ -9,9 +9,7 @@
 //!
 //! When a program has ended, what it left running in its process group is killed.
 
-use std::io::{self, PipeReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +17,7 @@ use std::time::Duration;
 
 use plumb_report::document::proof::FailureClass;
 
-use super::process::{Process, failed_as};
+use super::process::Process;
 use super::{Outcome, Subject, SubjectError};
 
 /// How the work acknowledges.
@@ -73,14 +71,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// The command, to be started at `place`, with the control file that it may acknowledge through.
-    pub fn command(&self, place: &Path, control: &Path) -> Command {
-        let mut command = shell(&self.line, place);
-        command.env("PLUMB_ACK", control);
-        command
-    }
-
-    /// Runs it to its end. What it says through another way than the control file is given to `said`.
+    /// Runs it at `place` to its end, with the control file that it may acknowledge through. What it says through another way is
+    /// given to `said`.
     ///
     /// # Errors
     /// If it cannot be started, fails, takes longer than `timeout`, or `stop` is set: it is killed then.
@@ -92,40 +84,9 @@ impl Program {
         timeout: Duration,
         stop: &AtomicBool,
     ) -> Result<(), SubjectError> {
-        let process = Process { words: &self.line, timeout, stop };
-        let ended = match self.ack {
-            AckBy::ControlFile => process.run(self.command(place, control), None, &mut |_| {}),
-            AckBy::Stdout => process.run(self.command(place, control), None, said),
-            AckBy::Descriptor(number) => {
-                let (reader, mut command) = self
-                    .with_descriptor(number, place)
-                    .map_err(|error| process.failed(&error.to_string()))?;
-                command.env("PLUMB_ACK", control);
-                process.run(command, Some(reader), said)
-            }
-        }?;
-        if ended.status.success() { Ok(()) } else { Err(process.failed(&failed_as(&ended))) }
+        let variable = ("PLUMB_ACK", control.as_os_str());
+        Process { line: &self.line, place, variable, ack: self.ack, timeout, stop }.run_well(said)
     }
-
-    /// A shell gets the pipe as its standard input, which a child can be given without unsafe code, and moves it.
-    fn with_descriptor(&self, number: u8, place: &Path) -> io::Result<(PipeReader, Command)> {
-        let (reader, writer) = io::pipe()?;
-        let mut command = shell(&format!("exec {number}>&0 0</dev/null; exec /bin/sh -c \"$1\""), place);
-        command.arg("sh").arg(&self.line).stdin(Stdio::from(writer));
-        Ok((reader, command))
-    }
-}
-
-/// `line` at `place`.
-fn shell(line: &str, place: &Path) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(line).stdin(Stdio::null());
-    if place.is_dir() {
-        command.current_dir(place);
-    } else {
-        command.current_dir("/").env("PLUMB_DEVICE", place);
-    }
-    command
 }
 
 /// Programs as a subject.
@@ -143,12 +104,6 @@ pub struct Programs {
     pub stop: Arc<AtomicBool>,
 }
 
-impl Programs {
-    fn process<'a>(&'a self, words: &'a str) -> Process<'a> {
-        Process { words, timeout: self.timeout, stop: &self.stop }
-    }
-}
-
 impl Subject for Programs {
     fn name(&self) -> String {
         self.run.line.clone()
@@ -159,37 +114,35 @@ impl Subject for Programs {
     }
 
     fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
-        let Some(line) = &self.setup else { return Ok(()) };
-        let process = self.process(line);
-        let ended = process.run(shell(line, place), None, &mut |_| {})?;
-        if ended.status.success() { Ok(()) } else { Err(process.failed(&failed_as(&ended))) }
-    }
-
-    /// Without a session there is no control file, so nothing is acknowledged but through the other ways.
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
-        let mut lines = Lines::of(self.run.ack);
-        let mut said = |bytes: &[u8]| lines.take(bytes).into_iter().flatten().for_each(&mut *acknowledge);
-        self.run.run(place, &PathBuf::from("/dev/null"), &mut said, self.timeout, &self.stop)
+        let program = self.setup.clone().map(|line| Program { line, ack: AckBy::ControlFile });
+        program.map_or(Ok(()), |program| {
+            program.run(place, Path::new("/dev/null"), &mut |_| {}, self.timeout, &self.stop)
+        })
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
-        let process = self.process(&self.check);
-        let mut command = shell(&self.check, place);
-        command.env("PLUMB_REQUIRED", required.map(|number| number.to_string()).unwrap_or_default());
-        let ended = process.run(command, None, &mut |_| {})?;
+        let required = required.map(|number| number.to_string()).unwrap_or_default();
+        let process = Process {
+            line: &self.check,
+            place,
+            variable: ("PLUMB_REQUIRED", required.as_ref()),
+            ack: AckBy::ControlFile,
+            timeout: self.timeout,
+            stop: &self.stop,
+        };
+        let ended = process.run(&mut |_| {})?;
         let class = match ended.status.code() {
             Some(0) => return Ok(Outcome::Intact),
             Some(1) => FailureClass::LostAcknowledged,
             Some(2) => FailureClass::Corrupt,
             _ => {
-                let what = failed_as(&ended);
                 return Err(process.failed(&format!(
-                    "{what}; a check exits 0 (intact), 1 (lost) or 2 (corrupt), so the check itself failed"
+                    "{ended}; a check exits 0 (intact), 1 (lost) or 2 (corrupt), so the check itself failed"
                 )));
             }
         };
         let words = if ended.said.is_empty() { ended.status.to_string() } else { ended.said };
-        Ok(Outcome::Failed { class, words })
+        Ok(Outcome::of(class, words))
     }
 }
 

@@ -35,80 +35,65 @@ use super::{Outcome, Subject, SubjectError};
 const ROUNDS: u64 = 4;
 /// Bytes of a file or an appended record: one logical block, which does not tear.
 const BLOCK: usize = 512;
-
-/// A step. A `#` in a name stands for the number of the round.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    /// Makes an empty file.
-    Create(&'static str),
-    /// Writes a file from its beginning.
-    Write(&'static str),
-    /// Writes one record behind the end.
-    Append(&'static str),
-    Fsync(&'static str),
-    Rename(&'static str, &'static str),
-    Unlink(&'static str),
-    MakeDirectory(&'static str),
-    /// Syncs the directory that holds all of them.
-    Dirsync,
-}
-
-use Step::{Append, Create, Dirsync, Fsync, MakeDirectory, Rename, Unlink, Write};
+/// Bytes of a large file.
+const LARGE: usize = 16 << 10;
 
 /// A program is free to remove it, whatever it holds.
 const TEMPORARY: &str = "temporary";
 /// Of the protocols in which one file must never be newer than another: the one that is written first, and the other.
 const ORDERED: [&str; 2] = ["first", "second"];
 
-struct Protocol {
-    name: &'static str,
-    set_up: &'static [Step],
-    round: &'static [Step],
-    /// Bytes that a step writes.
-    bytes: usize,
-}
-
-const fn protocol(name: &'static str, set_up: &'static [Step], round: &'static [Step]) -> Protocol {
-    Protocol { name, set_up, round, bytes: BLOCK }
-}
-
-const REPLACED: &[Step] = &[Write("file")];
-const NEW: Step = Create(TEMPORARY);
-const WRITTEN: Step = Write(TEMPORARY);
-const RENAMED: Step = Rename(TEMPORARY, "file");
-const BOTH: &[Step] = &[Write("first"), Write("second")];
+/// A name, what is done at first, and what is done in each round: steps with commas between. In the name of a file `#` stands for the
+/// number of the round; what is done at first with such a file is done for each round.
+///
+/// - `create`, `write` from the beginning, `write16k`, `append`, `fsync`, `unlink`, `mkdir`: of one file
+/// - `rename`: of one file to the name of another; `dirsync`: of the directory that holds all of them
+pub(super) type Protocol = [&'static str; 3];
 
 const PROTOCOLS: [Protocol; 20] = [
-    protocol("write-no-fsync", &[Create("file-#")], &[Write("file-#")]),
-    protocol("write-fsync", &[Create("file-#")], &[Write("file-#"), Fsync("file-#")]),
-    protocol("append-no-fsync", &[Create("file")], &[Append("file")]),
-    protocol("append-fsync", &[Create("file")], &[Append("file"), Fsync("file")]),
-    protocol("overwrite-no-fsync", REPLACED, &[Write("file")]),
-    protocol("overwrite-fsync", REPLACED, &[Write("file"), Fsync("file")]),
-    Protocol {
-        bytes: 16 << 10,
-        ..protocol("overwrite-16k-fsync", REPLACED, &[Write("file"), Fsync("file")])
-    },
-    protocol("create-no-dirsync", &[], &[Create("file-#"), Write("file-#"), Fsync("file-#")]),
-    protocol("create-dirsync", &[], &[Create("file-#"), Write("file-#"), Fsync("file-#"), Dirsync]),
-    protocol("create-dirsync-no-fsync", &[], &[Create("file-#"), Write("file-#"), Dirsync]),
-    protocol("rename-no-fsync", REPLACED, &[NEW, WRITTEN, RENAMED, Dirsync]),
-    protocol("rename-fsync-no-dirsync", REPLACED, &[NEW, WRITTEN, Fsync(TEMPORARY), RENAMED]),
-    protocol("fsync-after-rename", REPLACED, &[NEW, WRITTEN, RENAMED, Fsync("file")]),
-    protocol("rename-fsync-dirsync", REPLACED, &[NEW, WRITTEN, Fsync(TEMPORARY), RENAMED, Dirsync]),
-    protocol("mkdir-no-dirsync", &[], &[MakeDirectory("directory-#")]),
-    protocol("mkdir-dirsync", &[], &[MakeDirectory("directory-#"), Dirsync]),
-    protocol("unlink-no-dirsync", &[Write("file-#")], &[Unlink("file-#")]),
-    protocol("unlink-dirsync", &[Write("file-#")], &[Unlink("file-#"), Dirsync]),
-    protocol("ordered-no-fsync", BOTH, &[Write("first"), Write("second"), Fsync("second"), Fsync("first")]),
-    protocol("ordered-fsync", BOTH, &[Write("first"), Fsync("first"), Write("second"), Fsync("second")]),
+    ["write-no-fsync", "create file-#", "write file-#"],
+    ["write-fsync", "create file-#", "write file-#,fsync file-#"],
+    ["append-no-fsync", "create file", "append file"],
+    ["append-fsync", "create file", "append file,fsync file"],
+    ["overwrite-no-fsync", "write file", "write file"],
+    ["overwrite-fsync", "write file", "write file,fsync file"],
+    ["overwrite-16k-fsync", "write16k file", "write16k file,fsync file"],
+    ["create-no-dirsync", "", "create file-#,write file-#,fsync file-#"],
+    ["create-dirsync", "", "create file-#,write file-#,fsync file-#,dirsync"],
+    ["create-dirsync-no-fsync", "", "create file-#,write file-#,dirsync"],
+    ["rename-no-fsync", "write file", "create temporary,write temporary,rename temporary file,dirsync"],
+    [
+        "rename-fsync-no-dirsync",
+        "write file",
+        "create temporary,write temporary,fsync temporary,rename temporary file",
+    ],
+    ["fsync-after-rename", "write file", "create temporary,write temporary,rename temporary file,fsync file"],
+    [
+        "rename-fsync-dirsync",
+        "write file",
+        "create temporary,write temporary,fsync temporary,rename temporary file,dirsync",
+    ],
+    ["mkdir-no-dirsync", "", "mkdir directory-#"],
+    ["mkdir-dirsync", "", "mkdir directory-#,dirsync"],
+    ["unlink-no-dirsync", "write file-#", "unlink file-#"],
+    ["unlink-dirsync", "write file-#", "unlink file-#,dirsync"],
+    ["ordered-no-fsync", "write first,write second", "write first,write second,fsync second,fsync first"],
+    ["ordered-fsync", "write first,write second", "write first,fsync first,write second,fsync second"],
+];
+
+/// A bit of everything, for whoever looks at the file system alone.
+pub(super) const CHURN: Protocol = [
+    "churn",
+    "write old-#,create log",
+    "mkdir directory-#,write16k directory-#/a,append log,fsync log,write directory-#/b,rename directory-#/b b-#,\
+     unlink old-#,dirsync,unlink directory-#/a,create c-#,fsync c-#",
 ];
 
 const NAMES: [&str; PROTOCOLS.len()] = {
     let mut names = [""; PROTOCOLS.len()];
     let mut at = 0;
     while at < names.len() {
-        names[at] = PROTOCOLS[at].name;
+        names[at] = PROTOCOLS[at][0];
         at += 1;
     }
     names
@@ -132,66 +117,35 @@ pub(super) struct Files {
     trees: Vec<Tree>,
 }
 
-impl Step {
-    /// Does it at `place`; a write is of version `version`.
-    fn perform(self, place: &Path, round: u64, version: u64, bytes: usize) -> io::Result<()> {
-        let path = |name| place.join(numbered(name, round));
-        match self {
-            Create(name) => File::create_new(path(name)).map(drop),
-            Write(name) => File::options()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path(name))?
-                .write_all_at(&content(&numbered(name, round), version, bytes), 0),
-            Append(name) => {
-                let file = File::options().write(true).open(path(name))?;
-                let end = file.metadata()?.len();
-                file.write_all_at(&content(&numbered(name, round), version, bytes), end)
-            }
-            Fsync(name) => File::open(path(name))?.sync_all(),
-            Rename(from, to) => fs::rename(path(from), path(to)),
-            Unlink(name) => fs::remove_file(path(name)),
-            MakeDirectory(name) => fs::create_dir(path(name)),
-            Dirsync => File::open(place)?.sync_all(),
+/// Does a step at `place`; a write is of version `version`.
+fn perform(step: &str, place: &Path, round: u64, version: u64) -> io::Result<()> {
+    let step = numbered(step, round);
+    let mut words = step.split(' ');
+    let verb = words.next().unwrap_or_default();
+    let name = words.next().unwrap_or_default();
+    let path = place.join(name);
+    let written = |bytes| content(name, version, bytes);
+    let write = || File::options().write(true).create(verb != "append").truncate(false).open(&path);
+    match verb {
+        "create" => File::create_new(&path).map(drop),
+        "write" => write()?.write_all_at(&written(BLOCK), 0),
+        "write16k" => write()?.write_all_at(&written(LARGE), 0),
+        "append" => {
+            let file = write()?;
+            let end = file.metadata()?.len();
+            file.write_all_at(&written(BLOCK), end)
         }
-    }
-
-    /// Does the same to what is known to be there.
-    fn imagine(self, tree: &mut Tree, round: u64, version: u64, bytes: usize) {
-        match self {
-            Create(name) => {
-                tree.insert(numbered(name, round), Entry::File(Vec::new()));
-            }
-            Write(name) => {
-                let name = numbered(name, round);
-                let written = content(&name, version, bytes);
-                tree.insert(name, Entry::File(written));
-            }
-            Append(name) => {
-                let name = numbered(name, round);
-                if let Some(Entry::File(held)) = tree.get_mut(&name) {
-                    held.extend(content(&name, version, bytes));
-                }
-            }
-            Rename(from, to) => {
-                if let Some(entry) = tree.remove(&numbered(from, round)) {
-                    tree.insert(numbered(to, round), entry);
-                }
-            }
-            Unlink(name) => {
-                tree.remove(&numbered(name, round));
-            }
-            MakeDirectory(name) => {
-                tree.insert(numbered(name, round), Entry::Directory);
-            }
-            Fsync(_) | Dirsync => {}
-        }
+        "fsync" => File::open(&path)?.sync_all(),
+        "rename" => fs::rename(&path, place.join(words.next().unwrap_or_default())),
+        "unlink" => fs::remove_file(&path),
+        "mkdir" => fs::create_dir(&path),
+        "dirsync" => File::open(place)?.sync_all(),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "there is no such step")),
     }
 }
 
-fn numbered(name: &str, round: u64) -> String {
-    name.replace('#', &round.to_string())
+fn numbered(text: &str, round: u64) -> String {
+    text.replace('#', &round.to_string())
 }
 
 /// What version `version` of a file holds: its name and the version, over and over.
@@ -199,14 +153,21 @@ fn content(name: &str, version: u64, bytes: usize) -> Vec<u8> {
     format!("{name} {version} ").bytes().cycle().take(bytes).collect()
 }
 
-impl Protocol {
-    /// What is made at first: steps with their rounds. What names no round is made once.
-    fn set_up(&self) -> impl Iterator<Item = (Step, u64)> {
-        let of_round = |round| self.set_up.iter().map(move |step| (*step, round));
-        let rounds =
-            if self.set_up.iter().any(|step| format!("{step:?}").contains('#')) { ROUNDS } else { 1 };
-        (1..=rounds).flat_map(of_round)
-    }
+/// The steps that are done at first, each with its round.
+fn set_up(protocol: &'static Protocol) -> impl Iterator<Item = (&'static str, u64)> {
+    let steps = || protocol[1].split(',').filter(|step| !step.is_empty());
+    steps().flat_map(|step| (1..=if step.contains('#') { ROUNDS } else { 1 }).map(move |round| (step, round)))
+}
+
+fn steps(protocol: &'static Protocol) -> impl Iterator<Item = &'static str> {
+    protocol[2].split(',')
+}
+
+/// What there is at a place.
+fn tree(place: &Path) -> io::Result<Tree> {
+    let names = fs::read_dir(place)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let names: Vec<String> = names.collect::<io::Result<_>>()?;
+    found(place, names.iter())
 }
 
 impl Files {
@@ -214,26 +175,34 @@ impl Files {
 
     pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
         let asked = settings.word("protocol");
-        let protocol = PROTOCOLS.iter().find(|protocol| protocol.name == asked);
-        let protocol = protocol.ok_or_else(|| format!("there is no protocol `{asked}`"))?;
-        let mut tree = Tree::new();
-        for (step, round) in protocol.set_up() {
-            step.imagine(&mut tree, round, 0, protocol.bytes);
-        }
-        let mut trees = vec![tree.clone()];
-        for round in 1..=ROUNDS {
-            for step in protocol.round {
-                step.imagine(&mut tree, round, round, protocol.bytes);
-                trees.push(tree.clone());
-            }
-        }
-        Ok(Self { name: settings.typed.to_owned(), protocol, trees })
+        let protocol = PROTOCOLS.iter().find(|protocol| protocol[0] == asked);
+        Self::doing(settings.typed, protocol.ok_or_else(|| format!("there is no protocol `{asked}`"))?)
     }
 
-    fn perform(&self, step: Step, place: &Path, round: u64, version: u64) -> Result<(), SubjectError> {
-        step.perform(place, round, version, self.protocol.bytes).map_err(|error| SubjectError::Failed {
+    /// A program that does this. What there may be follows from doing the same where no power is cut.
+    pub(super) fn doing(name: &str, protocol: &'static Protocol) -> Result<Self, String> {
+        let trees = || {
+            let place = tempfile::tempdir()?;
+            let place = place.path();
+            set_up(protocol).try_for_each(|(step, round)| perform(step, place, round, 0))?;
+            let mut trees = vec![tree(place)?];
+            for round in 1..=ROUNDS {
+                for step in steps(protocol).filter(|step| !step.contains("sync")) {
+                    perform(step, place, round, round)?;
+                    trees.push(tree(place)?);
+                }
+            }
+            io::Result::Ok(trees)
+        };
+        let trees =
+            trees().map_err(|error| format!("its steps cannot be done in a temporary directory: {error}"))?;
+        Ok(Self { name: name.to_owned(), protocol, trees })
+    }
+
+    fn perform(&self, step: &str, place: &Path, round: u64, version: u64) -> Result<(), SubjectError> {
+        perform(step, place, round, version).map_err(|error| SubjectError {
             subject: self.name.clone(),
-            what: format!("{step:?}, round {round}, in {}: {error}", place.display()),
+            what: format!("{step}, round {round}, in {}: {error}", place.display()),
         })
     }
 
@@ -244,39 +213,41 @@ impl Files {
         found: Option<&Entry>,
         acknowledged: usize,
     ) -> Option<(FailureClass, String)> {
+        use FailureClass::{Corrupt, LostAcknowledged, Resurrected};
         let (before, from) = self.trees.split_at(acknowledged);
-        let expected = from.first().and_then(|tree| tree.get(name));
         if from.iter().any(|tree| tree.get(name) == found) {
             return None;
         }
-        let was_before = || before.iter().rev().any(|tree| tree.get(name) == found);
-        match (expected, found) {
+        let was_before = before.iter().any(|tree| tree.get(name) == found);
+        let (class, what) = match (from.first().and_then(|tree| tree.get(name)), found) {
             (None, Some(_)) if before.iter().any(|tree| tree.contains_key(name)) => {
-                Some((FailureClass::Resurrected, format!("{name} was removed and is back")))
+                (Resurrected, "was removed and is back")
             }
             // It was just being made, and nothing was promised of it; so it is with what stands behind the promised bytes.
-            (None, _) => None,
-            (Some(Entry::File(expected)), Some(Entry::File(found))) if found.starts_with(expected) => None,
-            (Some(_), None) => Some((FailureClass::LostAcknowledged, format!("{name} is missing"))),
-            (Some(Entry::File(_)), Some(Entry::File(found))) if was_before() => {
-                let what = if found.is_empty() { "is empty" } else { "holds an older version" };
-                Some((FailureClass::LostAcknowledged, format!("{name} {what}")))
+            (None, _) => return None,
+            (Some(Entry::File(expected)), Some(Entry::File(found))) if found.starts_with(expected) => {
+                return None;
             }
-            (Some(_), Some(Entry::File(found))) if found.is_empty() => {
-                Some((FailureClass::Corrupt, format!("{name} is empty, which it never was")))
-            }
-            (Some(_), Some(Entry::File(found))) if found.iter().all(|byte| *byte == 0) => {
-                Some((FailureClass::Corrupt, format!("{name} holds zeroes, which it never did")))
-            }
-            _ => Some((FailureClass::Corrupt, format!("{name} holds what it was never given"))),
-        }
+            (Some(_), None) => (LostAcknowledged, "is missing"),
+            (Some(_), Some(Entry::File(held))) => match (was_before, held.is_empty()) {
+                (true, true) => (LostAcknowledged, "is empty"),
+                (true, false) => (LostAcknowledged, "holds an older version"),
+                (false, true) => (Corrupt, "is empty, which it never was"),
+                (false, false) if held.iter().all(|byte| *byte == 0) => {
+                    (Corrupt, "holds zeroes, which it never did")
+                }
+                (false, false) => (Corrupt, "holds what it was never given"),
+            },
+            (Some(_), Some(Entry::Directory)) => (Corrupt, "is a directory, which it never was"),
+        };
+        Some((class, format!("{name} {what}")))
     }
 
     /// Whether the second of two files is newer than the first, where that must not be.
-    fn out_of_order(&self, found: &Tree) -> Option<(FailureClass, String)> {
+    fn out_of_order(found: &Tree) -> Option<(FailureClass, String)> {
         let version = |name: &str| {
             let Some(Entry::File(held)) = found.get(name) else { return None };
-            (0..=ROUNDS).find(|version| content(name, *version, self.protocol.bytes) == *held)
+            (0..=ROUNDS).find(|version| content(name, *version, BLOCK) == *held)
         };
         let [first, second] = ORDERED.map(version);
         let (first, second) = (first?, second?);
@@ -291,14 +262,12 @@ impl Subject for Files {
     }
 
     fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
-        self.protocol.set_up().try_for_each(|(step, round)| self.perform(step, place, round, 0))
+        set_up(self.protocol).try_for_each(|(step, round)| self.perform(step, place, round, 0))
     }
 
     fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
         for round in 1..=ROUNDS {
-            for step in self.protocol.round {
-                self.perform(*step, place, round, round)?;
-            }
+            steps(self.protocol).try_for_each(|step| self.perform(step, place, round, round))?;
             acknowledge(round);
         }
         Ok(())
@@ -307,33 +276,36 @@ impl Subject for Files {
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
         let names = self.trees.iter().flat_map(Tree::keys).filter(|name| *name != TEMPORARY);
         let names: BTreeSet<&String> = names.collect();
-        let mut found = Tree::new();
-        for name in &names {
-            match read(&place.join(name)) {
-                Ok(entry) => found.extend(entry.map(|entry| (String::clone(name), entry))),
-                Err(error) => {
-                    return Ok(Outcome::of(FailureClass::Corrupt, format!("{name} cannot be read: {error}")));
-                }
-            }
-        }
-        let acknowledged = required.unwrap_or(0).min(ROUNDS) as usize * self.protocol.round.len();
+        let found = match found(place, names.iter().copied()) {
+            Ok(found) => found,
+            Err(error) => return Ok(Outcome::of(FailureClass::Corrupt, error.to_string())),
+        };
+        let of_round = (self.trees.len() - 1) / ROUNDS as usize;
+        let acknowledged = required.unwrap_or(0).min(ROUNDS) as usize * of_round;
         let failures = names.iter().filter_map(|name| self.judge(name, found.get(*name), acknowledged));
         let rank = |class| FailureClass::ALL.iter().position(|known| *known == class);
-        let worst = failures.chain(self.out_of_order(&found)).min_by_key(|(class, _)| rank(*class));
+        let worst = failures.chain(Self::out_of_order(&found)).min_by_key(|(class, _)| rank(*class));
         Ok(worst.map_or(Outcome::Intact, |(class, words)| {
             Outcome::of(class, format!("{} rounds were acknowledged: {words}", required.unwrap_or(0)))
         }))
     }
 }
 
-/// What stands at a path.
-fn read(path: &Path) -> io::Result<Option<Entry>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(Entry::File(bytes))),
-        Err(error) if error.kind() == ErrorKind::IsADirectory => Ok(Some(Entry::Directory)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+/// What stands under these names at a place.
+fn found<'a>(place: &Path, names: impl Iterator<Item = &'a String>) -> io::Result<Tree> {
+    let mut found = Tree::new();
+    for name in names {
+        let entry = match fs::read(place.join(name)) {
+            Ok(bytes) => Entry::File(bytes),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => Entry::Directory,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(io::Error::new(error.kind(), format!("{name} cannot be read: {error}")));
+            }
+        };
+        found.insert(name.clone(), entry);
     }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -348,11 +320,10 @@ mod tests {
     /// A place after its set-up and so many rounds.
     fn after(protocol: &str, rounds: u64) -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
-        let protocol = PROTOCOLS.iter().find(|known| known.name == protocol).unwrap();
-        let steps =
-            (1..=rounds).flat_map(|round| protocol.round.iter().map(move |step| (*step, round, round)));
-        for (step, round, version) in protocol.set_up().map(|(step, round)| (step, round, 0)).chain(steps) {
-            step.perform(place.path(), round, version, protocol.bytes).unwrap();
+        let protocol = PROTOCOLS.iter().find(|known| known[0] == protocol).unwrap();
+        let steps = (1..=rounds).flat_map(|round| steps(protocol).map(move |step| (step, round, round)));
+        for (step, round, version) in set_up(protocol).map(|(step, round)| (step, round, 0)).chain(steps) {
+            perform(step, place.path(), round, version).unwrap();
         }
         place
     }

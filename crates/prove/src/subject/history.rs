@@ -12,9 +12,9 @@ use super::named::{Settings, Values};
 /// How many transactions of each kind, and what they write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct History {
-    inserts: u64,
-    deletes: u64,
-    row_bytes: u64,
+    pub(super) inserts: u64,
+    pub(super) deletes: u64,
+    pub(super) row_bytes: u64,
 }
 
 /// What a transaction does.
@@ -51,11 +51,6 @@ impl History {
     /// What a row holds: its number, over and over.
     pub(super) fn text(self, row: u64) -> Vec<u8> {
         format!("row {row} ").bytes().cycle().take(self.row_bytes as usize).collect()
-    }
-
-    /// Bytes of a row.
-    pub(super) const fn row_bytes(self) -> u64 {
-        self.row_bytes
     }
 
     /// Whether that is what a row holds.

@@ -2,6 +2,7 @@
 
 mod command;
 mod files;
+mod fsck;
 mod history;
 mod named;
 mod postgres;
@@ -9,16 +10,17 @@ mod process;
 mod sqlite;
 
 use std::path::Path;
-use std::time::Duration;
 
 use plumb_report::document::proof::FailureClass;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Lines;
 pub use command::{AckBy, Program, Programs, UnknownAck};
 pub use named::{Kind, SUBJECTS, UnknownSubject, Values, known, named};
 
 /// What a checker found.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// All that had to be there is, and nothing else.
     Intact,
@@ -48,31 +50,12 @@ impl Outcome {
 
 /// A subject could not do its part. It says nothing about the drive.
 #[derive(Debug, thiserror::Error)]
-pub enum SubjectError {
-    /// A program could not be started, or ended in a way that its contract does not know.
-    #[error("`{command}` {what}")]
-    Program {
-        /// The command.
-        command: String,
-        /// What became of it, with the last that it said.
-        what: String,
-    },
-    /// It took too long.
-    #[error("`{command}` has not ended after {} s and was killed", after.as_secs())]
-    TimedOut {
-        /// The command, or the name of the subject.
-        command: String,
-        /// The time it was given.
-        after: Duration,
-    },
-    /// It failed by itself.
-    #[error("{subject}: {what}")]
-    Failed {
-        /// The name of the subject.
-        subject: String,
-        /// What failed.
-        what: String,
-    },
+#[error("{subject}: {what}")]
+pub struct SubjectError {
+    /// The name of the subject, or the program.
+    pub subject: String,
+    /// What failed, with the last that it said.
+    pub what: String,
 }
 
 /// What a check is given as its place.
@@ -103,8 +86,10 @@ pub trait Subject: Send + Sync {
     /// Does the work, and hands each acknowledgement to `acknowledge` as soon as what it stands for is promised. Numbers rise.
     ///
     /// # Errors
-    /// If it fails.
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError>;
+    /// If it fails, or a [program](Self::program) does the work.
+    fn work(&self, _place: &Path, _acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+        Err(SubjectError { subject: self.name(), what: "its work is done by a program".to_owned() })
+    }
 
     /// The program that does the work in place of [`work`](Self::work), if one does.
     fn program(&self) -> Option<Program> {

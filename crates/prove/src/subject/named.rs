@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Subject;
 use super::files::Files;
+use super::fsck::Fsck;
 use super::postgres::Postgres;
 use super::sqlite::Sqlite;
 
@@ -48,6 +49,12 @@ pub const SUBJECTS: &[Kind] = &[
         about: "plain files, with and without the syncs that they need",
         options: Files::OPTIONS,
         make: |settings| Ok(Arc::new(Files::of(settings)?)),
+    },
+    Kind {
+        name: "fsck",
+        about: "the file system alone: all that can be done to files, and what its own checker says (e2fsck, xfs_repair, btrfs check)",
+        options: &[],
+        make: |settings| Ok(Arc::new(Fsck::of(settings)?)),
     },
     Kind {
         name: "postgres",
@@ -98,6 +105,13 @@ impl Values {
             }
         }
     }
+
+    fn default(&self) -> String {
+        match self {
+            Self::OneOf(words) => words.first().copied().unwrap_or_default().to_owned(),
+            Self::Number { default, .. } => default.to_string(),
+        }
+    }
 }
 
 /// The subject of a name.
@@ -107,54 +121,43 @@ impl Values {
 pub fn named(typed: &str) -> Result<Arc<dyn Subject>, UnknownSubject> {
     let unknown = |because: String| UnknownSubject { typed: typed.to_owned(), because };
     let (name, given) = typed.split_once(':').unwrap_or((typed, ""));
-    let kind = SUBJECTS
-        .iter()
-        .find(|kind| kind.name == name)
-        .ok_or_else(|| unknown(format!("nothing is named `{name}`")))?;
+    let kind = SUBJECTS.iter().find(|kind| kind.name == name);
+    let kind = kind.ok_or_else(|| unknown(format!("nothing is named `{name}`")))?;
     let mut set = HashMap::new();
     for item in given.split(',').filter(|item| !item.is_empty()) {
         let first = kind.options.first().map_or("", |(key, _)| key);
         let (key, value) = item.split_once('=').unwrap_or((first, item));
-        let (key, values) = kind
-            .options
-            .iter()
-            .find(|(known, _)| *known == key)
-            .ok_or_else(|| unknown(format!("{name} has no option `{key}`")))?;
+        let option = kind.options.iter().find(|(known, _)| *known == key);
+        let (key, values) = option.ok_or_else(|| unknown(format!("{name} has no option `{key}`")))?;
         if !values.allow(value) {
             return Err(unknown(format!("{key} cannot be `{value}`")));
         }
-        if set.insert(*key, value).is_some() {
+        if set.insert(*key, value.to_owned()).is_some() {
             return Err(unknown(format!("{key} is given twice")));
         }
     }
-    (kind.make)(&Settings { typed, options: kind.options, set }).map_err(unknown)
+    for (key, values) in kind.options {
+        set.entry(key).or_insert_with(|| values.default());
+    }
+    (kind.make)(&Settings { typed, set }).map_err(unknown)
 }
 
 /// The options of a subject, as they were typed or left out.
 pub(super) struct Settings<'a> {
     /// The whole name.
     pub(super) typed: &'a str,
-    options: &'static [(&'static str, Values)],
-    set: HashMap<&'static str, &'a str>,
+    set: HashMap<&'static str, String>,
 }
 
-impl<'a> Settings<'a> {
+impl Settings<'_> {
     /// The word that an option of [`Values::OneOf`] is set to.
-    pub(super) fn word(&self, key: &str) -> &'a str {
-        let default = self.options.iter().find_map(|(known, values)| match values {
-            Values::OneOf(words) if *known == key => words.first().copied(),
-            _ => None,
-        });
-        self.set.get(key).copied().or(default).unwrap_or_default()
+    pub(super) fn word(&self, key: &str) -> &str {
+        self.set.get(key).map_or("", |value| value)
     }
 
     /// The number that an option of [`Values::Number`] is set to.
     pub(super) fn number(&self, key: &str) -> u64 {
-        let default = self.options.iter().find_map(|(known, values)| match values {
-            Values::Number { default, .. } if *known == key => Some(*default),
-            _ => None,
-        });
-        self.set.get(key).and_then(|value| value.parse().ok()).or(default).unwrap_or_default()
+        self.word(key).parse().unwrap_or_default()
     }
 }
 

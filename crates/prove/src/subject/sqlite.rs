@@ -4,12 +4,12 @@
 //! waits for no drive. What it then holds is judged. A `-shm` file is not read: SQLite makes it anew after a crash.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use plumb_report::document::proof::FailureClass;
-use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::history::{History, Transaction};
@@ -24,7 +24,8 @@ const MEMORY: &str = "/dev/shm";
 /// How many outcomes are kept.
 const KNOWN_MAX: usize = 100_000;
 
-type Digest = [u8; SHA256_OUTPUT_LEN];
+/// The hash of files, and what had to be found in them.
+type Key = ([u64; 2], Option<u64>);
 
 /// SQLite in one journal mode.
 pub(super) struct Sqlite {
@@ -33,7 +34,7 @@ pub(super) struct Sqlite {
     synchronous: String,
     history: History,
     /// What was found in files with these contents. States that differ elsewhere in the file system are many.
-    known: Mutex<HashMap<(Digest, Option<u64>), Outcome>>,
+    known: Mutex<HashMap<Key, Outcome>>,
 }
 
 impl Sqlite {
@@ -56,7 +57,7 @@ impl Sqlite {
     }
 
     fn failed(&self, what: &str, error: impl std::fmt::Display) -> SubjectError {
-        SubjectError::Failed { subject: self.name.clone(), what: format!("cannot {what}: {error}") }
+        SubjectError { subject: self.name.clone(), what: format!("cannot {what}: {error}") }
     }
 
     /// The database, in the mode that was asked for.
@@ -98,22 +99,20 @@ impl Sqlite {
     ) -> Result<Outcome, SubjectError> {
         let memory = Path::new(MEMORY);
         let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let copied = || {
-            let copy = tempfile::tempdir_in(&within)?;
+        let copied = tempfile::tempdir_in(&within).and_then(|copy| {
             for (suffix, bytes) in files {
                 std::fs::write(copy.path().join(format!("{DATABASE}{suffix}")), bytes)?;
             }
-            std::io::Result::Ok(copy)
-        };
-        let copy = copied().map_err(|error| {
-            self.failed(&format!("copy the database to a directory in {}", within.display()), error)
-        })?;
+            Ok(copy)
+        });
+        let what = || format!("copy the database to a directory in {}", within.display());
+        let copy = copied.map_err(|error| self.failed(&what(), error))?;
         match self.look(copy.path(), required) {
-            Ok(outcome) => Ok(outcome),
             Err(error) if is_of_the_machine(&error) => {
                 Err(self.failed("check a copy of the database", error))
             }
             Err(error) => Ok(Outcome::of(FailureClass::Corrupt, format!("SQLite says: {error}"))),
+            Ok(outcome) => Ok(outcome),
         }
     }
 
@@ -190,18 +189,13 @@ impl Subject for Sqlite {
     }
 }
 
-/// Tells apart whatever SQLite may find: the files with their names and lengths.
-fn digest_of(files: &[(&str, Vec<u8>)]) -> Digest {
-    let mut context = Context::new(&SHA256);
-    for (suffix, bytes) in files {
-        context.update(suffix.as_bytes());
-        context.update(&[0]);
-        context.update(&bytes.len().to_le_bytes());
-        context.update(bytes);
-    }
-    let mut digest = Digest::default();
-    digest.copy_from_slice(context.finish().as_ref());
-    digest
+/// Tells apart whatever SQLite may find: the files with their names and lengths. Two hashes of 64 bits with different beginnings.
+fn digest_of(files: &[(&str, Vec<u8>)]) -> [u64; 2] {
+    [0_u8, 1].map(|first| {
+        let mut hasher = DefaultHasher::new();
+        (first, files).hash(&mut hasher);
+        hasher.finish()
+    })
 }
 
 /// Whether SQLite fails with it for other reasons than what it reads.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
-use super::strace::{Argument, Call};
+use super::strace::{Argument, Call, kind};
 
 /// A change of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,20 +64,6 @@ pub struct Finding {
     pub at: Nanos,
 }
 
-/// Calls that write to the file behind a descriptor.
-const WRITES: [&str; 10] = [
-    "write",
-    "pwrite64",
-    "writev",
-    "pwritev",
-    "pwritev2",
-    "sendfile",
-    "copy_file_range",
-    "splice",
-    "fallocate",
-    "ftruncate",
-];
-
 /// What is known of a program from its calls so far.
 #[derive(Debug, Default)]
 pub struct Audit {
@@ -86,9 +72,11 @@ pub struct Audit {
     /// Where each thread works, which is where the program began unless something else was seen.
     working: BTreeMap<u32, PathBuf>,
     calls: usize,
-    unsynced: BTreeMap<PathBuf, (u64, usize, Nanos)>,
-    entries: BTreeMap<PathBuf, (Change, usize, Nanos)>,
-    failed: BTreeMap<PathBuf, (String, usize, Nanos)>,
+    /// What is left to luck unless something follows, by file: data, names, and syncs that failed.
+    unsynced: BTreeMap<PathBuf, Finding>,
+    entries: BTreeMap<PathBuf, Finding>,
+    failed: BTreeMap<PathBuf, Finding>,
+    /// What was left to luck whatever follows.
     found: Vec<Finding>,
     synced: BTreeMap<PathBuf, u64>,
     not_seen: BTreeMap<&'static str, u64>,
@@ -114,63 +102,49 @@ impl Audit {
 
     /// What is left to luck if the program has made all of its calls.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut all = self.found.clone();
-        all.extend(self.unsynced.iter().map(|(path, (bytes, call, at))| Finding {
-            lapse: Lapse::DataNotSynced { bytes: *bytes },
-            path: path.clone(),
-            call: *call,
-            at: *at,
-        }));
-        all.extend(self.entries.iter().map(|(path, (change, call, at))| Finding {
-            lapse: Lapse::DirectoryNotSynced(*change),
-            path: path.clone(),
-            call: *call,
-            at: *at,
-        }));
-        all.extend(self.failed.iter().map(|(path, (error, call, at))| Finding {
-            lapse: Lapse::FailedSyncIgnored { error: error.clone() },
-            path: path.clone(),
-            call: *call,
-            at: *at,
-        }));
+        let open = [&self.unsynced, &self.entries, &self.failed].into_iter().flat_map(BTreeMap::values);
+        let mut all: Vec<Finding> = self.found.iter().chain(open).cloned().collect();
         all.sort_by(|a, b| (a.call, &a.path).cmp(&(b.call, &b.path)));
         all
     }
 
     /// Takes the next call.
     pub fn take(&mut self, call: &Call) {
-        let number = self.calls;
-        self.calls += 1;
         self.see_working_directory(call);
-        match call.name.as_str() {
-            name if WRITES.contains(&name) => self.wrote(call, number),
-            "fsync" | "fdatasync" => self.sync_of(call, number),
-            "sync" => self.synced_all(),
-            "syncfs" if call.result.is_ok() => self.synced_all(),
-            "open" | "openat" | "openat2" | "creat" => self.opened(call, number),
-            "rename" | "renameat" | "renameat2" => self.renamed(call, number),
-            "link" | "linkat" | "symlink" | "symlinkat" => self.entry(call, number, Change::Linked, 1),
-            "mkdir" | "mkdirat" => self.entry(call, number, Change::DirectoryMade, 0),
-            "unlink" | "unlinkat" | "rmdir" => self.entry(call, number, Change::Removed, 0),
-            "io_uring_setup" if call.result.is_ok() => *self.not_seen.entry("io_uring").or_default() += 1,
-            "io_setup" if call.result.is_ok() => *self.not_seen.entry("aio").or_default() += 1,
-            "mmap" if is_shared_writable(call) => *self.not_seen.entry("mmap").or_default() += 1,
+        match (kind(call), call.result.is_ok()) {
+            ("write", _) => self.wrote(call),
+            ("fsync", _) => self.sync_of(call),
+            ("sync", _) | ("syncfs", true) => {
+                self.unsynced.clear();
+                self.entries.clear();
+            }
+            ("open", true) => self.opened(call),
+            ("rename", true) => self.renamed(call),
+            ("link", true) => self.entry(call, Change::Linked, 1),
+            ("mkdir", true) => self.entry(call, Change::DirectoryMade, 0),
+            ("unlink" | "rmdir", true) => self.entry(call, Change::Removed, 0),
+            (way @ ("io_uring" | "aio"), true) => *self.not_seen.entry(way).or_default() += 1,
+            ("mmap", true) if is_shared_writable(call) => *self.not_seen.entry("mmap").or_default() += 1,
             _ => {}
         }
+        self.calls += 1;
+    }
+
+    /// Something that this call leaves to luck.
+    fn finding(&self, lapse: Lapse, path: &Path, call: &Call) -> Finding {
+        Finding { lapse, path: path.to_owned(), call: self.calls, at: call.at }
     }
 
     /// What a call changes: the plainest name of a call of its kind, and the last path that it was given, or wrote to. None if it
     /// changes nothing beneath the directory of this audit. Its result does not matter.
     pub(super) fn changed(&self, call: &Call) -> Option<(&'static str, PathBuf)> {
-        let (kind, path) = match call.name.as_str() {
-            "open" | "openat" | "openat2" | "creat" if may_create(call) => ("open", self.path_at(call, 0)),
-            "rename" | "renameat" | "renameat2" => ("rename", self.path_at(call, 1)),
-            "link" | "linkat" | "symlink" | "symlinkat" => ("link", self.path_at(call, 1)),
-            "mkdir" | "mkdirat" => ("mkdir", self.path_at(call, 0)),
-            "unlink" | "unlinkat" => ("unlink", self.path_at(call, 0)),
-            "rmdir" => ("rmdir", self.path_at(call, 0)),
-            name if WRITES.contains(&name) => ("write", written_to(call).map(Path::to_owned)),
-            _ => return None,
+        let kind = kind(call);
+        let path = match kind {
+            "open" if may_create(call) => self.path_at(call, 0),
+            "rename" | "link" => self.path_at(call, 1),
+            "mkdir" | "unlink" | "rmdir" => self.path_at(call, 0),
+            "write" => written_to(call).map(Path::to_owned),
+            _ => None,
         };
         Some((kind, path.filter(|path| self.counts(path))?))
     }
@@ -211,89 +185,78 @@ impl Audit {
         path.starts_with(&self.beneath) && path != self.beneath
     }
 
-    fn wrote(&mut self, call: &Call, number: usize) {
+    fn wrote(&mut self, call: &Call) {
         let Some(path) = written_to(call).filter(|path| self.counts(path)) else { return };
-        let Ok(bytes) = call.result else { return };
-        if self.sync_writes.get(path) == Some(&true) && call.name != "ftruncate" {
+        let Ok(written) = call.result else { return };
+        let is_durable = self.sync_writes.get(path) == Some(&true) && call.name != "ftruncate";
+        if is_durable || has_flag(call, "RWF_DSYNC") || has_flag(call, "RWF_SYNC") {
             return;
         }
-        let flags = call.arguments.last();
-        if matches!(flags, Some(Argument::Word(flags)) if flags.contains("RWF_DSYNC") || flags.contains("RWF_SYNC"))
-        {
-            return;
-        }
-        let unsynced = self.unsynced.entry(path.to_owned()).or_insert((0, number, call.at));
-        *unsynced = (unsynced.0 + bytes.unsigned_abs(), number, call.at);
+        let before = match self.unsynced.get(path) {
+            Some(Finding { lapse: Lapse::DataNotSynced { bytes }, .. }) => *bytes,
+            _ => 0,
+        };
+        let lapse = Lapse::DataNotSynced { bytes: before + written.unsigned_abs() };
+        self.unsynced.insert(path.to_owned(), self.finding(lapse, path, call));
     }
 
-    fn sync_of(&mut self, call: &Call, number: usize) {
+    fn sync_of(&mut self, call: &Call) {
         let Some(path) = descriptor(call, 0) else { return };
-        let path = path.to_owned();
-        if !self.counts(&path) && path != self.beneath {
+        if !self.counts(path) && path != self.beneath {
             return;
         }
-        match &call.result {
-            Err(error) => {
-                self.failed.insert(path, (error.clone(), number, call.at));
-            }
-            Ok(_) => {
-                if let Some((error, call, at)) = self.failed.remove(&path) {
-                    let lapse = Lapse::FailedSyncRetried { error };
-                    self.found.push(Finding { lapse, path: path.clone(), call, at });
-                }
-                self.unsynced.remove(&path);
-                self.entries.retain(|name, _| name.parent() != Some(&path));
-                *self.synced.entry(path).or_default() += 1;
-            }
-        }
-    }
-
-    fn synced_all(&mut self) {
-        self.unsynced.clear();
-        self.entries.clear();
-    }
-
-    fn opened(&mut self, call: &Call, number: usize) {
-        let (Ok(_), Some(path)) = (&call.result, &call.opened) else { return };
-        if !self.counts(path) {
+        if let Err(error) = &call.result {
+            let lapse = Lapse::FailedSyncIgnored { error: error.clone() };
+            self.failed.insert(path.to_owned(), self.finding(lapse, path, call));
             return;
         }
+        if let Some(failed) = self.failed.remove(path)
+            && let Lapse::FailedSyncIgnored { error } = failed.lapse
+        {
+            self.found.push(Finding { lapse: Lapse::FailedSyncRetried { error }, ..failed });
+        }
+        self.unsynced.remove(path);
+        self.entries.retain(|name, _| name.parent() != Some(path));
+        *self.synced.entry(path.to_owned()).or_default() += 1;
+    }
+
+    fn opened(&mut self, call: &Call) {
+        let Some(path) = call.opened.as_ref().filter(|path| self.counts(path)) else { return };
         self.sync_writes.insert(path.clone(), has_flag(call, "O_SYNC") || has_flag(call, "O_DSYNC"));
         // Whether it was there already is not told; one that was opened or synced before was.
         let is_known = self.synced.contains_key(path) || self.unsynced.contains_key(path);
-        if may_create(call) && !is_known {
-            self.entries.entry(path.clone()).or_insert((Change::Created, number, call.at));
+        if may_create(call) && !is_known && !self.entries.contains_key(path) {
+            let finding = self.finding(Lapse::DirectoryNotSynced(Change::Created), path, call);
+            self.entries.insert(path.clone(), finding);
         }
     }
 
-    fn renamed(&mut self, call: &Call, number: usize) {
+    fn renamed(&mut self, call: &Call) {
         let (Some(from), Some(to)) = (self.path_at(call, 0), self.path_at(call, 1)) else { return };
-        if call.result.is_err() || !self.counts(&to) {
+        if !self.counts(&to) {
             return;
         }
         if let Some(unsynced) = self.unsynced.remove(&from) {
-            let lapse = Lapse::RenamedBeforeSync;
-            self.found.push(Finding { lapse, path: to.clone(), call: number, at: call.at });
-            self.unsynced.insert(to.clone(), unsynced);
+            self.found.push(self.finding(Lapse::RenamedBeforeSync, &to, call));
+            self.unsynced.insert(to.clone(), Finding { path: to.clone(), ..unsynced });
         }
         self.entries.remove(&from);
-        self.entries.insert(to, (Change::Renamed, number, call.at));
+        self.entry(call, Change::Renamed, 1);
     }
 
-    fn entry(&mut self, call: &Call, number: usize, change: Change, place: usize) {
+    fn entry(&mut self, call: &Call, change: Change, place: usize) {
         let Some(path) = self.path_at(call, place).filter(|path| self.counts(path)) else { return };
-        if call.result.is_err() {
-            return;
-        }
         if change == Change::Removed {
             self.unsynced.remove(&path);
             // One that was made since the directory was synced need not be remembered.
-            if self.entries.get(&path).is_some_and(|(change, ..)| *change == Change::Created) {
+            let made = Lapse::DirectoryNotSynced(Change::Created);
+            if self.entries.get(&path).is_some_and(|finding| finding.lapse == made) {
                 self.entries.remove(&path);
                 return;
             }
         }
-        self.entries.insert(path, (change, number, call.at));
+        let finding = self.finding(Lapse::DirectoryNotSynced(change), &path, call);
+        self.entries.insert(path, finding);
     }
 }
 
@@ -325,9 +288,6 @@ fn may_create(call: &Call) -> bool {
 }
 
 fn is_shared_writable(call: &Call) -> bool {
-    let has = |flag: &str| {
-        call.arguments.iter().any(|one| matches!(one, Argument::Word(word) if word.contains(flag)))
-    };
     let is_file = call.arguments.iter().any(|one| matches!(one, Argument::Descriptor(..)));
-    call.result.is_ok() && is_file && has("MAP_SHARED") && has("PROT_WRITE")
+    is_file && has_flag(call, "MAP_SHARED") && has_flag(call, "PROT_WRITE")
 }

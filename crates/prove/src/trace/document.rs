@@ -1,12 +1,11 @@
 //! The document of `plumb prove trace --json`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Audit, Change, Lapse, Traced};
+use super::{Audit, Change, Finding, Lapse, Traced};
 
 /// What a program synced, and what it left to luck.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -71,11 +70,9 @@ impl TraceDocument {
             succeeded,
             failed_syncs,
             findings: findings
-                .map(|finding| TraceFinding {
-                    kind: finding.lapse.kind().to_owned(),
-                    path: shown(&finding.path),
-                    at: finding.at.as_secs_f64(),
-                    sentence: finding.lapse.to_string(),
+                .map(|Finding { lapse, path, at, .. }| {
+                    let (kind, sentence) = lapse.told();
+                    TraceFinding { kind: kind.to_owned(), path: shown(&path), at: at.as_secs_f64(), sentence }
                 })
                 .collect(),
             synced: audit.synced().iter().map(|(path, count)| (shown(path), *count)).collect(),
@@ -102,41 +99,34 @@ impl TraceDocument {
 }
 
 impl Lapse {
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::DataNotSynced { .. } => "data-not-synced",
-            Self::DirectoryNotSynced(_) => "directory-not-synced",
-            Self::RenamedBeforeSync => "renamed-before-sync",
-            Self::FailedSyncIgnored { .. } => "failed-sync-ignored",
-            Self::FailedSyncRetried { .. } => "failed-sync-retried",
-        }
-    }
-}
-
-impl fmt::Display for Lapse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Its kind in the document, and the sentence.
+    fn told(&self) -> (&'static str, String) {
         match self {
             Self::DataNotSynced { bytes } => {
-                write!(f, "{bytes} bytes were written and not synced afterwards")
+                ("data-not-synced", format!("{bytes} bytes were written and not synced afterwards"))
             }
             Self::DirectoryNotSynced(change) => {
                 let what = match change {
-                    Change::Created => "it was opened with O_CREAT",
-                    Change::DirectoryMade => "it was made",
-                    Change::Linked => "it was linked",
-                    Change::Renamed => "it was renamed",
-                    Change::Removed => "it was removed",
+                    Change::Created => "opened with O_CREAT",
+                    Change::DirectoryMade => "made",
+                    Change::Linked => "linked",
+                    Change::Renamed => "renamed",
+                    Change::Removed => "removed",
                 };
-                write!(f, "the directory was not synced after {what}")
+                ("directory-not-synced", format!("the directory was not synced after it was {what}"))
             }
-            Self::RenamedBeforeSync => f.write_str("it was renamed before its data was synced"),
-            Self::FailedSyncIgnored { error } => write!(f, "fsync failed ({error}) and the program went on"),
-            Self::FailedSyncRetried { error } => {
-                write!(
-                    f,
+            Self::RenamedBeforeSync => {
+                ("renamed-before-sync", "it was renamed before its data was synced".to_owned())
+            }
+            Self::FailedSyncIgnored { error } => {
+                ("failed-sync-ignored", format!("fsync failed ({error}) and the program went on"))
+            }
+            Self::FailedSyncRetried { error } => (
+                "failed-sync-retried",
+                format!(
                     "fsync failed ({error}); a later one succeeded, which says nothing of the data before"
-                )
-            }
+                ),
+            ),
         }
     }
 }

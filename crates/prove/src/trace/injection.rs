@@ -140,10 +140,11 @@ fn mended(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Calls;
+    use crate::trace::Lines;
 
     fn told(trace: &str, acknowledged: &[u64]) -> Vec<String> {
-        let calls: Vec<Call> = Calls::of(trace.as_bytes()).map(Result::unwrap).collect();
+        let mut lines = Lines::default();
+        let calls: Vec<Call> = trace.lines().filter_map(|line| lines.parse(line)).collect();
         let acknowledged: Vec<Nanos> =
             acknowledged.iter().map(|second| Nanos(second * 1_000_000_000)).collect();
         candidates(&calls, Path::new("/m"), &acknowledged).iter().map(ToString::to_string).collect()

@@ -3,11 +3,13 @@
 mod audit;
 mod document;
 mod injection;
+mod lane;
 mod run;
 mod strace;
 
 pub use audit::{Audit, Change, Finding, Lapse};
 pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
+pub use lane::lane;
 pub use run::{TraceError, TraceOptions, Traced, Tracer};
-pub use strace::{Argument, Call, Calls};
+pub use strace::{Argument, Call, Lines};

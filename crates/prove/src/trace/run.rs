@@ -22,7 +22,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::strace::Lines;
+use super::strace::{CALLS, Lines};
 use super::{Audit, Call, Injection, Sync};
 
 /// What the FIFO is to hold: the least there is, which is a page.
@@ -31,11 +31,6 @@ const PIPE: usize = 4096;
 const PADDED: usize = 6;
 /// As many blanks end the part of a line that tells of a call which has returned.
 const BLANKS: usize = 64;
-/// The calls of which an audit makes something. `?` lets strace pass over those that a processor lacks.
-const CALLS: &str = "trace=?open,openat,?openat2,?creat,?rename,?renameat,renameat2,?link,linkat,?symlink,symlinkat,?mkdir,mkdirat,\
-     ?unlink,unlinkat,?rmdir,write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,fallocate,ftruncate,fsync,\
-     fdatasync,sync,syncfs,sync_file_range,msync,chdir,fchdir,mmap,io_uring_setup,io_setup";
-
 /// Why a program could not be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -128,20 +123,9 @@ impl Tracer {
     /// are for the caller to set. It ends as `command` does, when all of its children have ended, and is to be run once.
     pub fn command(&self, command: &Command) -> Command {
         let mut traced = Command::new("strace");
-        traced.args([
-            "-f",
-            "--seccomp-bpf",
-            "-y",
-            "-ttt",
-            "-T",
-            "-q",
-            "-s",
-            "0",
-            "-e",
-            "signal=none",
-            "-e",
-            CALLS,
-        ]);
+        let calls: Vec<&str> = CALLS.iter().map(|(_, names)| *names).collect();
+        traced.args("-f --seccomp-bpf -y -ttt -T -q -s 0 -e signal=none -e".split(' '));
+        traced.arg(format!("trace={}", calls.join(",")));
         if let Some(column) = self.column {
             traced.arg("-a").arg(column.to_string());
         }

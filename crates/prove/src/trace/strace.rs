@@ -2,8 +2,7 @@
 //! each line, descriptors with their paths; with `-T` also how long it took.
 
 use std::collections::HashMap;
-use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
@@ -29,7 +28,18 @@ pub struct Call {
 impl Call {
     /// Whether it is an fsync(2), fdatasync(2) or syncfs(2) that failed.
     pub(super) fn is_failed_sync(&self) -> bool {
-        matches!(self.name.as_str(), "fsync" | "fdatasync" | "syncfs") && self.result.is_err()
+        matches!(kind(self), "fsync" | "syncfs") && self.result.is_err()
+    }
+
+    /// What it syncs beneath `root`; an empty path for all that there is. None if it syncs nothing there.
+    pub(super) fn synced(&self, root: &Path) -> Option<PathBuf> {
+        match (kind(self), self.arguments.first()) {
+            ("sync", _) => Some(PathBuf::new()),
+            ("fsync" | "syncfs", Some(Argument::Descriptor(_, path))) if path.starts_with(root) => {
+                Some(path.clone())
+            }
+            _ => None,
+        }
     }
 }
 
@@ -44,30 +54,42 @@ pub enum Argument {
     Word(String),
 }
 
-/// The calls of a trace, in the order in which they returned. Lines that are no calls (signals, exits) are passed over; so is
-/// the last line of a trace that was cut off.
-pub struct Calls<R> {
-    from: R,
-    lines: Lines,
+/// The calls of which an audit makes something, as strace(1) is asked for them (`?`: not all processors have it), after the plainest
+/// name of a call of their kind.
+pub(super) const CALLS: [(&str, &str); 15] = [
+    ("execve", "execve"),
+    ("open", "?open,openat,?openat2,?creat"),
+    ("rename", "?rename,?renameat,renameat2"),
+    ("link", "?link,linkat,?symlink,symlinkat"),
+    ("mkdir", "?mkdir,mkdirat"),
+    ("unlink", "?unlink,unlinkat"),
+    ("rmdir", "?rmdir"),
+    ("write", "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,fallocate,ftruncate"),
+    ("fsync", "fsync,fdatasync"),
+    ("sync", "sync"),
+    ("syncfs", "syncfs"),
+    ("chdir", "chdir,fchdir"),
+    ("mmap", "mmap"),
+    ("io_uring", "io_uring_setup"),
+    ("aio", "io_setup"),
+];
+
+/// The plainest name of a call of this kind; empty if an audit makes nothing of it.
+pub(super) fn kind(call: &Call) -> &'static str {
+    let is_one = |names: &str| names.split(',').any(|name| name.trim_start_matches('?') == call.name);
+    CALLS.iter().find(|(_, names)| is_one(names)).map_or("", |(kind, _)| kind)
 }
 
 /// What the lines of a trace told until now.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lines {
+pub struct Lines {
     /// By thread: the beginning of a call during which another thread made one.
     begun: HashMap<u32, (Nanos, String)>,
 }
 
-impl<R: BufRead> Calls<R> {
-    /// The calls that these lines tell of.
-    pub fn of(lines: R) -> Self {
-        Self { from: lines, lines: Lines::default() }
-    }
-}
-
 impl Lines {
-    /// The call that has returned with this line.
-    pub(super) fn parse(&mut self, line: &str) -> Option<Call> {
+    /// The call that has returned with this line. Lines that are no calls (signals, exits) are passed over; so is one that was cut off.
+    pub fn parse(&mut self, line: &str) -> Option<Call> {
         let (thread, rest) = line.trim_start().split_once(' ')?;
         let (at, rest) = rest.trim_start().split_once(' ')?;
         let (thread, at) = (thread.parse().ok()?, time(at)?);
@@ -82,24 +104,6 @@ impl Lines {
             return call(thread, at, &format!("{begin}{end}"));
         }
         call(thread, at, rest)
-    }
-}
-
-impl<R: BufRead> Iterator for Calls<R> {
-    type Item = std::io::Result<Call>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let mut line = Vec::new();
-            match self.from.read_until(b'\n', &mut line) {
-                Ok(0) => return None,
-                Ok(_) => {}
-                Err(error) => return Some(Err(error)),
-            }
-            if let Some(call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
-                return Some(Ok(call));
-            }
-        }
     }
 }
 
@@ -214,7 +218,7 @@ mod tests {
     use super::*;
 
     fn one(line: &str) -> Call {
-        Calls::of(line.as_bytes()).next().unwrap().unwrap()
+        Lines::default().parse(line).unwrap()
     }
 
     #[test]
@@ -243,7 +247,8 @@ mod tests {
     fn a_call_that_another_one_interrupts_is_put_together() {
         let trace = "1 5.000001 fsync(3</d/f> <unfinished ...>\n2 5.000002 sync() = 0\n1 5.000003 <... fsync resumed>) = \
                      -1 EIO (Input/output error)\n1 5.000004 +++ exited with 1 +++\n2 5.00";
-        let calls: Vec<Call> = Calls::of(trace.as_bytes()).map(Result::unwrap).collect();
+        let mut lines = Lines::default();
+        let calls: Vec<Call> = trace.lines().filter_map(|line| lines.parse(line)).collect();
         let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
         assert_eq!(names, ["sync", "fsync"]);
         assert_eq!((&calls[1].result, calls[1].at), (&Err("EIO".to_owned()), Nanos(5_000_001_000)));

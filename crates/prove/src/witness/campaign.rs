@@ -5,13 +5,15 @@
 //!   DIR/cycle-00001/      the record of a cycle, as a witness keeps it; this process is the witness
 //! ```
 
-use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use plumb_crash::below;
@@ -20,8 +22,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
-use super::power::{Machine, PowerSwitch, killed};
-use super::{Ask, ClassCount, Event, VerifyDocument, WitnessError, serve};
+use super::power::{Machine, PowerSwitch};
+use super::{ClassCount, Event, Message, VerifyDocument, WitnessError, serve};
 
 /// How often it is looked whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -29,6 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long a process may take to end by itself.
 const GRACE: Duration = Duration::from_millis(200);
+/// How long a killed process may take to end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait before the next try to verify.
 const RETRY: Duration = Duration::from_millis(500);
 /// So many cycles in a row that say nothing end a campaign.
@@ -37,9 +41,7 @@ const NOT_COUNTED_MAX: usize = 3;
 /// What a campaign is.
 #[derive(Debug, Clone)]
 pub struct Campaign {
-    /// The target, as it is named where the writer runs.
-    pub target: String,
-    /// What else the writer is told.
+    /// What the writer is told: the target as it is named where it runs, and the rest.
     pub writer: Vec<String>,
     /// Where writer and verification run.
     pub machine: Machine,
@@ -93,7 +95,7 @@ pub struct Cycle {
 }
 
 /// All cycles, as `plumb prove campaign --json` prints them and as they are kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CampaignDocument {
     /// [`CampaignDocument::SCHEMA`].
     pub schema: String,
@@ -122,6 +124,9 @@ pub struct CampaignDocument {
     pub pending: Option<u64>,
     /// The cycles.
     pub cycles: Vec<Cycle>,
+    /// How many of them an earlier process has left.
+    #[serde(skip)]
+    resumed_at: usize,
 }
 
 /// What a writer or a verification lets its witness know.
@@ -135,10 +140,12 @@ enum Heard {
 }
 
 /// A writer or a verification, whose witness is a thread of this process.
-struct Session {
+struct Session<'a> {
     child: Child,
     heard: Receiver<Heard>,
-    stderr: JoinHandle<String>,
+    /// What it says on stderr.
+    log: PathBuf,
+    stop: &'a AtomicBool,
 }
 
 impl CampaignDocument {
@@ -171,12 +178,13 @@ impl CampaignDocument {
         (self.level, self.headline) = (level.to_owned(), format!("{what} ({})", self.power));
     }
 
-    /// How long the cycles that are left will take, if they take as long as those before.
-    pub fn time_left(&self) -> Option<Duration> {
-        let done = self.cycles.len() as u64;
-        let taken: f64 = self.cycles.iter().map(|cycle| cycle.seconds).sum();
-        let left = self.cycles_wanted.saturating_sub(done);
-        (done > 0).then(|| Duration::from_secs_f64(taken / done as f64 * left as f64))
+    /// Why no further cycle is tried, if so: the last have said nothing, or the drive did not come back.
+    fn is_in_vain(&self) -> Option<String> {
+        let ends = self.cycles.get(self.resumed_at..).unwrap_or_default();
+        let last = ends.last()?;
+        let silent = ends.iter().rev().take_while(|cycle| cycle.result == CycleResult::NotCounted).count();
+        let is_in_vain = silent >= NOT_COUNTED_MAX || last.result == CycleResult::NoReturn;
+        is_in_vain.then(|| last.because.clone())
     }
 }
 
@@ -192,28 +200,15 @@ impl Campaign {
     ) -> Result<CampaignDocument, WitnessError> {
         fs::create_dir_all(&self.directory).map_err(WitnessError::io("make", self.directory.display()))?;
         let mut document = self.resumed()?;
-        if let Some(number) = document.pending {
-            self.switch.disarm()?;
-            self.switch.power_on()?;
-            let mut cycle = self.verified(number, None, Instant::now(), stop);
-            if let Some(clean) = cycle.as_mut().filter(|cycle| cycle.result == CycleResult::Clean) {
-                clean.result = CycleResult::NotCounted;
-                "the campaign was interrupted, and may have been before the cut"
-                    .clone_into(&mut clean.because);
-            }
-            self.keep(&mut document, cycle, stop)?;
-            progress(&document);
-        }
-        while (document.cycles.len() as u64) < document.cycles_wanted && !stop.load(Ordering::Acquire) {
-            let ends: Vec<_> = document.cycles.iter().rev().take(NOT_COUNTED_MAX).collect();
-            let is_in_vain = ends.len() == NOT_COUNTED_MAX
-                && ends.iter().all(|cycle| cycle.result == CycleResult::NotCounted);
-            if is_in_vain || ends.first().is_some_and(|cycle| cycle.result == CycleResult::NoReturn) {
-                document.incomplete_because = ends.first().map(|cycle| cycle.because.clone());
+        while (document.cycles.len() as u64) < document.cycles_wanted {
+            document.incomplete_because = document.is_in_vain();
+            if document.incomplete_because.is_some() {
                 break;
             }
-            let cycle = self.cycle(document.cycles.len() as u64 + 1, &mut document, stop)?;
-            self.keep(&mut document, cycle, stop)?;
+            let Some(cycle) = self.cycle(&mut document, stop)? else { break };
+            document.cycles.push(cycle);
+            document.pending = None;
+            self.save(&mut document)?;
             progress(&document);
         }
         if stop.load(Ordering::Acquire) {
@@ -226,47 +221,41 @@ impl Campaign {
     fn settings(&self) -> Vec<String> {
         let (from, to) = self.cut_after;
         let moments = self.aim.clone().unwrap_or_else(|| format!("{from:?}..{to:?}"));
-        let rest =
-            [self.target.clone(), format!("{:?}", self.switch), moments, format!("seed {}", self.seed)];
+        let rest = [format!("{:?}", self.switch), moments, format!("seed {}", self.seed)];
         [&self.machine.launcher[..], &self.writer, &rest].concat()
     }
 
     /// What is in the directory, or a new document.
     fn resumed(&self) -> Result<CampaignDocument, WitnessError> {
         let path = self.directory.join("campaign.json");
-        let damaged = |what: String| WitnessError::Damaged { place: path.display().to_string(), what };
         let mut document: CampaignDocument = match fs::read(&path) {
             Err(absent) if absent.kind() == ErrorKind::NotFound => CampaignDocument {
                 schema: CampaignDocument::SCHEMA.to_owned(),
-                level: String::new(),
-                headline: String::new(),
                 settings: self.settings(),
-                power: self.switch.words().to_owned(),
-                is_power_cut: self.switch.is_power_cut(),
-                cycles_wanted: self.cycles,
-                clean: 0,
-                losses: 0,
-                loss_rate_below: None,
-                incomplete_because: None,
-                pending: None,
-                cycles: Vec::new(),
+                power: self.switch.words.to_owned(),
+                is_power_cut: self.switch.is_power_cut,
+                ..CampaignDocument::default()
             },
             bytes => {
                 let bytes = bytes.map_err(WitnessError::io("read", path.display()))?;
-                serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?
+                let damaged = |error: serde_json::Error| {
+                    let place = path.display().to_string();
+                    WitnessError::Damaged { place, what: error.to_string() }
+                };
+                serde_json::from_slice(&bytes).map_err(damaged)?
             }
         };
         if document.settings != self.settings() {
             let (was, is) = (document.settings.join(" "), self.settings().join(" "));
-            let why = format!(
+            return Err(WitnessError::Refused(format!(
                 "{}: it is of another campaign ({was}), and this is {is}: name another directory",
                 path.display()
-            );
-            return Err(WitnessError::Other(why));
+            )));
         }
-        (document.cycles_wanted, document.incomplete_because) = (self.cycles, None);
-        // A drive that did not come back is tried again.
+        document.cycles_wanted = self.cycles;
+        // A drive that did not come back is tried again, and so are cycles that said nothing.
         document.cycles.pop_if(|cycle| cycle.result == CycleResult::NoReturn);
+        document.resumed_at = document.cycles.len();
         Ok(document)
     }
 
@@ -275,71 +264,71 @@ impl Campaign {
         let path = self.directory.join("campaign.json");
         let bytes = serde_json::to_vec_pretty(document).map_err(std::io::Error::from);
         let bytes = bytes.map_err(WitnessError::io("write", path.display()))?;
-        replace(&path, &bytes).map_err(|error| WitnessError::Other(plumb_block::in_one_line(&error)))
+        replace(&path, &bytes).map_err(|error| WitnessError::Refused(plumb_block::in_one_line(&error)))
     }
 
-    /// A cycle that was stopped is verified when the campaign goes on.
-    fn keep(
+    /// The next cycle; none if it was stopped. One that an earlier process left after its cut is only verified.
+    fn cycle(
         &self,
         document: &mut CampaignDocument,
-        cycle: Option<Cycle>,
         stop: &AtomicBool,
-    ) -> Result<(), WitnessError> {
-        if let Some(cycle) = cycle {
-            document.cycles.push(cycle);
-            document.pending = None;
-        } else if !stop.load(Ordering::Acquire) {
-            document.pending = None;
+    ) -> Result<Option<Cycle>, WitnessError> {
+        let number = document.cycles.len() as u64 + 1;
+        let (began, is_left) = (Instant::now(), document.pending.is_some());
+        let mut cut_after = None;
+        if is_left {
+            self.switch.power_on()?;
+        } else {
+            match self.written_and_cut(number, document, stop)? {
+                Cut::Done(after) => cut_after = after,
+                Cut::Stopped => return Ok(None),
+                Cut::NotCounted(because) => {
+                    return Ok(Some(cycle_of(number, CycleResult::NotCounted, because, began)));
+                }
+            }
         }
-        self.save(document)
+        let Some(mut cycle) = self.verified(number, began, stop) else { return Ok(None) };
+        cycle.cut_after = cut_after;
+        if is_left && cycle.result == CycleResult::Clean {
+            cycle.result = CycleResult::NotCounted;
+            cycle.because = "the campaign was interrupted, and may have been before the cut".to_owned();
+        }
+        Ok(Some(cycle))
     }
 
-    /// One cycle; none if it was stopped.
-    fn cycle(
+    /// Writes, cuts the power and gives it back.
+    fn written_and_cut(
         &self,
         number: u64,
         document: &mut CampaignDocument,
         stop: &AtomicBool,
-    ) -> Result<Option<Cycle>, WitnessError> {
-        let began = Instant::now();
-        let typed = ["prove", "writer", &self.target, "--witness", "-"].map(str::to_owned);
-        let writer = self.session(number, &[&typed[..], &self.writer].concat())?;
-        let not_counted =
-            |because: String| Ok(Some(cycle_of(number, CycleResult::NotCounted, because, began)));
-        match writer.wait(self.patience, stop) {
-            Some(Heard::Filled) => {}
-            _ if stop.load(Ordering::Acquire) => {
-                writer.end();
-                return Ok(None);
-            }
-            _ => return not_counted(format!("the region was not filled: {}", writer.end())),
-        }
+    ) -> Result<Cut, WitnessError> {
+        let writer = self.session(number, "writer", &self.writer, stop)?;
+        let is_stopped = || stop.load(Ordering::Acquire);
+        let is_filled = matches!(writer.wait(self.patience), Some(Heard::Filled));
         let after = self.moment(number);
-        if self.aim.is_none() && writer.wait(after, stop).is_some() {
-            return not_counted(format!("the writer ended before the cut: {}", writer.end()));
-        }
-        if stop.load(Ordering::Acquire) {
-            writer.end();
-            return Ok(None);
+        let is_over = is_filled && self.aim.is_none() && writer.wait(after).is_some();
+        if is_stopped() || !is_filled || is_over {
+            let what =
+                if is_filled { "the writer ended before the cut" } else { "the region was not filled" };
+            let said = writer.end();
+            return Ok(if is_stopped() { Cut::Stopped } else { Cut::NotCounted(format!("{what}: {said}")) });
         }
         document.pending = Some(number);
         self.save(document)?;
-        let cut = self.switch.cut(&self.machine, self.aim.as_deref());
+        let cut = self.switch.cut(self.aim.as_deref());
         if cut.is_ok() && self.aim.is_some() {
-            writer.wait(self.cut_after.1, stop);
+            writer.wait(self.cut_after.1);
         }
-        writer.wait(LAST_WORDS, stop);
-        let said = writer.end();
+        writer.wait(LAST_WORDS);
+        writer.end();
         // Whatever the writer says: a drive that tells whether it has power is asked.
         let is_cut = cut.is_ok() && self.switch.is_off()?;
-        let powered = self.switch.disarm().and_then(|()| self.switch.power_on());
-        cut.and(powered)?;
-        if !is_cut {
-            document.pending = None;
-            return not_counted(format!("the power was not cut, for the moment did not come: {said}"));
+        cut.and(self.switch.power_on())?;
+        if is_cut {
+            return Ok(Cut::Done(self.aim.is_none().then_some(after.as_secs_f64())));
         }
-        let cut_after = self.aim.is_none().then_some(after);
-        Ok(self.verified(number, cut_after, began, stop))
+        Ok(Cut::NotCounted("the power was not cut, for its moment did not come".to_owned()))
     }
 
     /// How long after the filling the power is cut.
@@ -352,21 +341,14 @@ impl Campaign {
     }
 
     /// Verifies as soon as the drive is back; none if it was stopped.
-    fn verified(
-        &self,
-        number: u64,
-        cut_after: Option<Duration>,
-        began: Instant,
-        stop: &AtomicBool,
-    ) -> Option<Cycle> {
+    fn verified(&self, number: u64, began: Instant, stop: &AtomicBool) -> Option<Cycle> {
         let end = Instant::now() + self.patience;
-        let typed = ["prove", "verify", &self.target, "--witness", "-"].map(str::to_owned);
-        let mut cycle = loop {
-            let said = match self.session(number, &typed) {
-                Ok(verification) => match verification.wait(self.patience, stop) {
+        loop {
+            let said = match self.session(number, "verify", &self.writer[..1], stop) {
+                Ok(verification) => match verification.wait(self.patience) {
                     Some(Heard::Verified(found)) if found.is_complete() || found.has_loss() => {
                         verification.end();
-                        break judged(number, &found, began);
+                        return Some(judged(number, &found, began));
                     }
                     _ => verification.end(),
                 },
@@ -376,36 +358,44 @@ impl Campaign {
                 return None;
             }
             if Instant::now() >= end {
-                break cycle_of(number, CycleResult::NoReturn, said, began);
+                return Some(cycle_of(number, CycleResult::NoReturn, said, began));
             }
             thread::sleep(RETRY);
-        };
-        cycle.cut_after = cut_after.map(|after| after.as_secs_f64());
-        Some(cycle)
+        }
     }
 
-    fn session(&self, number: u64, arguments: &[String]) -> Result<Session, WitnessError> {
-        let failed = |error| WitnessError::io("start", &self.machine.program)(error);
-        let mut command = self.machine.command(&self.machine.program, arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(failed)?;
-        let pipes = (child.stdout.take(), child.stdin.take(), child.stderr.take());
-        let (Some(from), Some(to), Some(stderr)) = pipes else {
-            return Err(failed(ErrorKind::BrokenPipe.into()));
-        };
-        let (sender, heard) = channel();
+    /// Starts `plumb prove COMMAND` on the machine under test.
+    fn session<'a>(
+        &self,
+        number: u64,
+        command: &str,
+        arguments: &[String],
+        stop: &'a AtomicBool,
+    ) -> Result<Session<'a>, WitnessError> {
         let directory = self.directory.join(format!("cycle-{number:05}"));
+        let log = directory.join(format!("{command}.stderr"));
+        fs::create_dir_all(&directory).map_err(WitnessError::io("make", directory.display()))?;
+        let stderr = File::create(&log).map_err(WitnessError::io("make", log.display()))?;
+        let words = [&self.machine.program, "prove", command, "--witness=-"].map(str::to_owned);
+        let words = self.machine.command(&[&words[..], arguments].concat());
+        let failed = WitnessError::io("start", &words[0]);
+        let (ours, theirs) = UnixStream::pair().map_err(&failed)?;
+        let (stdin, stdout) = (OwnedFd::from(theirs.try_clone().map_err(&failed)?), OwnedFd::from(theirs));
+        let mut started = Command::new(&words[0]);
+        let started = started.args(&words[1..]).stdin(stdin).stdout(stdout).stderr(stderr);
+        let child = started.spawn().map_err(&failed)?;
+        let (sender, heard) = channel();
         thread::spawn(move || {
             let mut is_filled = false;
-            let served = serve(&directory, from, to, &mut |ask| {
+            let served = serve(&directory, &ours, &ours, &mut |message| {
                 let flushes = |event: &Event| matches!(event, Event::Flushed { .. });
-                let news = match ask {
+                let news = match message {
                     // The first flush is that of the filling.
-                    Ask::Batch(batch) if !is_filled && batch.events.iter().any(flushes) => {
+                    Message::Batch(batch) if !is_filled && batch.events.iter().any(flushes) => {
                         is_filled = true;
                         Some(Heard::Filled)
                     }
-                    Ask::Verified(found) => Some(Heard::Verified(found)),
+                    Message::Verified(found) => Some(Heard::Verified(found)),
                     _ => None,
                 };
                 // Who does not listen any more has what it wanted.
@@ -415,20 +405,25 @@ impl Campaign {
             served.unwrap_or_default();
             sender.send(Heard::Closed).unwrap_or_default();
         });
-        let stderr = thread::spawn(move || {
-            let mut said = String::new();
-            stderr.take(1 << 16).read_to_string(&mut said).map(drop).unwrap_or_default();
-            said
-        });
-        Ok(Session { child, heard, stderr })
+        Ok(Session { child, heard, log, stop })
     }
 }
 
-impl Session {
+/// What became of a cut.
+enum Cut {
+    /// It was made, so many seconds after the filling if that was by the clock.
+    Done(Option<f64>),
+    /// The user wanted an end before.
+    Stopped,
+    /// It says nothing about the drive: why.
+    NotCounted(String),
+}
+
+impl Session<'_> {
     /// What is heard next within so long; none if nothing is, or it was stopped.
-    fn wait(&self, within: Duration, stop: &AtomicBool) -> Option<Heard> {
+    fn wait(&self, within: Duration) -> Option<Heard> {
         let end = Instant::now() + within;
-        while !stop.load(Ordering::Acquire) {
+        while !self.stop.load(Ordering::Acquire) {
             let left = end.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left.min(LOOK_EVERY)) {
                 Ok(heard) => return Some(heard),
@@ -441,14 +436,16 @@ impl Session {
     }
 
     /// Ends it, if it has not ended; the last that it said.
-    fn end(self) -> String {
-        let Self { mut child, stderr, heard } = self;
-        // Its pipes are closed when it is over: then it is about to end by itself.
-        while !matches!(heard.recv_timeout(GRACE), Ok(Heard::Closed) | Err(_)) {}
-        killed(&mut child);
-        // Who has stderr open still may hold it for ever.
-        let has_ended = child.try_wait().is_ok_and(|ended| ended.is_some());
-        let said = if has_ended { stderr.join().unwrap_or_default() } else { "it hangs".to_owned() };
+    fn end(mut self) -> String {
+        // Its connection is closed when it is over: then it is about to end by itself.
+        while !matches!(self.heard.recv_timeout(GRACE), Ok(Heard::Closed) | Err(_)) {}
+        self.child.kill().unwrap_or_default();
+        // One that the kernel holds in a request to a dead drive is left to it.
+        let end = Instant::now() + KILL_TIMEOUT;
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < end {
+            thread::sleep(LOOK_EVERY / 5);
+        }
+        let said = fs::read_to_string(&self.log).unwrap_or_default();
         said.lines().last().unwrap_or("it said nothing").to_owned()
     }
 }

@@ -1,6 +1,6 @@
 //! What each block must hold by the record of a run, and what is said of one that holds something else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Pattern, Stamp};
 use plumb_load::ReadBack;
@@ -12,6 +12,8 @@ use super::{Event, Plan, WitnessError};
 
 /// How many wrong blocks are told of one by one.
 const EXAMPLES_MAX: usize = 16;
+/// Of how many other runs is kept that blocks were found.
+const OTHERS_MAX: usize = 10_000;
 /// A tear leaves at least so many bytes in a row that are not as written; damaged bits do not.
 const TEAR_BYTES: usize = 64;
 
@@ -51,6 +53,8 @@ pub struct Ledger {
     missing: BTreeMap<u64, Missing>,
     /// Wrong blocks that tell of no single write.
     blocks: BTreeMap<Class, u64>,
+    /// The seeds of other runs of which whole blocks were found.
+    pub(super) others: BTreeSet<u64>,
     document: VerifyDocument,
     cut_at: Nanos,
     unreached: u64,
@@ -72,6 +76,7 @@ impl Ledger {
             survived: 0,
             missing: BTreeMap::new(),
             blocks: BTreeMap::new(),
+            others: BTreeSet::new(),
             document: VerifyDocument::of(&record.facts),
             cut_at: Nanos::ZERO,
             unreached: 0,
@@ -162,6 +167,9 @@ impl Ledger {
         let stamp = Stamp::read(block);
         let is_whole = stamp.is_some_and(|stamp| stamp.is_whole(block));
         let ours = stamp.filter(|stamp| stamp.seed == self.plan.seed);
+        if ours.is_none() && is_whole && self.others.len() < OTHERS_MAX {
+            self.others.extend(stamp.map(|stamp| stamp.seed));
+        }
         match ours {
             Some(ours) if is_whole && ours.lba == lba => {
                 let (range, _) = self.plan.write(ours.generation);

@@ -1,23 +1,19 @@
-//! Both ends of the connection between a writer or a verification and a witness: lines of JSON over stdin and stdout of a command
-//! (such as `ssh host plumb prove witness --dir D`), over one's own, or over a unix socket.
+//! The end of a connection at which the writer or a verification is: over stdin and stdout of a command (such as
+//! `ssh host plumb prove witness --dir D`), over one's own, or over a unix socket.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plumb_block::in_one_line;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use super::record::{Session, receive, send};
+use super::{Batch, Message, RunFacts, WitnessError};
 
-use super::record::{Record, Segment};
-use super::{Answer, Ask, Batch, RunFacts, WitnessError};
-
-/// The longest line: a batch of the largest window is far below.
-const LINE_MAX: u64 = 1 << 20;
 /// How long an answer may take before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long to wait before the next try to connect.
@@ -39,13 +35,13 @@ pub trait Witness {
 }
 
 /// In the same process, for drives whose power is not that of this machine.
-impl Witness for Segment {
+impl Witness for Session {
     fn send(&mut self, batch: &Batch) -> Result<(), WitnessError> {
         self.record(batch)
     }
 
     fn confirmed(&mut self, _: Duration) -> Result<u64, WitnessError> {
-        Ok(self.last())
+        Ok(self.confirmed)
     }
 }
 
@@ -71,63 +67,90 @@ impl Peer {
     }
 
     fn connect(&self) -> io::Result<Connection> {
-        let (from, to, child): (Box<dyn Read + Send>, Box<dyn Write + Send>, _) = match self {
-            Self::Stdio => (Box::new(io::stdin()), Box::new(io::stdout()), None),
-            Self::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                (Box::new(stream.try_clone()?), Box::new(stream), None)
-            }
+        let (stream, child) = match self {
+            Self::Stdio => return Connection::over(io::stdin(), io::stdout()),
+            Self::Unix(path) => (UnixStream::connect(path)?, None),
             Self::Command(command) => {
-                let mut shell = Command::new("sh");
-                let mut child =
-                    shell.args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-                let (Some(from), Some(to)) = (child.stdout.take(), child.stdin.take()) else {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                };
-                (Box::new(from), Box::new(to), Some(child))
+                let (ours, theirs) = UnixStream::pair()?;
+                let (stdin, stdout) = (OwnedFd::from(theirs.try_clone()?), OwnedFd::from(theirs));
+                (ours, Some(Command::new("sh").args(["-c", command]).stdin(stdin).stdout(stdout).spawn()?))
             }
         };
+        let connection = Connection::over(stream.try_clone()?, stream.try_clone()?)?;
+        Ok(Connection { _end: End { stream: Some(stream), child }, ..connection })
+    }
+}
+
+struct Connection {
+    to: Box<dyn Write + Send>,
+    answers: Receiver<io::Result<Message>>,
+    /// Dropped with it.
+    _end: End,
+}
+
+/// What ends with a connection.
+#[derive(Default)]
+struct End {
+    stream: Option<UnixStream>,
+    child: Option<Child>,
+}
+
+impl Connection {
+    fn over(from: impl Read + Send + 'static, to: impl Write + Send + 'static) -> io::Result<Self> {
         let (sender, answers) = channel();
         let mut from = BufReader::new(from);
         thread::Builder::new().name("witness".to_owned()).spawn(move || {
             loop {
-                let answer =
-                    read_line(&mut from).and_then(|line| line.ok_or(io::ErrorKind::UnexpectedEof.into()));
+                let answer = receive(&mut from)
+                    .and_then(|answer| answer.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()));
                 let is_end = answer.is_err();
                 if sender.send(answer).is_err() || is_end {
                     return;
                 }
             }
         })?;
-        Ok(Connection { to, answers, child })
+        Ok(Self { to: Box::new(to), answers, _end: End::default() })
     }
-}
 
-struct Connection {
-    to: Box<dyn Write + Send>,
-    answers: Receiver<io::Result<Answer>>,
-    child: Option<Child>,
-}
-
-impl Connection {
-    fn ask(&mut self, ask: &Ask) -> io::Result<()> {
-        write_line(&mut self.to, ask)
+    fn send(&mut self, message: &Message) -> Result<(), WitnessError> {
+        send(&mut self.to, message).map_err(lost)
     }
 
     /// `None` if there is no answer yet.
-    fn answer(&mut self, wait: Duration) -> io::Result<Option<Answer>> {
+    fn answer(&mut self, wait: Duration) -> Result<Option<Message>, WitnessError> {
         match self.answers.recv_timeout(wait) {
-            Ok(answer) => answer.map(Some),
+            Ok(Ok(Message::Refused(why))) => Err(WitnessError::Refused(format!("the witness: {why}"))),
+            Ok(answer) => answer.map(Some).map_err(lost),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(RecvTimeoutError::Disconnected) => Err(lost(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    /// Asks, and waits for the answers as they come, until one confirms.
+    fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64), WitnessError> {
+        self.send(message)?;
+        let mut answers = Vec::new();
+        loop {
+            match self.answer(ANSWER_TIMEOUT)? {
+                Some(Message::Confirmed(number)) => return Ok((answers, number)),
+                Some(answer) => answers.push(answer),
+                None => return Err(lost(io::ErrorKind::TimedOut.into())),
+            }
         }
     }
 }
 
-impl Drop for Connection {
+fn lost(source: io::Error) -> WitnessError {
+    WitnessError::io("talk to", "the witness")(source)
+}
+
+impl Drop for End {
     fn drop(&mut self) {
+        // Whatever is at the other end has ended, or nobody needs it any more.
+        if let Some(stream) = &self.stream {
+            stream.shutdown(Shutdown::Both).unwrap_or_default();
+        }
         if let Some(child) = &mut self.child {
-            // It has ended, or nobody needs it any more.
             child.kill().unwrap_or_default();
             child.wait().map(drop).unwrap_or_default();
         }
@@ -140,9 +163,8 @@ pub struct Link {
     /// What is said first on each connection.
     facts: Option<RunFacts>,
     connection: Option<Connection>,
-    /// The batch that is not confirmed.
-    pending: Option<Batch>,
-    asked: Instant,
+    /// The batch that is not confirmed, and when it was sent.
+    pending: Option<(Batch, Instant)>,
     confirmed: u64,
     /// For how long to try again.
     patience: Duration,
@@ -156,36 +178,27 @@ impl Link {
     /// # Errors
     /// If nobody answers, or the witness refuses.
     pub fn connect(peer: Peer, facts: Option<RunFacts>, patience: Duration) -> Result<Self, WitnessError> {
-        let asked = Instant::now();
         let mut link =
-            Self { peer, facts, connection: None, pending: None, asked, confirmed: 0, patience, lost: None };
+            Self { peer, facts, connection: None, pending: None, confirmed: 0, patience, lost: None };
         match link.open() {
             Err(WitnessError::Io { source, .. }) => {
-                Err(WitnessError::Unreachable { seconds: 0, why: source.to_string() })
+                Err(WitnessError::Refused(format!("no witness answers at the other end: {source}")))
             }
             opened => opened.map(|()| link),
         }
     }
 
     fn open(&mut self) -> Result<(), WitnessError> {
-        let failed = |error| WitnessError::io("connect to", "the witness")(error);
-        let mut connection = self.peer.connect().map_err(failed)?;
+        let mut connection = self.peer.connect().map_err(lost)?;
         if let Some(facts) = &self.facts {
-            connection.ask(&Ask::Run(facts.clone())).map_err(failed)?;
-            self.confirmed = match connection.answer(ANSWER_TIMEOUT).map_err(failed)? {
-                Some(Answer::Confirmed(number)) => number,
-                Some(Answer::Refused(why)) => return Err(WitnessError::Refused(why)),
-                Some(_) => return Err(WitnessError::Refused("it answered something else".to_owned())),
-                None => return Err(failed(io::ErrorKind::TimedOut.into())),
-            };
-            if let Some(pending) = self.pending.take_if(|pending| pending.number > self.confirmed) {
-                connection.ask(&Ask::Batch(pending.clone())).map_err(failed)?;
-                self.pending = Some(pending);
+            (_, self.confirmed) = connection.ask(&Message::Run(facts.clone()))?;
+            self.pending.take_if(|(batch, _)| batch.number <= self.confirmed);
+            if let Some((batch, sent)) = &mut self.pending {
+                connection.send(&Message::Batch(batch.clone()))?;
+                *sent = Instant::now();
             }
         }
-        self.asked = Instant::now();
-        self.connection = Some(connection);
-        self.lost = None;
+        (self.connection, self.lost) = (Some(connection), None);
         Ok(())
     }
 
@@ -206,151 +219,49 @@ impl Link {
         }
     }
 
-    /// Asks, and waits for the answers as they come: the first, and all until one is no [`Answer::Run`] or [`Answer::Batch`].
+    /// Asks, and waits until the witness confirms: what it said before that, and the last batch that is durable there.
     ///
     /// # Errors
     /// If the connection is lost, or the witness refuses.
-    pub fn ask(&mut self, ask: &Ask) -> Result<Vec<Answer>, WitnessError> {
-        let failed = |error| WitnessError::io("ask", "the witness")(error);
-        let Some(connection) = &mut self.connection else {
-            return Err(failed(io::ErrorKind::NotConnected.into()));
-        };
-        connection.ask(ask).map_err(failed)?;
-        let mut answers = Vec::new();
-        loop {
-            match connection.answer(ANSWER_TIMEOUT).map_err(failed)? {
-                Some(Answer::Refused(why)) => return Err(WitnessError::Refused(why)),
-                Some(answer @ (Answer::Run(_) | Answer::Batch(_))) => answers.push(answer),
-                Some(answer) => {
-                    answers.push(answer);
-                    return Ok(answers);
-                }
-                None => return Err(failed(io::ErrorKind::TimedOut.into())),
-            }
+    pub fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64), WitnessError> {
+        let connection = self.connection.as_mut().ok_or_else(|| lost(io::ErrorKind::NotConnected.into()))?;
+        connection.ask(message)
+    }
+
+    /// Takes a connection that failed for lost; a witness that refuses is none.
+    fn or_lose<T>(&mut self, done: Result<T, WitnessError>) -> Result<Option<T>, WitnessError> {
+        match done {
+            Err(WitnessError::Io { source, .. }) => self.lose(source.to_string()).map(|()| None),
+            done => done.map(Some),
         }
     }
 }
 
 impl Witness for Link {
     fn send(&mut self, batch: &Batch) -> Result<(), WitnessError> {
-        self.pending = Some(batch.clone());
-        self.asked = Instant::now();
-        match self.connection.as_mut().map(|connection| connection.ask(&Ask::Batch(batch.clone()))) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) => self.lose(error.to_string()),
-            None => Ok(()),
-        }
+        self.pending = Some((batch.clone(), Instant::now()));
+        // Without a connection it is sent when there is one again.
+        let sent = self.connection.as_mut().map_or(Ok(()), |link| link.send(&Message::Batch(batch.clone())));
+        self.or_lose(sent).map(drop)
     }
 
     fn confirmed(&mut self, wait: Duration) -> Result<u64, WitnessError> {
         let answer = match &mut self.connection {
             Some(connection) => connection.answer(wait),
-            None => Err(io::ErrorKind::NotConnected.into()),
+            None => Err(lost(io::ErrorKind::NotConnected.into())),
         };
-        match answer {
-            Ok(Some(Answer::Confirmed(number))) => {
+        match self.or_lose(answer)?.flatten() {
+            Some(Message::Confirmed(number)) => {
                 self.confirmed = number;
-                self.pending.take_if(|pending| pending.number <= number);
+                self.pending.take_if(|(batch, _)| batch.number <= number);
             }
-            Ok(Some(Answer::Refused(why))) => return Err(WitnessError::Refused(why)),
-            Ok(Some(_)) => return Err(WitnessError::Refused("it answered something else".to_owned())),
-            Ok(None) if self.pending.is_some() && self.asked.elapsed() > ANSWER_TIMEOUT => {
-                self.lose("it is silent".to_owned())?;
+            Some(_) => return Err(WitnessError::Refused("the witness answered something else".to_owned())),
+            None => {
+                if self.pending.as_ref().is_some_and(|(_, sent)| sent.elapsed() > ANSWER_TIMEOUT) {
+                    self.lose("it is silent".to_owned())?;
+                }
             }
-            Ok(None) => {}
-            Err(error) => self.lose(error.to_string())?,
         }
         Ok(self.confirmed)
     }
-}
-
-/// Is a witness for one connection, until the other side hangs up. What was asked is told to `heard` once it is done: what
-/// is confirmed is durable in `directory`.
-///
-/// # Errors
-/// If the record is not known to be durable, or the connection fails. Whatever was confirmed stands.
-pub fn serve(
-    directory: &Path,
-    from: impl Read,
-    mut to: impl Write,
-    heard: &mut dyn FnMut(Ask),
-) -> Result<(), WitnessError> {
-    let lost = |error| WitnessError::io("talk to", "the writer")(error);
-    let mut from = BufReader::new(from);
-    let mut segment = None;
-    loop {
-        let ask = match read_line::<Ask>(&mut from) {
-            Ok(None) => return Ok(()),
-            Ok(Some(ask)) => ask,
-            Err(error) => {
-                let why = format!("this is nothing that a witness is asked: {error}");
-                write_line(&mut to, &Answer::Refused(why)).unwrap_or_default();
-                return Err(lost(error));
-            }
-        };
-        match carry_out(directory, &ask, &mut segment, &mut to) {
-            Ok(number) => write_line(&mut to, &Answer::Confirmed(number)).map_err(lost)?,
-            Err(error) => {
-                let why = match &error {
-                    WitnessError::Refused(why) => why.clone(),
-                    error => in_one_line(error),
-                };
-                write_line(&mut to, &Answer::Refused(why)).unwrap_or_default();
-                return Err(error);
-            }
-        }
-        heard(ask);
-    }
-}
-
-fn carry_out(
-    directory: &Path,
-    ask: &Ask,
-    segment: &mut Option<Segment>,
-    to: &mut impl Write,
-) -> Result<u64, WitnessError> {
-    let no_run = || WitnessError::Refused("no run was begun on this connection".to_owned());
-    match ask {
-        Ask::Run(facts) => Ok(segment.insert(Segment::begin(directory, facts)?).last()),
-        Ask::Batch(batch) => {
-            let segment = segment.as_mut().ok_or_else(no_run)?;
-            segment.record(batch)?;
-            Ok(segment.last())
-        }
-        Ask::Fetch { target, identity } => {
-            let record = Record::newest(directory, target, identity.as_deref())?;
-            let confirmed = record.confirmed();
-            *segment = Some(Segment::begin(directory, &record.facts)?);
-            let lost = |error| WitnessError::io("talk to", "the verification")(error);
-            write_line(to, &Answer::Run(record.facts)).map_err(lost)?;
-            for batch in record.batches {
-                write_line(to, &Answer::Batch(batch)).map_err(lost)?;
-            }
-            Ok(confirmed)
-        }
-        Ask::Verified(document) => {
-            segment.as_mut().ok_or_else(no_run)?.verified(document)?;
-            Ok(0)
-        }
-    }
-}
-
-fn write_line(to: &mut (impl Write + ?Sized), what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    to.write_all(&line)?;
-    to.flush()
-}
-
-/// The next line; none at the end. A line without an end was cut off, and is an end too.
-fn read_line<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
-    let mut line = Vec::new();
-    from.take(LINE_MAX).read_until(b'\n', &mut line)?;
-    if line.last() == Some(&b'\n') {
-        return Ok(Some(serde_json::from_slice(&line)?));
-    }
-    if line.len() as u64 == LINE_MAX {
-        return Err(io::Error::other(format!("a line of more than {LINE_MAX} bytes")));
-    }
-    Ok(None)
 }

@@ -2,12 +2,13 @@
 //! a comparison of what is there with what must be.
 //!
 //! ```text
-//!   writer ── Ask::Batch (events, how far writes may be issued) ──► witness ── append, fdatasync ──► DIR/RUN-SEGMENT.log
+//!   writer ── Run, Batch (events, how far writes may be issued) ──► witness ── append, fdatasync ──► DIR/NUMBER-RUN.log
 //!     ▲                                                                │
-//!     └──────────────────── Answer::Confirmed ◄────────────────────────┘
-//!   verify ── Ask::Fetch ──► witness ── the record ──► Ledger ◄── every block of the region, read from the drive
+//!     └──────────────────────── Confirmed ◄────────────────────────────┘
+//!   verify ── Fetch ──► witness ── the record ──► Ledger ◄── every block of the region, read from the drive
 //! ```
 //!
+//! A message is a sealed line of JSON (`plumb_linux::sealed_lines`), the same between the processes and in the record.
 //! What is written follows from the [`Plan`] alone; each block carries (seed of the run, address, number of the write) and is
 //! known to the last byte. The writer issues no write beyond what the witness has confirmed, so that at most a window of
 //! acknowledgements is unknown to it. Why a loss is never claimed that is none, and a known one never hidden:
@@ -15,7 +16,7 @@
 //! - Only what is in the record is required, and it is in the record only if the device had said so.
 //! - A batch is confirmed when it is durable. The writer sends a batch again until it is confirmed, and goes on with no other
 //!   before: so the batches of a record follow one another, and one that is there twice is the same one.
-//! - A witness that was killed leaves a torn last line at most, which was never confirmed. Each session writes a segment of its
+//! - A witness that was killed leaves a torn last line at most, which was never confirmed. Each session writes a file of its
 //!   own, so that an older process which still has bytes in its pipe cannot spoil what a newer one appends.
 //! - A batch that is missing, or a damaged line with others behind it, ends the verification: nothing is said then.
 //! - Which version of a block may be there follows from the rules of `plumb-crash`: anything that no durable write has surely
@@ -37,8 +38,9 @@ mod writer;
 use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-pub use link::{Link, Peer, Witness, serve};
-pub use plan::{Durable, Plan, PlanError};
+pub use link::{Link, Peer, Witness};
+pub use plan::Plan;
+pub use record::serve;
 pub use verify::{Class, ClassCount, Example, VerifyDocument, fetch, verify};
 pub use writer::{Ended, Until, write};
 
@@ -100,36 +102,27 @@ pub struct Batch {
     pub ended: Option<String>,
 }
 
-/// What a witness is asked, one line of JSON each.
+/// What a witness hears and says, and what it records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ask {
-    /// A run begins, or goes on after the connection was lost.
+pub enum Message {
+    /// A run begins, or goes on after the connection was lost. The first line of each file of the record.
     Run(RunFacts),
     /// Record this.
     Batch(Batch),
-    /// Send the newest run on this drive: by its identity if it has one, else by the name of the target.
+    /// Send the newest run on this drive, by its identity if it has one, else by the name of the target. The answer is [`Message::Run`],
+    /// its batches, and [`Message::Confirmed`].
     Fetch {
         /// The target as it was typed.
         target: String,
         /// What names the drive.
         identity: Option<String>,
     },
-    /// What a verification has found.
+    /// What a verification has found, to be recorded.
     Verified(Box<VerifyDocument>),
-}
-
-/// What it answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// All batches to this number are durable at the witness; of anything else that was asked: done.
+    /// The answer: all batches to this number are durable at the witness, and so is what was said last.
     Confirmed(u64),
-    /// The run that was asked for; its batches follow, and [`Answer::Confirmed`].
-    Run(RunFacts),
-    /// A batch of it.
-    Batch(Batch),
-    /// It cannot be done.
+    /// The answer: it cannot be done, and nothing more is answered.
     Refused(String),
 }
 
@@ -160,9 +153,6 @@ pub enum WitnessError {
         /// What is wrong.
         what: String,
     },
-    /// The other side does not keep to the protocol, or says no.
-    #[error("the witness: {0}")]
-    Refused(String),
     /// No witness answers.
     #[error(
         "no witness has answered for {seconds} s ({why}); what it has confirmed stands, and can be verified"
@@ -174,16 +164,16 @@ pub enum WitnessError {
         why: String,
     },
     /// What was asked for does not fit.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The drive is another one, or the target has changed.
     #[error("{0}")]
-    Other(String),
+    Plan(String),
+    /// It is refused, by this side or the other: the reason.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl WitnessError {
-    fn io(operation: &'static str, place: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> Self {
+    fn io(operation: &'static str, place: impl std::fmt::Display) -> impl Fn(std::io::Error) -> Self {
         let place = place.to_string();
-        move |source| Self::Io { operation, place, source }
+        move |source| Self::Io { operation, place: place.clone(), source }
     }
 }

@@ -3,14 +3,18 @@
 //! First the region is filled from its beginning to its end, and flushed. Then come writes at random places, half of them in the
 //! first eighth of the region, so that blocks are often written again.
 
-use std::fmt;
-use std::str::FromStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 use plumb_crash::{below, happens};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
+
+use super::WitnessError;
 
 /// The longest write of the filling.
 const FILL: Bytes = Bytes::mib(1);
@@ -21,48 +25,6 @@ pub(super) const WRITES_MAX: u64 = 1 << 26;
 /// Of so many batches of events the answer fits a pipe.
 const WINDOW_MAX: u64 = 1024;
 
-/// What makes writes durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Durable {
-    /// Every write has FUA.
-    Fua,
-    /// A flush after every so many writes.
-    Flush(u64),
-    /// The same, and one write in four has FUA.
-    Mixed(u64),
-}
-
-impl FromStr for Durable {
-    type Err = String;
-
-    fn from_str(typed: &str) -> Result<Self, String> {
-        let expected =
-            || format!("`{typed}`: expected fua, flush:N or mixed:N, where N writes are between two flushes");
-        let (name, every) = typed.split_once(':').map_or((typed, None), |(name, every)| (name, Some(every)));
-        let every = every
-            .map(|every| every.parse().ok().filter(|every| *every > 0).ok_or_else(expected))
-            .transpose()?;
-        match (name, every) {
-            ("fua", None) => Ok(Self::Fua),
-            ("flush", every) => Ok(Self::Flush(every.unwrap_or(16))),
-            ("mixed", every) => Ok(Self::Mixed(every.unwrap_or(16))),
-            _ => Err(expected()),
-        }
-    }
-}
-
-/// As it is typed.
-impl fmt::Display for Durable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fua => f.write_str("fua"),
-            Self::Flush(every) => write!(f, "flush:{every}"),
-            Self::Mixed(every) => write!(f, "mixed:{every}"),
-        }
-    }
-}
-
 /// What a run writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -72,58 +34,80 @@ pub struct Plan {
     pub logical_block: Bytes,
     /// How many logical blocks are written, from the first of the target on.
     pub blocks: u64,
-    /// Logical blocks of each write.
+    /// Logical blocks of each write. Writes may overlap in part, also those in flight together.
     pub write_blocks: u64,
     /// How many writes are in flight.
     pub depth: u32,
-    /// Whether writes may overlap in part.
-    pub overlap: bool,
-    /// What makes writes durable.
-    pub durable: Durable,
+    /// A flush follows every so many writes; 0: none but that of the filling.
+    pub flush_every: u64,
+    /// How many of a hundred writes have FUA.
+    pub fua_percent: u8,
     /// How many writes may be issued beyond those that the last confirmed batch tells of.
     pub window: u64,
-}
-
-/// A plan that cannot be carried out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is {found}: expected {expected}")]
-pub struct PlanError {
-    field: &'static str,
-    found: String,
-    expected: String,
 }
 
 impl Plan {
     /// Checks the plan, also against a target.
     ///
     /// # Errors
-    /// With the field, what it is and what was expected.
-    pub fn check(&self, target: &DeviceInfo) -> Result<(), PlanError> {
-        let wrong = |field, found: String, expected: String| Err(PlanError { field, found, expected });
+    /// [`WitnessError::Plan`], with what it is and what was expected.
+    pub fn check(&self, target: &DeviceInfo) -> Result<(), WitnessError> {
         let block = self.logical_block;
-        if block != target.logical_block {
-            return wrong(
-                "the logical block of the target",
-                target.logical_block.to_string(),
-                block.to_string(),
-            );
-        }
-        let most = target.blocks().min(BLOCKS_MAX);
-        if !(2..=most).contains(&self.blocks) {
-            let expected = format!("{} to {}", block * 2, block * most);
-            return wrong("the size", (block * self.blocks).to_string(), expected);
-        }
-        if !(1..=self.blocks.min(FILL.0 / block.0).max(1)).contains(&self.write_blocks) {
-            let expected = format!("a multiple of {block} up to {FILL} and the size");
-            return wrong("the block size", (block * self.write_blocks).to_string(), expected);
-        }
-        if !(1..=1024).contains(&self.depth) {
-            return wrong("the depth", self.depth.to_string(), "1 to 1024".to_owned());
-        }
-        if !(u64::from(self.depth)..=WINDOW_MAX).contains(&self.window) {
-            return wrong("the window", self.window.to_string(), format!("the depth to {WINDOW_MAX}"));
-        }
-        Ok(())
+        let size = |blocks: u64| Bytes(block.0.saturating_mul(blocks));
+        let blocks_max = target.blocks().min(BLOCKS_MAX);
+        let write_max = self.blocks.min(FILL.0 / block.0.max(1)).max(1);
+        let is_durable = self.flush_every > 0 || self.fua_percent > 0;
+        let rules = [
+            (
+                block == target.logical_block,
+                format!("the logical block of the target is {}: expected {block}", target.logical_block),
+            ),
+            (
+                (2..=blocks_max).contains(&self.blocks),
+                format!("the size is {}: expected {} to {}", size(self.blocks), size(2), size(blocks_max)),
+            ),
+            (
+                (1..=write_max).contains(&self.write_blocks),
+                format!(
+                    "the block size is {}: expected a multiple of {block} up to {FILL} and the size",
+                    size(self.write_blocks)
+                ),
+            ),
+            (
+                (1..=WINDOW_MAX).contains(&u64::from(self.depth)),
+                format!("the depth is {}: expected 1 to {WINDOW_MAX}", self.depth),
+            ),
+            (
+                (u64::from(self.depth)..=WINDOW_MAX).contains(&self.window),
+                format!("the window is {}: expected the depth to {WINDOW_MAX}", self.window),
+            ),
+            (
+                self.fua_percent <= 100 && is_durable,
+                format!(
+                    "{} % of the writes have FUA, with a flush every {} writes: expected up to 100 %, and not both 0",
+                    self.fua_percent, self.flush_every
+                ),
+            ),
+        ];
+        let broken = rules.into_iter().find(|(is_kept, _)| !is_kept);
+        broken.map_or(Ok(()), |(_, what)| Err(WitnessError::Plan(what)))
+    }
+
+    /// A seed that no other run has and that says when this one began: seconds since 1970 in its upper half.
+    ///
+    /// # Errors
+    /// If there are no random numbers.
+    pub fn new_seed() -> io::Result<u64> {
+        let mut chance = [0; 4];
+        File::open("/dev/urandom")?.read_exact(&mut chance)?;
+        Ok(seconds(SystemTime::now()) << 32 | u64::from(u32::from_ne_bytes(chance)))
+    }
+
+    /// The seeds of runs that began after the one with `seed`, until `now`. None by clocks that contradict each other.
+    pub(super) fn seeds_between(seed: u64, now: SystemTime) -> Option<Range<u64>> {
+        let after = ((seed >> 32) + 1) << 32;
+        let until = (seconds(now) + 1) << 32;
+        (seed >> 32 > 0 && after < until).then_some(after..until)
     }
 
     /// Logical blocks of a write of the filling.
@@ -144,24 +128,19 @@ impl Plan {
         }
         let mut chance =
             Xoshiro256PlusPlus::seed_from_u64(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let unit = if self.overlap { 1 } else { self.write_blocks };
-        let places = (self.blocks - self.write_blocks) / unit + 1;
+        let places = self.blocks - self.write_blocks + 1;
         let among = if happens(&mut chance, 0.5) { (places / 8).max(1) } else { places };
-        let first = below(&mut chance, among) * unit;
-        let fua = match self.durable {
-            Durable::Fua => true,
-            Durable::Flush(_) => false,
-            Durable::Mixed(_) => happens(&mut chance, 0.25),
-        };
+        let first = below(&mut chance, among);
+        let fua = happens(&mut chance, f64::from(self.fua_percent) / 100.0);
         (LbaRange::new(Lba(first), self.write_blocks), fua)
     }
 
     /// Whether a flush follows the writes below `next`: that after the filling covers all of it.
     pub fn flush_before(&self, next: u64) -> bool {
-        match self.durable {
-            _ if next <= self.fills() => next == self.fills(),
-            Durable::Fua => false,
-            Durable::Flush(every) | Durable::Mixed(every) => (next - self.fills()).is_multiple_of(every),
+        match next.checked_sub(self.fills()) {
+            None => false,
+            Some(0) => true,
+            Some(random) => self.flush_every > 0 && random.is_multiple_of(self.flush_every),
         }
     }
 
@@ -169,4 +148,10 @@ impl Plan {
     pub fn name(&self) -> String {
         format!("{:016x}", self.seed)
     }
+}
+
+/// Since 1970; in 32 bits until 2106.
+fn seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    since.min(u64::from(u32::MAX - 1))
 }

@@ -3,23 +3,21 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use plumb_block::in_one_line;
 use plumb_report::printable::shell_line;
 use plumb_serve::named::control::{Order, give};
 use plumb_target::served_drive::{DriveOrder, DriveStatus};
 
 use super::WitnessError;
 
-/// How long a switch may take.
-const SWITCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long to wait for a machine that is told to reset itself: no answer comes.
-const RESET_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a killed process may take to end.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How many seconds a switch may take.
+const SWITCH_SECONDS: u32 = 120;
+/// How many to wait for a machine that is told to reset itself: no answer comes.
+const RESET_SECONDS: u32 = 5;
+const SYSRQ: &str = "echo 1 > /proc/sys/kernel/sysrq && echo b > /proc/sysrq-trigger";
 
 /// Where the writer and the verification run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,143 +29,125 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This command there.
-    pub fn command(&self, program: &str, arguments: &[String]) -> Command {
-        let Some((first, rest)) = self.launcher.split_first() else {
-            let mut command = Command::new(program);
-            command.args(arguments);
-            return command;
-        };
-        let words = [&[program.to_owned()], arguments].concat();
-        let mut command = Command::new(first);
-        command.args(rest).arg(shell_line(&words));
-        command
+    /// The words that run a command there.
+    pub fn command(&self, words: &[String]) -> Vec<String> {
+        if self.launcher.is_empty() {
+            return words.to_vec();
+        }
+        [&self.launcher[..], &[shell_line(words)]].concat()
     }
 }
 
 /// A power switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PowerSwitch {
-    /// The user's own commands, run by the shell on this machine; the second gives the power back, if that takes one.
-    Command {
-        /// Cuts the power.
-        cut: String,
-        /// Gives it back.
-        power_on: Option<String>,
-    },
-    /// The machine's management controller, through ipmitool(1); the password is in `IPMI_PASSWORD`.
-    Ipmi {
-        /// Who logs in, and where.
-        user: String,
-        /// The controller.
-        host: String,
-    },
-    /// The kernel of the machine under test is told to reboot at once (sysrq b).
-    Sysrq,
-    /// A simulated drive that is served.
-    Drive {
-        /// The directory of control sockets.
-        directory: PathBuf,
-        /// Its name.
-        name: String,
-    },
+pub struct PowerSwitch {
+    /// What it does, in words for reports.
+    pub words: &'static str,
+    /// Whether drives lose their power by it; not known of a command, which is taken at its word.
+    pub is_power_cut: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    /// Commands on this machine: one that cuts, and one that gives the power back if that takes one.
+    Commands(Vec<String>, Option<Vec<String>>),
+    /// A command that does not return, for its machine is gone.
+    Reset(Vec<String>),
+    /// A simulated drive that is served: the directory of control sockets, and its name.
+    Drive(PathBuf, String),
     /// The human monitor of QEMU at a unix socket.
     Qemu(PathBuf),
 }
 
 impl PowerSwitch {
-    /// What was typed: `ipmi:USER@HOST`, `sysrq`, `drive:NAME`, `qemu:SOCKET`. Drives have their sockets in `directory`.
+    /// The user's own commands, run by the shell on this machine.
+    pub fn commands(cut: &str, power_on: Option<&str>) -> Self {
+        let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+        Self {
+            words: "power cut by a command, of which plumb does not see whether the drive lost its power",
+            is_power_cut: true,
+            kind: Kind::Commands(shell(cut), power_on.map(shell)),
+        }
+    }
+
+    /// What was typed: `ipmi:USER@HOST` (the password is in `IPMI_PASSWORD`), `sysrq`, `drive:NAME`, `qemu:SOCKET`. Drives have their
+    /// sockets in `directory`.
     ///
     /// # Errors
     /// What was expected.
-    pub fn typed(typed: &str, directory: PathBuf) -> Result<Self, String> {
-        let expected = || format!("`{typed}`: expected ipmi:USER@HOST, sysrq, drive:NAME or qemu:SOCKET");
-        match typed.split_once(':').unwrap_or((typed, "")) {
-            ("sysrq", "") => Ok(Self::Sysrq),
-            ("ipmi", rest) => {
-                let (user, host) = rest.split_once('@').ok_or_else(expected)?;
-                Ok(Self::Ipmi { user: user.to_owned(), host: host.to_owned() })
+    pub fn typed(typed: &str, machine: &Machine, directory: PathBuf) -> Result<Self, String> {
+        let ipmi = |user: &str, host: &str, power: &str| {
+            let words =
+                ["ipmitool", "-I", "lanplus", "-H", host, "-U", user, "-E", "chassis", "power", power];
+            words.map(str::to_owned).to_vec()
+        };
+        let (kind, rest) = typed.split_once(':').unwrap_or((typed, ""));
+        let (words, is_power_cut, kind) = match (kind, rest, rest.split_once('@')) {
+            ("ipmi", _, Some((user, host))) => (
+                "chassis power off and on through IPMI",
+                true,
+                Kind::Commands(ipmi(user, host, "off"), Some(ipmi(user, host, "on"))),
+            ),
+            ("drive", name, _) if !name.is_empty() => {
+                ("power cut of a simulated drive", true, Kind::Drive(directory, name.to_owned()))
             }
-            ("drive", name) if !name.is_empty() => Ok(Self::Drive { directory, name: name.to_owned() }),
-            ("qemu", socket) if !socket.is_empty() => Ok(Self::Qemu(socket.into())),
-            _ => Err(expected()),
-        }
+            ("sysrq", "", _) => (
+                "reboot through sysrq, which is no power cut: the drive keeps its power and its cache",
+                false,
+                Kind::Reset(machine.command(&["sh", "-c", SYSRQ].map(str::to_owned))),
+            ),
+            ("qemu", socket, _) if !socket.is_empty() => (
+                "reset of a virtual machine, which is no power cut: the host keeps what it was given",
+                false,
+                Kind::Qemu(socket.into()),
+            ),
+            _ => return Err(format!("`{typed}`: expected ipmi:USER@HOST, sysrq, drive:NAME or qemu:SOCKET")),
+        };
+        Ok(Self { words, is_power_cut, kind })
     }
 
-    /// What it does, in words for reports.
-    pub const fn words(&self) -> &'static str {
-        match self {
-            Self::Command { .. } => {
-                "power cut by a command, of which plumb does not see whether the drive lost its power"
-            }
-            Self::Ipmi { .. } => "chassis power off and on through IPMI",
-            Self::Sysrq => {
-                "reboot through sysrq, which is no power cut: the drive keeps its power and its cache"
-            }
-            Self::Drive { .. } => "power cut of a simulated drive",
-            Self::Qemu(_) => {
-                "reset of a virtual machine, which is no power cut: the host keeps what it was given"
-            }
-        }
-    }
-
-    /// Whether drives lose their power by it; not known of a command, which is taken at its word.
-    pub const fn is_power_cut(&self) -> bool {
-        !matches!(self, Self::Sysrq | Self::Qemu(_))
-    }
-
-    /// Whether the cut may be aimed at a command of the drive.
+    /// Whether it is of a drive alone, and the cut may be aimed at a command of it.
     pub const fn can_aim(&self) -> bool {
-        matches!(self, Self::Drive { .. })
+        matches!(self.kind, Kind::Drive(..))
     }
 
     /// Cuts the power; of a simulated drive when `aim` says, else now.
     ///
     /// # Errors
     /// If the switch fails: then nobody knows whether there is power.
-    pub fn cut(&self, machine: &Machine, aim: Option<&str>) -> Result<(), WitnessError> {
-        match self {
-            Self::Command { cut, .. } => shell(cut),
-            Self::Ipmi { user, host } => ipmi(user, host, "off"),
-            Self::Sysrq => {
-                let script = "echo 1 > /proc/sys/kernel/sysrq && echo b > /proc/sysrq-trigger".to_owned();
-                // It is over when the machine is gone, whatever became of the connection.
-                finish(machine.command("sh", &["-c".to_owned(), script]), RESET_TIMEOUT).map(drop)
-            }
-            Self::Drive { .. } => {
+    pub fn cut(&self, aim: Option<&str>) -> Result<(), WitnessError> {
+        match &self.kind {
+            Kind::Commands(cut, _) => succeeds(cut),
+            // It is over when the machine is gone, whatever became of the connection.
+            Kind::Reset(command) => runs(command, RESET_SECONDS).map(drop),
+            Kind::Drive(..) => {
                 self.order(DriveOrder::Cut { when: aim.unwrap_or("now").to_owned() }).map(drop)
             }
-            Self::Qemu(socket) => {
-                let failed = |error| WitnessError::io("reset the machine at", socket.display())(error);
-                let mut monitor = UnixStream::connect(socket).map_err(failed)?;
-                monitor.set_read_timeout(Some(RESET_TIMEOUT)).map_err(failed)?;
-                monitor.write_all(b"system_reset\n").map_err(failed)?;
+            Kind::Qemu(socket) => {
+                let failed = WitnessError::io("reset the machine at", socket.display());
+                let mut monitor = UnixStream::connect(socket).map_err(&failed)?;
+                let timeout = Duration::from_secs(RESET_SECONDS.into());
+                monitor.set_read_timeout(Some(timeout)).map_err(&failed)?;
+                monitor.write_all(b"system_reset\n").map_err(&failed)?;
                 // The monitor answers with its prompt once it has read the line.
-                monitor.read(&mut [0; 256]).map(drop).map_err(failed)
+                monitor.read(&mut [0; 256]).map(drop).map_err(&failed)
             }
         }
     }
 
-    /// Gives the power back, where that is not part of the cut. Done also where there is power already.
+    /// Takes back a cut that waits for its moment, and gives the power back where that is not part of the cut. Done also where
+    /// there is power already.
     ///
     /// # Errors
     /// If the switch fails.
     pub fn power_on(&self) -> Result<(), WitnessError> {
-        match self {
-            Self::Command { power_on: Some(command), .. } => shell(command),
-            Self::Ipmi { user, host } => ipmi(user, host, "on"),
-            Self::Drive { .. } if self.status()?.power => Ok(()),
-            Self::Drive { .. } => self.order(DriveOrder::PowerOn).map(drop),
-            Self::Command { .. } | Self::Sysrq | Self::Qemu(_) => Ok(()),
+        match &self.kind {
+            Kind::Commands(_, Some(power_on)) => succeeds(power_on),
+            Kind::Drive(..) if self.order(DriveOrder::Disarm)?.power => Ok(()),
+            Kind::Drive(..) => self.order(DriveOrder::PowerOn).map(drop),
+            _ => Ok(()),
         }
-    }
-
-    /// Takes back a cut that waits for its moment.
-    ///
-    /// # Errors
-    /// If the drive does not answer.
-    pub fn disarm(&self) -> Result<(), WitnessError> {
-        if self.can_aim() { self.order(DriveOrder::Disarm).map(drop) } else { Ok(()) }
     }
 
     /// Whether the power is off, where the switch tells; else it is taken at its word.
@@ -175,11 +155,7 @@ impl PowerSwitch {
     /// # Errors
     /// If the drive does not answer.
     pub fn is_off(&self) -> Result<bool, WitnessError> {
-        if self.can_aim() { self.status().map(|status| !status.power) } else { Ok(true) }
-    }
-
-    fn status(&self) -> Result<DriveStatus, WitnessError> {
-        self.give(&Order::Status)
+        Ok(!self.can_aim() || !self.give(&Order::Status)?.power)
     }
 
     fn order(&self, order: DriveOrder) -> Result<DriveStatus, WitnessError> {
@@ -187,56 +163,28 @@ impl PowerSwitch {
     }
 
     fn give(&self, order: &Order<DriveOrder>) -> Result<DriveStatus, WitnessError> {
-        let Self::Drive { directory, name } = self else {
-            return Err(WitnessError::Other("it is no simulated drive".to_owned()));
+        let Kind::Drive(directory, name) = &self.kind else {
+            return Err(WitnessError::Refused("it is no simulated drive".to_owned()));
         };
-        give(directory, name, order).map_err(|error| WitnessError::Other(plumb_block::in_one_line(&error)))
+        give(directory, name, order).map_err(|error| WitnessError::Refused(in_one_line(&error)))
     }
 }
 
-fn shell(command: &str) -> Result<(), WitnessError> {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", command]);
-    done(shell, command)
-}
-
-fn ipmi(user: &str, host: &str, power: &str) -> Result<(), WitnessError> {
-    let mut command = Command::new("ipmitool");
-    command.args(["-I", "lanplus", "-H", host, "-U", user, "-E", "chassis", "power", power]);
-    done(command, &format!("ipmitool chassis power {power}"))
-}
-
-fn done(command: Command, shown: &str) -> Result<(), WitnessError> {
-    match finish(command, SWITCH_TIMEOUT) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(WitnessError::Other(format!("the power switch failed: `{shown}`"))),
-        Err(error) => Err(error),
+fn succeeds(words: &[String]) -> Result<(), WitnessError> {
+    match runs(words, SWITCH_SECONDS)? {
+        true => Ok(()),
+        false => Err(WitnessError::Refused(format!("the power switch failed: `{}`", shell_line(words)))),
     }
 }
 
-/// Runs a command to its end; whether it succeeded in time.
-fn finish(mut command: Command, within: Duration) -> Result<bool, WitnessError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-    let mut child = spawned.map_err(WitnessError::io("run", program))?;
-    let end = Instant::now() + within;
-    loop {
-        match child.try_wait().map_err(WitnessError::io("wait for", "the power switch"))? {
-            Some(status) => return Ok(status.success()),
-            None if Instant::now() >= end => {
-                killed(&mut child);
-                return Ok(false);
-            }
-            None => thread::sleep(LOOK_EVERY),
-        }
-    }
-}
-
-/// Kills a process. One that the kernel holds in a request to a dead drive is left to it.
-pub(super) fn killed(child: &mut Child) {
-    child.kill().unwrap_or_default();
-    let end = Instant::now() + KILL_TIMEOUT;
-    while child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < end {
-        thread::sleep(LOOK_EVERY);
-    }
+/// Runs a command; whether it succeeded in time.
+fn runs(words: &[String], seconds: u32) -> Result<bool, WitnessError> {
+    let mut command = Command::new("timeout");
+    command
+        .args(["--kill-after=1", &seconds.to_string()])
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let status = command.status().map_err(WitnessError::io("run", &words[0]))?;
+    Ok(status.success())
 }

@@ -1,53 +1,38 @@
-//! The record of a witness: a directory with a few files for each run.
+//! The record of a witness: a directory of files, one for each session with a run; and the witness that keeps it.
 //!
 //! ```text
-//!   DIR/0123456789abcdef-0000.log     RUN-SEGMENT.log, a segment for each session of a witness with this run
-//!       line 1   {"run": ...}         what of the run does not change, and when the witness heard of it
-//!       line 2.. {"batch": ...}       as they were sent; each durable before it is confirmed
-//!                {"verified": ...}    what a verification has found
+//!   DIR/000017-0123456789abcdef.log     NUMBER-RUN.log; numbers go up, so the newest run has the highest
+//!       line 1   Run                    what of the run does not change
+//!       line 2.. Batch                  as they were sent; each durable before it is confirmed
+//!                Verified               what a verification has found
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use plumb_block::in_one_line;
 use plumb_linux::sealed_lines::{decode, encode};
-use serde::{Deserialize, Serialize};
 
-use super::{Batch, RunFacts, VerifyDocument, WitnessError};
+use super::{Batch, Message, RunFacts, WitnessError};
 
-/// One line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Line {
-    Run {
-        /// Seconds since 1970 by the clock of the witness; more if the run before it was heard of then.
-        heard_at: u64,
-        facts: RunFacts,
-    },
-    Batch(Batch),
-    Verified(Box<VerifyDocument>),
-}
+/// The longest line: a batch of the largest window is far below.
+const LINE_MAX: u64 = 1 << 20;
 
 /// All that is known of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// What of it does not change.
     pub facts: RunFacts,
-    /// When the witness first heard of it, in seconds since 1970.
-    pub heard_at: u64,
     /// All batches, from number 1 on without a gap.
     pub batches: Vec<Batch>,
-    /// The last verification.
-    pub verified: Option<VerifyDocument>,
 }
 
 impl Record {
     /// A record without batches.
-    pub fn new(facts: RunFacts) -> Self {
-        Self { facts, heard_at: 0, batches: Vec::new(), verified: None }
+    pub const fn new(facts: RunFacts) -> Self {
+        Self { facts, batches: Vec::new() }
     }
 
     /// The last batch that is durable; 0 before the first.
@@ -58,157 +43,138 @@ impl Record {
     /// The newest run in `directory` on this drive: of its identity if it has one, else of the target's name.
     ///
     /// # Errors
-    /// If there is none, or what is recorded of it is damaged.
+    /// If there is none, or what is recorded is damaged.
     pub fn newest(directory: &Path, target: &str, identity: Option<&str>) -> Result<Self, WitnessError> {
-        let heads = heads(directory)?;
-        let is_it = |facts: &RunFacts| match (identity, &facts.identity) {
-            (Some(identity), Some(known)) => identity == known,
-            (None, None) => target == facts.target,
-            _ => false,
-        };
-        let newest = heads.iter().filter(|head| is_it(&head.facts)).max_by_key(|head| head.heard_at);
-        let Some(newest) = newest else {
-            let known: BTreeSet<&str> = heads.iter().map(|head| head.facts.drive()).collect();
-            let known: Vec<&str> = known.into_iter().collect();
-            let (drive, place) = (identity.unwrap_or(target), directory.display());
-            let why = format!("{place} has no run on {drive}, but on: {}", known.join(", "));
-            return Err(WitnessError::Refused(why));
-        };
-        let of_it = segments(directory)?.remove(&newest.facts.plan.name()).unwrap_or_default();
-        let missing = || WitnessError::Refused(format!("run {} has vanished", newest.facts.plan.name()));
-        Self::of_segments(of_it)?.ok_or_else(missing)
+        let files = files(directory)?;
+        let mut others = BTreeSet::new();
+        for file in files.iter().rev() {
+            let Some(facts) = file.facts()? else { continue };
+            let is_it = match (identity, &facts.identity) {
+                (Some(identity), Some(known)) => identity == known,
+                (None, None) => target == facts.target,
+                _ => false,
+            };
+            if is_it && let Some(record) = Self::of_run(&files, &facts.plan.name())? {
+                return Ok(record);
+            }
+            others.insert(facts.drive().to_owned());
+        }
+        let (drive, place) = (identity.unwrap_or(target), directory.display());
+        let others: Vec<String> = others.into_iter().collect();
+        let others = if others.is_empty() { "no drive".to_owned() } else { others.join(", ") };
+        Err(WitnessError::Refused(format!("{place} has no run on {drive}; it knows {others}")))
     }
 
     /// A run whose first line was never whole is none: it was not confirmed, so nothing was written.
-    fn of_segments(segments: Vec<PathBuf>) -> Result<Option<Self>, WitnessError> {
+    fn of_run(files: &[RecordFile], run: &str) -> Result<Option<Self>, WitnessError> {
         let mut record: Option<Self> = None;
         let mut batches = BTreeMap::new();
-        for path in segments {
+        for RecordFile { path, .. } in files.iter().filter(|file| file.run == run) {
             let damaged = |what: String| WitnessError::Damaged { place: path.display().to_string(), what };
-            let bytes = fs::read(&path).map_err(WitnessError::io("read", path.display()))?;
+            let bytes = fs::read(path).map_err(WitnessError::io("read", path.display()))?;
             let lines =
-                decode::<Line>(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
+                decode::<Message>(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
             for line in lines.records {
-                match (line, &mut record) {
-                    (Line::Run { heard_at, facts }, None) => {
-                        record = Some(Self { heard_at, ..Self::new(facts) });
-                    }
-                    (Line::Run { facts, .. }, Some(record)) if record.facts == facts => {}
-                    (Line::Batch(batch), Some(_)) => {
-                        let twice = batches.insert(batch.number, batch.clone());
-                        if twice.is_some_and(|other| other != batch) {
-                            return Err(damaged(format!(
-                                "batch {} is there twice, and not the same",
-                                batch.number
-                            )));
+                match (line, &record) {
+                    (Message::Run(facts), None) => record = Some(Self::new(facts)),
+                    (Message::Run(facts), Some(record)) if record.facts == facts => {}
+                    (Message::Batch(batch), Some(_)) => {
+                        let earlier = batches.insert(batch.number, batch.clone());
+                        if earlier.is_some_and(|earlier| earlier != batch) {
+                            return Err(damaged(format!("batch {} is not what it was before", batch.number)));
                         }
                     }
-                    (Line::Verified(document), Some(record)) => record.verified = Some(*document),
+                    (Message::Verified(_), Some(_)) => {}
                     _ => return Err(damaged("a line that does not belong to this run".to_owned())),
                 }
             }
         }
         let Some(mut record) = record else { return Ok(None) };
+        if let Some(missing) = (1..).zip(batches.keys()).find(|(expected, number)| expected != *number) {
+            let what = format!("batch {} is missing", missing.0);
+            return Err(WitnessError::Damaged { place: format!("run {run}"), what });
+        }
         record.batches = batches.into_values().collect();
-        let gap = record.batches.iter().zip(1..).find(|(batch, number)| batch.number != *number);
-        match gap {
-            Some((_, number)) => {
-                let place = format!("run {}", record.facts.plan.name());
-                Err(WitnessError::Damaged { place, what: format!("batch {number} is missing") })
+        Ok(Some(record))
+    }
+}
+
+/// A file of the record, by its name.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RecordFile {
+    number: u64,
+    run: String,
+    path: PathBuf,
+}
+
+impl RecordFile {
+    /// What its first line says; none if that was never whole.
+    fn facts(&self) -> Result<Option<RunFacts>, WitnessError> {
+        let file = File::open(&self.path).map_err(WitnessError::io("read", self.path.display()))?;
+        match receive(&mut BufReader::new(file)) {
+            Ok(None) => Ok(None),
+            Ok(Some(Message::Run(facts))) => Ok(Some(facts)),
+            _ => {
+                let what = "its first line is not as it was written".to_owned();
+                Err(WitnessError::Damaged { place: self.path.display().to_string(), what })
             }
-            None => Ok(Some(record)),
         }
     }
 }
 
-/// The segments of each run, in order.
-fn segments(directory: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>, WitnessError> {
-    let mut runs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    let failed = |error| WitnessError::io("read", directory.display())(error);
+/// The files of a record, in order; none if there is no directory.
+fn files(directory: &Path) -> Result<Vec<RecordFile>, WitnessError> {
+    let failed = WitnessError::io("read", directory.display());
     let entries = match fs::read_dir(directory) {
-        Err(absent) if absent.kind() == io::ErrorKind::NotFound => return Ok(runs),
-        entries => entries.map_err(failed)?,
+        Err(absent) if absent.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(&failed)?,
     };
+    let mut files = Vec::new();
     for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if let Some((run, _)) = name.strip_suffix(".log").and_then(|name| name.split_once('-')) {
-            runs.entry(run.to_owned()).or_default().push(path);
+        let path = entry.map_err(&failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")?.split_once('-'));
+        if let Some((Ok(number), run)) = name.map(|(number, run)| (number.parse(), run.to_owned())) {
+            files.push(RecordFile { number, run, path });
         }
     }
-    runs.values_mut().for_each(|paths| paths.sort());
-    Ok(runs)
+    files.sort();
+    Ok(files)
 }
 
-/// What is known first of each run; no more is read of it.
-fn heads(directory: &Path) -> Result<Vec<Record>, WitnessError> {
-    let mut heads = Vec::new();
-    for path in segments(directory)?.into_values().flatten() {
-        let mut line = Vec::new();
-        let read = File::open(&path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
-        read.map_err(WitnessError::io("read", path.display()))?;
-        // A damaged one is told of by whoever reads the whole run.
-        let lines = decode::<Line>(&line, |_, _| Ok(())).map_or_else(|_| Vec::new(), |lines| lines.records);
-        heads.extend(lines.into_iter().filter_map(|line| match line {
-            Line::Run { heard_at, facts } => Some(Record { heard_at, ..Record::new(facts) }),
-            _ => None,
-        }));
-    }
-    Ok(heads)
-}
-
-/// A segment that is being written.
+/// A file of the record that is being written.
 #[derive(Debug)]
-pub struct Segment {
+pub struct Session {
     path: PathBuf,
     file: File,
     /// The last batch of the run that is durable.
-    confirmed: u64,
+    pub(super) confirmed: u64,
 }
 
-impl Segment {
-    /// Begins a segment for a run in `directory`, which is made if it is not there. When this returns, the run is durable.
+impl Session {
+    /// Begins a file for a run in `directory`, which is made if it is not there. When this returns, the run is durable.
     ///
     /// # Errors
     /// If another run has this name, or the file system fails.
     pub fn begin(directory: &Path, facts: &RunFacts) -> Result<Self, WitnessError> {
         fs::create_dir_all(directory).map_err(WitnessError::io("make", directory.display()))?;
-        let heads = heads(directory)?;
-        let of_it = segments(directory)?.remove(&facts.plan.name()).unwrap_or_default();
-        let known = Record::of_segments(of_it)?;
+        let (files, run) = (files(directory)?, facts.plan.name());
+        let known = Record::of_run(&files, &run)?;
         if known.as_ref().is_some_and(|known| known.facts != *facts) {
-            return Err(WitnessError::Refused(format!("there is another run {}", facts.plan.name())));
+            return Err(WitnessError::Refused(format!("there is another run {run}")));
         }
-        let (path, file) = Self::create(directory, &facts.plan.name())?;
-        let confirmed = known.map_or(0, |known| known.confirmed());
-        let mut segment = Self { path, file, confirmed };
-        // Later than all before it, whatever became of the clock.
-        let newest = heads.iter().map(|head| head.heard_at + 1).max().unwrap_or(0);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let heard_at = newest.max(now);
-        segment.append(&Line::Run { heard_at, facts: facts.clone() })?;
+        let number = files.last().map_or(1, |file| file.number.saturating_add(1));
+        let path = directory.join(format!("{number:06}-{run}.log"));
+        let made = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = made.map_err(WitnessError::io("make", path.display()))?;
+        let mut session = Self { path, file, confirmed: known.map_or(0, |known| known.confirmed()) };
+        session.append(&Message::Run(facts.clone()))?;
         let synced = File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(WitnessError::io("sync", directory.display()))?;
-        Ok(segment)
-    }
-
-    fn create(directory: &Path, run: &str) -> Result<(PathBuf, File), WitnessError> {
-        for number in 0..10_000 {
-            let path = directory.join(format!("{run}-{number:04}.log"));
-            match OpenOptions::new().append(true).create_new(true).open(&path) {
-                Err(there) if there.kind() == io::ErrorKind::AlreadyExists => {}
-                made => {
-                    return made
-                        .map(|file| (path.clone(), file))
-                        .map_err(WitnessError::io("make", path.display()));
-                }
-            }
-        }
-        Err(WitnessError::Refused(format!("run {run} was begun 10,000 times")))
+        Ok(session)
     }
 
     /// The last batch that is durable.
-    pub const fn last(&self) -> u64 {
+    pub const fn confirmed(&self) -> u64 {
         self.confirmed
     }
 
@@ -224,22 +190,93 @@ impl Segment {
             let why = format!("batch {} was sent, expected batch {}", batch.number, self.confirmed + 1);
             return Err(WitnessError::Refused(why));
         }
-        self.append(&Line::Batch(batch.clone()))?;
+        self.append(&Message::Batch(batch.clone()))?;
         self.confirmed = batch.number;
         Ok(())
     }
 
-    /// Records what a verification has found.
-    ///
-    /// # Errors
-    /// If the file system fails.
-    pub fn verified(&mut self, document: &VerifyDocument) -> Result<(), WitnessError> {
-        self.append(&Line::Verified(Box::new(document.clone())))
+    fn append(&mut self, line: &Message) -> Result<(), WitnessError> {
+        let appended = send(&mut self.file, line).and_then(|()| self.file.sync_data());
+        appended.map_err(WitnessError::io("write durably to", self.path.display()))
     }
+}
 
-    fn append(&mut self, line: &Line) -> Result<(), WitnessError> {
-        let failed = |error| WitnessError::io("write durably to", self.path.display())(error);
-        let bytes = encode(line).map_err(io::Error::from).map_err(failed)?;
-        self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(failed)
+/// Is a witness for one connection, until the other side hangs up. What was said is told to `heard` once it is done: what
+/// is confirmed is durable in `directory`.
+///
+/// # Errors
+/// If the record is not known to be durable, or the connection fails. Whatever was confirmed stands.
+pub fn serve(
+    directory: &Path,
+    from: impl Read,
+    mut to: impl Write,
+    heard: &mut dyn FnMut(Message),
+) -> Result<(), WitnessError> {
+    let lost = WitnessError::io("talk to", "the writer");
+    let mut from = BufReader::new(from);
+    let mut session = None;
+    loop {
+        let done = match receive(&mut from).map_err(&lost) {
+            Ok(None) => return Ok(()),
+            Ok(Some(message)) => {
+                carry_out(directory, &message, &mut session, &mut to).map(|number| (message, number))
+            }
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok((message, number)) => {
+                send(&mut to, &Message::Confirmed(number)).map_err(&lost)?;
+                heard(message);
+            }
+            Err(error) => {
+                // Whoever is gone is told nothing; what is wrong is the error of this side, too.
+                send(&mut to, &Message::Refused(in_one_line(&error))).unwrap_or_default();
+                return Err(error);
+            }
+        }
     }
+}
+
+/// Does what a message asks for; the last batch that is durable then.
+fn carry_out(
+    directory: &Path,
+    message: &Message,
+    session: &mut Option<Session>,
+    to: &mut impl Write,
+) -> Result<u64, WitnessError> {
+    match (message, &mut *session) {
+        (Message::Run(facts), _) => Ok(session.insert(Session::begin(directory, facts)?).confirmed),
+        (Message::Fetch { target, identity }, _) => {
+            let Record { facts, batches } = Record::newest(directory, target, identity.as_deref())?;
+            let confirmed = session.insert(Session::begin(directory, &facts)?).confirmed;
+            let batches = batches.into_iter().map(Message::Batch);
+            for part in [Message::Run(facts)].into_iter().chain(batches) {
+                send(to, &part).map_err(WitnessError::io("talk to", "the verification"))?;
+            }
+            Ok(confirmed)
+        }
+        (Message::Batch(batch), Some(session)) => session.record(batch).map(|()| session.confirmed),
+        (Message::Verified(_), Some(session)) => session.append(message).map(|()| session.confirmed),
+        _ => Err(WitnessError::Refused("no run was begun on this connection".to_owned())),
+    }
+}
+
+/// Sends or records a message.
+pub(super) fn send(to: &mut (impl Write + ?Sized), message: &Message) -> io::Result<()> {
+    to.write_all(&encode(message)?)?;
+    to.flush()
+}
+
+/// The next message; none at the end. A line without an end was cut off, and is an end too.
+pub(super) fn receive(from: &mut impl BufRead) -> io::Result<Option<Message>> {
+    let mut line = Vec::new();
+    from.take(LINE_MAX).read_until(b'\n', &mut line)?;
+    if line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
+        return Ok(None);
+    }
+    let message = decode(&line, |_, _| Ok(())).ok().and_then(|lines| lines.records.into_iter().next());
+    let foreign = || {
+        io::Error::new(io::ErrorKind::InvalidData, "a line that is not as a plumb of this version writes it")
+    };
+    message.map(Some).ok_or_else(foreign)
 }

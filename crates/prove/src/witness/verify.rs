@@ -1,6 +1,8 @@
 //! What is there after the cut, compared with what the witness knows, and the document of it.
 
+use std::fmt;
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use plumb_block::{Bytes, Device};
 use plumb_load::read_back;
@@ -8,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use super::record::Record;
-use super::{Answer, Ask, Link, RunFacts, WitnessError};
+use super::{Link, Message, Plan, RunFacts, WitnessError};
 
 /// In which way an acknowledged write is not there, or a block is not as any write left it. After Zheng et al., "Understanding
 /// the Robustness of SSDs under Power Fault", FAST 2013.
@@ -31,18 +33,10 @@ pub enum Class {
     Unreadable,
 }
 
-impl Class {
-    /// As it stands in reports.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Lost => "lost",
-            Self::Unserialised => "unserialised",
-            Self::Stale => "stale",
-            Self::Torn => "torn",
-            Self::Misdirected => "misdirected",
-            Self::Corrupt => "corrupt",
-            Self::Unreadable => "unreadable",
-        }
+/// As it stands in reports.
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -140,34 +134,28 @@ impl VerifyDocument {
     /// The same with level and headline, which follow from the rest.
     pub(super) fn concluded(mut self) -> Self {
         let counts = self.classes.iter().map(|count| match count.writes {
-            0 => format!("{} blocks {}", count.blocks, count.class.word()),
-            writes => format!("{writes} writes {} ({} blocks)", count.class.word(), count.blocks),
+            0 => format!("{} blocks {}", count.blocks, count.class),
+            writes => format!("{writes} writes {} ({} blocks)", count.class, count.blocks),
         });
         let counts = counts.collect::<Vec<_>>().join(", ");
         let drive = self.identity.as_deref().unwrap_or(&self.target);
+        let (required, unreached) = (self.required, self.blocks_unreached);
         let (level, headline) = match () {
-            () if self.has_loss() => {
-                let required = self.required;
-                (
-                    "danger",
-                    format!("{drive} lost data: {counts}; {required} writes were acknowledged as durable"),
-                )
-            }
+            () if self.has_loss() => (
+                "danger",
+                format!("{drive} lost data: {counts}; {required} writes were acknowledged as durable"),
+            ),
             () if !self.is_complete() => {
-                let unreached = self.blocks_unreached;
                 ("warning", format!("{unreached} blocks of {drive} could not be read: no answer came"))
             }
-            () if self.required == 0 => (
+            () if required == 0 => (
                 "warning",
                 "no write was acknowledged as durable before the cut: nothing was tested".to_owned(),
             ),
-            () => {
-                let required = self.required;
-                (
-                    "none",
-                    format!("all {required} writes that were acknowledged as durable are there on {drive}"),
-                )
-            }
+            () => (
+                "none",
+                format!("all {required} writes that were acknowledged as durable are there on {drive}"),
+            ),
         };
         (self.level, self.headline) = (level.to_owned(), headline);
         self
@@ -179,25 +167,26 @@ impl VerifyDocument {
 /// # Errors
 /// If the witness has none, or cannot be reached.
 pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<Record, WitnessError> {
-    let mut answers = link.ask(&Ask::Fetch { target: target.to_owned(), identity })?.into_iter();
-    let Some(Answer::Run(facts)) = answers.next() else {
-        return Err(WitnessError::Refused("it sent no run".to_owned()));
-    };
-    let mut record = Record::new(facts);
+    let (answers, confirmed) = link.ask(&Message::Fetch { target: target.to_owned(), identity })?;
+    let mut record = None;
     for answer in answers {
-        match answer {
-            Answer::Batch(batch) if batch.number == record.confirmed() + 1 => record.batches.push(batch),
-            Answer::Confirmed(number) if number == record.confirmed() => return Ok(record),
+        match (answer, &mut record) {
+            (Message::Run(facts), None) => record = Some(Record::new(facts)),
+            (Message::Batch(batch), Some(record)) if batch.number == record.confirmed() + 1 => {
+                record.batches.push(batch);
+            }
             _ => break,
         }
     }
-    Err(WitnessError::Refused("it did not send the whole run".to_owned()))
+    let is_whole = |record: &Record| record.confirmed() == confirmed;
+    let broken = || WitnessError::Refused("the witness did not send the whole run".to_owned());
+    record.filter(is_whole).ok_or_else(broken)
 }
 
 /// Reads the region of the run from `device`, and compares every block. Reads only. `progress` is told of the bytes that were read.
 ///
 /// # Errors
-/// If the record contradicts itself, the device is another one, or it was stopped.
+/// If the record contradicts itself, the device is another one, a later run was on it, or it was stopped.
 pub fn verify(
     record: &Record,
     device: &dyn Device,
@@ -211,14 +200,22 @@ pub fn verify(
             format!("{} of {size}", identity.unwrap_or("a target without a serial"))
         };
         let (was, is) = (drive(facts.identity.as_deref(), facts.size), drive(identity, info.size));
-        return Err(WitnessError::Other(format!(
+        return Err(WitnessError::Refused(format!(
             "the run was on {was}, and this is {is}: name the drive of the run"
         )));
     }
     facts.plan.check(&info)?;
     let mut ledger = Ledger::of(record)?;
     if !read_back(device, &mut ledger, stop, progress)? {
-        return Err(WitnessError::Other("stopped before all was read: nothing is said".to_owned()));
+        return Err(WitnessError::Refused("stopped before all was read: nothing is said".to_owned()));
+    }
+    let seed = facts.plan.seed;
+    let later = Plan::seeds_between(seed, SystemTime::now());
+    if let Some(later) = later.and_then(|later| ledger.others.range(later).next_back().copied()) {
+        return Err(WitnessError::Refused(format!(
+            "there are blocks of run {later:016x}, which began after run {seed:016x}, the newest that this witness knows of this \
+             target: ask the witness of that run"
+        )));
     }
     Ok(ledger.into_document())
 }

@@ -17,6 +17,8 @@ const FLUSH: Tag = Tag(u64::MAX);
 const LOOK_EVERY: Nanos = Nanos::millis(1);
 /// How long to wait for the witness before it is looked whether to stop.
 const STOP_EVERY: Duration = Duration::from_millis(100);
+/// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not required.
+const STOP_TRIES: u32 = 20;
 
 /// When to end without a cut.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,7 +30,7 @@ pub struct Until {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ended {
     /// Why.
     pub because: String,
@@ -55,8 +57,6 @@ struct Writer<'a> {
     flushing: Option<u64>,
     /// The writes below this are followed by a flush that was submitted, if they are to be.
     flushed_before: u64,
-    written: u64,
-    flushes: u64,
     /// What the witness has not been sent.
     events: Vec<Event>,
     /// Writes below this may be issued.
@@ -64,7 +64,10 @@ struct Writer<'a> {
     /// The batch that was sent last, and its lease while it is not confirmed.
     batch: u64,
     unconfirmed: Option<u64>,
-    ended: Option<(String, bool)>,
+    /// What was seen, and why it ended once it has.
+    seen: Ended,
+    has_ended: bool,
+    has_said_why: bool,
 }
 
 /// Writes until the device answers no more, `until` says so, or `stop` becomes true; then tells the witness why it ended. A device
@@ -96,69 +99,77 @@ pub fn write(
         in_flight: 0,
         flushing: None,
         flushed_before: 0,
-        written: 0,
-        flushes: 0,
         events: Vec::new(),
         lease: 0,
         batch: 0,
         unconfirmed: None,
-        ended: None,
+        seen: Ended::default(),
+        has_ended: false,
+        has_said_why: false,
     };
-    writer.run(witness, until, stop)?;
-    let (because, device_failed) = writer.ended.take().unwrap_or_default();
-    Ok(Ended { because, device_failed, writes: writer.written, flushes: writer.flushes })
+    writer.run(witness, until.time, stop)?;
+    Ok(writer.seen)
 }
 
 impl Writer<'_> {
     fn run(
         &mut self,
         witness: &mut dyn Witness,
-        until: Until,
+        until: Option<Nanos>,
         stop: &AtomicBool,
     ) -> Result<(), WitnessError> {
-        let mut completions = Vec::new();
+        let mut tries = 0;
         loop {
-            if let Err(error) = self.queue.poll(Wait::NONE, &mut completions) {
-                // Whatever is in flight stays unanswered.
-                self.end(error.to_string(), true);
-                self.in_flight = 0;
+            let has_news = self.reap();
+            let is_stopped = stop.load(Ordering::Acquire);
+            if is_stopped {
+                self.end("it was told to stop".to_owned(), false);
             }
-            completions.drain(..).for_each(|completion| self.completed(&completion));
-            self.look_at_end(until, stop);
-            if self.ended.is_some() && self.in_flight == 0 {
-                return self.last_words(witness, stop);
+            if self.next >= self.limit || until.is_some_and(|time| self.time.now().since(self.began) >= time)
+            {
+                self.end("it had written what it was to write".to_owned(), false);
             }
-            self.exchange(witness, Duration::ZERO, None)?;
-            while self.ended.is_none() && self.issue() {}
-            if self.in_flight == 0 {
-                self.exchange(witness, STOP_EVERY, None)?;
-            } else if !self.wait()? {
-                self.end("the device will never answer".to_owned(), true);
-                self.in_flight = 0;
+            let is_idle = self.in_flight == 0;
+            self.exchange(witness, if is_idle { STOP_EVERY } else { Duration::ZERO })?;
+            if self.has_ended && is_idle {
+                tries += u32::from(is_stopped);
+                if (self.has_said_why && self.unconfirmed.is_none()) || tries > STOP_TRIES {
+                    return Ok(());
+                }
+                continue;
+            }
+            let mut has_issued = false;
+            while !self.has_ended && self.issue() {
+                has_issued = true;
+            }
+            if !has_news && !has_issued && self.in_flight > 0 {
+                let until = self.time.now().saturating_add(LOOK_EVERY);
+                wait_any([&*self.queue], Some(until), &mut &*self.time)?;
             }
         }
-    }
-
-    fn look_at_end(&mut self, until: Until, stop: &AtomicBool) {
-        if stop.load(Ordering::Acquire) {
-            self.end("it was told to stop".to_owned(), false);
-        }
-        let is_over = until.time.is_some_and(|time| self.elapsed() >= time);
-        if is_over || self.next >= self.limit {
-            self.end("it had written what it was to write".to_owned(), false);
-        }
-    }
-
-    fn elapsed(&self) -> Nanos {
-        self.time.now().since(self.began)
     }
 
     fn end(&mut self, because: String, device_failed: bool) {
-        self.ended.get_or_insert((because, device_failed));
+        if !self.has_ended {
+            self.has_ended = true;
+            (self.seen.because, self.seen.device_failed) = (because, device_failed);
+        }
+    }
+
+    /// Hands over what was submitted, and takes what was answered; whether anything was.
+    fn reap(&mut self) -> bool {
+        let mut completions = Vec::new();
+        if let Err(error) = self.queue.poll(Wait::NONE, &mut completions) {
+            // Whatever is in flight stays unanswered.
+            self.end(error.to_string(), true);
+            self.in_flight = 0;
+        }
+        completions.iter().for_each(|completion| self.completed(completion));
+        !completions.is_empty()
     }
 
     fn completed(&mut self, completion: &Completion) {
-        self.in_flight -= 1;
+        self.in_flight = self.in_flight.saturating_sub(1);
         let covers = if completion.tag == FLUSH { self.flushing.take() } else { None };
         if !completion.outcome.is_done() {
             let what = covers.map_or_else(|| format!("write {}", completion.tag.0), |_| "a flush".to_owned());
@@ -167,11 +178,11 @@ impl Writer<'_> {
         let (next, at) = (self.next, completion.completed_at.since(self.began));
         self.events.push(match covers {
             Some(covers) => {
-                self.flushes += 1;
+                self.seen.flushes += 1;
                 Event::Flushed { covers, next, at }
             }
             None => {
-                self.written += 1;
+                self.seen.writes += 1;
                 Event::Written { write: completion.tag.0, next, at }
             }
         });
@@ -179,26 +190,20 @@ impl Writer<'_> {
 
     /// Issues the next flush or write, if that is possible now.
     fn issue(&mut self) -> bool {
+        // The filling is complete before anything else is written.
+        let is_filled = self.next == self.plan.fills();
         if self.flushed_before < self.next && self.plan.flush_before(self.next) {
-            // The filling is complete before anything else is written.
-            let must_be_alone = self.next == self.plan.fills();
-            if self.flushing.is_some() || (must_be_alone && self.in_flight > 0) {
+            let is_possible = self.flushing.is_none() && !(is_filled && self.in_flight > 0);
+            if !is_possible || self.queue.submit(Request::flush(FLUSH)).is_err() {
                 return false;
             }
-            if self.queue.submit(Request::flush(FLUSH)).is_err() {
-                return false;
-            }
-            self.flushing = Some(self.written);
-            self.flushed_before = self.next;
+            (self.flushing, self.flushed_before) = (Some(self.seen.writes), self.next);
             self.in_flight += 1;
             return true;
         }
-        let is_filling = self.flushing.is_some() && self.next == self.plan.fills();
-        let writes_in_flight = self.in_flight - u64::from(self.flushing.is_some());
-        if is_filling
-            || self.next >= self.lease.min(self.limit)
-            || writes_in_flight >= u64::from(self.plan.depth)
-        {
+        let is_flushing = self.flushing.is_some();
+        let is_full = self.in_flight - u64::from(is_flushing) >= u64::from(self.plan.depth);
+        if is_full || (is_filled && is_flushing) || self.next >= self.lease.min(self.limit) {
             return false;
         }
         let (range, fua) = self.plan.write(self.next);
@@ -214,57 +219,24 @@ impl Writer<'_> {
         true
     }
 
-    fn wait(&mut self) -> Result<bool, WitnessError> {
-        // Submitted requests are handed over by a poll.
-        let mut completions = Vec::new();
-        if self.queue.poll(Wait::NONE, &mut completions).is_ok_and(|count| count > 0) {
-            completions.drain(..).for_each(|completion| self.completed(&completion));
-            return Ok(true);
-        }
-        let until = self.time.now().saturating_add(LOOK_EVERY);
-        Ok(wait_any([&*self.queue], Some(until), &mut &*self.time)?)
-    }
-
-    /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new.
-    fn exchange(
-        &mut self,
-        witness: &mut dyn Witness,
-        wait: Duration,
-        ended: Option<&str>,
-    ) -> Result<(), WitnessError> {
+    /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new: last of all, once nothing is in
+    /// flight any more, why it ended.
+    fn exchange(&mut self, witness: &mut dyn Witness, wait: Duration) -> Result<(), WitnessError> {
         if let Some(lease) = self.unconfirmed
             && witness.confirmed(wait)? >= self.batch
         {
             (self.lease, self.unconfirmed) = (lease, None);
         }
-        let is_news = !self.events.is_empty() || self.lease <= self.next || ended.is_some();
-        if self.unconfirmed.is_none() && is_news {
+        let says_why = self.has_ended && self.in_flight == 0 && !self.has_said_why;
+        let is_news = !self.events.is_empty() || self.lease <= self.next || says_why;
+        if self.unconfirmed.is_none() && is_news && !self.has_said_why {
             self.batch += 1;
+            self.has_said_why = says_why;
             let lease = self.next + self.plan.window;
-            let events = std::mem::take(&mut self.events);
-            let batch = Batch { number: self.batch, lease, events, ended: ended.map(str::to_owned) };
+            let ended = says_why.then(|| self.seen.because.clone());
+            let batch = Batch { number: self.batch, lease, events: std::mem::take(&mut self.events), ended };
             witness.send(&batch)?;
             self.unconfirmed = Some(lease);
-        }
-        Ok(())
-    }
-
-    /// Tells why it ended, after all that was seen.
-    fn last_words(&mut self, witness: &mut dyn Witness, stop: &AtomicBool) -> Result<(), WitnessError> {
-        let because = self.ended.clone().map_or_else(String::new, |(because, _)| because);
-        let was_stopped = stop.load(Ordering::Acquire);
-        let mut said = None;
-        for tries in 0_u32.. {
-            let last = said.is_none() && self.unconfirmed.is_none();
-            self.exchange(witness, STOP_EVERY, last.then_some(because.as_str()))?;
-            if last {
-                said = Some(self.batch);
-            }
-            let is_confirmed = said.is_some() && self.unconfirmed.is_none();
-            // Whoever stops does not wait for a witness that is gone; what it has not confirmed is not required.
-            if is_confirmed || ((was_stopped || stop.load(Ordering::Acquire)) && tries > 20) {
-                break;
-            }
         }
         Ok(())
     }

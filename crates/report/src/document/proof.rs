@@ -119,6 +119,19 @@ pub struct CoverageCounts {
     pub sampled: u64,
 }
 
+impl CoverageCounts {
+    /// Those of `windows`.
+    pub fn of(windows: &[WindowResult]) -> Self {
+        let count = |of| windows.iter().filter(|window| window.coverage == of).count() as u64;
+        Self {
+            windows: windows.len() as u64,
+            exhaustive: count(Coverage::Exhaustive),
+            bounded: count(Coverage::Bounded),
+            sampled: count(Coverage::Sampled),
+        }
+    }
+}
+
 /// What was explored of one window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowResult {
@@ -182,13 +195,22 @@ impl FailureClass {
 
     /// As it stands in the document.
     pub const fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// What it means for whoever lost power, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        self.words().1
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::LostAcknowledged => "lost-acknowledged",
-            Self::Corrupt => "corrupt",
-            Self::Unmountable => "unmountable",
-            Self::Resurrected => "resurrected",
-            Self::OutOfOrder => "out-of-order",
-            Self::Checker => "checker",
+            Self::Unmountable => ("unmountable", "the file system cannot be mounted"),
+            Self::Corrupt => ("corrupt", "data is corrupt"),
+            Self::LostAcknowledged => ("lost-acknowledged", "acknowledged data is lost"),
+            Self::OutOfOrder => ("out-of-order", "something earlier is missing, something later is there"),
+            Self::Resurrected => ("resurrected", "something that was removed is back"),
+            Self::Checker => ("checker", "the checker objects"),
         }
     }
 }
@@ -225,7 +247,7 @@ pub struct MinimalCase {
     pub dropped: Vec<CommandRole>,
     /// The commands of which a part is lost.
     pub torn: Vec<CommandRole>,
-    /// What happened around the cut, for a drawing.
+    /// What happened before the cut, for a drawing.
     pub timeline: Vec<TimelineItem>,
 }
 
@@ -240,11 +262,13 @@ pub struct CommandRole {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
+    /// The blocks of the drive that are lost of it.
+    pub lost: Vec<u64>,
     /// The file that owns the blocks, beneath the mount; null if it is not known or none does.
     pub file: Option<String>,
     /// What the blocks are: `data`, `journal`, `inode table`, `directory`; null if it is not known.
     pub role: Option<String>,
-    /// The process and system call that caused it; null if it was not traced.
+    /// The system call during which it was sent, and the process; null if none was, or none was traced.
     pub caused_by: Option<String>,
     /// Of a torn command, how many bytes of it survive; null of a dropped one.
     pub survives: Option<u64>,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use plumb_linux::apart;
 use plumb_linux::fuse_connection::{self, WhenIdle};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
@@ -57,7 +58,8 @@ impl Session {
         );
         let options = CString::new(options).unwrap_or_default();
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
-        mount("plumb", mount_point, FILE_SYSTEM, flags, options.as_c_str())
+        apart::among_mounts(|| mount("plumb", mount_point, FILE_SYSTEM, flags, options.as_c_str()))
+            .and_then(|mounted| Ok(mounted?))
             .map_err(at("mount a file system at", mount_point))?;
         let mut session = Self { mount_point: mount_point.to_owned(), workers: Vec::new(), is_mounted: true };
         for index in 0..threads.queues {
@@ -91,7 +93,7 @@ impl Session {
     /// Cuts the connection: what is in flight fails, and whatever comes. Everything stays to be taken away.
     pub(super) fn cut(&self) {
         // It is in use by the loop device, so nothing is unmounted; that it was gone already is as well.
-        unmount(&self.mount_point, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW).unwrap_or_default();
+        unmounted(&self.mount_point, UnmountFlags::FORCE).unwrap_or_default();
     }
 
     /// Cuts the connection, unmounts, and waits for the threads. What is in flight fails.
@@ -118,12 +120,17 @@ impl Drop for Session {
 /// copy of the mount lives on in another mount namespace. If somebody still has a file of it open it goes out of sight now and
 /// away with the last user.
 pub(super) fn cut_and_unmount(mount_point: &Path) -> Result<()> {
-    match unmount(mount_point, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::BUSY) => unmount(mount_point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
-            .map_err(at("unmount", mount_point)),
-        Err(other) => Err(at("unmount", mount_point)(other)),
+    match unmounted(mount_point, UnmountFlags::FORCE) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
+            unmounted(mount_point, UnmountFlags::DETACH)
+        }
+        done => done,
     }
+    .map_err(at("unmount", mount_point))
+}
+
+fn unmounted(mount_point: &Path, how: UnmountFlags) -> std::io::Result<()> {
+    apart::among_mounts(|| unmount(mount_point, how | UnmountFlags::NOFOLLOW)).and_then(|done| Ok(done?))
 }
 
 /// The same file with a number higher than that of `above`.

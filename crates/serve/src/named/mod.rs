@@ -22,6 +22,6 @@ mod socket;
 #[cfg(feature = "ublk")]
 pub use block_device::UblkExport;
 pub use error::ServiceError;
-pub use nbd::{Encryption, NbdAddress, Say};
+pub use nbd::{NbdAddress, Say};
 pub use service::{Controls, Exports, Served, Service, ServiceOptions};
 pub use socket::forget;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
-use crate::nbd::tls::{ServerCertificates, ServerTls, TlsError};
+use crate::nbd::tls::ServerTls;
 use crate::nbd::uri::{Address, TlsUri, Uri};
 use plumb_block::Device;
 
@@ -33,34 +33,6 @@ impl NbdAddress {
     /// Whether other machines may get there.
     pub fn is_beyond_this_machine(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
-    }
-}
-
-/// How TCP is encrypted.
-#[derive(Clone)]
-pub struct Encryption {
-    directory: PathBuf,
-    certificates: ServerCertificates,
-    tls: ServerTls,
-    verifies_clients: bool,
-}
-
-impl Encryption {
-    /// With the certificates in `directory`; clients need one as well if they are verified.
-    ///
-    /// # Errors
-    /// If they cannot be read, do not fit together, or are out of date.
-    pub fn new(directory: PathBuf, verifies_clients: bool) -> Result<Self, TlsError> {
-        let certificates = ServerCertificates::read(&directory, verifies_clients)?;
-        let tls = certificates.tls(verifies_clients)?;
-        Ok(Self { directory, certificates, tls, verifies_clients })
-    }
-
-    /// The certificates of a client on this machine, if they are in the same directory.
-    fn of_clients(&self) -> Option<PathBuf> {
-        let needed: &[&str] =
-            if self.verifies_clients { &["ca-cert.pem", "client-cert.pem"] } else { &["ca-cert.pem"] };
-        needed.iter().all(|name| self.directory.join(name).exists()).then(|| self.directory.clone())
     }
 }
 
@@ -87,7 +59,7 @@ impl NbdServers {
         description: &str,
         device: &Arc<dyn Device>,
         addresses: &[NbdAddress],
-        encryption: Option<&Encryption>,
+        encryption: Option<&ServerTls>,
         say: &Say,
     ) -> Result<Self, ServiceError> {
         let mut servers = Self::default();
@@ -96,7 +68,7 @@ impl NbdServers {
             let encryption = encryption.filter(|_| matches!(address, NbdAddress::Tcp(_)));
             if encryption.is_none() && address.is_beyond_this_machine() {
                 let NbdAddress::Tcp(address) = address else { continue };
-                return Err(ServeError::InTheClear { place: address.to_string() }.into());
+                return Err(ServeError::in_the_clear(&address.to_string()).into());
             }
             let listener = match address {
                 NbdAddress::Unix(path) => Listener::unix(path, OWNER_ONLY)?,
@@ -112,7 +84,7 @@ impl NbdServers {
             device: Arc::clone(device),
             read_only: false,
         };
-        let groups = [(clear, None), (encrypted, encryption.map(|encryption| encryption.tls.clone()))];
+        let groups = [(clear, None), (encrypted, encryption.cloned())];
         for (listeners, tls) in groups.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
             let mut options = Options::default();
             if tls.is_some() {
@@ -199,7 +171,7 @@ fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
 }
 
 /// The URI for a client on this machine; for one elsewhere if other machines are served.
-fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&Encryption>) -> Uri {
+fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&ServerTls>) -> Uri {
     let address = match address {
         // A client may run in another directory.
         NbdAddress::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
@@ -217,7 +189,7 @@ fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&Encryption
 }
 
 /// What to call this machine: a name that the certificate is for, where there is one.
-fn host(address: IpAddr, encryption: Option<&Encryption>) -> String {
+fn host(address: IpAddr, encryption: Option<&ServerTls>) -> String {
     let address = address.to_canonical();
     let mut names = Vec::new();
     if address.is_unspecified() {
@@ -228,8 +200,7 @@ fn host(address: IpAddr, encryption: Option<&Encryption>) -> String {
     if address.is_loopback() || address.is_unspecified() {
         names.push("localhost".to_owned());
     }
-    let is_named = |name: &&String| {
-        encryption.is_none_or(|encryption| encryption.certificates.speak_for(name.as_str()).is_ok())
-    };
+    let is_named =
+        |name: &&String| encryption.is_none_or(|encryption| encryption.speak_for(name.as_str()).is_ok());
     names.iter().find(is_named).unwrap_or(&names[0]).clone()
 }

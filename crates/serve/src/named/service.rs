@@ -17,8 +17,9 @@ use super::block_device::BlockDevice;
 use super::block_device::UblkExport;
 use super::control::{self, Answer, Order, Refused};
 use super::error::ServiceError;
-use super::nbd::{Encryption, NbdAddress, NbdServers, Say};
+use super::nbd::{NbdAddress, NbdServers, Say};
 use super::socket::ControlSocket;
+use crate::nbd::tls::ServerTls;
 
 /// How often the flag to stop is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -61,7 +62,7 @@ pub struct ServiceOptions {
     /// Where to serve NBD.
     pub nbd: Vec<NbdAddress>,
     /// How to encrypt what is served over TCP; beyond this machine nothing is served without.
-    pub encryption: Option<Encryption>,
+    pub encryption: Option<ServerTls>,
     /// Told what nobody asked for: orders not heard to their end, clients turned away.
     pub say: Say,
     /// Whether to attach it as a loop device.

@@ -78,46 +78,10 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
-    /// A server is there.
-    #[error("cannot listen on {place}: another server listens there; stop it or choose another path")]
-    Taken {
-        /// The path.
-        place: String,
-    },
-    /// What is there is not a socket, so it is not replaced.
-    #[error("cannot listen on {place}: there is something there that is not a socket; choose another path")]
-    NotASocket {
-        /// The path.
-        place: String,
-    },
-    /// A socket of another kind is there, so it is not replaced.
-    #[error(
-        "cannot listen on {place}: there is a socket of another kind there, for datagrams or packets, which no NBD server has \
-         left; choose another path"
-    )]
-    AnotherKind {
-        /// The path.
-        place: String,
-    },
-    /// A path that does not fit into the address of a socket, so that no client could connect.
-    #[error(
-        "cannot listen on {place}: a socket's path has at most {PATH_MAX_BYTES} bytes, and this one has {bytes}; choose a \
-         shorter one"
-    )]
-    TooLong {
-        /// The path.
-        place: String,
-        /// How long it is.
-        bytes: usize,
-    },
-    /// In the clear beyond this machine.
-    #[error(
-        "will not serve on {place} without TLS: use a unix socket, a loopback address, or give certificates"
-    )]
-    InTheClear {
-        /// The address.
-        place: String,
-    },
+    /// It is not done, so that nobody is harmed: another server or something that is no socket of ours is there, no client
+    /// could connect, or it would be in the clear beyond this machine. The whole sentence, with what to do.
+    #[error("{0}")]
+    Refused(String),
     /// The system refused something that serving needs.
     #[error("cannot {operation}")]
     System {
@@ -126,6 +90,19 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl ServeError {
+    fn taken(place: &str, why: &str) -> Self {
+        Self::Refused(format!("cannot listen on {place}: {why}"))
+    }
+
+    /// `place` is an address that other machines may reach.
+    pub(crate) fn in_the_clear(place: &str) -> Self {
+        Self::Refused(format!(
+            "will not serve on {place} without TLS: use a unix socket, a loopback address, or give certificates"
+        ))
+    }
 }
 
 /// An NBD server.
@@ -213,7 +190,7 @@ impl Server {
             let is_encrypted = self.options.tls.is_some();
             if listener.is_beyond_this_machine() && !is_encrypted {
                 let place = listener.tcp_address().map_or_else(String::new, |address| address.to_string());
-                return Err(ServeError::InTheClear { place });
+                return Err(ServeError::in_the_clear(&place));
             }
         }
         std::thread::scope(|scope| {

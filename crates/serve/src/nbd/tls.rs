@@ -40,12 +40,6 @@ pub enum TlsError {
         /// What is wrong with it.
         source: rustls::pki_types::pem::Error,
     },
-    /// There is none.
-    #[error("{what} has no certificate in it")]
-    Empty {
-        /// Which of the files.
-        what: String,
-    },
     /// A file that is needed cannot be read.
     #[error("cannot read {}", path.display())]
     File {
@@ -54,132 +48,99 @@ pub enum TlsError {
         /// Why.
         source: io::Error,
     },
-    /// An RSA key that cannot sign.
-    #[error(
-        "{what} is an RSA key of {bits} bits, and only those of 2048, 3072 and 4096 bits can be used: make another with \
-         `openssl genrsa 3072`, and a certificate for it"
-    )]
-    RsaKey {
-        /// Which of the files.
+    /// They do not fit together, are out of date, or are of a kind that is not supported.
+    #[error("{what} cannot be used")]
+    Rejected {
+        /// Which of them.
         what: String,
-        /// How long it is.
-        bits: usize,
-    },
-    /// No client could take the server's certificate.
-    #[error("no client takes the certificate {}", path.display())]
-    Outdated {
-        /// Its file.
-        path: PathBuf,
         /// Why not.
         source: rustls::Error,
     },
-    /// They do not fit together, or are of a kind that is not supported.
-    #[error("the certificates cannot be used")]
-    Rejected(#[from] rustls::Error),
     /// The authority of the other side cannot be used.
     #[error("the authorities cannot be used")]
     Authority(#[from] rustls::server::VerifierBuilderError),
-    /// The URI does not say enough.
+    /// Something is missing, or cannot be what it has to be: what, and what to do.
     #[error("{0}")]
-    Uri(String),
+    Unusable(String),
 }
 
-/// The PEM texts that a server is known by, and knows its clients by.
-#[derive(Debug, Clone, Copy)]
-pub struct ServerPem<'a> {
-    /// The server's certificate, then those between it and its authority.
-    pub chain: &'a [u8],
-    /// The key of the first of them.
-    pub key: &'a [u8],
-    /// The authorities of client certificates. With them a client without a certificate of theirs is turned away.
-    pub client_authorities: Option<&'a [u8]>,
-}
-
-/// How a server encrypts.
-#[derive(Debug, Clone)]
-pub struct ServerTls {
-    pub(super) config: Arc<ServerConfig>,
-}
-
-impl ServerTls {
-    /// Reads certificates and key.
-    ///
-    /// # Errors
-    /// If they are not PEM, or do not fit together.
-    pub fn from_pem(pem: &ServerPem<'_>) -> Result<Self, TlsError> {
-        let provider = Arc::new(ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?;
-        let builder = match pem.client_authorities {
-            None => builder.with_no_client_auth(),
-            Some(authorities) => {
-                let roots = Arc::new(roots("the client authorities", authorities)?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build()?;
-                builder.with_client_cert_verifier(verifier)
-            }
-        };
-        let key = private_key("the server's key", pem.key)?;
-        let chain = certificates("the server's certificates", pem.chain)?;
-        Ok(Self { config: Arc::new(builder.with_single_cert(chain, key)?) })
+impl From<rustls::Error> for TlsError {
+    fn from(source: rustls::Error) -> Self {
+        Self::Rejected { what: "the certificates".to_owned(), source }
     }
 }
 
-/// The certificates of a server, from a directory.
+/// How a server encrypts, with the certificates of a directory.
 #[derive(Debug, Clone)]
-pub struct ServerCertificates {
-    chain: Vec<u8>,
-    key: Vec<u8>,
-    authorities: Option<Vec<u8>>,
+pub struct ServerTls {
+    pub(super) config: Arc<ServerConfig>,
+    directory: PathBuf,
+    verifies_clients: bool,
+    chain: Vec<CertificateDer<'static>>,
+    /// The verifier of a client that trusts the authorities of the directory, if it has any.
+    client: Option<Arc<WebPkiServerVerifier>>,
 }
 
-impl ServerCertificates {
-    /// Reads them. The authorities are needed only where clients are verified.
+impl ServerTls {
+    /// Reads the certificates in `directory`. If clients are verified, those without a certificate from the authorities there
+    /// are turned away.
     ///
     /// # Errors
-    /// If one that is needed cannot be read, or no client could take the certificate because its time is over.
+    /// If one that is needed cannot be read, they do not fit together, or no client could take the certificate because its time
+    /// is over.
     pub fn read(directory: &Path, verifies_clients: bool) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
         let authorities = match read(directory, "ca-cert.pem") {
             Err(TlsError::File { source, .. })
                 if !verifies_clients && source.kind() == io::ErrorKind::NotFound =>
             {
                 None
             }
-            read => Some(read?.1),
-        };
-        let chain = read(directory, "server-cert.pem")?.1;
-        let found = Self { chain, key: read(directory, "server-key.pem")?.1, authorities };
-        match found.speak_for("localhost") {
-            Err(TlsError::Rejected(source)) if is_about_time(&source) => {
-                Err(TlsError::Outdated { path: directory.join("server-cert.pem"), source })
+            read => {
+                let (what, pem) = read?;
+                Some(Arc::new(roots(&what, &pem)?))
             }
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        let builder = match authorities.clone().filter(|_| verifies_clients) {
+            None => builder.with_no_client_auth(),
+            Some(roots) => builder.with_client_cert_verifier(
+                WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?,
+            ),
+        };
+        let (what, pem) = read(directory, "server-cert.pem")?;
+        let chain = certificates(&what, &pem)?;
+        let (key_file, key) = read(directory, "server-key.pem")?;
+        let config = builder.with_single_cert(chain.clone(), private_key(&key_file, &key)?)?;
+        let verifier = |roots| WebPkiServerVerifier::builder_with_provider(roots, provider).build();
+        let client = authorities.map(verifier).transpose()?;
+        let directory = directory.to_owned();
+        let found = Self { config: Arc::new(config), directory, verifies_clients, chain, client };
+        match found.speak_for("localhost") {
+            Err(source) if is_about_time(&source) => Err(TlsError::Rejected { what, source }),
             _ => Ok(found),
         }
     }
 
-    /// How a server with them encrypts.
+    /// Whether a client that trusts the authorities of the directory takes the server for the host `name`.
     ///
     /// # Errors
-    /// If they are not PEM, or do not fit together.
-    pub fn tls(&self, verifies_clients: bool) -> Result<ServerTls, TlsError> {
-        let client_authorities = self.authorities.as_deref().filter(|_| verifies_clients);
-        ServerTls::from_pem(&ServerPem { chain: &self.chain, key: &self.key, client_authorities })
-    }
-
-    /// Whether a client that trusts the authorities here takes the server for the host `name`.
-    ///
-    /// # Errors
-    /// Why it does not; also if there are no authorities here to ask.
-    pub fn speak_for(&self, name: &str) -> Result<(), TlsError> {
-        let roots = Arc::new(roots("the authorities", self.authorities.as_deref().unwrap_or_default())?);
-        let provider = Arc::new(ring::default_provider());
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build()?;
-        let chain = certificates("the server's certificates", &self.chain)?;
-        let (first, between) =
-            chain.split_first().ok_or_else(|| TlsError::Empty { what: "the server's chain".to_owned() })?;
+    /// Why it does not; also if there are no authorities there to ask.
+    pub fn speak_for(&self, name: &str) -> Result<(), rustls::Error> {
+        let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let client = self.client.as_ref().ok_or(unknown.clone())?;
+        let (first, between) = self.chain.split_first().ok_or(unknown)?;
         let name = ServerName::try_from(name)
             .map_err(|_| rustls::Error::InvalidCertificate(CertificateError::NotValidForName))?;
-        verifier.verify_server_cert(first, between, &name, &[], UnixTime::now())?;
-        Ok(())
+        client.verify_server_cert(first, between, &name, &[], UnixTime::now()).map(|_| ())
+    }
+
+    /// The directory, if it has the certificates of a client on this machine too.
+    pub fn of_clients(&self) -> Option<PathBuf> {
+        let needed: &[&str] =
+            if self.verifies_clients { &["ca-cert.pem", "client-cert.pem"] } else { &["ca-cert.pem"] };
+        needed.iter().all(|name| self.directory.join(name).exists()).then(|| self.directory.clone())
     }
 }
 
@@ -188,7 +149,7 @@ impl ServerCertificates {
 /// # Errors
 /// If the files that the URI names cannot be used, or it does not say whom to trust.
 pub(super) fn client(uri: &Uri) -> Result<ClientConnection, TlsError> {
-    let tls = uri.tls.as_ref().ok_or_else(|| TlsError::Uri("the URI does not ask for it".to_owned()))?;
+    let tls = uri.tls.as_ref().ok_or_else(|| TlsError::Unusable("the URI does not ask for it".to_owned()))?;
     // The name that the server's certificate must carry.
     let name = match (&tls.hostname, &uri.address) {
         (Some(name), _) => name.clone(),
@@ -197,7 +158,9 @@ pub(super) fn client(uri: &Uri) -> Result<ClientConnection, TlsError> {
     };
     let config = client_config(tls)?;
     let name = ServerName::try_from(name.clone()).map_err(|_| {
-        TlsError::Uri(format!("{name:?} is no host name that a certificate could carry; set tls-hostname"))
+        TlsError::Unusable(format!(
+            "{name:?} is no host name that a certificate could carry; set tls-hostname"
+        ))
     })?;
     Ok(ClientConnection::new(Arc::new(config), name)?)
 }
@@ -217,7 +180,7 @@ fn client_config(tls: &TlsUri) -> Result<ClientConfig, TlsError> {
         }
         None => {
             let why = "which authorities to trust? expected tls-certificates=DIR with ca-cert.pem";
-            return Err(TlsError::Uri(why.to_owned()));
+            return Err(TlsError::Unusable(why.to_owned()));
         }
     };
     match directory.filter(|directory| directory.join("client-cert.pem").exists()) {
@@ -287,7 +250,10 @@ fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, 
     let found = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|source| TlsError::Pem { what: what.to_owned(), source })?;
-    if found.is_empty() { Err(TlsError::Empty { what: what.to_owned() }) } else { Ok(found) }
+    if found.is_empty() {
+        return Err(TlsError::Unusable(format!("{what} has no certificate in it")));
+    }
+    Ok(found)
 }
 
 fn roots(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
@@ -303,9 +269,10 @@ fn private_key(what: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsErro
         .map_err(|source| TlsError::Pem { what: what.to_owned(), source })?;
     match rsa::bits(&key) {
         // What the library signs with: its primes are multiples of 512 bits.
-        Some(bits) if ![2048, 3072, 4096].contains(&bits) => {
-            Err(TlsError::RsaKey { what: what.to_owned(), bits })
-        }
+        Some(bits) if ![2048, 3072, 4096].contains(&bits) => Err(TlsError::Unusable(format!(
+            "{what} is an RSA key of {bits} bits, and only those of 2048, 3072 and 4096 bits can be used: make another with \
+                 `openssl genrsa 3072`, and a certificate for it"
+        ))),
         _ => Ok(key),
     }
 }

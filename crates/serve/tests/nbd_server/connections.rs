@@ -65,8 +65,16 @@ fn a_stop_answers_what_was_asked_and_takes_the_socket_away() {
     assert!(!running.socket.exists());
 }
 
+/// What it is refused for; nothing if it failed for another reason, or did not.
+fn refusal<T>(outcome: Result<T, ServeError>) -> String {
+    match outcome {
+        Err(ServeError::Refused(why)) => why,
+        _ => String::new(),
+    }
+}
+
 fn is_taken(path: &Path) -> bool {
-    matches!(Listener::unix(path, OWNER_ONLY), Err(ServeError::Taken { .. }))
+    refusal(Listener::unix(path, OWNER_ONLY)).contains("another server listens there")
 }
 
 #[test]
@@ -80,7 +88,7 @@ fn the_socket_of_a_dead_server_is_replaced_that_of_a_live_one_is_not() {
     drop(alive);
     assert!(!path.exists());
     std::fs::write(&path, "precious").unwrap();
-    assert!(matches!(Listener::unix(&path, OWNER_ONLY), Err(ServeError::NotASocket { .. })));
+    assert!(refusal(Listener::unix(&path, OWNER_ONLY)).contains("not a socket"));
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing else is left in the directory");
@@ -101,8 +109,8 @@ fn a_replaced_socket_is_not_taken_away_by_the_one_that_lost_it() {
 fn beyond_this_machine_only_with_tls() {
     let server = Server::new(vec![export("disk", memory(Bytes::mib(1)))], Options::default()).unwrap();
     let listener = Listener::tcp("0.0.0.0:0".parse().unwrap()).unwrap();
-    let refused = server.serve(vec![listener]).unwrap_err();
-    assert!(matches!(refused, ServeError::InTheClear { .. }), "{refused}");
+    let refused = refusal(server.serve(vec![listener]));
+    assert!(refused.contains("without TLS"), "{refused}");
 }
 
 #[test]
@@ -146,8 +154,8 @@ fn a_socket_is_made_where_clients_can_name_it_and_nowhere_else() {
     UnixStream::connect(deep.join("s")).unwrap();
     drop(listener);
     assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "nothing is left");
-    let refused = Listener::unix(&deep.join("ss"), OWNER_ONLY).unwrap_err();
-    assert!(matches!(refused, ServeError::TooLong { bytes: 108, .. }), "{refused}");
+    let refused = refusal(Listener::unix(&deep.join("ss"), OWNER_ONLY));
+    assert!(refused.contains("this one has 108"), "{refused}");
 }
 
 #[test]

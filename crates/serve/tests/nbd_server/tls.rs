@@ -5,7 +5,7 @@ use std::process::Command;
 
 use plumb_block::Bytes;
 use plumb_serve::nbd::server::{Listener, Options};
-use plumb_serve::nbd::tls::{ServerPem, ServerTls};
+use plumb_serve::nbd::tls::{ServerTls, TlsError};
 use plumb_serve::nbd::wire::{GoRequest, OptionCode, OptionReplyKind};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
@@ -40,15 +40,24 @@ fn papers(directory: &Path, has_client: bool) -> Papers {
     Papers { authority: authority.pem(), server }
 }
 
+/// How a server encrypts with `chain` and `key`, put into `directory`.
+fn server(
+    directory: &Path,
+    chain: impl AsRef<[u8]>,
+    key: impl AsRef<[u8]>,
+    is_mutual: bool,
+) -> Result<ServerTls, TlsError> {
+    std::fs::write(directory.join("server-cert.pem"), chain).unwrap();
+    std::fs::write(directory.join("server-key.pem"), key).unwrap();
+    ServerTls::read(directory, is_mutual)
+}
+
 /// A server on a loopback port that wants encryption, and the address for clients with the papers in `directory`.
 fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (Running, String) {
-    let pem = ServerPem {
-        chain: papers.server.0.as_bytes(),
-        key: papers.server.1.as_bytes(),
-        client_authorities: is_mutual.then_some(papers.authority.as_bytes()),
-    };
+    let own = tempfile::tempdir().unwrap();
+    std::fs::write(own.path().join("ca-cert.pem"), &papers.authority).unwrap();
     let mut options = Options::default();
-    options.tls = Some(ServerTls::from_pem(&pem).unwrap());
+    options.tls = Some(server(own.path(), &papers.server.0, &papers.server.1, is_mutual).unwrap());
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = listener.tcp_address().unwrap().port();
     let home = tempfile::tempdir().unwrap();
@@ -117,14 +126,7 @@ fn nothing_is_told_in_the_clear() {
 fn papers_that_do_not_fit_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (one, other) = (papers(directory.path(), false), papers(directory.path(), false));
-    let pem = |chain: &str, key: &str| {
-        ServerTls::from_pem(&ServerPem {
-            chain: chain.as_bytes(),
-            key: key.as_bytes(),
-            client_authorities: None,
-        })
-        .map(|_| ())
-    };
+    let pem = |chain: &str, key: &str| server(directory.path(), chain, key, false);
     assert!(pem(&one.server.0, &other.server.1).is_err(), "another's key");
     assert!(pem("", &one.server.1).is_err(), "no certificate");
     assert!(pem(&one.server.0, "nonsense").is_err(), "no key");
@@ -149,7 +151,7 @@ fn rsa_keys_are_read_or_refused_with_their_length() {
         let chain = std::fs::read(&certificate).unwrap();
         for file in ["key", "traditional"] {
             let key = std::fs::read(at(file)).unwrap();
-            let read = ServerTls::from_pem(&ServerPem { chain: &chain, key: &key, client_authorities: None });
+            let read = server(directory.path(), &chain, &key, false);
             match (bits, read) {
                 (2048 | 3072, Ok(_)) => {}
                 (1024 | 2100 | 8192, Err(error)) => {

@@ -1,7 +1,7 @@
 //! The power cut: what survives is drawn, laid over the medium in the order in which it landed, and accounted for.
 
-use plumb_block::{Lba, LbaRange};
-use plumb_crash::{Command, ExtentMap, Keep, Kind, Remainder, Window, happens};
+use plumb_block::{ExtentMap, Lba, LbaRange};
+use plumb_crash::{Command, Keep, Kind, Remainder, Window, happens};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::commands::Contents;

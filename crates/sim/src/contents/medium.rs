@@ -1,8 +1,7 @@
 //! What is durable: in memory by extents, or in a file. With a file behind, the extents only say which blocks are
 //! unreadable.
 
-use plumb_block::{Lba, LbaRange};
-use plumb_crash::ExtentMap;
+use plumb_block::{ExtentMap, Lba, LbaRange};
 
 use super::content::Content;
 use super::file::BackingFile;

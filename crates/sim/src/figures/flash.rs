@@ -7,8 +7,8 @@ use plumb_block::{Bytes, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
+use super::FigureRow;
 use super::probe::{Probe, Taken};
-use super::{FigureRow, FigureTable, FigureUnit};
 use crate::command::{SECTOR, Sectors};
 use crate::timing::Timing;
 
@@ -51,11 +51,11 @@ impl FlashFigure {
         }
     }
 
-    const fn unit(self) -> FigureUnit {
+    const fn unit(self) -> &'static str {
         match self {
-            Self::Reads(_) | Self::Writes(_) | Self::SteadyWrites => FigureUnit::Iops,
-            Self::Flush => FigureUnit::Milliseconds,
-            _ => FigureUnit::MegabytesPerSecond,
+            Self::Reads(_) | Self::Writes(_) | Self::SteadyWrites => "IOPS",
+            Self::Flush => "ms",
+            _ => "MB/s",
         }
     }
 }
@@ -124,7 +124,7 @@ pub struct FlashProbe<'m> {
 
 impl FlashProbe<'_> {
     /// What is published about `model`, with what the drive does beside it.
-    pub fn table(&self, model: &str) -> FigureTable {
+    pub fn table(&self, model: &str) -> Vec<FigureRow> {
         let rows = PUBLISHED.iter().filter(|published| published.model == model).map(|published| FigureRow {
             name: published.figure.name(),
             unit: published.figure.unit(),
@@ -132,7 +132,7 @@ impl FlashProbe<'_> {
             published: Some(published.value),
             source: Some(published.source.to_owned()),
         });
-        FigureTable { rows: rows.collect() }
+        rows.collect()
     }
 
     /// What the drive does, in the unit of the figure.
@@ -166,14 +166,6 @@ impl FlashProbe<'_> {
         (0..steps)
             .map(|at| (step * (at + 1), self.sequential(&mut probe, WRITE, at * chunks, chunks)))
             .collect()
-    }
-
-    /// Random 4 KiB writes at depth 32: so many a second in each stretch of `share` of the capacity.
-    pub fn aging(&self, stretches: u64, share: f64) -> Vec<f64> {
-        let mut drive = (self.made)();
-        let mut probe = Probe::new(&mut *drive);
-        let count = (self.size.0 as f64 * share) as u64 / (SMALL * SECTOR.0);
-        (0..stretches).map(|stretch| self.random(&mut probe, (32, count), WRITE, stretch).iops()).collect()
     }
 
     /// At a depth so many 4 KiB commands, anywhere; where follows from `seed`.

@@ -4,10 +4,10 @@ use plumb_block::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use super::FigureRow;
 use super::probe::{Probe, Taken};
-use super::table::{FigureRow, FigureTable, FigureUnit};
 use crate::command::{SECTOR, Sectors};
-use crate::model::{Model, Parameters, Time};
+use crate::model::{Model, Parameters, Rate, Time};
 use crate::timing::controller::{Controller, ControllerParameters, Protection};
 use crate::timing::hdd::{Hdd, HddParameters};
 
@@ -25,7 +25,7 @@ struct Bench<'p> {
 }
 
 /// The figures of the disk that `model` describes; none if it describes something else. `seed` chooses the addresses.
-pub fn table(model: &Model, seed: u64) -> Option<FigureTable> {
+pub fn table(model: &Model, seed: u64) -> Option<Vec<FigureRow>> {
     let Parameters::Hdd { mechanics, controller } = &*model.parameters else { return None };
     let source = |field: &str| {
         let path = format!("mechanics.published.{field}");
@@ -35,76 +35,34 @@ pub fn table(model: &Model, seed: u64) -> Option<FigureTable> {
     let bench = Bench { mechanics, controller, sectors, seed };
     let published = &mechanics.published;
     let ms = |time: Option<Time>| time.map(|time| time.0.as_secs_f64() * 1e3);
-    let row = |name, unit, simulated, field: &str, value: Option<f64>| FigureRow {
-        name,
-        unit,
-        simulated,
-        published: value,
-        source: source(field),
-    };
     let (one, deep) = (bench.random_reads(1), bench.random_reads(32));
-    let outer = published.sequential_outer.map(|rate| rate.0 as f64 / 1e6);
-    let inner = published.sequential_inner.map(|rate| rate.0 as f64 / 1e6);
-    let rows = vec![
-        row(
+    let (outer, inner) = (bench.sequential(0), bench.sequential(sectors - 2000 * LARGE));
+    let mb = |rate: Option<Rate>| rate.map(|rate| rate.0 as f64 / 1e6);
+    let rows = [
+        (
             "random 4 KiB read, depth 1",
-            FigureUnit::Milliseconds,
+            "ms",
             one.mean_ms(),
             "random_read_time",
             ms(published.random_read_time),
         ),
-        row("random 4 KiB read, depth 1", FigureUnit::Iops, one.iops(), "", None),
-        row(
-            "random 4 KiB read, depth 32",
-            FigureUnit::Iops,
-            deep.iops(),
-            "deep_read_iops",
-            published.deep_read_iops,
-        ),
-        row(
-            "gain of depth 32",
-            FigureUnit::Ratio,
-            deep.iops() / one.iops(),
-            "depth_gain",
-            published.depth_gain,
-        ),
-        row(
-            "sequential read, outer",
-            FigureUnit::MegabytesPerSecond,
-            bench.sequential(0),
-            "sequential_outer",
-            outer,
-        ),
-        row(
-            "sequential read, inner",
-            FigureUnit::MegabytesPerSecond,
-            bench.sequential(sectors - 2000 * LARGE),
-            "sequential_inner",
-            inner,
-        ),
-        row(
-            "rewrite of one block, through",
-            FigureUnit::Milliseconds,
-            bench.rewrites().mean_ms(),
-            "rewrite_time",
-            ms(published.rewrite_time),
-        ),
-        row(
-            "random 4 KiB write and flush, cache on",
-            FigureUnit::Milliseconds,
-            bench.flushed_writes(),
-            "",
-            None,
-        ),
-        row(
-            "random 4 KiB write, cache off",
-            FigureUnit::Milliseconds,
-            bench.uncached_writes().mean_ms(),
-            "",
-            None,
-        ),
+        ("random 4 KiB read, depth 1", "IOPS", one.iops(), "", None),
+        ("random 4 KiB read, depth 32", "IOPS", deep.iops(), "deep_read_iops", published.deep_read_iops),
+        ("gain of depth 32", "times", deep.iops() / one.iops(), "depth_gain", published.depth_gain),
+        ("sequential read, outer", "MB/s", outer, "sequential_outer", mb(published.sequential_outer)),
+        ("sequential read, inner", "MB/s", inner, "sequential_inner", mb(published.sequential_inner)),
+        ("rewrite of one block, through", "ms", bench.rewrites(), "rewrite_time", ms(published.rewrite_time)),
+        ("random 4 KiB write and flush, cache on", "ms", bench.flushed_writes(), "", None),
+        ("random 4 KiB write, cache off", "ms", bench.uncached_writes(), "", None),
     ];
-    Some(FigureTable { rows })
+    let rows = rows.map(|(name, unit, simulated, field, published)| FigureRow {
+        name,
+        unit,
+        simulated,
+        published,
+        source: source(field),
+    });
+    Some(rows.to_vec())
 }
 
 impl Bench<'_> {
@@ -131,10 +89,10 @@ impl Bench<'_> {
         (taken.commands * LARGE * SECTOR.0) as f64 / 1e6 / taken.elapsed.as_secs_f64()
     }
 
-    /// One block, each write answered when it is on the medium.
-    fn rewrites(&self) -> Taken {
+    /// One block, each write answered when it is on the medium; the mean in milliseconds.
+    fn rewrites(&self) -> f64 {
         let place = Sectors { first: self.sectors / 2 / SMALL * SMALL, count: SMALL };
-        Probe::new(&mut self.drive(true)).run(1, 500, |_| (Op::Write { fua: true }, place))
+        Probe::new(&mut self.drive(true)).run(1, 500, |_| (Op::Write { fua: true }, place)).mean_ms()
     }
 
     /// A write and a flush in turn; the mean of the pair in milliseconds.
@@ -148,8 +106,8 @@ impl Bench<'_> {
     }
 
     /// For a minute or so, so that a media cache is in its steady state.
-    fn uncached_writes(&self) -> Taken {
+    fn uncached_writes(&self) -> f64 {
         let mut place = self.places();
-        Probe::new(&mut self.drive(false)).run(1, 16_000, |_| (Op::Write { fua: false }, place()))
+        Probe::new(&mut self.drive(false)).run(1, 16_000, |_| (Op::Write { fua: false }, place())).mean_ms()
     }
 }

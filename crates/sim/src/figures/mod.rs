@@ -8,7 +8,7 @@ pub mod hdd;
 pub mod probe;
 mod table;
 
-pub use table::{FigureRow, FigureTable, FigureUnit};
+pub use table::FigureRow;
 
 use plumb_block::Bytes;
 
@@ -18,7 +18,7 @@ use crate::model::Model;
 const FLASH_SIZE_MAX: Bytes = Bytes::gib(64);
 
 /// What a drive of `model` does, beside what is published; empty if nothing is. `seed` chooses the addresses.
-pub fn of(model: &Model, seed: u64) -> FigureTable {
+pub fn of(model: &Model, seed: u64) -> Vec<FigureRow> {
     if let Some(table) = hdd::table(model, seed) {
         return table;
     }

@@ -9,8 +9,8 @@ use crate::hdd::shipped::NAMES;
 fn what_is_published_is_met() {
     for (name, seed) in NAMES.into_iter().flat_map(|name| [1, 7].map(|seed| (name, seed))) {
         let table = table(&Model::named(name).unwrap(), seed).unwrap();
-        println!("{name}\n{table}");
-        for row in &table.rows {
+        println!("{name}: {table:?}");
+        for row in &table {
             if let Some(deviation) = row.deviation() {
                 assert!(
                     (-0.1..=0.1).contains(&deviation),
@@ -20,7 +20,7 @@ fn what_is_published_is_met() {
                 );
             }
         }
-        let compared = table.rows.iter().filter(|row| row.published.is_some());
+        let compared = table.iter().filter(|row| row.published.is_some());
         assert!(compared.clone().count() >= 4, "{name}");
         assert!(compared.clone().all(|row| row.source.is_some()), "{name}: a figure without its source");
     }

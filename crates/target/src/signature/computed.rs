@@ -20,7 +20,7 @@ const DRBD: std::ops::RangeInclusive<u32> = 0x8374_026a..=0x8374_026d;
 /// All that `source` bears of them.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
-    for look in [ext, xfs_log, swap, gpt, boot_sector, md, zfs, drbd, nilfs, firmware_raid] {
+    for look in [ext, xfs_log, swap, gpt, boot_sector, md, zfs, drbd, nilfs, firmware_raid, cached] {
         found.extend(look(source)?);
     }
     Ok(found)
@@ -75,6 +75,17 @@ fn swap(source: &dyn Source) -> Look {
         }
     }
     Ok(None)
+}
+
+/// The marker of a device that needs its cache, in its last 4096 bytes: [`crate::cache`].
+fn cached(source: &dyn Source) -> Look {
+    let Some(at) = source.size().checked_sub(4 * KIB) else { return Ok(None) };
+    let head = bytes::<12>(source, at)?;
+    if head.as_ref() == Some(b"plumb-cache ") {
+        found("backing device of a plumb cache", at)
+    } else {
+        Ok(None)
+    }
 }
 
 /// UEFI 2.10, 5.3.2: the header in the second logical block and its copy in the last.

@@ -56,6 +56,8 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("LUKS", MIB, b"SKUL\xba\xbe"),
     magic("LUKS", 2 * MIB, b"SKUL\xba\xbe"),
     magic("LUKS", 4 * MIB, b"SKUL\xba\xbe"),
+    magic("log of a plumb cache", 0, b"plumbwbc"),
+    magic("log of a plumb cache", 4 * KIB, b"plumbwbc"),
     magic("bcache", 4 * KIB + 24, &BCACHE),
     magic("bcachefs", 4 * KIB + 24, &BCACHEFS),
     magic("BlueStore", 0, b"bluestore block device"),

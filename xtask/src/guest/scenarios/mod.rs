@@ -25,6 +25,7 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
         "buses",
         "filesystems",
         "simulated",
+        "power-cuts",
         "ublk",
     ]
 });

@@ -123,7 +123,7 @@ resume_scenario() {
 # The scenarios that have not been run before this start.
 remaining_scenarios() {
 	resumed=$(boot_word plumb.scenario)
-	if [ -n "$resumed" ]; then sed "1,/^$resumed\$/d" /lab/order; else cat /lab/order; fi
+	awk -v resumed="$resumed" 'resumed == "" || found; $0 == resumed { found = 1 }' /lab/order
 }
 
 # Undoes whatever a scenario has put on its drives, topmost first, and wipes their signatures.

@@ -145,6 +145,23 @@ unplug() {
 	[ "$answer" = go ]
 }
 
+# (cut(1) is a program that scenarios use.)
+# The simulated drive $DISK loses its power when this says, in words of plumb drive cut: cut_power WHEN
+cut_power() {
+	by_hand && return 0
+	tell cut "$DISK" "$1"
+	read -r answer <&3
+	[ "$answer" = go ]
+}
+
+# The last that was acknowledged on the drive $DISK before its power went: sets ACKED
+acked() {
+	ACKED=0
+	by_hand && return 0
+	tell acked "$DISK"
+	read -r ACKED <&3
+}
+
 # Waits until a command succeeds: wait_for WHAT COMMAND...
 wait_for() {
 	waited_for=$1

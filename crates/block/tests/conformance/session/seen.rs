@@ -46,14 +46,16 @@ pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Check
 
 /// What a block turned out to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub enum Seen {
+    /// A version, to the last byte.
     Whole(Content),
     /// Written by nobody, torn, or for another place.
     Alien(String),
 }
 
 impl Seen {
-    pub(super) fn of(bytes: &[u8], seed: u64, lba: Lba) -> Self {
+    /// What these bytes, read from `lba`, are; patterns are those of `seed`.
+    pub fn of(bytes: &[u8], seed: u64, lba: Lba) -> Self {
         if bytes.iter().all(|byte| *byte == 0) {
             return Self::Whole(Content::Zeroes);
         }
@@ -68,7 +70,8 @@ impl Seen {
         }
     }
 
-    pub(super) fn is_one_of(&self, allowed: &[Content]) -> bool {
+    /// Whether it is one of these versions.
+    pub fn is_one_of(&self, allowed: &[Content]) -> bool {
         matches!(self, Self::Whole(content) if allowed.contains(content))
     }
 }

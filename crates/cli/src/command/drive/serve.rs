@@ -1,14 +1,10 @@
 //! `plumb drive serve`: a drive that is served until it is detached or this is interrupted.
 
-use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use plumb_block::Bytes;
-use plumb_serve::ExportError;
-use plumb_serve::named::{Encryption, NbdAddress, ServiceError, ServiceOptions, registry};
-use plumb_serve::nbd::server::ServeError;
+use plumb_serve::named::{ServiceOptions, registry};
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
@@ -17,27 +13,21 @@ use plumb_target::served_drive::{DriveStatus, serve_drive};
 use plumb_target::{MediumWanted, PendingMedium};
 
 use super::control::directory;
-use crate::arguments::drive::{ServeArguments, Switch};
+use crate::arguments::drive::ServeArguments;
+use crate::arguments::exports::Switch;
+use crate::command::serving::{refusal, service_options};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// The longest path of a unix socket (unix(7)).
-const SOCKET_PATH_MAX: usize = 107;
-
 pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit> {
     let model = super::model(&arguments.model)?;
-    let addresses = addresses(arguments)?;
-    if addresses.is_empty() && !is_block_device(arguments) {
-        let message = "nobody could use this drive: give --nbd SOCKET, --nbd-tcp ADDRESS or --attach";
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
+    let service = service_options(&arguments.exports, "drive")?;
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
     let faults = faults.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let size = size(arguments, &model)?;
     let blocks = size.0 / model.geometry.logical_block.0.0;
     let fits = faults.iter().try_for_each(|fault| fault.fits(blocks));
     fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
-    let encryption = encryption(arguments, &addresses)?;
     if arguments.wce.is_some() && model.behaviour.wce == Wce::Absent {
         let message =
             format!("--wce: a drive of the model {} has no write cache that could be switched", model.name);
@@ -55,7 +45,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
         None => (Backing::Memory, None),
     };
     #[cfg(feature = "ublk")]
-    let ublk = arguments.ublk.then(|| plumb_serve::named::UblkExport {
+    let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: arguments.recover,
         contents: plumb_target::served_drive::contents_of(&model.name, &backing),
     });
@@ -63,12 +53,9 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
         directory,
         name: arguments.name.clone(),
         kind: model.name.clone(),
-        nbd: addresses,
-        encryption,
-        say: Arc::new(|line| terminal::say(&format!("plumb: {line}"))),
-        attach: arguments.attach,
         #[cfg(feature = "ublk")]
         ublk,
+        ..service
     };
     let wce = arguments.wce.map(Switch::is_on);
     let drive = DriveOptions { size: Some(size), wce, seed: arguments.seed, backing, faults };
@@ -85,55 +72,6 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     announce(service.status(), json)?;
     service.serve(&stop).map_err(refusal)?;
     Ok(Exit::Done)
-}
-
-/// Where NBD is to be served.
-fn addresses(arguments: &ServeArguments) -> anyhow::Result<Vec<NbdAddress>> {
-    let mut addresses = Vec::new();
-    for path in &arguments.nbd {
-        if path.to_string_lossy().contains("://") {
-            let shown = path.display();
-            let message =
-                format!("--nbd {shown}: expected the path of a unix socket; TCP is --nbd-tcp ADDRESS");
-            return Err(Refusal::new(Exit::Usage, message).into());
-        }
-        let path = std::path::absolute(path).context("--nbd")?;
-        if path.as_os_str().len() > SOCKET_PATH_MAX {
-            let shown = path.display();
-            let message =
-                format!("--nbd {shown}: no client could name a socket of more than {SOCKET_PATH_MAX} bytes");
-            return Err(Refusal::new(Exit::Usage, message).into());
-        }
-        addresses.push(NbdAddress::Unix(path));
-    }
-    addresses.extend(arguments.nbd_tcp.iter().copied().map(NbdAddress::Tcp));
-    let is_repeated = |(at, address): (usize, &NbdAddress)| addresses[..at].contains(address);
-    if addresses.iter().enumerate().any(is_repeated) {
-        return Err(Refusal::new(Exit::Usage, "--nbd or --nbd-tcp names one place twice").into());
-    }
-    Ok(addresses)
-}
-
-/// How TCP is to be encrypted, which it must be beyond this machine.
-fn encryption(arguments: &ServeArguments, addresses: &[NbdAddress]) -> anyhow::Result<Option<Encryption>> {
-    let Some(directory) = &arguments.tls_certificates else {
-        return match addresses.iter().find(|address| address.is_beyond_this_machine()) {
-            Some(NbdAddress::Tcp(address)) => {
-                let message = format!(
-                    "--nbd-tcp {address}: other machines could read and write the drive: give --tls-certificates DIR, or an \
-                     address of this machine alone, such as 127.0.0.1"
-                );
-                Err(Refusal::new(Exit::Refused, message).into())
-            }
-            _ => Ok(None),
-        };
-    };
-    let directory = std::path::absolute(directory).context("--tls-certificates")?;
-    let encryption = Encryption::new(directory, arguments.tls_verify_peer.is_on());
-    encryption.map(Some).map_err(|error| {
-        let error = anyhow::Error::new(error);
-        Refusal::new(Exit::Usage, format!("--tls-certificates: {error:#}")).into()
-    })
 }
 
 /// The capacity, in whole blocks.
@@ -186,50 +124,4 @@ fn announce(status: DriveStatus, json: bool) -> anyhow::Result<()> {
     }
     text += &format!("  {:<8}plumb drive cut {}\n", "power", status.name);
     terminal::print(&text)
-}
-
-/// Whether the kernel is to have it.
-fn is_block_device(arguments: &ServeArguments) -> bool {
-    #[cfg(feature = "ublk")]
-    let is_ublk = arguments.ublk;
-    #[cfg(not(feature = "ublk"))]
-    let is_ublk = false;
-    arguments.attach || is_ublk
-}
-
-fn refusal(error: ServiceError) -> anyhow::Error {
-    match error {
-        #[cfg(feature = "ublk")]
-        ServiceError::Ublk(ExportError::NotRecoverable { .. }) => {
-            Refusal::because(Exit::Refused, error).into()
-        }
-        #[cfg(feature = "ublk")]
-        ServiceError::Ublk(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
-        ServiceError::Name(_) => Refusal::because(Exit::Usage, error).into(),
-        ServiceError::Taken(_)
-        | ServiceError::Nbd(
-            ServeError::Taken { .. }
-            | ServeError::NotASocket { .. }
-            | ServeError::AnotherKind { .. }
-            | ServeError::InTheClear { .. },
-        )
-        | ServiceError::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => {
-            Refusal::because(Exit::Refused, error).into()
-        }
-        ServiceError::Attach(ExportError::Os { ref source, .. })
-            if source.kind() == ErrorKind::PermissionDenied =>
-        {
-            let error = anyhow::Error::new(error);
-            Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
-        }
-        ServiceError::Attach(ExportError::Os { ref source, ref place, .. })
-            if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
-        {
-            let error = anyhow::Error::new(error);
-            let remedy = "--attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not";
-            Refusal::new(Exit::Failed, format!("{error:#}; {remedy}")).into()
-        }
-        ServiceError::Attach(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
-        error => anyhow::Error::new(error),
-    }
 }

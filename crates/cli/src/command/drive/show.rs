@@ -3,7 +3,7 @@
 use plumb_report::Style;
 use plumb_report::printable::printable;
 use plumb_report::terminal::{Cell, Ink, Side, Table, hang};
-use plumb_sim::figures::{self, FigureRow, FigureTable};
+use plumb_sim::figures::{self, FigureRow};
 use plumb_sim::model::{Interface, Kind, Model};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ struct Parameter {
 #[derive(Serialize)]
 struct Figure {
     name: String,
-    unit: String,
+    unit: &'static str,
     simulated: f64,
     published: Option<f64>,
     deviation: Option<f64>,
@@ -52,12 +52,12 @@ pub(super) fn run(arguments: &ShowArguments, json: bool) -> anyhow::Result<Exit>
     if json {
         terminal::print_json(&document(model, table))?;
     } else {
-        terminal::print(&text(&model, table.as_ref(), terminal::style()))?;
+        terminal::print(&text(&model, table.as_deref(), terminal::style()))?;
     }
     Ok(Exit::Done)
 }
 
-fn text(model: &Model, table: Option<&FigureTable>, style: Style) -> String {
+fn text(model: &Model, table: Option<&[FigureRow]>, style: Style) -> String {
     let title = style.ink(Ink::Bold, &model.name);
     let mut text = format!("{title}: {} {}\n", word(&model.interface), word(&model.kind));
     text += &hang("  ", &printable(&model.description), style.width);
@@ -68,7 +68,7 @@ fn text(model: &Model, table: Option<&FigureTable>, style: Style) -> String {
         text += "\nSources\n";
         text.extend(model.sources.iter().map(|source| hang("  - ", &printable(source), style.width)));
     }
-    if table.is_some_and(|table| table.rows.is_empty()) {
+    if table.is_some_and(<[FigureRow]>::is_empty) {
         text += "\nThere are no figures of this kind of drive to be measured.\n";
     } else if let Some(table) = table {
         text += &format!("\nIn virtual time, seed {SEED}\n{}", figures_table(table).show_wrapped(style));
@@ -86,11 +86,11 @@ fn parameters(model: &Model) -> Table {
     table
 }
 
-fn figures_table(figures: &FigureTable) -> Table {
+fn figures_table(figures: &[FigureRow]) -> Table {
     let right = ["simulated", "published", "deviation"].map(|head| (head, Side::Right));
     let mut table =
         Table::new(&[("figure", Side::Left), right[0], right[1], right[2], ("source", Side::Left)]);
-    for row in &figures.rows {
+    for row in figures {
         let published = row.published.map_or_else(String::new, |published| format!("{published:.2}"));
         let deviation = row.deviation().map_or_else(String::new, |off| format!("{:+.1} %", off * 100.0));
         table.row(vec![
@@ -104,7 +104,7 @@ fn figures_table(figures: &FigureTable) -> Table {
     table
 }
 
-fn document(model: Model, table: Option<FigureTable>) -> Document {
+fn document(model: Model, table: Option<Vec<FigureRow>>) -> Document {
     let parameters = model.figures.iter().map(|figure| Parameter {
         name: figure.path.clone(),
         value: figure.value.clone(),
@@ -113,7 +113,7 @@ fn document(model: Model, table: Option<FigureTable>) -> Document {
     Document {
         schema: "plumb/drive-model/1",
         parameters: parameters.collect(),
-        figures: table.map(|table| table.rows.into_iter().map(figure).collect()),
+        figures: table.map(|table| table.into_iter().map(figure).collect()),
         name: model.name,
         kind: model.kind,
         interface: model.interface,
@@ -127,7 +127,7 @@ fn figure(row: FigureRow) -> Figure {
     Figure {
         deviation: row.deviation(),
         name: row.name.to_owned(),
-        unit: row.unit.to_string(),
+        unit: row.unit,
         simulated: row.simulated,
         published: row.published,
         source: row.source,

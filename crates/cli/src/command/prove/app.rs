@@ -1,23 +1,24 @@
 //! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was found.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use clap::{Args, Parser as _};
 use plumb_block::{Bytes, Nanos};
 use plumb_measure::Out;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::proof::{Again, Done, Kept, Proof, Request, Step, SubjectWords, prove};
-use plumb_prove::session::{RecordOptions, record};
-use plumb_report::{Format, render};
+use plumb_prove::judge::Judge;
+use plumb_prove::proof::{Again, Kept, Request, SubjectWords, prove};
+use plumb_prove::session::{RecordOptions, record, record_with_calls};
+use plumb_report::{Format, ProofDocument, render};
 use plumb_trial::environment;
 
+use super::judging::{self, Ready};
 use super::kept_run::{self, KeptRun};
 use super::progress::Shown;
-use super::{judging, window};
+use super::window;
 use crate::arguments::{Arguments, Command, Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
@@ -75,7 +76,7 @@ pub(crate) struct AppArguments {
     size: Bytes,
 
     /// Its logical block, which never tears: 4096 bytes, or 512. A torn superblock makes an ext4 unmountable on the latter
-    #[arg(long, value_name = "BYTES", default_value = "4096")]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = block_size)]
     block_size: Bytes,
 
     /// Seed of all random choices; default from the clock, and always reported
@@ -144,45 +145,65 @@ pub(crate) struct AppArguments {
 
 /// Records or reads a recording, explores it, and reports.
 pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
-    let typed = resumed(typed)?;
+    let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();
-    let goes_on = typed.resume.is_some();
     let out = match &typed.resume {
         Some(run) => Out::At { path: run.clone(), replace: true },
         None => out(&typed.recorded_in, "prove"),
     };
     kept_run::check(&out)?;
+    judging::private_mounts()?;
     let stop = stop::on_signals()?;
     let mut shown = Shown::of(Bar::on_stderr());
-    let directory = std::env::temp_dir();
-    let (kept, again) = recorded(&typed, &directory, &mut shown, &stop)?;
+    let (kept, again) = match &typed.recording {
+        Some(path) => (kept_run::load(path)?, None),
+        None => recorded(&typed, &shown, &stop)?,
+    };
+    let mut ready = Ready::of(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
-    let run = KeptRun::begin(&out, &kept, seed, &started_at, goes_on)?;
+    let run = KeptRun::begin(&out, &ready.kept, argv_begun, seed, &started_at, typed.resume.is_some())?;
     if let Some(path) = &typed.keep {
-        kept_run::save(&kept, path)?;
+        kept_run::save(&ready.kept, path)?;
     }
-    let proof = proved(&typed, seed, &kept, again.as_ref(), &run, &mut shown, &stop);
+    if let Some(window) = &typed.target {
+        let work = window.within(&ready.kept.recorded).map_err(usage)?;
+        (ready.kept.recorded.from, ready.kept.recorded.until) = (work.start, work.end);
+    }
+    let checks = run.checks();
+    let limits = Limits { states: typed.states, ..Limits::default() };
+    let workers = typed.workers;
+    let request = Request {
+        judge: Judge { limits, seed, workers, results: checks.as_deref(), ..ready.judge() },
+        profiles: &ready.profiles,
+        target: typed.target.as_ref().map(ToString::to_string),
+        budget: Some(typed.budget.into()),
+        again: again.as_ref(),
+        change: !typed.no_change,
+        environment: environment(&argv(), &started_at),
+        run_directory: run.path().map(|path| path.display().to_string()),
+        keep: &|so_far| run.keep(so_far),
+    };
+    let proof = prove(&ready.kept.recorded, &request, &mut |step, done| shown.show(step, done));
     shown.end();
-    let mut proof = proof?;
-    proof.document.environment = environment(&argv(), &started_at);
-    proof.document.run_directory = run.path().map(|path| path.display().to_string());
-    report(&typed, run, &proof)
+    let document = proof.map_err(judging::judging)?;
+    report(&typed, run, &document)
 }
 
-/// The arguments with those of the run that is to go on in their place, of all that they do not say themselves.
-fn resumed(typed: AppArguments) -> anyhow::Result<AppArguments> {
-    let Some(run) = &typed.resume else { return Ok(typed) };
-    let (argv, seed) = kept_run::begun(run)?;
-    let of_then = Arguments::try_parse_from(argv).ok().and_then(|arguments| match arguments.command {
+/// The arguments with those of the run that is to go on in their place, of all that they do not say themselves; and the command
+/// line with which the run was begun.
+fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
+    let Some(run) = &typed.resume else { return Ok((typed, argv())) };
+    let manifest = plumb_measure::Recording::open(run).map_err(usage)?.manifest;
+    let of_then = Arguments::try_parse_from(&manifest.argv).ok().and_then(|then| match then.command {
         Command::Prove(prove) => super::app_of(prove),
         _ => None,
     });
     let of_then = of_then.ok_or_else(|| {
         Refusal::new(Exit::Usage, format!("{}: expected the directory of a `plumb prove app`", run.display()))
     })?;
-    Ok(AppArguments {
+    let arguments = AppArguments {
         recording: Some(kept_run::recording_of(run)),
-        seed: Some(seed),
+        seed: Some(manifest.seed),
         resume: typed.resume,
         json: typed.json,
         junit: typed.junit,
@@ -190,23 +211,16 @@ fn resumed(typed: AppArguments) -> anyhow::Result<AppArguments> {
         budget: typed.budget,
         keep: None,
         ..of_then
-    })
+    };
+    Ok((arguments, manifest.argv))
 }
 
 /// What is to be explored, and how the work can be recorded again if it can.
 fn recorded(
     typed: &AppArguments,
-    directory: &Path,
-    shown: &mut Shown,
+    shown: &Shown,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Kept, Option<Again>)> {
-    if let Some(path) = &typed.recording {
-        let kept = kept_run::load(path)?;
-        judging::subject(&kept.subject, Duration::ZERO, stop)?;
-        let profiles = judging::profiles(&typed.drive, kept.recorded.recording.logical_block)?;
-        judging::allow(&profiles, kept.file_system, typed.mount_here)?;
-        return Ok((kept, None));
-    }
     let words = match (&typed.subject, &typed.run, &typed.check) {
         (None, Some(run), Some(check)) => SubjectWords::Command {
             setup: typed.setup.clone(),
@@ -217,98 +231,51 @@ fn recorded(
         (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
     };
     let subject = judging::subject(&words, typed.run_timeout.into(), stop)?;
-    judging::allow(&judging::profiles(&typed.drive, typed.block_size)?, typed.fs, typed.mount_here)?;
+    judging::profiles(&typed.drive, typed.block_size, typed.fs, typed.mount_here)?;
     let least = Bytes(typed.fs.size_min_mib() << 20);
     if typed.size < least {
-        let fs = typed.fs;
-        return Err(
-            Refusal::new(Exit::Usage, format!("--size {}: {fs} needs {least} at least", typed.size)).into()
-        );
-    }
-    if ![512, 4096].contains(&typed.block_size.0) {
-        return Err(Refusal::new(
-            Exit::Usage,
-            format!("--block-size {}: expected 512 or 4096", typed.block_size.0),
-        )
-        .into());
+        let message = format!("--size {}: {} needs {least} at least", typed.size, typed.fs);
+        return Err(Refusal::new(Exit::Usage, message).into());
     }
     let options = RecordOptions {
         size: typed.size,
         logical_block: typed.block_size,
         file_system: typed.fs,
-        directory: directory.to_owned(),
+        directory: std::env::temp_dir(),
         timeout: typed.run_timeout.into(),
     };
     shown.say(&format!("recording {}", subject.name()));
-    let recorded = record(&*subject, &options, stop).map_err(judging::recording)?;
     let program = judging::program(&words);
+    let recorded = match &program {
+        Some(program) => record_with_calls(&subject, program, &options, stop),
+        None => record(&*subject, &options, stop),
+    };
     let kept = Kept {
+        schema: Kept::SCHEMA.to_owned(),
         subject: words,
         file_system: typed.fs,
         check_timeout: typed.check_timeout.as_secs_f64(),
-        recorded,
+        recorded: recorded.map_err(judging::recording)?,
     };
     Ok((kept, program.map(|program| Again { options, program })))
 }
 
-/// Explores.
-fn proved(
-    typed: &AppArguments,
-    seed: u64,
-    kept: &Kept,
-    again: Option<&Again>,
-    run: &KeptRun,
-    shown: &mut Shown,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<Proof> {
-    let mut recorded = kept.recorded.clone();
-    if let Some(window) = &typed.target {
-        let work = window.within(&recorded).map_err(usage)?;
-        (recorded.from, recorded.until) = (work.start, work.end);
-    }
-    let timeout = Duration::from_secs_f64(kept.check_timeout);
-    let subject = judging::subject(&kept.subject, timeout, stop)?;
-    let profiles = judging::profiles(&typed.drive, recorded.recording.logical_block)?;
-    let (checks, directory) = (run.checks(), std::env::temp_dir());
-    let request = Request {
-        subject: &subject,
-        file_system: kept.file_system,
-        profiles: &profiles,
-        target: typed.target.as_ref().map(ToString::to_string),
-        limits: Limits { states: typed.states, ..Limits::default() },
-        budget: Some(typed.budget.into()),
-        seed,
-        workers: typed.workers,
-        timeout,
-        directory: &directory,
-        mount_here: typed.mount_here,
-        results: checks.as_deref(),
-        again,
-        change: !typed.no_change,
-        replay: &|class| run.replay(class),
-        stop,
-    };
-    let mut watch = |step: &Step, done: Option<Done>| shown.show(step, done);
-    Ok(prove(&recorded, &request, &mut watch).map_err(judging::judging)?)
+/// A logical block that a drive has.
+fn block_size(typed: &str) -> Result<Bytes, String> {
+    let size = typed.parse().ok().filter(|size: &Bytes| [512, 4096].contains(&size.0));
+    size.ok_or_else(|| "expected 512 or 4096".to_owned())
 }
 
 /// Keeps and prints the result, and says how it ended.
-fn report(typed: &AppArguments, run: KeptRun, proof: &Proof) -> anyhow::Result<Exit> {
-    let document = &proof.document;
+fn report(typed: &AppArguments, run: KeptRun, document: &ProofDocument) -> anyhow::Result<Exit> {
     let format = if typed.json { Format::Json } else { Format::Terminal };
-    let text = render(document, format, typed.detail.style())?;
-    let path = run.path();
-    let kept = run.finish(proof);
-    let junit = typed.junit.as_ref().map_or(Ok(()), |file| {
-        files::write(file, render(document, Format::Junit, typed.detail.style())?.as_bytes())
-    });
-    terminal::print(&text)?;
-    if let Some(why) = &document.incomplete_because {
-        terminal::say(&format!("plumb: not complete: {why}; what was found until then is reported"));
-    }
+    let style = typed.detail.style();
+    let kept = run.finish(document);
+    let junit = typed
+        .junit
+        .as_ref()
+        .map_or(Ok(()), |file| files::write(file, render(document, Format::Junit, style)?.as_bytes()));
+    terminal::print(&render(document, format, style)?)?;
     kept.and(junit)?;
-    if let Some(path) = path {
-        terminal::say(&format!("plumb: report: {}", path.join(Format::Html.file_name()).display()));
-    }
     Ok(exit::of_proof(document))
 }

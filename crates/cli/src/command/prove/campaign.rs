@@ -22,9 +22,6 @@ use crate::{stop, terminal};
                         same --dir goes on where the campaign was left. Each write of a cycle destroys what is in its place."
 )]
 pub(crate) struct CampaignArguments {
-    /// The target, as it is named where the writer runs
-    target: String,
-
     /// Where the record and the results are kept
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
@@ -90,14 +87,12 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let mut told = |document: &CampaignDocument| {
         let Some(cycle) = document.cycles.last() else { return };
-        let left =
-            document.time_left().map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
         let wanted = document.cycles_wanted;
-        terminal::say(&format!("plumb: cycle {} of {wanted}: {}{left}", cycle.number, cycle.because));
+        terminal::say(&format!("plumb: cycle {} of {wanted}: {}", cycle.number, cycle.because));
     };
     let document = campaign.run(&stop, &mut told).map_err(refusal)?;
     if json {
-        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+        terminal::print_json(&document)?;
     } else {
         terminal::print(&text(&document))?;
     }
@@ -107,15 +102,20 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
 
 fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
     let usage = |why: String| Refusal::new(Exit::Usage, why);
-    let switch = match (&typed.power, typed.cut_with) {
-        (_, Some(cut)) => PowerSwitch::Command { cut, power_on: typed.power_on_with },
-        (power, None) => {
-            let power = power.as_deref().unwrap_or_default();
-            PowerSwitch::typed(power, directory()).map_err(|why| usage(format!("--power {why}")))?
+    let machine = match &typed.on {
+        Some(on) => {
+            Machine { launcher: on.split_whitespace().map(str::to_owned).collect(), program: typed.plumb }
+        }
+        None => Machine { launcher: Vec::new(), program: std::env::current_exe()?.display().to_string() },
+    };
+    let switch = match (&typed.power, &typed.cut_with) {
+        (Some(power), _) => PowerSwitch::typed(power, &machine, directory()),
+        (None, cut) => {
+            Ok(PowerSwitch::commands(cut.as_deref().unwrap_or_default(), typed.power_on_with.as_deref()))
         }
     };
-    let of_machine = matches!(switch, PowerSwitch::Sysrq | PowerSwitch::Ipmi { .. } | PowerSwitch::Qemu(_));
-    if of_machine && typed.on.is_none() {
+    let switch = switch.map_err(|why| usage(format!("--power {why}")))?;
+    if typed.power.is_some() && typed.on.is_none() && !switch.can_aim() {
         let why = "--power: it takes the power from a machine, and this one is the witness; say with --on how a command is started \
                    on the machine under test";
         return Err(usage(why.to_owned()).into());
@@ -123,26 +123,18 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
     if let Some(aim) = &typed.aim {
         aim.parse::<plumb_sim::cut::CutWhen>().map_err(|error| usage(format!("--aim: {error}")))?;
         if !switch.can_aim() {
-            return Err(usage(
-                "--aim: only a served drive (--power drive:NAME) can be cut at a command".to_owned(),
-            )
-            .into());
+            let why = "--aim: only a served drive (--power drive:NAME) can be cut at a command";
+            return Err(usage(why.to_owned()).into());
         }
     }
-    let machine = match typed.on {
-        Some(on) => {
-            Machine { launcher: on.split_whitespace().map(str::to_owned).collect(), program: typed.plumb }
-        }
-        None => Machine { launcher: Vec::new(), program: std::env::current_exe()?.display().to_string() },
-    };
+    let (from, to) = typed.cut_after;
     Ok(Campaign {
-        target: typed.target,
         writer: typed.pattern.words(),
         machine,
         switch,
         directory: typed.dir,
         cycles: typed.cycles,
-        cut_after: (Duration::from(typed.cut_after.0), Duration::from(typed.cut_after.1)),
+        cut_after: (Duration::from(from), Duration::from(to)),
         aim: typed.aim,
         patience: Duration::from(typed.patience),
         seed: typed.seed,
@@ -150,18 +142,13 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
 }
 
 fn text(document: &CampaignDocument) -> String {
-    let mut lines = vec![document.headline.clone()];
-    let count = |result| document.cycles.iter().filter(|cycle| cycle.result == result).count();
-    lines.push(format!(
-        "{} of {} cycles: {} clean, {} with losses, {} not counted",
-        document.cycles.len(),
-        document.cycles_wanted,
-        document.clean,
-        document.losses,
-        count(CycleResult::NotCounted)
-    ));
+    let CampaignDocument { headline, cycles, cycles_wanted, clean, losses, .. } = document;
+    let (done, not_counted) = (cycles.len(), cycles.len() as u64 - clean - losses);
+    let mut lines = vec![format!(
+        "{headline}\n{done} of {cycles_wanted} cycles: {clean} clean, {losses} with losses, {not_counted} not counted"
+    )];
     lines.extend(document.incomplete_because.as_ref().map(|why| format!("incomplete: {why}")));
-    let bad = document.cycles.iter().filter(|cycle| cycle.result != CycleResult::Clean);
+    let bad = cycles.iter().filter(|cycle| cycle.result != CycleResult::Clean);
     lines.extend(bad.take(20).map(|cycle| format!("  cycle {}: {}", cycle.number, cycle.because)));
     lines.join("\n") + "\n"
 }

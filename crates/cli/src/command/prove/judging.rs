@@ -1,15 +1,18 @@
 //! What `app` and `replay` have in common: subjects and profiles by what was typed, and how failures of the prover end.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plumb_block::Bytes;
+use plumb_linux::apart;
+use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::judge::JudgeError;
+use plumb_prove::judge::{Judge, JudgeError};
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::proof::SubjectWords;
-use plumb_prove::session::SessionError;
+use plumb_prove::proof::{Kept, SubjectWords};
+use plumb_prove::session::{Recorded, SessionError};
 use plumb_prove::subject::{AckBy, Program, Programs, Subject, named};
 use plumb_report::printable::shell_word;
 
@@ -40,6 +43,9 @@ pub(super) fn subject(
 pub(super) fn program(words: &SubjectWords) -> Option<Program> {
     let line = match words {
         SubjectWords::BuiltIn(name) => {
+            if let Some(program) = named(name).ok()?.program() {
+                return Some(program);
+            }
             let plumb = std::env::current_exe().ok()?;
             format!(
                 "exec {} prove subject {} \"${{PLUMB_DEVICE:-$PWD}}\"",
@@ -54,38 +60,99 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
     Some(Program { line, ack: AckBy::ControlFile })
 }
 
-/// The drive profiles that were typed.
+/// The drive profiles that were typed. States of those that break a drive's contract may crash the kernel that mounts them.
 ///
 /// # Errors
-/// A usage error if there is no such profile, or one is typed twice.
-pub(super) fn profiles(typed: &[String], logical_block: Bytes) -> Result<Vec<DriveProfile>, Refusal> {
-    if let Some((place, twice)) =
-        typed.iter().enumerate().find(|(place, name)| typed[..*place].contains(name))
-    {
-        return Err(Refusal::new(
-            Exit::Usage,
-            format!("--drive: `{twice}` is there twice (number {})", place + 1),
-        ));
-    }
-    typed.iter().map(|name| DriveProfile::of(name, logical_block).map_err(usage)).collect()
-}
-
-/// What breaks a drive's contract may crash the kernel that mounts it.
-///
-/// # Errors
-/// A refusal where that was not allowed.
-pub(super) fn allow(
-    profiles: &[DriveProfile],
+/// A usage error if there is no such profile, or one is typed twice; a refusal where such a state would be mounted and `mount_here`
+/// does not allow it.
+pub(super) fn profiles(
+    typed: &[String],
+    logical_block: Bytes,
     file_system: FileSystem,
     mount_here: bool,
-) -> Result<(), Refusal> {
-    let breaks = profiles.iter().find(|profile| profile.breaks_contract);
-    match breaks {
-        Some(profile) if !mount_here && file_system != FileSystem::None => {
-            Err(judging(JudgeError::NeedsGuest { profile: profile.name.clone(), file_system }))
+) -> Result<Vec<DriveProfile>, Refusal> {
+    let mut profiles: Vec<DriveProfile> = Vec::new();
+    for name in typed {
+        let profile = DriveProfile::of(name, logical_block).map_err(usage)?;
+        if profiles.contains(&profile) {
+            return Err(Refusal::new(Exit::Usage, format!("--drive: `{name}` is there twice")));
         }
-        _ => Ok(()),
+        if profile.breaks_contract && !mount_here && file_system != FileSystem::None {
+            return Err(judging(JudgeError::NeedsGuest { profile: profile.name, file_system }));
+        }
+        profiles.push(profile);
     }
+    Ok(profiles)
+}
+
+/// A recording with all that judging its states takes.
+pub(super) struct Ready {
+    pub(super) kept: Kept,
+    pub(super) profiles: Vec<DriveProfile>,
+    subject: Arc<dyn Subject>,
+    directory: PathBuf,
+    mount_here: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Ready {
+    /// The recording, on drives of these profiles.
+    ///
+    /// # Errors
+    /// As [`subject`] and [`profiles`].
+    pub(super) fn of(
+        kept: Kept,
+        drives: &[String],
+        mount_here: bool,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Refusal> {
+        let timeout = Duration::from_secs_f64(kept.check_timeout);
+        let block = kept.recorded.recording.logical_block;
+        Ok(Self {
+            subject: subject(&kept.subject, timeout, stop)?,
+            profiles: profiles(drives, block, kept.file_system, mount_here)?,
+            kept,
+            directory: std::env::temp_dir(),
+            mount_here,
+            stop: Arc::clone(stop),
+        })
+    }
+
+    /// Judges states under the first of the profiles.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        let Recorded { recording, from, until, .. } = &self.kept.recorded;
+        Judge {
+            recording,
+            from: *from,
+            until: *until,
+            profile: &self.profiles[0],
+            limits: Limits::default(),
+            seed: 0,
+            subject: &self.subject,
+            file_system: self.kept.file_system,
+            workers: 1,
+            directory: &self.directory,
+            timeout: Duration::from_secs_f64(self.kept.check_timeout),
+            stop: &self.stop,
+            mount_here: self.mount_here,
+            results: None,
+        }
+    }
+}
+
+/// Lets what this process mounts be gone with it, however it ends. To be called before anything is mounted.
+///
+/// # Errors
+/// If that may not be done here.
+pub(super) fn private_mounts() -> Result<(), Refusal> {
+    if !rustix::process::geteuid().is_root() {
+        // What cannot be done without root says so.
+        return Ok(());
+    }
+    apart::private_mounts().map_err(|error| {
+        let what = format!("cannot mount out of sight of others: {error}; give the container CAP_SYS_ADMIN");
+        Refusal::new(Exit::NotMeasured, what)
+    })
 }
 
 /// Nothing was recorded.

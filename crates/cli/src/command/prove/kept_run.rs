@@ -1,22 +1,20 @@
-//! The run directory of a proof: the recording, the results of checks, the minimal cases, and the reports.
+//! The run directory of a proof: the recording, the results of checks, what was found, and the page.
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufReader, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, Out, RunDirectory};
-use plumb_prove::proof::{Case, Kept, Proof};
-use plumb_report::document::proof::FailureClass;
-use plumb_report::printable::shell_word;
-use plumb_report::{Format, Style};
+use plumb_prove::proof::Kept;
+use plumb_report::{Format, ProofDocument, Style};
 
-use crate::exit::{Exit, Refusal, usage};
-use crate::surroundings::{argv, time_of_day};
+use crate::exit::{Exit, Refusal};
+use crate::surroundings::time_of_day;
+use crate::terminal;
 
 const RECORDING: &str = "recording";
-const CASES: &str = "cases.json";
 const CHECKS: &str = "checks.jsonl";
 
 /// The run directory, if there is one.
@@ -25,41 +23,37 @@ pub(super) struct KeptRun {
 }
 
 impl KeptRun {
-    /// Makes the directory and keeps the recording in it. `goes_on`: with the results of an earlier run there.
+    /// Makes the directory and keeps the recording in it, unless it is there already: then the run goes on, with the results of
+    /// the checks that were made.
     ///
     /// # Errors
     /// If it cannot be written. Nothing is left behind then.
     pub(super) fn begin(
         out: &Out,
         kept: &Kept,
+        argv: Vec<String>,
         seed: u64,
         started_at: &str,
         goes_on: bool,
     ) -> anyhow::Result<Self> {
-        let mut manifest = Manifest::starting("prove", argv(), seed, started_at);
+        let mut manifest = Manifest::starting("prove", argv, seed, started_at);
         (manifest.kernel, manifest.host) = (kernel(), host());
-        if goes_on {
-            // What the options were, for the next time.
-            manifest.argv = opened(out)?.manifest.argv;
-        }
         let directory = RunDirectory::create(out, &manifest).map_err(refusal)?;
-        let this = Self { directory };
-        if let (Some(path), false) = (this.path(), goes_on) {
-            let begun = remove(&path.join(CHECKS)).and_then(|()| save(kept, &path.join(RECORDING)));
-            if let Err(error) = begun {
-                remove(&path.join(RECORDING)).and_then(|()| this.abandon())?;
-                return Err(error);
-            }
+        let directory = match directory {
+            Some(directory) if !goes_on => directory,
+            directory => return Ok(Self { directory }),
+        };
+        let path = directory.path();
+        let begun = remove(&path.join(CHECKS)).and_then(|()| save(kept, &path.join(RECORDING)));
+        if let Err(error) = begun {
+            directory.abandon()?;
+            return Err(error);
         }
-        Ok(this)
+        Ok(Self { directory: Some(directory) })
     }
 
-    fn abandon(self) -> anyhow::Result<()> {
-        Ok(self.directory.map_or(Ok(()), RunDirectory::abandon)?)
-    }
-
-    pub(super) fn path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.path().to_owned())
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.directory.as_ref().map(RunDirectory::path)
     }
 
     /// The file for the results of checks.
@@ -67,13 +61,11 @@ impl KeptRun {
         Some(self.path()?.join(CHECKS))
     }
 
-    /// The command that shows the failure of a class again.
-    pub(super) fn replay(&self, class: FailureClass) -> String {
-        match self.path() {
-            Some(path) => {
-                format!("plumb prove replay {} {}", shell_word(&path.display().to_string()), class.name())
-            }
-            None => "nothing was kept to show again: leave --no-record out".to_owned(),
+    /// Keeps what was found until now, for whoever finds the run after plumb was killed.
+    pub(super) fn keep(&self, so_far: &ProofDocument) {
+        let kept = self.directory.as_ref().map_or(Ok(()), |directory| directory.write_result(so_far));
+        if let Err(error) = kept {
+            terminal::say(&format!("plumb: {error}; it goes on without"));
         }
     }
 
@@ -81,20 +73,19 @@ impl KeptRun {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn finish(self, proof: &Proof) -> anyhow::Result<()> {
+    pub(super) fn finish(self, document: &ProofDocument) -> anyhow::Result<()> {
         let Some(directory) = self.directory else { return Ok(()) };
-        directory.write_file(CASES, &serde_json::to_vec_pretty(&proof.cases)?)?;
-        directory.write_result(&proof.document)?;
-        let page = plumb_report::render(&proof.document, Format::Html, Style::PLAIN)?;
+        directory.write_result(document)?;
+        let page = plumb_report::render(document, Format::Html, Style::PLAIN)?;
         directory.write_file(Format::Html.file_name(), page.as_bytes())?;
-        directory.finish(proof.document.incomplete_because.clone(), time_of_day())?;
+        directory.finish(document.incomplete_because.clone(), time_of_day())?;
         Ok(())
     }
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => Ok(()),
@@ -110,20 +101,6 @@ fn refusal(error: plumb_measure::Error) -> Refusal {
 /// Whether a run can be kept there, as far as that can be said before anything is done.
 pub(super) fn check(out: &Out) -> Result<(), Refusal> {
     RunDirectory::check(out).map_err(refusal)
-}
-
-/// The run in the directory of `out`.
-fn opened(out: &Out) -> anyhow::Result<plumb_measure::Recording> {
-    let Out::At { path, .. } = out else {
-        return Err(Refusal::new(Exit::Usage, "no run to go on with").into());
-    };
-    Ok(plumb_measure::Recording::open(path).map_err(usage)?)
-}
-
-/// How the run in `run` was begun: its command line, and its seed.
-pub(super) fn begun(run: &Path) -> anyhow::Result<(Vec<String>, u64)> {
-    let recording = plumb_measure::Recording::open(run).map_err(usage)?;
-    Ok((recording.manifest.argv, recording.manifest.seed))
 }
 
 /// The file of the recording in a run directory.
@@ -155,17 +132,4 @@ pub(super) fn load(path: &Path) -> Result<Kept, Refusal> {
     let wrong = |why: String| Refusal::new(Exit::Usage, format!("{}: {why}", path.display()));
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
     Kept::load(BufReader::new(file)).map_err(|error| wrong(error.to_string()))
-}
-
-/// The minimal cases of a run.
-///
-/// # Errors
-/// A usage error if it has none.
-pub(super) fn cases(run: &Path) -> Result<Vec<Case>, Refusal> {
-    let path = run.join(CASES);
-    let wrong = |why: String| {
-        Refusal::new(Exit::Usage, format!("{}: {why}; expected the directory of a proof", path.display()))
-    };
-    let bytes = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
 }

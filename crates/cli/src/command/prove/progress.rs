@@ -1,7 +1,5 @@
 //! What a proof is doing, on stderr.
 
-use std::time::Instant;
-
 use plumb_prove::proof::{Done, Step};
 
 use crate::progress::Bar;
@@ -9,12 +7,11 @@ use crate::progress::Bar;
 /// How far a proof is, with how long the step still takes as far as that can be said.
 pub(super) struct Shown {
     bar: Bar,
-    /// The step, and when it began.
-    step: Option<(Step, Instant)>,
+    step: Option<Step>,
 }
 
 impl Shown {
-    pub(super) fn of(bar: Bar) -> Self {
+    pub(super) const fn of(bar: Bar) -> Self {
         Self { bar, step: None }
     }
 
@@ -23,28 +20,23 @@ impl Shown {
     }
 
     pub(super) fn show(&mut self, step: &Step, done: Option<Done>) {
-        if self.step.as_ref().is_none_or(|(now, _)| now != step) {
-            self.step = Some((step.clone(), Instant::now()));
-            self.bar.doing(&words(step));
+        let words = match step {
+            Step::Exploring(profile) => format!("exploring what a {profile} drive may leave"),
+            Step::Minimising(class) => format!("looking for the smallest case that is {}", class.name()),
+            Step::Changing(change) => format!("trying {change}"),
+        };
+        if self.step.as_ref() != Some(step) {
+            self.step = Some(step.clone());
+            self.bar.doing(&words);
         }
-        let (Some(Done { progress, of }), Some((_, began))) = (done, &self.step) else { return };
-        let share = progress.distinct as f64 / of.max(1) as f64;
-        let left = began.elapsed().as_secs_f64() * (1.0 / share.max(1e-9) - 1.0);
-        let left = if share > 0.0 { format!(", {:.0} s left", left.ceil()) } else { String::new() };
-        let failing = progress.failing;
-        let message = format!("{}: {} of {of} states, {failing} fail{left}", words(step), progress.distinct);
-        self.bar.set(share, message);
+        let Some(Done { progress, of, elapsed, left: Some(left) }) = done else { return };
+        let share = elapsed.as_secs_f64() / (elapsed + left).as_secs_f64().max(1e-9);
+        let left = left.as_secs_f64().ceil();
+        let (distinct, failing) = (progress.distinct, progress.failing);
+        self.bar.set(share, format!("{words}: {distinct} of {of} states, {failing} fail, {left:.0} s left"));
     }
 
     pub(super) fn end(&self) {
         self.bar.finish();
-    }
-}
-
-fn words(step: &Step) -> String {
-    match step {
-        Step::Exploring(profile) => format!("exploring what a {profile} drive may leave"),
-        Step::Minimising(class) => format!("looking for the smallest case that is {}", class.name()),
-        Step::Changing(change) => format!("trying {change}"),
     }
 }

@@ -1,28 +1,28 @@
 //! `plumb prove replay`: a failing state again, put before the checker or mounted for a look.
 
-use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use plumb_linux::apart;
-use plumb_prove::explore::Limits;
+use plumb_prove::explore::Choice;
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::judge::Judge;
-use plumb_prove::proof::{Case, Kept};
 use plumb_prove::subject::Outcome;
+use plumb_report::document::proof::Failure;
+use plumb_report::{ProofDocument, Recorded};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use serde::Serialize;
 
-use super::{judging, kept_run};
+use super::judging::{self, Ready};
+use super::kept_run;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
 /// How often whoever waits for a key looks for signals.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What `plumb prove replay` takes.
 #[derive(Debug, Args)]
@@ -67,63 +67,46 @@ struct Replayed<'a> {
 
 /// Does what was typed.
 pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
-    let case = chosen(typed)?;
-    let kept = kept_run::load(&kept_run::recording_of(&typed.run))?;
-    let recorded = &kept.recorded;
-    let profiles = judging::profiles(std::slice::from_ref(&case.drive), recorded.recording.logical_block)?;
-    judging::allow(&profiles, kept.file_system, typed.mount_here)?;
-    let stop = stop::on_signals()?;
-    let timeout = Duration::from_secs_f64(kept.check_timeout);
-    let subject = judging::subject(&kept.subject, timeout, &stop)?;
-    let judge = Judge {
-        recording: &recorded.recording,
-        from: recorded.from,
-        until: recorded.until,
-        profile: &profiles[0],
-        limits: Limits::default(),
-        seed: 0,
-        subject: &subject,
-        file_system: kept.file_system,
-        workers: 1,
-        directory: &std::env::temp_dir(),
-        timeout,
-        stop: &stop,
-        mount_here: typed.mount_here,
-        results: None,
+    let document = match Recorded::open(&typed.run) {
+        Ok(Some(Recorded::Proof(document))) => document,
+        opened => {
+            let why = opened.err().map_or(String::new(), |error| format!("{error}; "));
+            return Err(wrong(typed, &format!("{why}expected the directory of a proof")).into());
+        }
     };
+    let failure = chosen(typed, &document)?;
+    let kept = kept_run::load(&kept_run::recording_of(&typed.run))?;
+    let stop = stop::on_signals()?;
+    let ready = Ready::of(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
+    let choice = Choice::from(&failure.minimal);
     match &typed.mount {
-        Some(directory) => look(&judge, &case, &kept, directory, &stop),
+        Some(directory) => look(&ready, &choice, directory, &stop),
         None => {
-            let found = judge.outcome(&case.choice).map_err(judging::judging)?;
-            said(typed, &case, &found)
+            judging::private_mounts()?;
+            said(typed, failure, &ready.judge().outcome(&choice).map_err(judging::judging)?)
         }
     }
 }
 
-/// The case that was typed, or the first.
-fn chosen(typed: &ReplayArguments) -> anyhow::Result<Case> {
-    let cases = kept_run::cases(&typed.run)?;
-    let names: Vec<&str> = cases.iter().map(|case| case.class.name()).collect();
-    let wanted = typed.failure.as_deref();
-    let found = cases.iter().find(|case| wanted.is_none_or(|wanted| wanted == case.class.name()));
-    let run = typed.run.display();
-    found.cloned().ok_or_else(|| {
-        let message = match (&names[..], wanted) {
-            ([], _) => format!("{run}: no state failed in that run, so there is none to show"),
-            (_, wanted) => {
-                let wanted = wanted.unwrap_or_default();
-                format!(
-                    "{run}: no state failed as `{wanted}` in that run: expected one of {}",
-                    names.join(", ")
-                )
-            }
-        };
-        Refusal::new(Exit::Usage, message).into()
+/// The failure that was typed, or the first.
+fn chosen<'a>(typed: &ReplayArguments, document: &'a ProofDocument) -> Result<&'a Failure, Refusal> {
+    let failures = &document.failures;
+    let is_it = |failure: &&Failure| typed.failure.as_deref().is_none_or(|it| it == failure.class.name());
+    failures.iter().find(is_it).ok_or_else(|| match &typed.failure {
+        Some(failure) if !failures.is_empty() => {
+            let names: Vec<&str> = failures.iter().map(|failure| failure.class.name()).collect();
+            wrong(typed, &format!("no state failed as `{failure}`: expected one of {}", names.join(", ")))
+        }
+        _ => wrong(typed, "no failing state is known of that run, so there is none to show"),
     })
 }
 
-fn said(typed: &ReplayArguments, case: &Case, found: &Outcome) -> anyhow::Result<Exit> {
-    let class = case.class.name();
+fn wrong(typed: &ReplayArguments, what: &str) -> Refusal {
+    Refusal::new(Exit::Usage, format!("{}: {what}", typed.run.display()))
+}
+
+fn said(typed: &ReplayArguments, failure: &Failure, found: &Outcome) -> anyhow::Result<Exit> {
+    let (class, required) = (failure.class.name(), failure.required);
     let (now, words) = match found {
         Outcome::Intact => (None, None),
         Outcome::Failed { class, words } => (Some(class.name()), Some(words.as_str())),
@@ -131,49 +114,42 @@ fn said(typed: &ReplayArguments, case: &Case, found: &Outcome) -> anyhow::Result
     let reproduced = now == Some(class);
     if typed.json {
         let schema = "plumb/prove-replay/1";
-        let replayed = Replayed { schema, class, required: case.required, reproduced, found: now, words };
+        let replayed = Replayed { schema, class, required, reproduced, found: now, words };
         terminal::print(&(serde_json::to_string_pretty(&replayed)? + "\n"))?;
     } else {
-        let required =
-            case.required.map_or("nothing".to_owned(), |number| format!("acknowledgement {number}"));
-        let verdict = match (reproduced, now) {
-            (true, _) => format!("fails again: {class}"),
-            (false, Some(now)) => {
+        let verdict = match now {
+            _ if reproduced => format!("fails again: {class}"),
+            Some(now) => {
                 format!("fails as {now} now; it failed as {class}, so the checker is not deterministic")
             }
-            (false, None) => {
-                format!("is intact now; it failed as {class}, so the checker is not deterministic")
-            }
+            None => format!("is intact now; it failed as {class}, so the checker is not deterministic"),
+        };
+        let required = match required {
+            Some(number) => format!("Acknowledgement {number} had to be found"),
+            None => "Nothing was acknowledged yet".to_owned(),
         };
         let words = words.map_or(String::new(), |words| format!("The checker says: {words}\n"));
-        terminal::print(&format!("The state {verdict}. {required} had to be found.\n{words}"))?;
+        terminal::print(&format!("The state {verdict}. {required}.\n{words}"))?;
     }
     Ok(if reproduced { Exit::Finding } else { Exit::NotMeasured })
 }
 
 /// Mounts the state, and waits.
-fn look(judge: &Judge<'_>, case: &Case, kept: &Kept, at: &Path, stop: &AtomicBool) -> anyhow::Result<Exit> {
+fn look(ready: &Ready, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow::Result<Exit> {
     if !at.is_dir() {
         let message = format!("--mount {}: expected an existing directory", at.display());
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let held = judge.hold(&case.choice).map_err(judging::judging)?;
-    let bare = kept.file_system == FileSystem::None;
-    if bare {
-        terminal::print(&format!(
-            "The state is on {}. Enter or Ctrl-C takes it away.\n",
-            held.path().display()
-        ))?;
+    let held = ready.judge().hold(choice).map_err(judging::judging)?;
+    let path = held.path();
+    if ready.kept.file_system == FileSystem::None {
+        terminal::print(&format!("The state is on {}. Enter or Ctrl-C takes it away.\n", path.display()))?;
         wait(stop)?;
     } else {
-        let path = held.path();
         let bound = apart::run(|| mount_bind(path, at))?;
         bound.with_context(|| format!("cannot mount at {}", at.display()))?;
-        let said = terminal::print(&format!(
-            "The state is mounted at {}. Enter or Ctrl-C unmounts it.\n",
-            at.display()
-        ));
-        let waited = said.and_then(|()| wait(stop));
+        let said = format!("The state is mounted at {}. Enter or Ctrl-C unmounts it.\n", at.display());
+        let waited = terminal::print(&said).and_then(|()| wait(stop));
         apart::run(|| unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW))?
             .with_context(|| format!("cannot unmount {}", at.display()))?;
         waited?;
@@ -184,21 +160,15 @@ fn look(judge: &Judge<'_>, case: &Case, kept: &Kept, at: &Path, stop: &AtomicBoo
 
 /// Until Enter is pressed or a signal comes. Without a terminal there may be no line to read.
 fn wait(stop: &AtomicBool) -> anyhow::Result<()> {
-    let (pressed, key) = channel();
-    let read = move || {
-        let mut line = String::new();
-        if std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 0) {
-            // Whoever waited may have gone.
-            pressed.send(()).unwrap_or_default();
-        } else {
-            std::mem::forget(pressed);
-        }
-    };
-    std::thread::Builder::new().name("key".to_owned()).spawn(read).context("cannot wait for a key")?;
+    let stdin = std::io::stdin();
+    let mut is_open = true;
     while !stop.load(Ordering::Acquire) {
-        match key.recv_timeout(LOOK_AGAIN) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+        let mut key = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut key[..usize::from(is_open)], Some(&LOOK_AGAIN)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) if stdin.read_line(&mut String::new())? > 0 => break,
+            Ok(_) => is_open = false,
+            Err(errno) => return Err(errno).context("cannot wait for a key"),
         }
     }
     Ok(())

@@ -1,14 +1,15 @@
-//! `plumb prove subject`: the work of a built-in subject in a process of its own, where it can be traced.
+//! `plumb prove subject`: a part of a built-in subject in a process of its own, where it can be traced, or lose its power.
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_prove::subject::named;
+use plumb_prove::subject::{Outcome, Subject, named};
 
 use crate::exit::{Exit, usage};
+use crate::terminal;
 
 /// What `plumb prove subject` takes.
 #[derive(Debug, Args)]
@@ -17,11 +18,33 @@ pub(crate) struct SubjectArguments {
     name: String,
     /// The mount point, or the block device
     place: PathBuf,
+    /// Make what the work begins with
+    #[arg(long, conflicts_with = "check")]
+    set_up: bool,
+    /// Look whether all is there up to this acknowledgement; 0: there was none. Exit code 1 if not
+    #[arg(long, value_name = "N")]
+    check: Option<u64>,
+}
+
+/// Does the part that was asked for: the work, if no other.
+pub(crate) fn run(arguments: &SubjectArguments) -> anyhow::Result<Exit> {
+    let subject = named(&arguments.name).map_err(usage)?;
+    let place = &arguments.place;
+    match arguments.check {
+        Some(number) => match subject.check(place, Some(number).filter(|number| *number > 0))? {
+            Outcome::Intact => Ok(Exit::Done),
+            Outcome::Failed { words, .. } => {
+                terminal::print(&(words + "\n"))?;
+                Ok(Exit::Finding)
+            }
+        },
+        None if arguments.set_up => subject.set_up(place).map(|()| Exit::Done).map_err(Into::into),
+        None => work(&*subject, place),
+    }
 }
 
 /// Does the work, and writes each acknowledgement as a line to the file that PLUMB_ACK names.
-pub(crate) fn run(arguments: &SubjectArguments) -> anyhow::Result<Exit> {
-    let subject = named(&arguments.name).map_err(usage)?;
+fn work(subject: &dyn Subject, place: &Path) -> anyhow::Result<Exit> {
     let control = std::env::var_os("PLUMB_ACK").context("PLUMB_ACK is not set: expected the control file")?;
     let shown = PathBuf::from(&control);
     let mut control = File::options()
@@ -29,7 +52,7 @@ pub(crate) fn run(arguments: &SubjectArguments) -> anyhow::Result<Exit> {
         .open(&control)
         .with_context(|| format!("cannot open {}", shown.display()))?;
     let mut failed = None;
-    subject.work(&arguments.place, &mut |number| {
+    subject.work(place, &mut |number| {
         // What could not be acknowledged ends the work no sooner; none after it is acknowledged.
         if failed.is_none() {
             failed = control.write_all(format!("{number}\n").as_bytes()).err();

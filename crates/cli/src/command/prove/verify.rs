@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use plumb_block::{Bytes, Nanos, RealClock, Time};
-use plumb_prove::witness::{Ask, Link, Peer, VerifyDocument, fetch, verify};
+use plumb_block::{Nanos, RealClock, Time};
+use plumb_prove::witness::{Link, Message, Peer, VerifyDocument, fetch, verify};
 use plumb_target::{Intent, Permission};
 
 use super::writer::{name_of, open, refusal};
@@ -41,11 +41,11 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let record = fetch(&mut link, &name_of(&opened), opened.identity.clone()).map_err(refusal)?;
     let found =
         verify(&record, &*opened.device, opened.identity.as_deref(), &stop, &mut |_| ()).map_err(refusal)?;
-    link.ask(&Ask::Verified(Box::new(found.clone()))).map_err(refusal)?;
+    link.ask(&Message::Verified(Box::new(found.clone()))).map_err(refusal)?;
     if is_stdio {
         terminal::say(&found.headline);
     } else if arguments.json {
-        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
+        terminal::print_json(&found)?;
     } else {
         terminal::print(&text(&found))?;
     }
@@ -62,13 +62,9 @@ pub(super) fn exit_of(level: &str) -> Exit {
 }
 
 fn text(found: &VerifyDocument) -> String {
-    let mut lines = vec![
-        found.headline.clone(),
-        format!(
-            "run {}, {} blocks read, {} writes acknowledged",
-            found.run, found.blocks_read, found.acknowledged
-        ),
-    ];
+    let VerifyDocument { headline, run, blocks_read, acknowledged, .. } = found;
+    let mut lines =
+        vec![format!("{headline}\nrun {run}, {blocks_read} blocks read, {acknowledged} writes acknowledged")];
     lines.extend(found.oldest_loss.map(|seconds| {
         let before = Nanos::from_secs_f64(seconds);
         format!("the oldest missing write was durable {before} before the last that the witness heard")
@@ -78,19 +74,16 @@ fn text(found: &VerifyDocument) -> String {
         lines.push(format!("{blocks} blocks that were being written cannot be read, which is allowed"));
     }
     for example in &found.examples {
+        let (class, at) = (example.class, example.offset.0);
         let write = example.write.map_or_else(|| "no write".to_owned(), |write| format!("write {write}"));
         let ago = example.before_cut.map(Nanos::from_secs_f64);
         let ago = ago.map_or_else(String::new, |ago| format!(", durable {ago} before the last heard"));
         let there = match (example.found_write, &example.found_run, example.found_offset) {
-            (Some(write), _, Some(offset)) => format!("; there is write {write} for {}", at(offset)),
+            (Some(write), _, Some(offset)) => format!("; there is write {write} for byte {}", offset.0),
             (None, Some(run), _) => format!("; there is a block of run {run}"),
             _ => String::new(),
         };
-        lines.push(format!("  {:<12} {}: {write}{ago}{there}", example.class.word(), at(example.offset)));
+        lines.push(format!("  {class:<12} byte {at}: {write}{ago}{there}"));
     }
     lines.join("\n") + "\n"
-}
-
-fn at(offset: Bytes) -> String {
-    format!("byte {}", offset.0)
 }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
 use plumb_linux::FileOptions;
-use plumb_prove::witness::{Durable, Link, Peer, Plan, RunFacts, Until, WitnessError, write};
+use plumb_prove::witness::{Ended, Link, Peer, Plan, RunFacts, Until, WitnessError, write};
 use plumb_target::{Intent, Kind, Name, Opened, Permission, Scheme, TargetKind};
 
 use crate::exit::{Exit, Refusal};
@@ -17,17 +17,17 @@ use crate::{stop, terminal};
 /// The part of a disk that is written where no size is typed.
 const SIZE: Bytes = Bytes::mib(1024);
 
+/// How many writes may be issued beyond what the witness has confirmed, or the depth if that is more.
+const WINDOW: u64 = 256;
+
 /// What `plumb prove writer` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It writes until the power goes, or --seconds or --writes are over. Then: plumb prove verify TARGET --witness W.\n\
+    after_help = "It writes until the power goes, or --seconds are over. Then: plumb prove verify TARGET --witness W.\n\
                         Writing to a disk, or to a file that plumb did not make, needs --overwrite; a disk that is in use or has \
                         a signature needs --destroy with its serial."
 )]
 pub(crate) struct WriterArguments {
-    /// A block device, a file (which is made if a size is typed), #N for the Nth disk, or an NBD URI
-    target: String,
-
     /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and stdout
     #[arg(long, value_name = "COMMAND")]
     witness: String,
@@ -40,17 +40,16 @@ pub(crate) struct WriterArguments {
     #[arg(long, value_name = "TIME")]
     seconds: Option<Nanos>,
 
-    /// End after so many writes, those that fill the region included
-    #[arg(long, value_name = "N")]
-    writes: Option<u64>,
-
     #[command(flatten)]
     pattern: PatternArguments,
 }
 
-/// What is written, and where it may be: also taken by a campaign.
-#[derive(Debug, Clone, Args)]
+/// What is written, and where: also taken by a campaign.
+#[derive(Debug, Args)]
 pub(super) struct PatternArguments {
+    /// A block device, a file (which is made if a size is typed), #N for the Nth disk, or an NBD URI
+    target: String,
+
     /// How much of the target is written, from its beginning; default 1 GiB at most. It is filled first
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
@@ -63,17 +62,13 @@ pub(super) struct PatternArguments {
     #[arg(long, default_value_t = 32, value_name = "N")]
     depth: u32,
 
-    /// What makes writes durable: fua (every write), flush:N (a flush every N writes), mixed:N (that, and one write in four with FUA)
-    #[arg(long, default_value = "mixed:16", value_name = "HOW")]
-    durable: Durable,
+    /// A flush after every so many writes; 0: none but that of the filling
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    flush_every: u64,
 
-    /// Let no two writes overlap in part
-    #[arg(long)]
-    no_overlap: bool,
-
-    /// How many writes may be issued beyond what the witness has confirmed
-    #[arg(long, default_value_t = 256, value_name = "N")]
-    window: u64,
+    /// How many of a hundred writes have FUA
+    #[arg(long, default_value_t = 25, value_name = "N")]
+    fua_percent: u8,
 
     /// Write to a file that plumb did not make, and to a disk without a signature
     #[arg(long)]
@@ -85,16 +80,16 @@ pub(super) struct PatternArguments {
 }
 
 impl PatternArguments {
-    /// The same as options of a command line.
+    /// The same as words of a command line, the target first.
     pub(super) fn words(&self) -> Vec<String> {
         let mut words = vec![
+            self.target.clone(),
             format!("--block-size={}", self.block_size.0),
             format!("--depth={}", self.depth),
-            format!("--durable={}", self.durable),
-            format!("--window={}", self.window),
+            format!("--flush-every={}", self.flush_every),
+            format!("--fua-percent={}", self.fua_percent),
         ];
         words.extend(self.size.map(|size| format!("--size={}", size.0)));
-        words.extend(self.no_overlap.then(|| "--no-overlap".to_owned()));
         words.extend(self.overwrite.then(|| "--overwrite".to_owned()));
         words.extend(self.destroy.iter().map(|serial| format!("--destroy={serial}")));
         words
@@ -102,35 +97,25 @@ impl PatternArguments {
 
     fn plan(&self, opened: &Opened) -> anyhow::Result<Plan> {
         let info = opened.device.info();
-        let size = self.size.unwrap_or(SIZE.min(info.size));
         let block = info.logical_block;
         if !self.block_size.0.is_multiple_of(block.0) {
-            let why = format!(
-                "--block-size {}: expected a multiple of {block}, the block of {}",
-                self.block_size, opened.shown
-            );
+            let (typed, shown) = (self.block_size, &opened.shown);
+            let why = format!("--block-size {typed}: expected a multiple of {block}, the block of {shown}");
             return Err(Refusal::new(Exit::Usage, why).into());
         }
         let plan = Plan {
-            seed: u64::from_ne_bytes(seed().context("cannot draw a seed")?),
+            seed: Plan::new_seed().context("cannot draw a seed")?,
             logical_block: block,
-            blocks: size.0 / block.0,
+            blocks: self.size.unwrap_or(SIZE.min(info.size)).0 / block.0,
             write_blocks: self.block_size.0 / block.0,
             depth: self.depth,
-            overlap: !self.no_overlap,
-            durable: self.durable,
-            window: self.window.max(u64::from(self.depth)),
+            flush_every: self.flush_every,
+            fua_percent: self.fua_percent,
+            window: WINDOW.max(u64::from(self.depth)),
         };
-        plan.check(&info).map_err(crate::exit::usage)?;
+        plan.check(&info).map_err(refusal)?;
         Ok(plan)
     }
-}
-
-/// Two runs must never have the same.
-fn seed() -> std::io::Result<[u8; 8]> {
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom").and_then(|mut random| std::io::Read::read_exact(&mut random, &mut bytes))?;
-    Ok(bytes)
 }
 
 /// Does what was typed.
@@ -143,8 +128,8 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
         destroy: pattern.destroy.clone(),
         ..Permission::default()
     };
-    let mut opened =
-        open(&arguments.target, Intent { size: pattern.size, ..Intent::WRITE }, &permission, &time)?;
+    let intent = Intent { size: pattern.size, ..Intent::WRITE };
+    let mut opened = open(&pattern.target, intent, &permission, &time)?;
     opened.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
     let plan = match pattern.plan(&opened) {
         Ok(plan) => plan,
@@ -168,21 +153,18 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     let is_stdio = peer == Peer::Stdio;
     let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience)).map_err(refusal)?;
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
-    let until = Until { writes: arguments.writes, time: arguments.seconds };
+    let until = Until { time: arguments.seconds, ..Until::default() };
     let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop).map_err(refusal)?;
-    let said = format!(
-        "run {}: {} writes and {} flushes acknowledged; it ended because {}",
-        plan.name(),
-        ended.writes,
-        ended.flushes,
-        ended.because
-    );
+    let Ended { because, device_failed, writes, flushes } = ended;
+    let run = plan.name();
+    let said =
+        format!("run {run}: {writes} writes and {flushes} flushes acknowledged; it ended because {because}");
     if is_stdio {
         terminal::say(&said)
     } else {
         terminal::print(&format!("{said}\n"))?
     }
-    Ok(if ended.device_failed { Exit::NotMeasured } else { Exit::Done })
+    Ok(if device_failed { Exit::NotMeasured } else { Exit::Done })
 }
 
 /// Opens a target that will be there after a power cut.
@@ -228,10 +210,9 @@ pub(super) fn refusal(error: WitnessError) -> Refusal {
     let exit = match &error {
         WitnessError::Plan(_) => Exit::Usage,
         WitnessError::Io { .. } | WitnessError::Device(_) | WitnessError::ReadBack(_) => Exit::Failed,
-        WitnessError::Damaged { .. }
-        | WitnessError::Refused(_)
-        | WitnessError::Unreachable { .. }
-        | WitnessError::Other(_) => Exit::NotMeasured,
+        WitnessError::Damaged { .. } | WitnessError::Refused(_) | WitnessError::Unreachable { .. } => {
+            Exit::NotMeasured
+        }
     };
     Refusal::because(exit, error)
 }

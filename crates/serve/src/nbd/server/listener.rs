@@ -49,7 +49,10 @@ impl Listener {
         let fail = |source: io::Error| ServeError::Listen { place: path.display().to_string(), source };
         let bytes = path.as_os_str().len();
         if bytes > PATH_MAX_BYTES {
-            return Err(ServeError::TooLong { place: path.display().to_string(), bytes });
+            let why = format!(
+                "a socket's path has at most {PATH_MAX_BYTES} bytes, and this one has {bytes}; choose a shorter one"
+            );
+            return Err(ServeError::taken(&path.display().to_string(), &why));
         }
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -141,12 +144,19 @@ fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(ServeError::Listen { place, source }),
-        Ok(found) if !found.file_type().is_socket() => Err(ServeError::NotASocket { place }),
+        Ok(found) if !found.file_type().is_socket() => Err(ServeError::taken(
+            &place,
+            "there is something there that is not a socket; choose another path",
+        )),
         Ok(_) => match UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-            Ok(_) => Err(ServeError::Taken { place }),
+            Ok(_) => {
+                Err(ServeError::taken(&place, "another server listens there; stop it or choose another path"))
+            }
             Err(error) if error.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
-                Err(ServeError::AnotherKind { place })
+                let why = "there is a socket of another kind there, for datagrams or packets, which no NBD server has left; choose \
+                           another path";
+                Err(ServeError::taken(&place, why))
             }
             Err(source) => Err(ServeError::Listen { place, source }),
         },

@@ -18,17 +18,23 @@ pub struct FileError {
 }
 
 /// The error of what was done to `path`.
-pub(crate) fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
+pub fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
     move |source| FileError { operation, path: path.to_owned(), source }
 }
 
 /// What the file holds; none if there is no such file.
-pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+///
+/// # Errors
+/// As read(2).
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     none_if_absent(std::fs::read(path)).map_err(failed("read", path))
 }
 
 /// What is in a directory; nothing if there is no such directory.
-pub(crate) fn list(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+///
+/// # Errors
+/// As readdir(3).
+pub fn list(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     let entries = none_if_absent(std::fs::read_dir(directory)).map_err(failed("list", directory))?;
     let paths = entries.into_iter().flatten().map(|entry| entry.map(|entry| entry.path()));
     paths.collect::<io::Result<_>>().map_err(failed("list", directory))
@@ -42,13 +48,19 @@ fn none_if_absent<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// Makes a directory, and those above it that are missing, with this mode.
-pub(crate) fn make_directory(directory: &Path, mode: u32) -> Result<(), FileError> {
+///
+/// # Errors
+/// As mkdir(2).
+pub fn make_directory(directory: &Path, mode: u32) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(failed("make", directory))
 }
 
 /// Makes `bytes` the content of `path`, with this mode. When it returns, the new content and its name are durable; when
 /// it fails, the old content is still there, or the new is not known to last.
-pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+///
+/// # Errors
+/// As open(2), write(2), fsync(2) and rename(2).
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let replaced = || {
         let directory = parent_of(path);
         // A name that nobody can guess, made with O_EXCL: no link of somebody else's is followed.
@@ -63,20 +75,29 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileEr
 }
 
 /// As [`replace`], with the directory made if it is missing, for all to read.
-pub(crate) fn publish(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+///
+/// # Errors
+/// As [`make_directory`] and [`replace`].
+pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     make_directory(parent_of(path), 0o777)?;
     replace(path, bytes, 0o644)
 }
 
 /// Takes the file away, durably. Whether there was one.
-pub(crate) fn remove(path: &Path) -> Result<bool, FileError> {
+///
+/// # Errors
+/// As unlink(2) and fsync(2).
+pub fn remove(path: &Path) -> Result<bool, FileError> {
     let removed = none_if_absent(std::fs::remove_file(path))
         .and_then(|removed| removed.map_or(Ok(false), |()| sync(parent_of(path)).map(|()| true)));
     removed.map_err(failed("remove", path))
 }
 
 /// Makes the names in a directory durable.
-pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
+///
+/// # Errors
+/// As fsync(2).
+pub fn sync_directory(directory: &Path) -> Result<(), FileError> {
     sync(directory).map_err(failed("sync", directory))
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use plumb_block::{Lba, LbaRange};
+use crate::request::LbaRange;
+use crate::units::Lba;
 
 /// Extents that do not overlap, each with a value. Blocks in no extent have none. A value holds for every block of its
 /// extent alike, so an extent can be divided anywhere.
@@ -170,9 +171,12 @@ const fn range_of(first: u64, end: u64) -> LbaRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::below;
     use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::SeedableRng as _;
+    use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+    fn below(chance: &mut Xoshiro256PlusPlus, end: u64) -> u64 {
+        chance.next_u64() % end
+    }
 
     #[test]
     fn extents_are_an_array_of_blocks() {

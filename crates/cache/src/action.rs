@@ -1,0 +1,133 @@
+//! What the state machine asks of whoever carries it: requests to its members, each with the purpose it serves.
+
+use plumb_block::Request;
+
+/// A device beneath the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Member {
+    /// A device that holds the log, by its number.
+    Leg(usize),
+    /// The slower device, whose blocks the cache stands for.
+    Backing,
+}
+
+/// Names an action until it is completed. Never used twice by one [`Cache`](crate::Cache).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionId(pub u64);
+
+/// A request to a member. No order holds between actions that are not completed.
+#[derive(Debug)]
+pub struct Action {
+    /// To be given to [`Cache::completed`](crate::Cache::completed).
+    pub id: ActionId,
+    /// Which device.
+    pub member: Member,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The request, in the member's logical blocks; its tag is the number of the action.
+    pub request: Request,
+}
+
+/// What an action is for. Whoever tests the cache may answer all actions of one purpose without doing them, and has to
+/// see the loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Recovery reads the copies of the superblock.
+    ReadSuperblock,
+    /// Recovery reads the first record of a segment.
+    ReadHead,
+    /// Recovery reads the records of a live segment.
+    ReadSegment,
+    /// A leg gets what only another one holds, before the cache serves.
+    Equalise,
+    /// Flush of the legs after that: order (f).
+    EqualiseFlush,
+    /// Superblocks with the number of a new session.
+    Session,
+    /// Flush after that, before the first record of the session.
+    SessionFlush,
+    /// A record of the log.
+    LogRecord,
+    /// Flush of a leg, for a flush or a FUA write.
+    LogFlush,
+    /// A client reads what is in the log.
+    LogRead,
+    /// A client reads what is not in the log.
+    BackingRead,
+    /// What another leg read whole replaces what this one read damaged.
+    ReadRepair,
+    /// A write, discard or zeroing that goes past the log.
+    BypassWrite,
+    /// Flush of the backing device, for a flush after such a write: order (d).
+    BypassFlush,
+    /// Flush of the legs, before what is not known to be durable there is destaged.
+    LogFlushBeforeDestage,
+    /// Destaging reads the log.
+    DestageRead,
+    /// Destaging writes the backing device.
+    BackingDestage,
+    /// Flush of the backing device, before the tail advances past what was destaged.
+    BackingFlushBeforeTail,
+    /// Flush of the legs, before the tail advances past what was overwritten: order (b).
+    LogFlushBeforeTail,
+    /// Superblocks with a later tail.
+    TailAdvance,
+    /// Flush after that, before segments are used again: order (c).
+    TailFlush,
+    /// Superblocks of the legs that are left, with the epoch that excludes another: order (e).
+    EpochOnSurvivors,
+    /// Flush after that, before anything is acknowledged.
+    EpochFlush,
+    /// Superblocks of a cache that was stopped.
+    Stop,
+    /// Flush after that.
+    StopFlush,
+}
+
+/// Something that the cache waits for before it goes on. Order (a) to (f) of `docs/ON_DISK_FORMAT.md` are these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wait {
+    /// (a) A write is acknowledged after the records of all lower sequence numbers.
+    LowerSequences,
+    /// (b) The tail advances after the flush of the legs that makes the successors of overwritten records durable.
+    SuccessorsDurable,
+    /// Only what is durable in the log is destaged.
+    DurableBeforeDestage,
+    /// The tail advances after the flush of the backing device.
+    BackingDurable,
+    /// (c) Segments are free, and their extents unknown to bypass, after the tail's advance is durable.
+    TailDurable,
+    /// (d) A flush waits for a round of flushes that began after it came; without this it joins one that is on its way.
+    FlushCovers,
+    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable.
+    EpochDurable,
+    /// (f) Recovery serves after the legs are equal and flushed.
+    LegsEqual,
+    /// A write to the log waits for writes past it that overlap.
+    BypassBeforeLog,
+    /// A write goes past the log only where nothing in the log overlaps.
+    LogBeforeBypass,
+    /// A segment is used again after the reads of its last contents.
+    SegmentUnread,
+}
+
+/// Which waits hold: all of them, but for one that a test leaves out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    left_out: Option<Wait>,
+}
+
+impl Waits {
+    /// Every wait holds.
+    pub const ALL: Self = Self { left_out: None };
+
+    /// Every wait but this one: what the tests of the cache must find.
+    pub const fn without(wait: Wait) -> Self {
+        Self { left_out: Some(wait) }
+    }
+
+    /// Whether the cache waits for this.
+    pub(crate) fn hold(self, wait: Wait) -> bool {
+        self.left_out != Some(wait)
+    }
+}

@@ -1,0 +1,344 @@
+//! [`Cache`]: what is asked of a cache from outside.
+
+use plumb_block::{
+    Bytes, Completion, DeviceInfo, Errno, Error, ErrorKind, Latch, Lba, LbaRange, Nanos, Outcome, Payload,
+    Request, Result, VolatileCache,
+};
+
+use crate::action::{Action, ActionId, Member};
+use crate::core::{Core, Then};
+use crate::format::block::BLOCK;
+use crate::format::superblock::{LegState, Superblock, Tail};
+use crate::geometry::{Geometry, SEGMENT_BLOCKS};
+use crate::io::{Asked, Io};
+use crate::recovery::Recovery;
+use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options, Settings};
+use crate::status::{State, Status};
+
+/// A write-back cache, from recovery to stop. See the [crate].
+#[derive(Debug)]
+pub struct Cache {
+    stage: Stage,
+    /// What was asked before the cache serves.
+    waiting: Vec<(Request, Nanos)>,
+    /// And what the cache is to do then.
+    command: Option<Command>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Command {
+    Drain,
+    Stop,
+    Detach,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Recovering(Box<Recovery>),
+    Open(Box<Core>),
+    /// Recovery refused; why, and what is left to take away.
+    Refused(String, Box<Io>),
+}
+
+/// A write that makes a cache. It has to be followed by a flush of the member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitialWrite {
+    /// Which device.
+    pub member: Member,
+    /// Where, in logical blocks of that device.
+    pub range: LbaRange,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+impl Cache {
+    /// What has to be written, and then flushed, to make a cache of these devices. The backing device keeps what it has.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if the settings cannot be met by the devices: the sentence names which and why.
+    pub fn create(
+        settings: &Settings,
+        legs: &[DeviceInfo],
+        backing: &DeviceInfo,
+    ) -> Result<Vec<InitialWrite>> {
+        let geometry = shape(settings, legs, backing)?;
+        let mut superblock = Superblock {
+            cache: settings.cache,
+            backing: settings.backing,
+            backing_size: backing.size,
+            geometry,
+            leg: 0,
+            legs: vec![LegState::Live; legs.len()],
+            epoch: 1,
+            generation: 0,
+            session: 0,
+            tail: Tail { segment: 0, sequence: 1, previous: 0 },
+            durable: 0,
+            is_clean: true,
+        };
+        let mut writes = Vec::new();
+        for (leg, info) in legs.iter().enumerate() {
+            superblock.leg = leg as u8;
+            let scale = LOG_BLOCK / info.logical_block.0;
+            // Both versions, so that nothing of an older cache is left in any slot.
+            for generation in [0, 1] {
+                superblock.generation = generation;
+                let mut bytes = vec![0; BLOCK];
+                superblock.encode(&mut bytes);
+                writes.extend(Superblock::slots(generation, &geometry).map(|slot| InitialWrite {
+                    member: Member::Leg(leg),
+                    range: LbaRange::new(Lba(slot * scale), scale),
+                    bytes: bytes.clone(),
+                }));
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not there. Requests wait
+    /// until the cache serves; [`state`](Cache::state) says when, or why it never will.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if the options make no sense. What is wrong on the devices is found by recovery.
+    pub fn open(options: Options, legs: Vec<Option<DeviceInfo>>, backing: DeviceInfo) -> Result<Self> {
+        let memory = &options.memory;
+        if memory.buffer_size() < BUFFER || memory.available() < BUFFERS_MIN as usize {
+            return Err(invalid(format!(
+                "its memory is {memory:?}; it needs {BUFFERS_MIN} free buffers of {BUFFER}"
+            )));
+        }
+        let record_max = options.record_max;
+        if !(Bytes(LOG_BLOCK)..=Bytes::kib(512)).contains(&record_max)
+            || !record_max.0.is_multiple_of(LOG_BLOCK)
+        {
+            return Err(invalid(format!(
+                "the largest record is {record_max}; it has to be 4 KiB to 512 KiB, in steps of 4 KiB"
+            )));
+        }
+        if legs.len() > LEGS_MAX {
+            return Err(invalid(format!("there are {} legs; at most {LEGS_MAX} can be", legs.len())));
+        }
+        let io = Io::new(options, legs, backing);
+        let stage = Stage::Recovering(Box::new(Recovery::begin(io)));
+        let mut this = Self { stage, waiting: Vec::new(), command: None };
+        // Without any leg it is over already.
+        this.after_recovery();
+        Ok(this)
+    }
+
+    /// Takes a request. It is answered once, after any time: see [`take_answers`](Cache::take_answers). The contract is that of
+    /// [`plumb_block::device`]; a deadline is not looked at.
+    pub fn submit(&mut self, request: Request, now: Nanos) {
+        match &mut self.stage {
+            Stage::Recovering(_) => self.waiting.push((request, now)),
+            Stage::Open(core) => core.submit(request, now),
+            Stage::Refused(_, io) => {
+                io.now = now;
+                io.refuse(&Asked { tag: request.tag, at: now }, Errno::EIO, request.payload);
+            }
+        }
+    }
+
+    /// Takes the end of an action, with its payload. An action that nobody waits for is let go.
+    pub fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload, now: Nanos) {
+        match &mut self.stage {
+            Stage::Recovering(recovery) => {
+                recovery.io.now = now;
+                if let Some(Then::Recovery(step)) = recovery.io.take(id) {
+                    recovery.completed(step, outcome, payload);
+                }
+                self.after_recovery();
+            }
+            Stage::Open(core) => core.completed(id, outcome, payload, now),
+            Stage::Refused(..) => {}
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn advance(&mut self, now: Nanos) {
+        if let Stage::Open(core) = &mut self.stage {
+            core.advance(now);
+        }
+    }
+
+    /// When the cache next does something by itself. `None`: only when it is told of something.
+    pub fn next_event(&self) -> Option<Nanos> {
+        match &self.stage {
+            Stage::Open(core) => core.next_event(),
+            Stage::Recovering(_) | Stage::Refused(..) => None,
+        }
+    }
+
+    /// Appends the actions that have come up since it was last called.
+    pub fn take_actions(&mut self, into: &mut Vec<Action>) {
+        self.io_mut().take_actions(into);
+    }
+
+    /// Appends the answers that have come up since it was last called.
+    pub fn take_answers(&mut self, into: &mut Vec<Completion>) {
+        self.io_mut().take_answers(into);
+    }
+
+    /// How the cache is.
+    pub fn state(&self) -> State {
+        match &self.stage {
+            Stage::Recovering(_) => State::Recovering,
+            Stage::Open(core) => core.state(),
+            Stage::Refused(because, _) => State::Failed { because: because.clone() },
+        }
+    }
+
+    /// What there is to say of it; `None` before it serves.
+    pub fn status(&self) -> Option<Status> {
+        match &self.stage {
+            Stage::Open(core) => Some(core.status()),
+            Stage::Recovering(_) | Stage::Refused(..) => None,
+        }
+    }
+
+    /// The device that clients see: the size and the logical block of the backing device.
+    pub fn info(&self) -> DeviceInfo {
+        let io = match &self.stage {
+            Stage::Recovering(recovery) => &recovery.io,
+            Stage::Open(core) => &core.io,
+            Stage::Refused(_, io) => io,
+        };
+        let backing = &io.backing;
+        let is_volatile = |info: &DeviceInfo| info.volatile_cache != VolatileCache::None;
+        let volatile = match io.options.mode {
+            Mode::Protected => is_volatile(backing) && io.options.bypass_after.is_some(),
+            _ => is_volatile(backing) || io.legs.iter().flatten().any(is_volatile),
+        };
+        DeviceInfo {
+            name: format!("cache of {}", backing.name),
+            transfer_max: Bytes(io.backing_transfer_max()),
+            atomic_unit: backing.logical_block,
+            atomic_boundary: Bytes(0),
+            volatile_cache: if volatile { VolatileCache::Enabled } else { VolatileCache::None },
+            fua_native: false,
+            ..backing.clone()
+        }
+    }
+
+    /// Destages everything, and goes on serving.
+    pub fn drain(&mut self, now: Nanos) {
+        self.command(Command::Drain, now);
+    }
+
+    /// Stops when what was asked until now is answered: everything is durable then, in the log or on the backing device, and
+    /// [`state`](Cache::state) is [`Stopped`](State::Stopped). What is asked later fails.
+    pub fn stop(&mut self, now: Nanos) {
+        self.command(Command::Stop, now);
+    }
+
+    /// The same, but destages everything first, so that the backing device can be used without the cache.
+    pub fn detach(&mut self, now: Nanos) {
+        self.command(Command::Detach, now);
+    }
+
+    /// Acknowledges writes by another rule from now on. [`Ordered`](Mode::Ordered) holds from when what was written before is destaged.
+    /// Nothing changes unless the cache serves.
+    pub fn set_mode(&mut self, mode: Mode, now: Nanos) {
+        if let Stage::Open(core) = &mut self.stage {
+            core.set_mode(mode, now);
+        }
+    }
+
+    /// What stopped writes and flushes, if the cache is [`Latched`](State::Latched).
+    pub fn latched(&self) -> Option<Latch> {
+        match &self.stage {
+            Stage::Open(core) => core.latched(),
+            Stage::Recovering(_) | Stage::Refused(..) => None,
+        }
+    }
+
+    /// Does it, or later, once the cache serves.
+    fn command(&mut self, command: Command, now: Nanos) {
+        match (&mut self.stage, command) {
+            (Stage::Open(core), Command::Drain) => core.drain(now),
+            (Stage::Open(core), Command::Stop) => core.stop(false, now),
+            (Stage::Open(core), Command::Detach) => core.stop(true, now),
+            (Stage::Recovering(_) | Stage::Refused(..), _) => self.command = Some(command),
+        }
+    }
+
+    fn io_mut(&mut self) -> &mut Io {
+        match &mut self.stage {
+            Stage::Recovering(recovery) => &mut recovery.io,
+            Stage::Open(core) => &mut core.io,
+            Stage::Refused(_, io) => io,
+        }
+    }
+
+    /// Goes on if recovery is over.
+    fn after_recovery(&mut self) {
+        let Stage::Recovering(recovery) = &mut self.stage else { return };
+        let Some(found) = recovery.take_result() else { return };
+        let (options, now) = (recovery.io.options.clone(), recovery.io.now);
+        let empty = Io::new(options, Vec::new(), recovery.io.backing.clone());
+        let io = std::mem::replace(&mut recovery.io, empty);
+        let waiting = std::mem::take(&mut self.waiting);
+        match found {
+            Ok(recovered) => {
+                let mut core = Core::new(io, recovered);
+                waiting.into_iter().for_each(|(request, at)| core.submit(request, at));
+                core.advance(now);
+                self.stage = Stage::Open(Box::new(core));
+                if let Some(command) = self.command.take() {
+                    self.command(command, now);
+                }
+            }
+            Err(because) => {
+                self.stage = Stage::Refused(because, Box::new(io));
+                waiting.into_iter().for_each(|(request, _)| self.submit(request, now));
+            }
+        }
+    }
+}
+
+fn invalid(detail: String) -> Error {
+    Error::new(ErrorKind::Invalid, "use", "a cache").because(detail)
+}
+
+/// The geometry that the settings give on these devices.
+fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Result<Geometry> {
+    let segment_blocks = settings.segment.0 / LOG_BLOCK;
+    if !settings.segment.0.is_multiple_of(LOG_BLOCK) || !SEGMENT_BLOCKS.contains(&segment_blocks) {
+        let found = settings.segment;
+        return Err(invalid(format!(
+            "its segments are {found}; they have to be 32 KiB to 64 MiB, in steps of 4 KiB"
+        )));
+    }
+    if legs.is_empty() || legs.len() > LEGS_MAX {
+        return Err(invalid(format!("it has {} legs; 1 to {LEGS_MAX} can be", legs.len())));
+    }
+    for device in legs.iter().chain([backing]) {
+        let block = device.logical_block;
+        if !(Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) || !block.0.is_power_of_two() {
+            let name = &device.name;
+            return Err(invalid(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be")));
+        }
+    }
+    if let Some(small) = legs.iter().find(|leg| leg.size < settings.size) {
+        let (name, size, asked) = (&small.name, small.size, settings.size);
+        return Err(invalid(format!("{name} has {size}, less than the {asked} that are to be used")));
+    }
+    let geometry = Geometry {
+        logical_block: backing.logical_block.0 as u32,
+        segment_blocks: segment_blocks as u32,
+        per_leg: Geometry::per_leg(settings.size, segment_blocks as u32),
+        rotation: 0,
+        layout: if legs.len() == 1 { Layout::Mirror } else { settings.layout },
+        legs: legs.len() as u8,
+    };
+    if !geometry.is_sound() {
+        let (size, segment) = (settings.size, settings.segment);
+        return Err(invalid(format!(
+            "{size} of each leg is no log of segments of {segment}; it has to hold at least three of them and 24 KiB"
+        )));
+    }
+    Ok(geometry)
+}
+
+#[cfg(test)]
+mod tests;

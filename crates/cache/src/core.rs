@@ -1,0 +1,300 @@
+//! The open cache: its parts, and the order in which they go on after each event.
+
+use std::collections::BTreeMap;
+
+use plumb_block::{Bytes, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, Payload, Request};
+
+use crate::action::ActionId;
+use crate::destage::Destage;
+use crate::flush::Flushes;
+use crate::format::superblock::Superblock;
+use crate::gather::{Gather, PartRead};
+use crate::index::Entry;
+use crate::io::{Asked, Io};
+use crate::log::Log;
+use crate::pace::Pace;
+use crate::recovery::{Recovered, Step};
+use crate::settings::Mode;
+use crate::status::{Figures, State};
+use crate::superblocks::{Reason, Superblocks};
+use crate::write::Writes;
+
+/// What is done when an action is completed.
+#[derive(Debug)]
+pub(crate) enum Then {
+    Recovery(Step),
+    /// A superblock, or the flush after it.
+    Superblock {
+        leg: usize,
+    },
+    Record {
+        sequence: u64,
+        leg: usize,
+    },
+    /// A flush of a leg or, without one, of the backing device, for clients.
+    Flush {
+        leg: Option<usize>,
+    },
+    Part(Box<PartRead>),
+    /// A repair of a leg, in a segment that is pinned for it.
+    Repair {
+        leg: usize,
+        segment: u64,
+    },
+    /// A client's write past the log.
+    Bypass {
+        client: u64,
+    },
+    Destage {
+        range: LbaRange,
+        pieces: Vec<(LbaRange, Entry)>,
+        at: Nanos,
+    },
+    /// A flush of a leg or, without one, of the backing device, for destaging; and whether that waits for it.
+    BatchFlush {
+        leg: Option<usize>,
+        is_awaited: bool,
+    },
+}
+
+/// Whether the cache goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// The session is not durable yet.
+    Opening,
+    Serving,
+    /// Serving what was asked before; and whether it is to be clean.
+    Stopping(bool),
+    Stopped(bool),
+    /// Nothing can be written or flushed any more, and why.
+    Latched(String, Latch),
+}
+
+/// An open cache.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) io: Io,
+    pub(crate) condition: Condition,
+    /// As it would be written next.
+    pub(crate) superblock: Superblock,
+    pub(crate) superblocks: Superblocks,
+    pub(crate) index: ExtentMap<Entry>,
+    pub(crate) log: Log,
+    pub(crate) writes: Writes,
+    pub(crate) flushes: Flushes,
+    pub(crate) gathers: BTreeMap<u64, Gather>,
+    pub(crate) gathers_next: u64,
+    pub(crate) destage: Destage,
+    pub(crate) pace: Pace,
+    pub(crate) figures: Figures,
+}
+
+impl Core {
+    /// Goes on from what recovery found. It serves when its session is durable.
+    pub(crate) fn new(io: Io, found: Recovered) -> Self {
+        let mut superblocks = Superblocks::new(found.durable_epoch);
+        let condition = if io.options.dry_run {
+            Condition::Stopped(found.index.is_empty())
+        } else {
+            superblocks.want(Reason::Session);
+            Condition::Opening
+        };
+        let Recovered { superblock, index, log, .. } = found;
+        let now = io.now;
+        Self {
+            io,
+            condition,
+            superblock,
+            superblocks,
+            index,
+            log,
+            writes: Writes::default(),
+            flushes: Flushes::opened(),
+            gathers: BTreeMap::new(),
+            gathers_next: 0,
+            destage: Destage::default(),
+            pace: Pace::new(now),
+            figures: Figures::default(),
+        }
+    }
+
+    /// Takes a request.
+    pub(crate) fn submit(&mut self, request: Request, now: Nanos) {
+        self.io.now = now;
+        let asked = Asked { tag: request.tag, at: now };
+        if let Err(errno) = self.admissible(&request) {
+            self.io.refuse(&asked, errno, request.payload);
+            return;
+        }
+        self.pace.asked(now);
+        match request.op {
+            Op::Read => self.read(asked, request.range, request.payload),
+            Op::Flush => self.flushes.ask(asked, self.io.options.waits),
+            Op::Write { .. } | Op::Discard | Op::WriteZeroes { .. } => self.write(asked, request),
+        }
+        self.pump();
+    }
+
+    /// Whether the request can be done at all.
+    fn admissible(&self, request: &Request) -> Result<(), Errno> {
+        let stopped = matches!(self.condition, Condition::Stopping(_) | Condition::Stopped(_));
+        let latched = self.latched().is_some() && request.op != Op::Read;
+        if stopped || latched {
+            return Err(Errno::EIO);
+        }
+        if request.op == Op::Flush {
+            return Ok(());
+        }
+        let backing = &self.io.backing;
+        if !backing.holds(request.range) {
+            return Err(Errno::EINVAL);
+        }
+        let length = backing.length_of(request.range).0;
+        let fits = match (&request.op, &request.payload) {
+            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length,
+            (Op::Write { .. }, Payload::Bytes(buffer)) => buffer.len() as u64 == length,
+            (Op::Write { .. }, Payload::Pattern(_)) => true,
+            (Op::Write { .. }, _) => false,
+            (_, payload) => matches!(payload, Payload::None),
+        };
+        match request.op {
+            _ if !fits => Err(Errno::EINVAL),
+            Op::Discard if backing.discard_max == Bytes(0) => Err(Errno::EOPNOTSUPP),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the end of an action.
+    pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload, now: Nanos) {
+        self.io.now = now;
+        match self.io.take(id) {
+            None | Some(Then::Recovery(_)) => {}
+            Some(Then::Superblock { leg }) => self.superblock_completed(leg, outcome),
+            Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
+            Some(Then::Flush { leg }) => self.flush_completed(leg, outcome),
+            Some(Then::Part(part)) => self.part_completed(*part, outcome, payload),
+            Some(Then::Repair { leg, segment }) => self.repair_completed(leg, segment, outcome),
+            Some(Then::Bypass { client }) => self.bypass_completed(client, outcome, payload),
+            Some(Then::Destage { range, pieces, at }) => {
+                self.destage_completed(range, &pieces, (at, outcome));
+            }
+            Some(Then::BatchFlush { leg, is_awaited }) => {
+                self.batch_flush_completed(leg, is_awaited, outcome);
+            }
+        }
+        self.pump();
+    }
+
+    /// Does what is due.
+    pub(crate) fn advance(&mut self, now: Nanos) {
+        self.io.now = self.io.now.max(now);
+        self.pump();
+    }
+
+    /// Lets every part go on until none can.
+    fn pump(&mut self) {
+        loop {
+            let before = self.io.steps;
+            self.write_superblocks();
+            self.apply_records();
+            self.go_on_with_flushes();
+            self.fill_records();
+            self.go_on_with_destaging();
+            self.go_on_with_gathers();
+            self.go_on_stopping();
+            if self.io.steps == before {
+                return;
+            }
+        }
+    }
+
+    /// The next time at which something is due.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        if !self.is_serving() {
+            return None;
+        }
+        let due = [self.writes.due(), self.destage_due()];
+        due.into_iter().flatten().filter(|due| *due > self.io.now).min()
+    }
+
+    /// Whether requests are carried out.
+    pub(crate) fn is_serving(&self) -> bool {
+        matches!(self.condition, Condition::Serving | Condition::Stopping(_))
+    }
+
+    /// What stopped everything but reads, if anything has.
+    pub(crate) fn latched(&self) -> Option<Latch> {
+        match self.condition {
+            Condition::Latched(_, latch) => Some(latch),
+            _ => None,
+        }
+    }
+
+    /// Stops everything but reads, for good.
+    pub(crate) fn latch(&mut self, because: String, errno: Errno) {
+        if self.latched().is_some() {
+            return;
+        }
+        self.condition = Condition::Latched(because, Latch { errno, at: self.io.now });
+        self.io.steps += 1;
+        self.fail_writes();
+        self.flushes.fail(&mut self.io);
+    }
+
+    /// Acknowledges writes by another rule from now on.
+    pub(crate) fn set_mode(&mut self, mode: Mode, now: Nanos) {
+        self.io.now = now;
+        if mode == self.io.options.mode {
+            return;
+        }
+        // What was taken to be durable has to be flushed once nobody vouches for it any more.
+        self.flushes.legs_due |= self.io.options.mode == Mode::Protected;
+        self.io.options.mode = mode;
+        self.log.set_ordered(mode == Mode::Ordered);
+        self.pump();
+    }
+
+    /// Destages everything.
+    pub(crate) fn drain(&mut self, now: Nanos) {
+        self.io.now = now;
+        self.destage.is_draining = true;
+        self.pump();
+    }
+
+    /// Ends the service of new requests.
+    pub(crate) fn stop(&mut self, is_clean: bool, now: Nanos) {
+        self.io.now = now;
+        if matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_)) {
+            self.condition = Condition::Stopping(is_clean);
+            self.destage.is_draining |= is_clean;
+        }
+        self.pump();
+    }
+
+    fn go_on_stopping(&mut self) {
+        let Condition::Stopping(is_clean) = self.condition else { return };
+        let is_draining = is_clean && self.destage.is_draining;
+        let is_busy = !self.writes.is_empty() || !self.gathers.is_empty() || self.destage.is_busy();
+        if is_busy || is_draining || !self.flushes.is_idle() || !self.io.is_idle() {
+            return;
+        }
+        if self.flushes.bypassed || self.log.durable < self.log.complete {
+            // Only now nothing can complete that the flush would not cover.
+            self.flushes.want_one();
+            self.io.steps += 1;
+        } else if !self.superblocks.is_busy() {
+            self.superblock.is_clean = is_clean && self.index.is_empty();
+            self.superblocks.want(Reason::Stop);
+            self.io.steps += 1;
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match &self.condition {
+            Condition::Opening => State::Recovering,
+            Condition::Serving | Condition::Stopping(_) => State::Serving,
+            Condition::Stopped(is_clean) => State::Stopped { is_clean: *is_clean },
+            Condition::Latched(because, _) => State::Latched { because: because.clone() },
+        }
+    }
+}

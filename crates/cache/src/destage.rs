@@ -1,0 +1,443 @@
+//! Destaging: the oldest segments, in the order of addresses, merged with their neighbours of any age; then the tail.
+//!
+//! ```text
+//!   leg flush ──► sweep ──► backing flush ┐
+//!                           leg flush     ┴──► superblocks with the new tail, flushed ──► segments free
+//! ```
+//!
+//! Only what is durable in the log is destaged: a power cut may leave a block of the backing device that is being written unreadable.
+//!
+//! The second leg flush makes the successors of overwritten records durable (order (b)). Until the new tail is durable, replay may bring
+//! every record back: the index keeps what was destaged (order (c)).
+
+use std::collections::VecDeque;
+
+use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Nanos, Op, Outcome, Payload};
+
+use crate::action::{Member, Purpose, Wait};
+use crate::core::{Condition, Core, Then};
+use crate::format::record::Kind;
+use crate::gather::{Gather, Goal};
+use crate::index::{self, Entry};
+use crate::io::errno_of;
+use crate::settings::{LOG_BLOCK, Mode};
+use crate::superblocks::Reason;
+
+/// How long to wait after a read or write of destaging has failed.
+const RETRY: Nanos = Nanos::secs(1);
+/// From this share of the log in use on destaging does not give way to reads.
+const RUSH_FROM: f64 = 0.8;
+/// The largest zeroing at a time, in bytes.
+const ZEROES_MAX: u64 = 1 << 30;
+
+/// Where destaging is.
+#[derive(Debug, Default)]
+pub(crate) struct Destage {
+    batch: Option<Batch>,
+    /// Whether to go on until nothing is left.
+    pub(crate) is_draining: bool,
+    /// After a failure: not before this.
+    not_before: Nanos,
+    /// What failed last.
+    pub(crate) error: Option<String>,
+}
+
+/// Segments that are being destaged.
+#[derive(Debug)]
+struct Batch {
+    /// The first segment that is not.
+    end: u64,
+    /// The first segment of which nothing is destaged, since it may not be durable yet.
+    young: u64,
+    /// In the order of flushes: what each flush epoch changed, one after another. Otherwise the index is swept.
+    epochs: VecDeque<ExtentMap<Entry>>,
+    cursor: Lba,
+    stage: Stage,
+    in_flight: u32,
+    has_failed: bool,
+    /// The last record that the flush of the legs covers.
+    covered: u64,
+    /// What to take out of the index in the end.
+    swept: Vec<LbaRange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The flush of the legs that makes durable what is to be destaged.
+    Begin,
+    Sweep,
+    /// The flush of the backing device between two flush epochs.
+    Between,
+    Flush,
+    Tail,
+}
+
+/// A run of blocks to be destaged together.
+struct Run {
+    range: LbaRange,
+    pieces: Vec<(LbaRange, Entry)>,
+}
+
+impl Destage {
+    pub(crate) fn is_busy(&self) -> bool {
+        self.batch.is_some()
+    }
+}
+
+impl Core {
+    /// When destaging would begin by itself.
+    pub(crate) fn destage_due(&self) -> Option<Nanos> {
+        if self.destage.batch.is_some() {
+            return Some(self.pace.runs_from());
+        }
+        if self.log.used() == 0 {
+            return None;
+        }
+        if self.destage.not_before > self.io.now {
+            return Some(self.destage.not_before);
+        }
+        let options = &self.io.options.destage;
+        let oldest = self.log.segments.get(&self.log.tail).map(|segment| segment.opened_at);
+        let aged = oldest.map_or(Nanos::ZERO, |at| at.saturating_add(options.age));
+        Some(aged.min(self.pace.last_asked().saturating_add(options.idle)))
+    }
+
+    pub(crate) fn go_on_with_destaging(&mut self) {
+        if !self.is_serving() {
+            return;
+        }
+        if self.destage.batch.is_none() {
+            self.begin_batch();
+        }
+        while self.destage_run() {}
+        self.end_stage();
+    }
+
+    fn begin_batch(&mut self) {
+        let options = self.io.options.destage;
+        let is_due = self.destage_due().is_some_and(|due| due <= self.io.now);
+        let is_wanted = self.destage.is_draining || self.log.used_share() >= options.start || is_due;
+        // Writes that wait for room have to get it.
+        let is_stopping = self.condition == Condition::Stopping(false) && self.writes.is_empty();
+        if !is_wanted || is_stopping || self.destage.not_before > self.io.now {
+            return;
+        }
+        if self.log.used() == 0 {
+            if self.log.in_flight.is_empty() && self.writes.is_empty() {
+                self.destage.is_draining = false;
+            }
+            return;
+        }
+        // What is old or has to be drained is not left in the open segment.
+        if (is_due || self.destage.is_draining) && self.log.closed_end() == self.log.tail {
+            self.log.close();
+        }
+        let segment = u64::from(self.log.geometry.segment_blocks) * LOG_BLOCK;
+        let most = (self.log.geometry.count() / 16).max(options.batch.0 / segment).max(1);
+        let is_ordered = self.io.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
+        // What was written before the order counted is destaged apart from what came after.
+        let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
+        let end = self.log.closed_end().min(self.log.tail + most).min(before);
+        if end <= self.log.tail {
+            return;
+        }
+        let epochs = if is_ordered { self.epochs(end) } else { VecDeque::new() };
+        self.io.steps += 1;
+        self.pace.destaging(self.io.now);
+        let waits = self.io.options.waits.hold(Wait::DurableBeforeDestage);
+        self.destage.batch = Some(Batch {
+            end,
+            young: if waits { self.log.closed_end() } else { u64::MAX },
+            epochs,
+            cursor: Lba(0),
+            stage: if waits { Stage::Begin } else { Stage::Sweep },
+            in_flight: 0,
+            has_failed: false,
+            covered: self.log.complete,
+            swept: Vec::new(),
+        });
+        let is_durable = self.log.durable >= self.log.complete && !self.flushes.legs_due;
+        if waits && !is_durable && self.io.options.mode != Mode::Protected {
+            let awaited = self.flush_legs(Purpose::LogFlushBeforeDestage, true);
+            if let Some(batch) = &mut self.destage.batch {
+                batch.in_flight = awaited;
+            }
+        }
+    }
+
+    /// What the segments before `end` changed, by flush epoch; in each the last change counts.
+    fn epochs(&self, end: u64) -> VecDeque<ExtentMap<Entry>> {
+        let mut epochs = VecDeque::new();
+        let mut last = None;
+        let segments = self.log.segments.range(self.log.tail..end);
+        for (epoch, range, entry) in segments.flat_map(|(_, segment)| &segment.changes) {
+            if last != Some(*epoch) {
+                last = Some(*epoch);
+                epochs.push_back(ExtentMap::default());
+            }
+            if let Some(map) = epochs.back_mut() {
+                map.insert(*range, *entry);
+            }
+        }
+        epochs
+    }
+
+    /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
+    fn destage_run(&mut self) -> bool {
+        let (now, used) = (self.io.now, self.log.used_share());
+        let limit = self.pace.runs_max(now, used, self.destage.is_draining);
+        let is_ready = self
+            .destage
+            .batch
+            .as_ref()
+            .is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
+        if !is_ready || !self.has_memory_for_run() {
+            return false;
+        }
+        let Some(run) = self.next_run() else { return false };
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight += 1;
+        }
+        let [(range, entry), ..] = run.pieces[..] else { return false };
+        if entry.kind != Kind::Data {
+            let op = match entry.kind {
+                Kind::Discard => Op::Discard,
+                kind => {
+                    Op::WriteZeroes { fua: false, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
+                }
+            };
+            self.act_on_backing(op, range, run.pieces, Payload::None);
+            return true;
+        }
+        let found = run.pieces.iter().map(|(range, entry)| (*range, Some(*entry))).collect();
+        let parts = self.parts(run.range, found);
+        let target = self.io.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
+        self.gather(Gather::new(Goal::Destage { range: run.range, pieces: run.pieces }, target, parts));
+        true
+    }
+
+    /// The next run of the sweep. Without one the sweep is at its end.
+    fn next_run(&mut self) -> Option<Run> {
+        let geometry = self.log.geometry;
+        let (data_max, blocks) = (self.io.backing_transfer_max(), self.io.backing.blocks());
+        let batch = self.destage.batch.as_mut()?;
+        let is_ordered = !batch.epochs.is_empty();
+        let map = batch.epochs.front().unwrap_or(&self.index);
+        loop {
+            let rest = LbaRange::new(batch.cursor, blocks - batch.cursor.0);
+            let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
+            let mut is_old = false;
+            for (range, entry) in map.over(rest) {
+                let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
+                let is_young = entry.segment(&geometry, range.lba) >= batch.young;
+                if is_young || (entry.is_clean && !is_ordered) {
+                    if !run.pieces.is_empty() {
+                        break;
+                    }
+                    if is_of_batch {
+                        batch.swept.push(range);
+                    }
+                    batch.cursor = range.end();
+                    continue;
+                }
+                let most = match entry.kind {
+                    Kind::Data => data_max,
+                    Kind::Discard => self.io.backing.discard_max.0,
+                    Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
+                } / u64::from(geometry.logical_block);
+                let is_next =
+                    range.lba == run.range.end() && entry.kind == Kind::Data && run.range.nlb < most;
+                match run.pieces.last() {
+                    None => run.range = LbaRange::new(range.lba, 0),
+                    Some((_, last)) if is_next && last.kind == Kind::Data => {}
+                    Some(_) => break,
+                }
+                let part = LbaRange::new(range.lba, range.nlb.min(most - run.range.nlb));
+                run.range.nlb += part.nlb;
+                run.pieces.push((part, *entry));
+                is_old |= is_of_batch;
+                if is_of_batch {
+                    batch.swept.push(part);
+                }
+            }
+            if run.pieces.is_empty() {
+                batch.cursor = Lba(blocks);
+                return None;
+            }
+            batch.cursor = run.range.end();
+            if is_old {
+                return Some(run);
+            }
+        }
+    }
+
+    /// Writes a run that was read; without its bytes it has failed.
+    pub(crate) fn write_run(
+        &mut self,
+        range: LbaRange,
+        pieces: Vec<(LbaRange, Entry)>,
+        bytes: Option<Buffer>,
+    ) {
+        match bytes {
+            Some(bytes) => {
+                self.act_on_backing(Op::Write { fua: false }, range, pieces, Payload::Bytes(bytes));
+            }
+            None => {
+                let lba = range.lba;
+                self.run_failed(format!(
+                    "the log cannot be read at {lba} on any leg: what is there stays in the log until it is overwritten"
+                ));
+            }
+        }
+    }
+
+    fn act_on_backing(&mut self, op: Op, range: LbaRange, pieces: Vec<(LbaRange, Entry)>, payload: Payload) {
+        let then = Then::Destage { range, pieces, at: self.io.now };
+        self.io.act((Member::Backing, Purpose::BackingDestage), op, range, payload, then);
+    }
+
+    pub(crate) fn destage_completed(
+        &mut self,
+        range: LbaRange,
+        pieces: &[(LbaRange, Entry)],
+        (at, outcome): (Nanos, Outcome),
+    ) {
+        if !outcome.is_done() {
+            let (lba, errno) = (range.lba, errno_of(outcome));
+            self.run_failed(format!(
+                "the backing device could not write {} blocks at {lba}: {errno}",
+                range.nlb
+            ));
+            return;
+        }
+        let bytes = self.log.geometry.bytes(range);
+        self.figures.destaged += Bytes(bytes);
+        self.figures.destage_writes += 1;
+        let is_urgent = self.destage.is_draining;
+        self.pace.destaged(bytes, (at, self.io.now), is_urgent || self.log.used_share() >= RUSH_FROM);
+        index::mark_clean(&mut self.index, pieces);
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight -= 1;
+        }
+    }
+
+    /// Whether what is in the log cannot be destaged now.
+    pub(crate) fn is_destaging_stuck(&self) -> bool {
+        self.destage.error.is_some() && self.destage.batch.is_none()
+    }
+
+    fn run_failed(&mut self, because: String) {
+        self.figures.destage_errors += 1;
+        self.io.steps += 1;
+        self.destage.error = Some(because);
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight -= 1;
+            batch.has_failed = true;
+        }
+    }
+
+    /// Goes from one stage of the batch to the next, if nothing of it is in flight.
+    fn end_stage(&mut self) {
+        let (blocks, is_epoch_durable) = (self.io.backing.blocks(), self.is_epoch_durable());
+        let Some(batch) = &mut self.destage.batch else { return };
+        if batch.in_flight > 0 {
+            return;
+        }
+        match batch.stage {
+            Stage::Begin if is_epoch_durable => {
+                batch.stage = Stage::Sweep;
+                self.log.durable = self.log.durable.max(batch.covered);
+                self.io.steps += 1;
+            }
+            Stage::Sweep if batch.has_failed => {
+                self.destage.batch = None;
+                self.destage.not_before = self.io.now.saturating_add(RETRY);
+                self.io.steps += 1;
+            }
+            Stage::Sweep if batch.cursor.0 < blocks => {}
+            Stage::Sweep if batch.epochs.len() > 1 => {
+                batch.stage = Stage::Between;
+                self.flush_batch(Purpose::BackingFlushBeforeTail, false);
+            }
+            Stage::Sweep => {
+                batch.stage = Stage::Flush;
+                self.flush_batch(Purpose::BackingFlushBeforeTail, true);
+            }
+            Stage::Between => {
+                batch.epochs.pop_front();
+                (batch.cursor, batch.stage) = (Lba(0), Stage::Sweep);
+                self.io.steps += 1;
+            }
+            Stage::Flush if is_epoch_durable => {
+                let end = batch.end;
+                batch.stage = Stage::Tail;
+                self.log.durable = self.log.durable.max(batch.covered);
+                self.superblock.tail = self.log.tail_at(end);
+                self.superblocks.want(Reason::Tail);
+                self.io.steps += 1;
+                if !self.io.options.waits.hold(Wait::TailDurable) {
+                    self.free_until(end);
+                }
+            }
+            Stage::Begin | Stage::Flush | Stage::Tail => {}
+        }
+    }
+
+    /// Flushes what the tail is to pass: the backing device and, with the tail to come, the legs.
+    fn flush_batch(&mut self, purpose: Purpose, is_last: bool) {
+        let waits = self.io.options.waits;
+        let is_awaited = waits.hold(Wait::BackingDurable);
+        let mut awaited = u32::from(is_awaited);
+        self.io.flush((Member::Backing, purpose), Then::BatchFlush { leg: None, is_awaited });
+        self.figures.backing_flushes += 1;
+        if is_last {
+            let is_awaited = waits.hold(Wait::SuccessorsDurable);
+            awaited += self.flush_legs(Purpose::LogFlushBeforeTail, is_awaited);
+        }
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight = awaited;
+            batch.covered = self.log.complete;
+        }
+    }
+
+    /// Flushes the legs for the batch; how many flushes it waits for.
+    fn flush_legs(&mut self, purpose: Purpose, is_awaited: bool) -> u32 {
+        let legs = self.legs_written();
+        self.figures.leg_flushes += legs.len() as u64;
+        for leg in &legs {
+            let then = Then::BatchFlush { leg: Some(*leg), is_awaited };
+            self.io.flush((Member::Leg(*leg), purpose), then);
+        }
+        if is_awaited { legs.len() as u32 } else { 0 }
+    }
+
+    pub(crate) fn batch_flush_completed(&mut self, leg: Option<usize>, is_awaited: bool, outcome: Outcome) {
+        match leg {
+            _ if outcome.is_done() => {}
+            Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
+            None => {
+                // Nobody can tell what of all that was destaged since the flush before is on the device. The log has it still.
+                self.latch(
+                    "the backing device failed a flush: open the cache again once it is well, the log has what was destaged".to_owned(),
+                    errno_of(outcome),
+                );
+            }
+        }
+        if let Some(batch) = self.destage.batch.as_mut().filter(|_| is_awaited) {
+            batch.in_flight -= 1;
+        }
+    }
+
+    /// The superblocks with this tail are durable.
+    pub(crate) fn tail_durable(&mut self, tail: crate::format::superblock::Tail) {
+        self.free_until(tail.segment);
+    }
+
+    fn free_until(&mut self, end: u64) {
+        let Some(batch) = self.destage.batch.take_if(|batch| batch.end == end) else { return };
+        index::forget(&mut self.index, &self.log.geometry, &batch.swept, end);
+        self.log.free_until(end);
+        self.destage.error = None;
+        self.io.steps += 1;
+    }
+}

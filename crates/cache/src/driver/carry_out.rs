@@ -1,0 +1,57 @@
+//! Requests to one device, one after the other: what makes a cache, and markers.
+
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Completion, Device, DeviceInfo, Error, ErrorKind, Outcome, Payload, Pool, PoolShape, QueueOptions,
+    Request, Result, Tag, Wait,
+};
+
+use crate::{BUFFER, Cache, InitialWrite, Member, Settings};
+
+/// Carries out `requests`, each when the one before is done. What they brought or read comes back in order.
+///
+/// # Errors
+/// The first that fails; those after it were not tried.
+pub fn carry_out(device: &dyn Device, requests: impl IntoIterator<Item = Request>) -> Result<Vec<Payload>> {
+    let info = device.info();
+    let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) })?;
+    let mut queue = device.open_queue(QueueOptions { depth: 1, pool })?;
+    let mut payloads = Vec::new();
+    for request in requests {
+        let failed = |kind| Error::new(kind, "write the cache's data to", info.name.as_str());
+        if queue.submit(request).is_err() {
+            return Err(failed(ErrorKind::Invalid).because("its queue takes nothing"));
+        }
+        let mut completions = Vec::new();
+        queue.poll(Wait::ONE, &mut completions)?;
+        match completions.pop() {
+            Some(Completion { outcome: Outcome::Done, payload, .. }) => payloads.push(payload),
+            Some(Completion { outcome: Outcome::Failed(errno), .. }) => {
+                return Err(failed(ErrorKind::Os(errno)));
+            }
+            _ => return Err(failed(ErrorKind::PowerLost)),
+        }
+    }
+    Ok(payloads)
+}
+
+/// Makes a cache on these legs, durably. The backing device keeps what it has.
+///
+/// # Errors
+/// If the settings cannot be met by the devices, or a write fails.
+pub fn create(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInfo) -> Result<()> {
+    let infos: Vec<_> = legs.iter().map(|leg| leg.info()).collect();
+    let writes = Cache::create(settings, &infos, backing)?;
+    let pool = Pool::new(PoolShape { buffer: BUFFER, count: 1, alignment: Bytes::kib(4) })?;
+    for (number, leg) in legs.iter().enumerate() {
+        let of_leg = writes.iter().filter(|write| write.member == Member::Leg(number));
+        for InitialWrite { range, bytes, .. } in of_leg {
+            let Some(mut buffer) = pool.take(Bytes(bytes.len() as u64)) else { continue };
+            buffer.copy_from_slice(bytes);
+            carry_out(&**leg, [Request::write(Tag(0), *range, Payload::Bytes(buffer.freeze()))])?;
+        }
+        carry_out(&**leg, [Request::flush(Tag(0))])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! The cache as a device.
+
+use std::sync::Arc;
+
+use plumb_block::{
+    Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch, LbaRange, Nanos, Power, Queue,
+    QueueOptions, Result, Time,
+};
+
+use super::members::{DEPTH, MemberQueues};
+use super::queue::CacheQueue;
+use super::shared::{Running, signal};
+use crate::{Cache, Member, Options, State};
+
+/// The devices of a cache.
+#[derive(Clone)]
+pub struct Members {
+    /// By the number of the leg; `None` for one that is not there.
+    pub legs: Vec<Option<Arc<dyn Device>>>,
+    /// The device that is cached, without the place of the marker.
+    pub backing: Arc<dyn Device>,
+}
+
+impl Members {
+    /// Those that there are, each with its name.
+    pub fn present(&self) -> impl Iterator<Item = (Member, &Arc<dyn Device>)> {
+        let legs = self.legs.iter().enumerate();
+        let legs = legs.filter_map(|(leg, device)| Some((Member::Leg(leg), device.as_ref()?)));
+        legs.chain([(Member::Backing, &self.backing)])
+    }
+}
+
+/// A cache that serves. Clones are the same cache. When the last of them and of its queues is gone it stops; what was acknowledged
+/// stands in the log then.
+#[derive(Clone)]
+pub struct CachedDevice {
+    running: Arc<Running>,
+    members: Members,
+}
+
+impl CachedDevice {
+    /// Opens the cache whose log is on these legs: recovers, and serves then, unless the options say that it is only looked at.
+    ///
+    /// # Errors
+    /// The sentence of the core, if it refuses or cannot; a member that gives no queue.
+    pub fn open(options: Options, members: Members, time: Time) -> Result<Self> {
+        let infos = members.legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect();
+        let memory = options.memory.clone();
+        let core = Cache::open(options, infos, members.backing.info())?;
+        let mut queues = MemberQueues::new();
+        for (member, device) in members.present() {
+            queues.add(member, device.open_queue(QueueOptions { depth: DEPTH, pool: memory.clone() })?);
+        }
+        let running = Running::start(core, queues, time)?;
+        let place = || members.backing.info().name;
+        let served = running.wait_for(|core| match core.state() {
+            State::Recovering => None,
+            // Stopped: it was only to be looked at.
+            State::Serving | State::Stopped { .. } => Some(Ok(())),
+            State::Failed { because } | State::Latched { because } => Some(Err(because)),
+        })?;
+        match served {
+            Some(Ok(())) => Ok(Self { running, members }),
+            Some(Err(why)) => Err(Error::new(ErrorKind::Invalid, "open the cache of", place()).because(why)),
+            None => {
+                let why = "a device of it does not answer";
+                Err(Error::new(ErrorKind::PowerLost, "open the cache of", place()).because(why))
+            }
+        }
+    }
+
+    /// Looks at the core, or tells it something.
+    pub fn with<R>(&self, look: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
+        self.running.with(look)
+    }
+
+    /// Waits until `look` finds what it waits for.
+    ///
+    /// # Errors
+    /// If the system cannot wait, or if in virtual time nothing will ever happen.
+    pub fn wait_for<R>(&self, look: impl FnMut(&mut Cache) -> Option<R>) -> Result<R> {
+        let stuck =
+            || Error::new(ErrorKind::PowerLost, "wait for", "a cache of which nothing comes any more");
+        self.running.wait_for(look)?.ok_or_else(stuck)
+    }
+
+    /// Ends at once, as a killed process does: nothing more goes to a device of it, and nobody is answered any more.
+    pub fn halt(&self) {
+        self.running.halt();
+    }
+
+    /// The devices that it stands on.
+    pub const fn members(&self) -> &Members {
+        &self.members
+    }
+}
+
+impl Device for CachedDevice {
+    fn info(&self) -> DeviceInfo {
+        self.running.with(|core, _| core.info())
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let wake = if self.running.time().is_virtual() { None } else { Some(Arc::new(signal()?)) };
+        let port = self.running.open_port(wake.clone());
+        let running = Arc::clone(&self.running);
+        Ok(Box::new(CacheQueue {
+            running,
+            port,
+            wake,
+            capacity: options.depth.max(1) as usize,
+            in_flight: 0,
+        }))
+    }
+
+    /// What was written is in the log or on the backing device; which, and whether anything was, is told by status.
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
+        Ok(vec![Extent { range, state: ExtentState::Unknown }])
+    }
+
+    fn set_wce(&self, _enabled: bool) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "switch the write cache of", self.info().name)
+            .because("the mode of a cache says what is durable when: `plumb cache mode`"))
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        self.running.with(|core, now| match core.state() {
+            State::Latched { .. } => Some(Latch { errno: Errno::EIO, at: now }),
+            _ => None,
+        })
+    }
+
+    fn power(&self) -> Power {
+        let all = self.members.present().map(|(_, device)| device.power());
+        all.fold(Power::ALWAYS, |all, one| Power {
+            is_on: all.is_on && one.is_on,
+            losses: all.losses + one.losses,
+        })
+    }
+}

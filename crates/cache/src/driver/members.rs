@@ -1,0 +1,108 @@
+//! The queues of the members, and what waits for room in them.
+
+use std::collections::{HashSet, VecDeque};
+
+use plumb_block::{Completion, Outcome, Payload, Queue, Request, Tag, Wait};
+
+use crate::{Action, ActionId, Member};
+
+/// How many actions one member has in flight at most; the core keeps destaging far below.
+pub(super) const DEPTH: u32 = 64;
+
+/// An action that has ended.
+pub(super) struct Ended {
+    pub(super) id: ActionId,
+    pub(super) outcome: Outcome,
+    pub(super) payload: Payload,
+}
+
+/// The queues of all members.
+pub(super) struct MemberQueues {
+    queues: Vec<(Member, MemberQueue)>,
+    /// Kept for its memory.
+    completions: Vec<Completion>,
+}
+
+struct MemberQueue {
+    queue: Box<dyn Queue>,
+    backlog: VecDeque<Request>,
+    /// What the member has, so that all of it can be answered if its queue breaks.
+    in_flight: HashSet<Tag>,
+    is_broken: bool,
+}
+
+impl MemberQueues {
+    /// None yet.
+    pub(super) const fn new() -> Self {
+        Self { queues: Vec::new(), completions: Vec::new() }
+    }
+
+    /// The queue of a member.
+    pub(super) fn add(&mut self, member: Member, queue: Box<dyn Queue>) {
+        let queue =
+            MemberQueue { queue, backlog: VecDeque::new(), in_flight: HashSet::new(), is_broken: false };
+        self.queues.push((member, queue));
+    }
+
+    /// Hands an action to its member, at the next [`poll`](Self::poll) at the latest. A member that is missing leaves it unanswered
+    /// for ever, so it is answered at once as one that nobody knows of.
+    pub(super) fn submit(&mut self, action: Action, ended: &mut Vec<Ended>) {
+        let Action { id, member, mut request, .. } = action;
+        request.tag = Tag(id.0);
+        match self.queues.iter_mut().find(|(known, queue)| *known == member && !queue.is_broken) {
+            Some((_, queue)) => queue.backlog.push_back(request),
+            None => ended.push(Ended { id, outcome: Outcome::Unknown, payload: request.payload }),
+        }
+    }
+
+    /// Hands over what waits, and takes what was answered.
+    pub(super) fn poll(&mut self, ended: &mut Vec<Ended>) {
+        let Self { queues, completions } = self;
+        for (_, member) in queues.iter_mut().filter(|(_, member)| member.is_busy()) {
+            member.hand_over();
+            if member.queue.poll(Wait::NONE, completions).is_err() {
+                member.break_off(ended);
+            }
+            for Completion { tag, outcome, payload, .. } in completions.drain(..) {
+                if member.in_flight.remove(&tag) {
+                    ended.push(Ended { id: ActionId(tag.0), outcome, payload });
+                }
+            }
+        }
+    }
+
+    /// Whether nothing is in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.queues.iter().any(|(_, member)| member.is_busy())
+    }
+
+    /// The queues that something is in flight in.
+    pub(super) fn busy(&self) -> impl Iterator<Item = &dyn Queue> {
+        self.queues.iter().filter(|(_, member)| member.is_busy()).map(|(_, member)| &*member.queue)
+    }
+}
+
+impl MemberQueue {
+    fn is_busy(&self) -> bool {
+        !self.in_flight.is_empty() || !self.backlog.is_empty()
+    }
+
+    fn hand_over(&mut self) {
+        while let Some(request) = self.backlog.pop_front() {
+            let tag = request.tag;
+            if let Err(full) = self.queue.submit(request) {
+                return self.backlog.push_front(full.0);
+            }
+            self.in_flight.insert(tag);
+        }
+    }
+
+    /// The queue is broken: nobody knows what became of what is in flight.
+    fn break_off(&mut self, ended: &mut Vec<Ended>) {
+        self.is_broken = true;
+        let unanswered =
+            |tag: Tag, payload| Ended { id: ActionId(tag.0), outcome: Outcome::Unknown, payload };
+        ended.extend(self.in_flight.drain().map(|tag| unanswered(tag, Payload::None)));
+        ended.extend(self.backlog.drain(..).map(|request| unanswered(request.tag, request.payload)));
+    }
+}

@@ -1,0 +1,28 @@
+//! The core over real devices: a [`Device`](plumb_block::Device) whose requests go through the cache.
+//!
+//! ```text
+//!   front queues ── submit ──► core, behind one mutex ── actions ──► queues of the legs and of the backing device
+//!        ▲                          │        ▲                                   │
+//!        └───────── answers ────────┘        └────────────── outcomes ───────────┘
+//! ```
+//!
+//! In real time one thread polls the members' queues and moves the core on: a ring of io_uring belongs to one thread. A front queue
+//! enters its requests into the core itself, and wakes that thread once for each batch, if it sleeps. In virtual time there is no
+//! thread: whoever polls a front queue moves the core on, and the clock does at every event
+//! ([`EventSource`](plumb_block::EventSource)).
+//!
+//! Invariants:
+//! - the core decides, the driver carries out: no request reaches a member that is no action of the core;
+//! - the lock of the members is taken before that of the core, never the other way round, and the core's is held over no system
+//!   call of a member;
+//! - every action is answered exactly once, as unknown if the queue of its member breaks.
+
+mod carry_out;
+mod device;
+mod members;
+mod ports;
+mod queue;
+mod shared;
+
+pub use carry_out::{carry_out, create};
+pub use device::{CachedDevice, Members};

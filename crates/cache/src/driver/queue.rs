@@ -1,0 +1,54 @@
+//! A front queue.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use plumb_block::{Clock as _, Completion, Queue, QueueFull, Request, Result, Wait, waiting_poll};
+
+use super::shared::Running;
+
+pub(super) struct CacheQueue {
+    pub(super) running: Arc<Running>,
+    pub(super) port: usize,
+    /// In real time only.
+    pub(super) wake: Option<Arc<OwnedFd>>,
+    pub(super) capacity: usize,
+    pub(super) in_flight: usize,
+}
+
+impl Queue for CacheQueue {
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        if self.in_flight == self.capacity {
+            return Err(QueueFull(request));
+        }
+        self.running.submit(self.port, request);
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        if wait.completions > 0 {
+            let (in_flight, time) = (self.in_flight, self.running.time().clone());
+            return waiting_poll(self, in_flight, wait, completions, &mut &time);
+        }
+        let first = completions.len();
+        let count = self.running.take(self.port, completions);
+        self.in_flight -= count;
+        if self.wake.is_some() && count > 0 {
+            // What was answered a while ago is seen now.
+            let now = self.running.time().now();
+            completions[first..].iter_mut().for_each(|completion| completion.completed_at = now);
+        }
+        Ok(count)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.wake.as_ref().map(|wake| wake.as_fd())
+    }
+}
+
+impl Drop for CacheQueue {
+    fn drop(&mut self) {
+        self.running.close(self.port);
+    }
+}

@@ -1,0 +1,81 @@
+//! One block of 4096 bytes with a magic at its start and a checksum at its end, written and read field after field.
+
+/// The length of a block.
+pub(crate) const BLOCK: usize = 4096;
+/// Where the checksum is.
+const CRC_AT: usize = BLOCK - 4;
+
+/// Puts fields into a block, one after another.
+pub(crate) struct Put<'a> {
+    into: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Put<'a> {
+    /// Begins a block in `into`, which has its length.
+    pub(crate) fn new(into: &'a mut [u8], magic: [u8; 8]) -> Self {
+        into.fill(0);
+        let mut put = Self { into, at: 0 };
+        put.bytes(&magic);
+        put
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.into[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.bytes(&[value]);
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// Ends the block: its checksum.
+    pub(crate) fn seal(self) -> u32 {
+        let crc = crc32c::crc32c(&self.into[..CRC_AT]);
+        self.into[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        crc
+    }
+}
+
+/// Takes fields out of a block, one after another. Every take gives `None` past the end.
+pub(crate) struct Take<'a> {
+    from: &'a [u8],
+    /// The checksum of the block.
+    pub(crate) crc: u32,
+}
+
+impl<'a> Take<'a> {
+    /// The fields of a block with this magic, if its checksum is right.
+    pub(crate) fn new(block: &'a [u8], magic: [u8; 8]) -> Option<Self> {
+        let (fields, crc) = block.split_at_checked(CRC_AT)?;
+        let crc = u32::from_le_bytes(crc.try_into().ok()?);
+        let (found, from) = fields.split_first_chunk::<8>()?;
+        (*found == magic && crc32c::crc32c(fields) == crc).then_some(Self { from, crc })
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (found, rest) = self.from.split_first_chunk::<N>()?;
+        self.from = rest;
+        Some(*found)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}

@@ -1,0 +1,209 @@
+//! The header of a record: one block that says what the payload behind it is, block by block.
+
+use plumb_block::{Lba, LbaRange};
+
+use crate::format::block::{Put, Take};
+use crate::settings::{LOG_BLOCK, Uuid};
+
+const MAGIC: [u8; 8] = *b"plumbrec";
+/// The largest number of extents in one record.
+pub(crate) const EXTENTS_MAX: usize = 200;
+/// The largest payload of a record, in log blocks.
+pub(crate) const PAYLOAD_MAX: u32 = 128;
+
+/// What a run of blocks became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The bytes in the payload.
+    Data = 0,
+    /// Zeroes, and the backing device may give the space away.
+    Zeroes = 1,
+    /// Zeroes that keep their space.
+    ZeroesReserved = 2,
+    /// Discarded: zeroes here, and what the backing device makes of a discard later.
+    Discard = 3,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Data, Self::Zeroes, Self::ZeroesReserved, Self::Discard];
+}
+
+/// A run of blocks that a record changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Blocks of the backing device; not empty, and at most `u32::MAX` of them.
+    pub(crate) range: LbaRange,
+    pub(crate) kind: Kind,
+}
+
+impl Extent {
+    /// How many log blocks its payload takes, for logical blocks of `logical_block` bytes.
+    pub(crate) fn payload_blocks(self, logical_block: u64) -> u64 {
+        match self.kind {
+            Kind::Data => (self.range.nlb * logical_block).div_ceil(LOG_BLOCK),
+            Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => 0,
+        }
+    }
+}
+
+/// Where a record stands: what names it, and what follows from the record before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Which time that the log was opened.
+    pub(crate) session: u64,
+    /// Counts records, over all sessions.
+    pub(crate) sequence: u64,
+    /// The number of the segment.
+    pub(crate) segment: u64,
+    /// The block in the segment at which the header is.
+    pub(crate) block: u32,
+    /// The checksum of the header of the record before.
+    pub(crate) previous: u32,
+}
+
+/// The header of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) place: Place,
+    /// All records up to this sequence number were durable when this one was written.
+    pub(crate) durable: u64,
+    /// How many flushes were begun before this record.
+    pub(crate) flush_epoch: u64,
+    /// In the order of their payloads.
+    pub(crate) extents: Vec<Extent>,
+    /// Of each log block of the payload.
+    pub(crate) checksums: Vec<u32>,
+}
+
+impl Header {
+    /// How many blocks the record takes, with its header.
+    pub(crate) fn blocks(&self) -> u32 {
+        1 + self.checksums.len() as u32
+    }
+
+    /// Writes it into one block. Its checksum.
+    pub(crate) fn encode(&self, cache: Uuid, into: &mut [u8]) -> u32 {
+        let mut put = Put::new(into, MAGIC);
+        put.bytes(&cache.0);
+        put.u64(self.place.session);
+        put.u64(self.place.sequence);
+        put.u64(self.place.segment);
+        put.u32(self.place.block);
+        put.u32(self.place.previous);
+        put.u64(self.durable);
+        put.u64(self.flush_epoch);
+        put.u32(self.extents.len() as u32);
+        put.u32(self.checksums.len() as u32);
+        for extent in &self.extents {
+            put.u64(extent.range.lba.0);
+            put.u32(extent.range.nlb as u32);
+            put.u32(extent.kind as u32);
+        }
+        for checksum in &self.checksums {
+            put.u32(*checksum);
+        }
+        put.seal()
+    }
+
+    /// Reads a header of this cache, whose device has `blocks` logical blocks of `logical_block` bytes; and its checksum. `None`
+    /// if it is not one, whole and consistent.
+    pub(crate) fn decode(block: &[u8], cache: Uuid, logical_block: u64, blocks: u64) -> Option<(Self, u32)> {
+        let mut take = Take::new(block, MAGIC)?;
+        if take.array()? != cache.0 {
+            return None;
+        }
+        let place = Place {
+            session: take.u64()?,
+            sequence: take.u64()?,
+            segment: take.u64()?,
+            block: take.u32()?,
+            previous: take.u32()?,
+        };
+        let (durable, flush_epoch) = (take.u64()?, take.u64()?);
+        let (extents, payload) = (take.u32()? as usize, take.u32()?);
+        if extents > EXTENTS_MAX || payload > PAYLOAD_MAX {
+            return None;
+        }
+        let extents = (0..extents).map(|_| {
+            let range = LbaRange::new(Lba(take.u64()?), u64::from(take.u32()?));
+            let kind = *Kind::ALL.get(take.u32()? as usize)?;
+            let is_inside =
+                range.nlb > 0 && range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= blocks);
+            is_inside.then_some(Extent { range, kind })
+        });
+        let extents = extents.collect::<Option<Vec<_>>>()?;
+        let payloads = extents.iter().map(|extent| extent.payload_blocks(logical_block)).sum::<u64>();
+        let checksums = (0..payload).map(|_| take.u32()).collect::<Option<Vec<_>>>()?;
+        let header = Self { place, durable, flush_epoch, extents, checksums };
+        (payloads == u64::from(payload)).then_some((header, take.crc))
+    }
+
+    /// Whether `payload`, which has its length, is what was written.
+    pub(crate) fn is_payload(&self, payload: &[u8]) -> bool {
+        let blocks = payload.chunks_exact(LOG_BLOCK as usize);
+        blocks.zip(&self.checksums).all(|(block, checksum)| crc32c::crc32c(block) == *checksum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::block::BLOCK;
+
+    const CACHE: Uuid = Uuid([7; 16]);
+
+    fn header() -> Header {
+        let extent = |lba, nlb, kind| Extent { range: LbaRange::new(Lba(lba), nlb), kind };
+        Header {
+            place: Place { session: 3, sequence: 99, segment: 12, block: 8, previous: 0xdead_beef },
+            durable: 90,
+            flush_epoch: 4,
+            extents: vec![
+                extent(5, 1, Kind::Data),
+                extent(100, 9, Kind::Data),
+                extent(0, 1000, Kind::Discard),
+            ],
+            checksums: vec![1, 2, 3],
+        }
+    }
+
+    #[test]
+    fn a_header_reads_back_and_every_bit_of_it_counts() {
+        let mut block = vec![0; BLOCK];
+        let crc = header().encode(CACHE, &mut block);
+        assert_eq!(Header::decode(&block, CACHE, 512, 1000), Some((header(), crc)));
+        for bit in 0..BLOCK * 8 {
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Header::decode(&block, CACHE, 512, 1000), None, "bit {bit}");
+            block[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn what_is_whole_but_makes_no_sense_is_not_a_header() {
+        let mut block = vec![0; BLOCK];
+        header().encode(CACHE, &mut block);
+        assert_eq!(Header::decode(&block, Uuid([8; 16]), 512, 1000), None, "of another cache");
+        assert_eq!(Header::decode(&block, CACHE, 512, 999), None, "beyond the end of the device");
+        assert_eq!(Header::decode(&block, CACHE, 4096, 1000), None, "a payload of another length");
+        assert_eq!(Header::decode(&block[..100], CACHE, 512, 1000), None);
+        let mut other = header();
+        other.extents[0].range.lba = Lba(u64::MAX);
+        other.encode(CACHE, &mut block);
+        assert_eq!(Header::decode(&block, CACHE, 512, 1000), None, "an address that wraps");
+    }
+
+    #[test]
+    fn the_largest_header_fits() {
+        let extent = Extent { range: LbaRange::new(Lba(0), 1), kind: Kind::Data };
+        let zeroes = Extent { kind: Kind::Zeroes, ..extent };
+        let mut large = header();
+        large.extents = vec![zeroes; EXTENTS_MAX];
+        large.extents[..PAYLOAD_MAX as usize].fill(extent);
+        large.checksums = vec![9; PAYLOAD_MAX as usize];
+        let mut block = vec![0; BLOCK];
+        large.encode(CACHE, &mut block);
+        assert_eq!(Header::decode(&block, CACHE, 4096, 1).map(|(header, _)| header), Some(large));
+    }
+}

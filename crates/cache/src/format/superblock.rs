@@ -1,0 +1,241 @@
+//! The superblock: what a cache is, which of its legs count, and where its log begins.
+//!
+//! There are two slots at the front of a leg and two at the end of its used part. One version is written into one slot at
+//! either end, the next version into the others: whatever a power cut leaves of a version, the one before it is whole. The
+//! valid one with the highest generation counts.
+
+use plumb_block::Bytes;
+use serde::Serialize;
+
+use crate::format::block::{Put, Take};
+use crate::geometry::Geometry;
+use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
+
+const MAGIC: [u8; 8] = *b"plumbwbc";
+/// The version of the format that this module reads and writes.
+const VERSION: u32 = 1;
+
+/// Whether a leg counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum LegState {
+    /// It holds all that was acknowledged.
+    Live = 0,
+    /// It failed; others have gone on without it. What it holds is stale.
+    Lost = 1,
+    /// It replaces another and is being copied to. It is not yet a source of anything.
+    Resilvering = 2,
+}
+
+/// Where the log begins: the oldest record that recovery reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tail {
+    /// The first segment that is not free.
+    pub(crate) segment: u64,
+    /// The sequence number of its first record.
+    pub(crate) sequence: u64,
+    /// The checksum of the header of the record before that.
+    pub(crate) previous: u32,
+}
+
+/// What the superblock of a leg says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(crate) cache: Uuid,
+    pub(crate) backing: Uuid,
+    pub(crate) backing_size: Bytes,
+    pub(crate) geometry: Geometry,
+    /// The number of the leg that this is on.
+    pub(crate) leg: u8,
+    /// Of every leg.
+    pub(crate) legs: Vec<LegState>,
+    /// Grows whenever a leg comes to count or no longer counts.
+    pub(crate) epoch: u64,
+    /// Grows with each version.
+    pub(crate) generation: u64,
+    /// Grows each time the log is opened.
+    pub(crate) session: u64,
+    pub(crate) tail: Tail,
+    /// All records up to this one were durable.
+    pub(crate) durable: u64,
+    /// Whether the backing device holds everything.
+    pub(crate) is_clean: bool,
+}
+
+/// What may be found where a superblock should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// One of this format.
+    Valid(Box<Superblock>),
+    /// One of a later version of the format.
+    Newer(u32),
+    /// Nothing that is whole.
+    Nothing,
+}
+
+impl Superblock {
+    /// Writes it into one block.
+    pub(crate) fn encode(&self, into: &mut [u8]) {
+        let mut put = Put::new(into, MAGIC);
+        put.u32(VERSION);
+        put.bytes(&self.cache.0);
+        put.bytes(&self.backing.0);
+        put.u64(self.backing_size.0);
+        put.u32(self.geometry.logical_block);
+        put.u32(self.geometry.segment_blocks);
+        put.u64(self.geometry.per_leg);
+        put.u64(self.geometry.rotation);
+        put.u8(self.geometry.layout as u8);
+        put.u8(self.leg);
+        put.u8(self.legs.len() as u8);
+        for leg in 0..LEGS_MAX {
+            put.u8(self.legs.get(leg).map_or(0, |state| *state as u8));
+        }
+        put.u8(u8::from(self.is_clean));
+        put.u64(self.epoch);
+        put.u64(self.generation);
+        put.u64(self.session);
+        put.u64(self.tail.segment);
+        put.u64(self.tail.sequence);
+        put.u32(self.tail.previous);
+        put.u64(self.durable);
+        put.seal();
+    }
+
+    /// Reads one.
+    pub(crate) fn decode(block: &[u8]) -> Found {
+        let Some(mut take) = Take::new(block, MAGIC) else { return Found::Nothing };
+        match take.u32() {
+            Some(VERSION) => {
+                Self::fields(&mut take).map_or(Found::Nothing, |found| Found::Valid(Box::new(found)))
+            }
+            Some(version) if version > VERSION => Found::Newer(version),
+            _ => Found::Nothing,
+        }
+    }
+
+    fn fields(take: &mut Take<'_>) -> Option<Self> {
+        let (cache, backing) = (Uuid(take.array()?), Uuid(take.array()?));
+        let backing_size = Bytes(take.u64()?);
+        let (logical_block, segment_blocks) = (take.u32()?, take.u32()?);
+        let (per_leg, rotation) = (take.u64()?, take.u64()?);
+        let layout = match take.u8()? {
+            0 => Layout::Mirror,
+            1 => Layout::Stripe,
+            _ => return None,
+        };
+        let (leg, count) = (take.u8()?, take.u8()?);
+        let states = take.array::<LEGS_MAX>()?.map(|state| match state {
+            0 => Some(LegState::Live),
+            1 => Some(LegState::Lost),
+            2 => Some(LegState::Resilvering),
+            _ => None,
+        });
+        let legs = states.into_iter().take(usize::from(count)).collect::<Option<Vec<_>>>()?;
+        let is_clean = take.u8()? == 1;
+        let found = Self {
+            cache,
+            backing,
+            backing_size,
+            geometry: Geometry { logical_block, segment_blocks, per_leg, rotation, layout, legs: count },
+            leg,
+            legs,
+            epoch: take.u64()?,
+            generation: take.u64()?,
+            session: take.u64()?,
+            tail: Tail { segment: take.u64()?, sequence: take.u64()?, previous: take.u32()? },
+            durable: take.u64()?,
+            is_clean,
+        };
+        let is_sound = found.geometry.is_sound()
+            && leg < count
+            && usize::from(count) <= LEGS_MAX
+            && backing_size.0.is_multiple_of(u64::from(logical_block))
+            && backing_size.0 < 1 << 62
+            && found.tail.segment < 1 << 40
+            && found.tail.sequence < 1 << 60;
+        is_sound.then_some(found)
+    }
+
+    /// The blocks of a leg at which the version of `generation` stands.
+    pub(crate) fn slots(generation: u64, geometry: &Geometry) -> [u64; 2] {
+        let slot = generation % 2;
+        [slot, geometry.leg_blocks() - 2 + slot]
+    }
+
+    /// The size of a leg's used part.
+    pub(crate) fn leg_size(&self) -> Bytes {
+        Bytes(self.geometry.leg_blocks() * LOG_BLOCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::block::BLOCK;
+
+    fn superblock() -> Superblock {
+        Superblock {
+            cache: Uuid([1; 16]),
+            backing: Uuid([2; 16]),
+            backing_size: Bytes::gib(3),
+            geometry: Geometry {
+                logical_block: 512,
+                segment_blocks: 1024,
+                per_leg: 10,
+                rotation: 3,
+                layout: Layout::Mirror,
+                legs: 3,
+            },
+            leg: 2,
+            legs: vec![LegState::Live, LegState::Lost, LegState::Resilvering],
+            epoch: 5,
+            generation: 77,
+            session: 9,
+            tail: Tail { segment: 40, sequence: 1234, previous: 0xabcd },
+            durable: 1300,
+            is_clean: true,
+        }
+    }
+
+    #[test]
+    fn a_superblock_reads_back_and_every_bit_of_it_counts() {
+        let mut block = vec![0; BLOCK];
+        superblock().encode(&mut block);
+        assert_eq!(Superblock::decode(&block), Found::Valid(Box::new(superblock())));
+        for bit in 0..BLOCK * 8 {
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Superblock::decode(&block), Found::Nothing, "bit {bit}");
+            block[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn later_versions_are_told_apart_from_damage() {
+        let mut block = vec![0; BLOCK];
+        let mut put = Put::new(&mut block, MAGIC);
+        put.u32(VERSION + 1);
+        put.seal();
+        assert_eq!(Superblock::decode(&block), Found::Newer(VERSION + 1));
+    }
+
+    #[test]
+    fn a_superblock_that_makes_no_sense_is_none() {
+        let mut block = vec![0; BLOCK];
+        let unsound: [fn(&mut Superblock); 6] = [
+            |it| it.geometry.logical_block = 0,
+            |it| it.geometry.segment_blocks = 3,
+            |it| it.geometry.per_leg = u64::MAX,
+            |it| it.leg = 3,
+            |it| it.backing_size = Bytes(u64::MAX),
+            |it| it.tail.segment = u64::MAX,
+        ];
+        for (index, change) in unsound.into_iter().enumerate() {
+            let mut superblock = superblock();
+            change(&mut superblock);
+            superblock.encode(&mut block);
+            assert_eq!(Superblock::decode(&block), Found::Nothing, "change {index}");
+        }
+    }
+}

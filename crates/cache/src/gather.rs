@@ -1,0 +1,267 @@
+//! Bringing a run of blocks together in one buffer, from the log, the backing device and zeroes: for a client's read, and for
+//! what is destaged.
+//!
+//! Every log block that is read is checked. One that is not what was written is read from another leg, which then repairs the
+//! first; without another leg the whole read fails. It is never answered with what the backing device has in its place.
+
+use std::collections::VecDeque;
+
+use plumb_block::{BufferMut, Bytes, Errno, LbaRange, Op, Outcome, Payload};
+
+use crate::action::{Member, Purpose, Wait};
+use crate::core::{Core, Then};
+use crate::index::Entry;
+use crate::io::{Asked, errno_of};
+use crate::settings::LOG_BLOCK;
+
+/// How many buffers reads leave to records and superblocks.
+const BUFFERS_LEFT: usize = 6;
+/// How many parts of one gather are read at the same time.
+const PARTS_MAX: u32 = 16;
+
+/// What is being brought together.
+#[derive(Debug)]
+pub(crate) struct Gather {
+    goal: Goal,
+    /// Where it goes; nowhere if nobody wants the bytes, or while the device has the buffer.
+    target: Option<BufferMut>,
+    parts: VecDeque<Part>,
+    in_flight: u32,
+    error: Option<Errno>,
+}
+
+/// Who wants it.
+#[derive(Debug)]
+pub(crate) enum Goal {
+    Client(Asked),
+    Destage { range: LbaRange, pieces: Vec<(LbaRange, Entry)> },
+}
+
+/// A part that one transfer brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) range: LbaRange,
+    /// Where it goes in the target, in bytes.
+    pub(crate) offset: u64,
+    pub(crate) source: Source,
+}
+
+/// Where a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// In the log, at this address.
+    Log(u64),
+    Backing,
+    Zeroes,
+}
+
+/// A part that is being read.
+#[derive(Debug)]
+pub(crate) struct PartRead {
+    gather: u64,
+    part: Part,
+    /// Whether it is read into the target itself.
+    is_direct: bool,
+    log: Option<LogRead>,
+}
+
+/// Whole blocks of the log that are being read.
+#[derive(Debug)]
+struct LogRead {
+    segment: u64,
+    block: u32,
+    /// What the checksum of each has to be.
+    checksums: Vec<u32>,
+    /// How many bytes of the first are not wanted.
+    skip: usize,
+    leg: usize,
+    /// Legs that did not have it whole.
+    failed: Vec<usize>,
+}
+
+impl Gather {
+    pub(crate) fn new(goal: Goal, target: Option<BufferMut>, parts: VecDeque<Part>) -> Self {
+        Self { goal, target, parts, in_flight: 0, error: None }
+    }
+}
+
+impl Core {
+    /// Begins to bring something together. The segments that it reads stay as they are until it has.
+    pub(crate) fn gather(&mut self, gather: Gather) {
+        for part in &gather.parts {
+            if let Source::Log(address) = part.source {
+                self.log.pin(self.log.geometry.locate(address).0);
+            }
+        }
+        self.gathers.insert(self.gathers_next, gather);
+        self.gathers_next += 1;
+        self.io.steps += 1;
+    }
+
+    /// Reads what can be read now.
+    pub(crate) fn go_on_with_gathers(&mut self) {
+        let ids: Vec<_> = self.gathers.keys().copied().collect();
+        for id in ids {
+            while self.read_part(id) {}
+            let is_over = |gather: &Gather| gather.parts.is_empty() && gather.in_flight == 0;
+            if self.gathers.get(&id).is_some_and(is_over)
+                && let Some(gather) = self.gathers.remove(&id)
+            {
+                self.gathered(gather);
+            }
+        }
+    }
+
+    /// Begins to read the next part of a gather; whether there may be another.
+    fn read_part(&mut self, id: u64) -> bool {
+        let memory = self.io.options.memory.clone();
+        let geometry = self.log.geometry;
+        let Some(gather) = self.gathers.get_mut(&id) else { return false };
+        let Some(part) = gather.parts.front().copied().filter(|_| gather.in_flight < PARTS_MAX) else {
+            return false;
+        };
+        let bytes = geometry.bytes(part.range);
+        let (skip, covering) = match part.source {
+            Source::Zeroes => {
+                if let Some(target) = &mut gather.target {
+                    target[part.offset as usize..(part.offset + bytes) as usize].fill(0);
+                }
+                gather.parts.pop_front();
+                self.io.steps += 1;
+                return true;
+            }
+            Source::Backing => (0, bytes),
+            Source::Log(address) => {
+                let skip = geometry.locate(address).2;
+                (skip, (skip + bytes).next_multiple_of(LOG_BLOCK))
+            }
+        };
+        let is_whole = |target: &BufferMut| target.len() as u64 == covering && bytes == covering;
+        let is_direct = gather.in_flight == 0 && gather.target.as_ref().is_some_and(is_whole);
+        let buffer = if is_direct {
+            gather.target.take()
+        } else if memory.available() > BUFFERS_LEFT {
+            memory.take(Bytes(covering))
+        } else {
+            None
+        };
+        let Some(buffer) = buffer else { return false };
+        gather.parts.pop_front();
+        gather.in_flight += 1;
+        let mut read = PartRead { gather: id, part, is_direct, log: None };
+        if let Source::Log(address) = part.source {
+            let (segment, block, _) = geometry.locate(address);
+            let range = block as usize..block as usize + (covering / LOG_BLOCK) as usize;
+            let known = self.log.segments.get(&segment).and_then(|segment| segment.checksums.get(range));
+            let (checksums, failed) = (known.map(<[u32]>::to_vec).unwrap_or_default(), Vec::new());
+            read.log = Some(LogRead { segment, block, checksums, skip: skip as usize, leg: 0, failed });
+        }
+        self.send_part(read, buffer);
+        true
+    }
+
+    /// Reads a part, from a leg that has not failed to give it.
+    fn send_part(&mut self, mut read: PartRead, buffer: BufferMut) {
+        let is_client =
+            self.gathers.get(&read.gather).is_some_and(|gather| matches!(gather.goal, Goal::Client(_)));
+        let Some(log) = &mut read.log else {
+            self.pace.foreground(self.io.now);
+            let (to, range) = ((Member::Backing, Purpose::BackingRead), read.part.range);
+            self.io.act(to, Op::Read, range, Payload::Into(buffer), Then::Part(Box::new(read)));
+            return;
+        };
+        let blocks = buffer.len() as u64 / LOG_BLOCK;
+        let (segment, block) = (log.segment, log.block);
+        let failed = log.failed.clone();
+        match self.source(segment, &failed, read.gather) {
+            Some(leg) => {
+                log.leg = leg;
+                let purpose = if is_client { Purpose::LogRead } else { Purpose::DestageRead };
+                let at = self.log.geometry.leg_block(segment, block);
+                let then = Then::Part(Box::new(read));
+                self.io.act_on_leg((leg, purpose), Op::Read, (at, blocks), Payload::Into(buffer), then);
+            }
+            None => self.part_ended(&read, Err(Errno::EIO), Some(buffer)),
+        }
+    }
+
+    /// A part was read, or not.
+    pub(crate) fn part_completed(&mut self, mut read: PartRead, outcome: Outcome, payload: Payload) {
+        let buffer = match payload {
+            Payload::Into(buffer) => Some(buffer),
+            Payload::None | Payload::Bytes(_) | Payload::Pattern(_) => None,
+        };
+        let Some(log) = &mut read.log else {
+            let result = if outcome.is_done() { Ok(()) } else { Err(errno_of(outcome)) };
+            self.part_ended(&read, result, buffer);
+            return;
+        };
+        // Without an answer the queue keeps the memory: what it was read into is gone.
+        let Some(buffer) = buffer else {
+            self.part_ended(&read, Err(errno_of(outcome)), None);
+            return;
+        };
+        let blocks = buffer.chunks_exact(LOG_BLOCK as usize);
+        let is_as_written = blocks.len() == log.checksums.len()
+            && blocks.zip(&log.checksums).all(|(block, checksum)| crc32c::crc32c(block) == *checksum);
+        if outcome.is_done() && is_as_written {
+            let (failed, at) = (std::mem::take(&mut log.failed), (log.segment, log.block));
+            failed.iter().for_each(|leg| self.repair(*leg, at, &buffer));
+            self.part_ended(&read, Ok(()), Some(buffer));
+            return;
+        }
+        self.figures.checksum_errors += u64::from(outcome.is_done());
+        self.figures.leg_read_errors += u64::from(!outcome.is_done());
+        log.failed.push(log.leg);
+        self.send_part(read, buffer);
+    }
+
+    /// Puts what was read where it goes.
+    fn part_ended(&mut self, read: &PartRead, result: Result<(), Errno>, buffer: Option<BufferMut>) {
+        self.io.steps += 1;
+        if let Some(log) = &read.log {
+            self.log.unpin(log.segment);
+        }
+        let bytes = self.log.geometry.bytes(read.part.range) as usize;
+        let Some(gather) = self.gathers.get_mut(&read.gather) else { return };
+        gather.in_flight -= 1;
+        if let Err(errno) = result {
+            gather.error = Some(errno);
+        }
+        match buffer {
+            Some(buffer) if read.is_direct => gather.target = Some(buffer),
+            Some(buffer) => {
+                let (skip, offset) = (read.log.as_ref().map_or(0, |log| log.skip), read.part.offset as usize);
+                if let Some(target) = gather.target.as_mut().filter(|_| result.is_ok()) {
+                    target[offset..offset + bytes].copy_from_slice(&buffer[skip..skip + bytes]);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// All parts are there, or one is not to be had.
+    fn gathered(&mut self, gather: Gather) {
+        match gather.goal {
+            Goal::Client(asked) => {
+                let payload = gather.target.map_or(Payload::None, Payload::Into);
+                let outcome = gather.error.map_or(Outcome::Done, Outcome::Failed);
+                self.io.answer(&asked, outcome, payload);
+            }
+            Goal::Destage { range, pieces } => {
+                let bytes = gather.target.filter(|_| gather.error.is_none()).map(BufferMut::freeze);
+                self.write_run(range, pieces, bytes);
+            }
+        }
+    }
+
+    /// Whether reads leave enough buffers for one more run to be destaged.
+    pub(crate) fn has_memory_for_run(&self) -> bool {
+        self.io.options.memory.available() > BUFFERS_LEFT + 2
+    }
+
+    /// Order of reuse: whether reads of a segment that was freed are waited for.
+    pub(crate) fn waits_for_reads(&self) -> bool {
+        self.io.options.waits.hold(Wait::SegmentUnread)
+    }
+}

@@ -1,0 +1,137 @@
+//! Where segments are: from (segment, block) to the legs and their blocks.
+//!
+//! Segments are numbered from 0 for ever; the log is a ring of `count` positions, and segment N is at position
+//! (N + rotation) mod count. In a mirror each leg has every position; in a stripe position P is on leg P mod legs.
+
+use plumb_block::{Bytes, LbaRange};
+
+use crate::settings::{LOG_BLOCK, Layout};
+
+/// The number of log blocks before the first segment: two superblocks, and the space up to 16 KiB.
+const FRONT: u64 = 4;
+/// The number of log blocks behind the last one: two superblocks.
+const BACK: u64 = 2;
+/// The smallest and the largest segment, in log blocks.
+pub(crate) const SEGMENT_BLOCKS: std::ops::RangeInclusive<u64> = 8..=16384;
+/// The largest number of segments that a leg may have: with the largest segment 1 PiB.
+const PER_LEG_MAX: u64 = 1 << 24;
+
+/// The shape of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// The logical block of the cache, in bytes.
+    pub(crate) logical_block: u32,
+    /// The length of a segment, in log blocks.
+    pub(crate) segment_blocks: u32,
+    /// How many segments a leg holds.
+    pub(crate) per_leg: u64,
+    /// Where in the ring segment 0 is. A ring that grows takes another, so that no segment moves.
+    pub(crate) rotation: u64,
+    pub(crate) layout: Layout,
+    pub(crate) legs: u8,
+}
+
+impl Geometry {
+    /// How many segments fit into `size` bytes of a leg.
+    pub(crate) fn per_leg(size: Bytes, segment_blocks: u32) -> u64 {
+        (size.0 / LOG_BLOCK).saturating_sub(FRONT + BACK) / u64::from(segment_blocks)
+    }
+
+    /// Whether a log can have this shape. Nothing overflows with one that can.
+    pub(crate) fn is_sound(&self) -> bool {
+        let logical_block = u64::from(self.logical_block);
+        logical_block.is_power_of_two()
+            && (512..=LOG_BLOCK).contains(&logical_block)
+            && SEGMENT_BLOCKS.contains(&u64::from(self.segment_blocks))
+            && self.legs > 0
+            && (1..=PER_LEG_MAX).contains(&self.per_leg)
+            && self.count() >= 3
+            && self.rotation < self.count()
+    }
+
+    /// How many segments the ring has.
+    pub(crate) fn count(&self) -> u64 {
+        match self.layout {
+            Layout::Mirror => self.per_leg,
+            Layout::Stripe => self.per_leg * u64::from(self.legs),
+        }
+    }
+
+    /// The length of the used part of a leg, in log blocks.
+    pub(crate) fn leg_blocks(&self) -> u64 {
+        FRONT + self.per_leg * u64::from(self.segment_blocks) + BACK
+    }
+
+    /// Where segment `segment` is in the ring.
+    pub(crate) fn position(&self, segment: u64) -> u64 {
+        (segment + self.rotation) % self.count()
+    }
+
+    /// Whether leg `leg` holds segment `segment`.
+    pub(crate) fn is_on(&self, leg: usize, segment: u64) -> bool {
+        match self.layout {
+            Layout::Mirror => true,
+            Layout::Stripe => self.position(segment) % u64::from(self.legs) == leg as u64,
+        }
+    }
+
+    /// The log block of a leg at which block `block` of segment `segment` is.
+    pub(crate) fn leg_block(&self, segment: u64, block: u32) -> u64 {
+        let slot = match self.layout {
+            Layout::Mirror => self.position(segment),
+            Layout::Stripe => self.position(segment) / u64::from(self.legs),
+        };
+        FRONT + slot * u64::from(self.segment_blocks) + u64::from(block)
+    }
+
+    /// How many logical blocks a log block holds.
+    pub(crate) fn per_block(&self) -> u64 {
+        LOG_BLOCK / u64::from(self.logical_block)
+    }
+
+    /// The length of a range of logical blocks, in bytes.
+    pub(crate) fn bytes(&self, range: LbaRange) -> u64 {
+        range.nlb * u64::from(self.logical_block)
+    }
+
+    /// The address of a block of the log, in logical blocks from the start of segment 0. It never repeats.
+    pub(crate) fn address(&self, segment: u64, block: u32) -> u64 {
+        (segment * u64::from(self.segment_blocks) + u64::from(block)) * self.per_block()
+    }
+
+    /// The segment of an address, the block in it, and the bytes into that block.
+    pub(crate) fn locate(&self, address: u64) -> (u64, u32, u64) {
+        let (block, rest) = (address / self.per_block(), address % self.per_block());
+        let blocks = u64::from(self.segment_blocks);
+        (block / blocks, (block % blocks) as u32, rest * u64::from(self.logical_block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_of_the_ring_has_a_place_of_its_own() {
+        for layout in [Layout::Mirror, Layout::Stripe] {
+            let geometry =
+                Geometry { logical_block: 512, segment_blocks: 8, per_leg: 5, rotation: 3, layout, legs: 2 };
+            let mut taken = std::collections::BTreeSet::new();
+            for segment in 100..100 + geometry.count() {
+                for block in 0..8 {
+                    for leg in (0..2).filter(|leg| geometry.is_on(*leg, segment)) {
+                        let at = geometry.leg_block(segment, block);
+                        assert!((4..geometry.leg_blocks() - 2).contains(&at));
+                        assert!(
+                            taken.insert((leg, at)),
+                            "{layout:?}: segment {segment}, block {block} twice"
+                        );
+                    }
+                    let address = geometry.address(segment, block) + 3;
+                    assert_eq!(geometry.locate(address), (segment, block, 3 * 512));
+                }
+            }
+            assert_eq!(taken.len(), 2 * 5 * 8);
+        }
+    }
+}

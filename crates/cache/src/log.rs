@@ -1,0 +1,192 @@
+//! The ring of segments: where the next record goes, what is in flight, what is free.
+//!
+//! Segments become free in the order in which they were written, and only from the tail. So of two versions of a block the
+//! older is never replayed once the newer has left the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plumb_block::{ExtentMap, LbaRange, Nanos};
+
+use crate::format::record::{Extent, Kind, Place};
+use crate::format::superblock::Tail;
+use crate::geometry::Geometry;
+use crate::index::{Entry, with_gaps};
+
+/// A segment that holds records.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The sequence number of its first record, and the checksum of the header before that.
+    pub(crate) first: u64,
+    pub(crate) previous: u32,
+    /// When it was begun.
+    pub(crate) opened_at: Nanos,
+    /// Of each block so far; of headers 0.
+    pub(crate) checksums: Vec<u32>,
+    /// How many reads and repairs of it are under way.
+    pub(crate) pins: u32,
+    /// What its records changed, in order and with their flush epochs. Kept only where destaging goes by it.
+    pub(crate) changes: Vec<(u64, LbaRange, Entry)>,
+}
+
+/// A record on its way to the legs.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) place: Place,
+    pub(crate) flush_epoch: u64,
+    /// Each with the block at which its payload begins.
+    pub(crate) extents: Vec<(Extent, u32)>,
+    /// The writes that it holds a part of.
+    pub(crate) clients: Vec<u64>,
+    /// The legs that have not answered.
+    pub(crate) legs: BTreeSet<usize>,
+}
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) geometry: Geometry,
+    /// Every segment that is live, and those that are free but still read.
+    pub(crate) segments: BTreeMap<u64, Segment>,
+    /// The first live segment.
+    pub(crate) tail: u64,
+    /// The number of the next segment to be begun.
+    pub(crate) next_segment: u64,
+    /// The segment that records are put into, and its next block.
+    pub(crate) open: Option<(u64, u32)>,
+    /// The sequence number of the next record.
+    pub(crate) next_sequence: u64,
+    /// The checksum of the header of the last record.
+    pub(crate) previous: u32,
+    /// All records up to this one are complete and in the index.
+    pub(crate) complete: u64,
+    /// All records up to this one are durable.
+    pub(crate) durable: u64,
+    /// From this segment on what records change is kept in order, too.
+    pub(crate) ordered_from: u64,
+    /// How many flushes were begun, over all sessions.
+    pub(crate) flush_epoch: u64,
+    /// By sequence number.
+    pub(crate) in_flight: BTreeMap<u64, Record>,
+}
+
+impl Log {
+    /// How many blocks the next record may have with its header; less than 2 if only one without payload, or none, has room.
+    pub(crate) fn room(&self, waits_for_reads: bool) -> u32 {
+        let open = self.open.map_or(0, |(_, block)| self.geometry.segment_blocks - block);
+        if open < 2 && self.may_open(waits_for_reads) { self.geometry.segment_blocks } else { open }
+    }
+
+    /// Whether the next segment is free.
+    fn may_open(&self, waits_for_reads: bool) -> bool {
+        let count = self.geometry.count();
+        let is_read =
+            self.next_segment.checked_sub(count).is_some_and(|old| self.segments.contains_key(&old));
+        self.next_segment < self.tail + count && !(waits_for_reads && is_read)
+    }
+
+    /// Takes room for a record of `blocks`, which [`room`](Log::room) has, and names it.
+    pub(crate) fn place(&mut self, blocks: u32, session: u64, now: Nanos) -> Place {
+        let fits = |(_, block): &(u64, u32)| self.geometry.segment_blocks - block >= blocks;
+        let (segment, block) = self.open.filter(fits).unwrap_or_else(|| {
+            let number = self.next_segment;
+            self.next_segment += 1;
+            self.segments.insert(number, Segment::new(self.next_sequence, self.previous, now));
+            (number, 0)
+        });
+        self.open = Some((segment, block + blocks));
+        let (sequence, previous) = (self.next_sequence, self.previous);
+        self.next_sequence += 1;
+        Place { session, sequence, segment, block, previous }
+    }
+
+    /// Begins the next record in a new segment.
+    pub(crate) fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Whether what records change is kept in order from now on.
+    pub(crate) fn set_ordered(&mut self, is_ordered: bool) {
+        self.close();
+        self.ordered_from = if is_ordered { self.next_segment } else { u64::MAX };
+        self.segments.values_mut().for_each(|segment| segment.changes.clear());
+    }
+
+    /// The first segment that may still get a record or a completion: those before it are as they will stay.
+    pub(crate) fn closed_end(&self) -> u64 {
+        let open = self.open.map_or(self.next_segment, |(segment, _)| segment);
+        self.in_flight.first_key_value().map_or(open, |(_, record)| record.place.segment.min(open))
+    }
+
+    /// The tail of a log whose first live segment is `segment`.
+    pub(crate) fn tail_at(&self, segment: u64) -> Tail {
+        let (sequence, previous) = self
+            .segments
+            .get(&segment)
+            .map_or((self.next_sequence, self.previous), |segment| (segment.first, segment.previous));
+        Tail { segment, sequence, previous }
+    }
+
+    /// Makes every segment before `tail` free.
+    pub(crate) fn free_until(&mut self, tail: u64) {
+        self.tail = tail;
+        self.segments.retain(|number, segment| *number >= tail || segment.pins > 0);
+    }
+
+    /// Puts what a complete record changes into the index; and with its segment, where that is wanted.
+    pub(crate) fn apply(&mut self, index: &mut ExtentMap<Entry>, record: &Record) {
+        let segment = record.place.segment;
+        let keeps_changes = segment >= self.ordered_from;
+        for (extent, block) in &record.extents {
+            let parts = match extent.kind {
+                Kind::Discard => discarded(index, extent.range),
+                kind => vec![(extent.range, kind)],
+            };
+            for (range, kind) in parts {
+                let entry = Entry::new(&self.geometry, kind, range.lba, (segment, *block));
+                index.insert(range, entry);
+                if let Some(found) = self.segments.get_mut(&segment).filter(|_| keeps_changes) {
+                    found.changes.push((record.flush_epoch, range, entry));
+                }
+            }
+        }
+    }
+
+    /// Keeps a segment as it is until [`unpin`](Log::unpin).
+    pub(crate) fn pin(&mut self, segment: u64) {
+        if let Some(found) = self.segments.get_mut(&segment) {
+            found.pins += 1;
+        }
+    }
+
+    pub(crate) fn unpin(&mut self, segment: u64) {
+        if let Some(found) = self.segments.get_mut(&segment) {
+            found.pins -= 1;
+            if found.pins == 0 && segment < self.tail {
+                self.segments.remove(&segment);
+            }
+        }
+    }
+
+    /// How many segments hold records.
+    pub(crate) fn used(&self) -> u64 {
+        self.next_segment - self.tail
+    }
+
+    /// The share of the log that holds records, 0 to 1.
+    pub(crate) fn used_share(&self) -> f64 {
+        self.used() as f64 / self.geometry.count() as f64
+    }
+}
+
+/// What a discard makes of its blocks. A device may do nothing about a discard, and then has what it had before: where that
+/// is older than what the log has, only zeroes will do.
+fn discarded(index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
+    let kind = |entry: Option<Entry>| if entry.is_some() { Kind::Zeroes } else { Kind::Discard };
+    with_gaps(index, range).map(|(range, entry)| (range, kind(entry))).collect()
+}
+
+impl Segment {
+    pub(crate) fn new(first: u64, previous: u32, now: Nanos) -> Self {
+        Self { first, previous, opened_at: now, checksums: Vec::new(), pins: 0, changes: Vec::new() }
+    }
+}

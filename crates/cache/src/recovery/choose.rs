@@ -1,0 +1,137 @@
+//! Which superblock counts, and whether the devices are those of the cache. Each refusal is a sentence that says what to do.
+
+use crate::format::superblock::{LegState, Superblock};
+use crate::io::Io;
+use crate::settings::{Identity, Layout};
+
+/// What was found on a leg that is there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LegFound {
+    pub(super) superblocks: Vec<Superblock>,
+    /// How many slots were read.
+    pub(super) slots_read: u64,
+    /// A later version of the format.
+    pub(super) newer: Option<u32>,
+}
+
+impl LegFound {
+    /// The version of the superblock that counts on this leg.
+    pub(super) fn newest(&self) -> Option<&Superblock> {
+        self.superblocks.iter().max_by_key(|found| (found.epoch, found.generation))
+    }
+}
+
+/// The superblock by which the cache is opened, with what is missing taken out of it.
+pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, String> {
+    let name = |leg: usize| io.legs[leg].as_ref().map_or_else(String::new, |info| info.name.clone());
+    for (leg, found) in found.iter().enumerate() {
+        if let Some(version) = found.as_ref().and_then(|found| found.newer) {
+            return Err(format!(
+                "{} has a cache of format version {version}, which a later version of plumb wrote: use that one",
+                name(leg)
+            ));
+        }
+    }
+    let newest: Vec<_> = found.iter().map(|found| found.as_ref().and_then(LegFound::newest)).collect();
+    let best = newest.iter().flatten().max_by_key(|found| (found.epoch, found.generation));
+    let Some(best) = best.copied() else {
+        return Err("no leg has a superblock of a cache: are these the right devices?".to_owned());
+    };
+    for (leg, own) in newest.iter().enumerate() {
+        let Some(own) = own else { continue };
+        if own.cache != best.cache {
+            let (own, best, name) = (own.cache, best.cache, name(leg));
+            return Err(format!(
+                "{name} is of cache {own}, others are of cache {best}: give the legs of one cache"
+            ));
+        }
+        if usize::from(own.leg) != leg {
+            let (name, own) = (name(leg), own.leg);
+            return Err(format!(
+                "{name} is leg {own} and was given as leg {leg}: give the legs in their order"
+            ));
+        }
+        if own.epoch == best.epoch && own.legs != best.legs {
+            return Err(
+                "legs have gone on without each other: decide which of them counts, and give that one alone"
+                    .to_owned(),
+            );
+        }
+    }
+    if let Some(identity) = &io.options.identity {
+        is_expected(best, identity)?;
+    }
+    if best.legs.len() != found.len() {
+        let (count, given) = (best.legs.len(), found.len());
+        return Err(format!(
+            "the cache has {count} legs, and {given} were given: name all, missing ones as such"
+        ));
+    }
+    let backing = &io.backing;
+    let block = u64::from(best.geometry.logical_block);
+    if backing.size != best.backing_size || backing.logical_block.0 != block {
+        return Err(format!(
+            "the backing device {} has {} in blocks of {}; the cache was made for {} in blocks of {block} B: give the device it was made for",
+            backing.name, backing.size, backing.logical_block, best.backing_size
+        ));
+    }
+    without_missing(best.clone(), &newest, io)
+}
+
+/// Whether the log is that of the cache and the backing device that are expected, and not an old copy of it.
+fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
+    let Identity { cache, backing, session_min } = *expected;
+    if (best.cache, best.backing) != (cache, backing) {
+        return Err(format!(
+            "the log is that of cache {} for the backing device {}; expected cache {cache} for {backing}",
+            best.cache, best.backing
+        ));
+    }
+    if best.session < session_min {
+        return Err(format!(
+            "the log is of session {} and the backing device was last used in session {session_min}: the log is an old copy, \
+             without what was written since",
+            best.session
+        ));
+    }
+    Ok(())
+}
+
+/// Takes out the legs that are not there.
+fn without_missing(
+    mut best: Superblock,
+    newest: &[Option<&Superblock>],
+    io: &Io,
+) -> Result<Superblock, String> {
+    let size = best.leg_size();
+    for (leg, own) in newest.iter().enumerate() {
+        // A leg that was being copied to is no source (order (g)): copying begins again.
+        if best.legs[leg] != LegState::Live {
+            best.legs[leg] = LegState::Lost;
+            continue;
+        }
+        let info = io.legs[leg].as_ref();
+        let what = match (info, own) {
+            (None, _) => "is missing".to_owned(),
+            (Some(info), None) => format!("({}) has no whole superblock", info.name),
+            (Some(info), Some(_)) if info.size < size => {
+                format!("({}) has {}, and the log takes {size} of it", info.name, info.size)
+            }
+            (Some(_), Some(_)) => continue,
+        };
+        if best.geometry.layout == Layout::Stripe && best.legs.len() > 1 {
+            return Err(format!("leg {leg} {what}, and each leg of a stripe has what no other has"));
+        }
+        if !io.options.degraded {
+            return Err(format!(
+                "leg {leg} {what}, and may have what no other leg has: bring it back, or open the cache degraded and lose that"
+            ));
+        }
+        best.legs[leg] = LegState::Lost;
+        best.epoch += 1;
+    }
+    if best.legs.iter().all(|state| *state != LegState::Live) {
+        return Err("no leg is left that has the whole log".to_owned());
+    }
+    Ok(best)
+}

@@ -1,0 +1,177 @@
+//! What is fixed when a cache is made ([`Settings`]), and what is chosen each time that it is opened ([`Options`]).
+
+use std::fmt;
+use std::str::FromStr;
+
+use plumb_block::{Bytes, Nanos, Pool};
+use serde::{Deserialize, Serialize};
+
+use crate::action::Waits;
+
+/// The unit of the log: headers are one of these, and payloads whole numbers of them.
+pub const LOG_BLOCK: u64 = 4096;
+/// The size of each buffer in [`Options::memory`].
+pub const BUFFER: Bytes = Bytes::mib(1);
+/// How many buffers the memory of a cache has to hold at least.
+pub const BUFFERS_MIN: u32 = 16;
+/// How many legs a log may have.
+pub const LEGS_MAX: usize = 16;
+
+/// Names a cache, or a backing device, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Uuid(pub [u8; 16]);
+
+/// What was read is no UUID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no UUID: expected 32 hexadecimal digits, such as 01234567-89ab-cdef-0123-456789abcdef")]
+pub struct ParseUuidError(String);
+
+impl FromStr for Uuid {
+    type Err = ParseUuidError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits: Option<Vec<u8>> =
+            text.chars().filter(|c| *c != '-').map(|c| Some(c.to_digit(16)? as u8)).collect();
+        let byte = |pair: &[u8]| pair.iter().fold(0, |byte, digit| byte << 4 | digit);
+        let bytes: Option<Vec<u8>> = digits.map(|digits| digits.chunks(2).map(byte).collect());
+        let bytes = bytes.filter(|_| matches!(text.len(), 32 | 36)).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| ParseUuidError(text.to_owned()))
+    }
+}
+
+impl From<Uuid> for String {
+    fn from(uuid: Uuid) -> Self {
+        uuid.to_string()
+    }
+}
+
+impl TryFrom<String> for Uuid {
+    type Error = ParseUuidError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// As in RFC 9562: `01234567-89ab-cdef-0123-456789abcdef`.
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How several legs share the log. One leg is either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Every leg holds all of it.
+    Mirror,
+    /// Segment after segment goes to leg after leg.
+    Stripe,
+}
+
+/// What a cache is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The name of the cache.
+    pub cache: Uuid,
+    /// The name of the backing device, as whoever opens it knows it again.
+    pub backing: Uuid,
+    /// How much of each leg is used.
+    pub size: Bytes,
+    /// The unit in which log space becomes free: a multiple of 4096, 32 KiB to 64 MiB; 4 MiB unless there is a reason.
+    pub segment: Bytes,
+    /// How the legs share the log.
+    pub layout: Layout,
+}
+
+/// When a write is acknowledged, and where it is then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// In the log; durable after a flush of the legs.
+    WriteBack,
+    /// On the backing device; durable after a flush of that. Only what overlaps the log goes through it.
+    WriteThrough,
+    /// In the log, which is taken to be durable without a flush: somebody vouches for the legs' power.
+    Protected,
+    /// As write-back, and the backing device gets writes in the order of the flushes between them, so that without its log it
+    /// is old but consistent. Nothing goes past the log.
+    Ordered,
+}
+
+/// What the devices of a cache have to say of themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The cache.
+    pub cache: Uuid,
+    /// The backing device.
+    pub backing: Uuid,
+    /// The session in which it was opened last, as the backing device knows: a log of an earlier one is an old copy.
+    pub session_min: u64,
+}
+
+/// How a cache runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// When a write is acknowledged.
+    pub mode: Mode,
+    /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`] of them, which nobody else takes while the cache is open.
+    pub memory: Pool,
+    /// What the devices have to be, as whoever opens them knows; `None`: whatever they say.
+    pub identity: Option<Identity>,
+    /// Whether a log may be opened while a leg is missing that is not known to be stale. What only that leg holds is lost.
+    pub degraded: bool,
+    /// The largest payload of a record: a multiple of 4096, 4 KiB to 512 KiB.
+    pub record_max: Bytes,
+    /// A sequential stream goes past the log after this much; `None`: never.
+    pub bypass_after: Option<Bytes>,
+    /// When and how much is destaged.
+    pub destage: DestageOptions,
+    /// Whether only to look: recovery reads everything and writes nothing, and the cache is
+    /// [`Stopped`](crate::State::Stopped) then, with a [`status`](crate::Cache::status).
+    pub dry_run: bool,
+    /// What is waited for: all, except in tests.
+    pub waits: Waits,
+}
+
+/// When and how much is destaged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DestageOptions {
+    /// From this share of the log in use on, 0 to 1.
+    pub start: f64,
+    /// Whatever the share, when the oldest record is older than this.
+    pub age: Nanos,
+    /// Whatever the share, when no request came for this long.
+    pub idle: Nanos,
+    /// At least this much log at a time, if there is that much; and at least a sixteenth of the log.
+    pub batch: Bytes,
+}
+
+impl DestageOptions {
+    /// For devices: 30 %, 10 s, 1 s, 64 MiB.
+    pub const DEFAULT: Self =
+        Self { start: 0.3, age: Nanos::secs(10), idle: Nanos::secs(1), batch: Bytes::mib(64) };
+}
+
+impl Options {
+    /// Write-back, with what suits devices.
+    pub const fn new(memory: Pool) -> Self {
+        Self {
+            mode: Mode::WriteBack,
+            memory,
+            identity: None,
+            degraded: false,
+            dry_run: false,
+            record_max: Bytes::kib(512),
+            bypass_after: Some(Bytes::mib(2)),
+            destage: DestageOptions::DEFAULT,
+            waits: Waits::ALL,
+        }
+    }
+}

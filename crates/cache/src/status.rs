@@ -1,0 +1,147 @@
+//! What there is to say of a cache.
+
+use plumb_block::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::core::Core;
+use crate::format::superblock::LegState;
+use crate::settings::{LOG_BLOCK, Layout, Mode, Uuid};
+
+/// How a cache is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum State {
+    /// It reads its log, and makes its legs equal. Requests wait.
+    Recovering,
+    /// It serves.
+    Serving,
+    /// It stopped as asked; everything acknowledged is durable.
+    Stopped {
+        /// Whether the backing device has everything.
+        is_clean: bool,
+    },
+    /// A write or a flush failed that nothing can stand in for. Writes and flushes fail, reads are served. To be opened again once the
+    /// device is well.
+    Latched {
+        /// What failed, in a sentence.
+        because: String,
+    },
+    /// It was not opened: nothing is served, and nothing was changed.
+    Failed {
+        /// Why, in a sentence.
+        because: String,
+    },
+}
+
+/// What was counted since the cache was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Figures {
+    /// Reads by clients, and how much.
+    pub reads: u64,
+    /// See `reads`.
+    pub read: Bytes,
+    /// Writes, zeroings and discards by clients, and how much.
+    pub writes: u64,
+    /// See `writes`.
+    pub written: Bytes,
+    /// Flushes and FUA writes by clients.
+    pub flushes: u64,
+    /// How much of what was written went past the log.
+    pub bypassed: Bytes,
+    /// Records written.
+    pub records: u64,
+    /// Bytes written to all legs: records and superblocks.
+    pub leg_written: Bytes,
+    /// Flushes of legs.
+    pub leg_flushes: u64,
+    /// Flushes of the backing device.
+    pub backing_flushes: u64,
+    /// Writes to the backing device by destaging, and how much.
+    pub destage_writes: u64,
+    /// See `destage_writes`.
+    pub destaged: Bytes,
+    /// Failed reads and writes of destaging.
+    pub destage_errors: u64,
+    /// For how long writes were delayed because the log fills.
+    pub delayed: Nanos,
+    /// Whether writes wait for a free segment.
+    pub is_full: bool,
+    /// Log blocks that were not what was written.
+    pub checksum_errors: u64,
+    /// Reads of a leg that failed.
+    pub leg_read_errors: u64,
+    /// Damaged places of a leg that were replaced by what another had.
+    pub repaired: u64,
+    /// Legs that failed.
+    pub legs_lost: u64,
+}
+
+/// The state of an open cache. Sizes in bytes, durations in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// The cache.
+    pub cache: Uuid,
+    /// The backing device.
+    pub backing: Uuid,
+    /// How often it was opened.
+    pub session: u64,
+    /// How it is.
+    #[serde(flatten)]
+    pub state: State,
+    /// When writes are acknowledged.
+    pub mode: Mode,
+    /// How the legs share the log.
+    pub layout: Layout,
+    /// Of every leg.
+    pub legs: Vec<LegState>,
+    /// The log: all of it, and how much holds records.
+    pub log: Bytes,
+    /// See `log`.
+    pub log_used: Bytes,
+    /// What the backing device does not have.
+    pub dirty: Bytes,
+    /// How long the oldest record has been in the log, if there is one.
+    pub oldest: Option<Nanos>,
+    /// How many extents the index has.
+    pub extents: u64,
+    /// The rate of destaging, in bytes per second; 0 until it is known.
+    pub drain_rate: f64,
+    /// How long it would take to destage everything at that rate.
+    pub drain_eta: Option<Nanos>,
+    /// Whether everything is being destaged.
+    pub is_draining: bool,
+    /// What keeps destaging from going on.
+    pub destage_error: Option<String>,
+    /// What was counted.
+    pub figures: Figures,
+}
+
+impl Core {
+    pub(crate) fn status(&self) -> Status {
+        let geometry = &self.log.geometry;
+        let segment = u64::from(geometry.segment_blocks) * LOG_BLOCK;
+        let dirty = self.index.iter().filter(|(_, entry)| !entry.is_clean);
+        let dirty = Bytes(dirty.map(|(range, _)| geometry.bytes(range)).sum());
+        let rate = self.pace.rate();
+        let oldest = self.log.segments.get(&self.log.tail);
+        Status {
+            cache: self.superblock.cache,
+            backing: self.superblock.backing,
+            session: self.superblock.session,
+            state: self.state(),
+            mode: self.io.options.mode,
+            layout: geometry.layout,
+            legs: self.superblock.legs.clone(),
+            log: Bytes(geometry.count() * segment),
+            log_used: Bytes(self.log.used() * segment),
+            dirty,
+            oldest: oldest.map(|segment| self.io.now.since(segment.opened_at)),
+            extents: self.index.iter().count() as u64,
+            drain_rate: rate,
+            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64(dirty.0 as f64 / rate)),
+            is_draining: self.destage.is_draining,
+            destage_error: self.destage.error.clone(),
+            figures: self.figures,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Superblocks, written one version at a time: two copies on every leg that counts, then a flush of each.
+
+use std::collections::BTreeSet;
+
+use plumb_block::{Bytes, Outcome};
+
+use crate::action::{Member, Purpose, Wait};
+use crate::core::{Condition, Core, Then};
+use crate::format::superblock::Superblock;
+use crate::settings::LOG_BLOCK;
+
+/// Why a version is written, the most urgent first. Each version has everything that has changed until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// A leg no longer counts (order (e)).
+    Epoch,
+    /// The log was opened.
+    Session,
+    /// Segments are to become free.
+    Tail,
+    /// The cache stops.
+    Stop,
+}
+
+impl Reason {
+    /// The purposes of the write and of the flush.
+    const fn purposes(self) -> (Purpose, Purpose) {
+        match self {
+            Self::Epoch => (Purpose::EpochOnSurvivors, Purpose::EpochFlush),
+            Self::Session => (Purpose::Session, Purpose::SessionFlush),
+            Self::Tail => (Purpose::TailAdvance, Purpose::TailFlush),
+            Self::Stop => (Purpose::Stop, Purpose::StopFlush),
+        }
+    }
+}
+
+/// What is to be written, what is being written, and what is durable.
+#[derive(Debug)]
+pub(crate) struct Superblocks {
+    wanted: BTreeSet<Reason>,
+    round: Option<Round>,
+    durable_epoch: u64,
+}
+
+#[derive(Debug)]
+struct Round {
+    reason: Reason,
+    content: Superblock,
+    /// Whether the writes are done.
+    is_flushing: bool,
+    /// How many actions are not completed.
+    left: usize,
+}
+
+impl Superblocks {
+    pub(crate) fn new(durable_epoch: u64) -> Self {
+        Self { wanted: BTreeSet::new(), round: None, durable_epoch }
+    }
+
+    /// A version is to be written for this reason.
+    pub(crate) fn want(&mut self, reason: Reason) {
+        self.wanted.insert(reason);
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.round.is_some() || !self.wanted.is_empty()
+    }
+}
+
+impl Core {
+    /// Order (e): whether the epoch that excludes the last leg that was lost is durable.
+    pub(crate) fn is_epoch_durable(&self) -> bool {
+        self.superblocks.durable_epoch == self.superblock.epoch
+            || !self.io.options.waits.hold(Wait::EpochDurable)
+    }
+
+    /// Writes the next version, if one is wanted; flushes after it; takes note that it is durable.
+    pub(crate) fn write_superblocks(&mut self) {
+        if self.latched().is_some() {
+            return;
+        }
+        let legs = self.legs_written();
+        match &mut self.superblocks.round {
+            None => self.begin_superblocks(&legs),
+            Some(round) if round.left > 0 => {}
+            Some(round) if !round.is_flushing => {
+                round.is_flushing = true;
+                let (_, purpose) = round.reason.purposes();
+                round.left = legs.len();
+                for leg in legs {
+                    self.io.flush((Member::Leg(leg), purpose), Then::Superblock { leg });
+                }
+            }
+            Some(_) => self.superblocks_durable(),
+        }
+    }
+
+    fn begin_superblocks(&mut self, legs: &[usize]) {
+        let Some(reason) = self.superblocks.wanted.first().copied() else { return };
+        if self.io.options.memory.available() < legs.len() {
+            return;
+        }
+        self.superblocks.wanted.remove(&reason);
+        self.superblock.generation += 1;
+        self.superblock.durable = self.log.durable;
+        let (purpose, _) = reason.purposes();
+        let slots = Superblock::slots(self.superblock.generation, &self.superblock.geometry);
+        for leg in legs {
+            self.superblock.leg = *leg as u8;
+            let Some(mut buffer) = self.io.options.memory.take(Bytes(LOG_BLOCK)) else { return };
+            self.superblock.encode(&mut buffer);
+            let bytes = buffer.freeze();
+            for slot in slots {
+                let then = Then::Superblock { leg: *leg };
+                self.io.write_leg((*leg, purpose), slot, bytes.clone(), then);
+            }
+            self.figures.leg_written += Bytes(2 * LOG_BLOCK);
+        }
+        let content = self.superblock.clone();
+        let left = 2 * legs.len();
+        self.superblocks.round = Some(Round { reason, content, is_flushing: false, left });
+    }
+
+    pub(crate) fn superblock_completed(&mut self, leg: usize, outcome: Outcome) {
+        if !outcome.is_done() {
+            self.lose_leg(leg, "could not write or flush its superblock", outcome);
+        }
+        if let Some(round) = &mut self.superblocks.round {
+            round.left -= 1;
+        }
+    }
+
+    fn superblocks_durable(&mut self) {
+        let Some(Round { reason, content, .. }) = self.superblocks.round.take() else { return };
+        self.io.steps += 1;
+        self.superblocks.durable_epoch = content.epoch;
+        // A version that a leg has failed to take says of that leg that it counts: the next one, which is wanted by now, does not.
+        if !self.is_epoch_durable() && reason != Reason::Epoch {
+            self.superblocks.want(reason);
+            return;
+        }
+        match reason {
+            Reason::Epoch => {}
+            Reason::Session if self.condition == Condition::Opening => self.condition = Condition::Serving,
+            Reason::Session => {}
+            Reason::Tail => self.tail_durable(content.tail),
+            Reason::Stop => self.condition = Condition::Stopped(content.is_clean),
+        }
+    }
+}

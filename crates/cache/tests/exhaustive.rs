@@ -1,0 +1,216 @@
+//! Every cut of every short scenario, on a small log that has been round its ring.
+//!
+//! | Letter | Operation |
+//! |---|---|
+//! | `W` `V` `X` | write block A, block B, both |
+//! | `U` | write A with FUA |
+//! | `Z` | write zeroes to A |
+//! | `F` | flush |
+//! | `D` | drain: destage everything |
+//! | `K` | kill the process and recover |
+//!
+//! Each scenario runs on each of these schedules: every operation is answered before the next; or all are submitted at
+//! once, and their commands complete first to last, or last to first. Scenarios that differ only in the names of A and B
+//! are one.
+//!
+//! What a cut may leave grows until something becomes durable, and what the user must find changes only then; so the cuts
+//! just before a flush or a FUA command completes, and at the end, cover all the others. Of each all outcomes are
+//! enumerated, by `plumb_crash`, block by block on the legs and on the backing.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use plumb_block::Op;
+use plumb_crash::{Grain, Options};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng as _;
+
+use crate::history::{Ask, Step};
+use crate::medium::Medium;
+use crate::random::number;
+use crate::setup::{LeftOut, Legs, Setup};
+use crate::world::World;
+
+const ALPHABET: [char; 8] = ['W', 'V', 'X', 'U', 'Z', 'F', 'D', 'K'];
+
+/// How many operations a scenario of the test run has at most.
+const OPERATIONS: u64 = 2;
+
+/// In which order commands complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Schedule {
+    OneByOne,
+    FirstToLast,
+    LastToFirst,
+}
+
+const SCHEDULES: [Schedule; 3] = [Schedule::OneByOne, Schedule::FirstToLast, Schedule::LastToFirst];
+
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    scenarios: u64,
+    cuts: u64,
+    outcomes: u64,
+}
+
+#[test]
+fn every_cut_of_every_short_scenario_on_one_leg() {
+    check(Setup::SMALL, number("PLUMB_OPERATIONS", OPERATIONS));
+}
+
+#[test]
+fn every_cut_of_every_short_scenario_on_a_mirror() {
+    check(Setup { layout: Legs::Mirror, ..Setup::SMALL }, number("PLUMB_OPERATIONS", OPERATIONS) - 1);
+}
+
+fn check(setup: Setup, operations: u64) {
+    let began = Instant::now();
+    let count = explore(setup, LeftOut::Nothing, operations).unwrap_or_else(|why| panic!("{why}"));
+    eprintln!(
+        "{:?}, up to {operations} operations: {} scenarios, {} cuts with {} outcomes in {:.1} s",
+        setup.layout,
+        count.scenarios,
+        count.cuts,
+        count.outcomes,
+        began.elapsed().as_secs_f64()
+    );
+}
+
+/// Every scenario up to this length; the first that fails is an error.
+pub(crate) fn explore(setup: Setup, left_out: LeftOut, operations: u64) -> Result<Count, String> {
+    let mut count = Count::default();
+    let aged = aged(setup, left_out)?;
+    for length in 1..=operations {
+        for number in 0..(ALPHABET.len() as u64).pow(length as u32) {
+            let scenario = scenario(number, length);
+            if !is_first_of_its_kind(&scenario) {
+                continue;
+            }
+            for schedule in SCHEDULES.into_iter().filter(|one| length > 1 || *one == Schedule::OneByOne) {
+                count.scenarios += 1;
+                run(&aged, &scenario, schedule, &mut count).map_err(|why| {
+                    let letters: String = scenario.iter().collect();
+                    format!("scenario {letters}, {schedule:?}, {:?}: {why}", setup.layout)
+                })?;
+            }
+        }
+    }
+    Ok(count)
+}
+
+fn scenario(number: u64, length: u64) -> Vec<char> {
+    let base = ALPHABET.len() as u64;
+    (0..length as u32).map(|place| ALPHABET[(number / base.pow(place) % base) as usize]).collect()
+}
+
+/// Of two scenarios that differ in the names of A and B, the one that names A first; and none that ends with what leaves
+/// no trace.
+fn is_first_of_its_kind(scenario: &[char]) -> bool {
+    let is_b_alone = scenario.contains(&'V') && !scenario.iter().any(|letter| "WUZ".contains(*letter));
+    !is_b_alone
+}
+
+fn step(letter: char) -> Step {
+    let on = |lba, nlb, fua| Step::Write { lba, nlb, fua };
+    match letter {
+        'W' => on(0, 1, false),
+        'V' => on(1, 1, false),
+        'X' => on(0, 2, false),
+        'U' => on(0, 1, true),
+        'Z' => Step::Zeroes { lba: 0, nlb: 1, fua: false },
+        'F' => Step::Flush,
+        'D' => Step::Ask { what: Ask::Drain, roll: 0 },
+        _ => Step::Kill { roll: 0 },
+    }
+}
+
+fn run(aged: &World, scenario: &[char], schedule: Schedule, count: &mut Count) -> Result<(), String> {
+    let mut world = aged.reborn(aged.members.clone())?;
+    world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+    let last = scenario.len() - 1;
+    for (index, letter) in scenario.iter().enumerate() {
+        world.step(step(*letter))?;
+        if schedule == Schedule::OneByOne {
+            // What comes before the last operation is the end of a shorter scenario.
+            finish(&mut world, schedule, if index == last { Some(count) } else { None })?;
+        }
+    }
+    if schedule != Schedule::OneByOne {
+        finish(&mut world, schedule, Some(count))?;
+    }
+    Ok(())
+}
+
+/// A cache whose log has been written round its ring; A and B have been written again and again, and are in the log still.
+fn aged(setup: Setup, left_out: LeftOut) -> Result<World, String> {
+    let mut world = World::new(&setup, left_out)?;
+    for round in 0..2 * setup.segments {
+        world.step(Step::Write { lba: 0, nlb: 2, fua: false })?;
+        world.step(Step::Write { lba: 2 + round % 4, nlb: 3, fua: true })?;
+        world.step(Step::Ask { what: Ask::Drain, roll: 0 })?;
+        finish(&mut world, Schedule::FirstToLast, None)?;
+    }
+    for step in [Step::Write { lba: 0, nlb: 2, fua: false }, Step::Flush] {
+        world.step(step)?;
+        finish(&mut world, Schedule::FirstToLast, None)?;
+    }
+    Ok(world)
+}
+
+/// Lets all commands complete, and looks at the cuts on the way.
+fn finish(world: &mut World, schedule: Schedule, mut count: Option<&mut Count>) -> Result<(), String> {
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
+    loop {
+        let flights = world.in_flight();
+        let next = match schedule {
+            Schedule::LastToFirst => flights.len().checked_sub(1),
+            _ => (!flights.is_empty()).then_some(0),
+        };
+        let becomes_durable = next.is_none_or(|index| {
+            matches!(flights[index], Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
+        });
+        if let Some(count) = count.as_deref_mut().filter(|_| becomes_durable) {
+            cuts(world, count)?;
+        }
+        match next {
+            Some(index) => world.complete(index, &mut chance)?,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// All outcomes of a cut now.
+fn cuts(world: &World, count: &mut Count) -> Result<(), String> {
+    count.cuts += 1;
+    let mut failed = Ok(());
+    let mut left = Vec::new();
+    let all = every(world, &mut left, &mut |left| {
+        count.outcomes += 1;
+        failed = judge(world, left);
+        if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    if all.is_break() { failed } else { Ok(()) }
+}
+
+/// Calls with each combination of what the cut may leave on each member.
+fn every(
+    world: &World,
+    left: &mut Vec<Medium>,
+    call: &mut impl FnMut(&[Medium]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let Some(medium) = world.members.get(left.len()) else { return call(left) };
+    let options = Options { grain: Grain::Blocks, unreadable: false };
+    medium.window().enumerate(options, &mut |outcome| {
+        left.push(medium.after(outcome));
+        let flow = every(world, left, &mut *call);
+        left.pop();
+        flow
+    })
+}
+
+/// Recovers over these members, and reads everything.
+fn judge(world: &World, left: &[Medium]) -> Result<(), String> {
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut again = world.reborn(left.to_vec())?;
+    again.verify(&mut chance)
+}

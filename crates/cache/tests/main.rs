@@ -1,0 +1,32 @@
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+//!
+//! All but `driver` hold the state machine against what its user may see: no threads, no clock, everything from a seed that each
+//! failure prints.
+//!
+//! ```text
+//!   history (steps from a seed) ──► world: Cache + medium of each member (by plumb_crash) ──► oracle of the user
+//!      random        20,000 histories, a million in `cargo xtask soak cache`
+//!      exhaustive    every cut of every short scenario
+//!      sensitivity   without any one flush, write or wait some history fails
+//!      flips         flipped bits all over a small log
+//!      refusals      legs that are not the log of this backing
+//!      ordered       the backing alone in ordered mode
+//!      figures       write amplification, counted
+//! ```
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod buffers;
+mod driver;
+mod exhaustive;
+mod figures;
+mod flips;
+mod history;
+mod medium;
+mod oracle;
+mod ordered;
+mod random;
+mod refusals;
+mod sensitivity;
+mod setup;
+mod world;

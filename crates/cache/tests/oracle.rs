@@ -1,0 +1,286 @@
+//! What the user of a cache may see: the contract of a device for each block, by the conformance kit of `plumb_block`
+//! ([`History`]), with what a power cut and a killed process leave.
+//!
+//! - After a **cut** each block is one of its survivors, and that is all it ever was: durable, and the same however often
+//!   recovery begins again. The first read settles which one it is.
+//! - After a **kill** all that was acknowledged is there. A request that was not answered has taken effect or not.
+//! - A block that was never written reads as generation 0, with which the backing is filled.
+
+use std::collections::BTreeMap;
+
+use plumb_block::conformance::{Content, History, Moment, Seen, Version};
+use plumb_block::{Errno, Lba, LbaRange, Op, Outcome, Pattern};
+
+/// Of all patterns here.
+pub(crate) const SEED: u64 = 7;
+
+#[derive(Debug, Clone)]
+struct Pending {
+    op: Op,
+    range: LbaRange,
+    submitted: Moment,
+    generation: Option<u64>,
+}
+
+/// A request that was answered as done.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub(crate) op: Op,
+    pub(crate) range: LbaRange,
+    /// Of a write.
+    pub(crate) generation: Option<u64>,
+    pub(crate) submitted: Moment,
+    pub(crate) completed: Moment,
+}
+
+/// The versions of every block that was ever written.
+#[derive(Debug, Clone)]
+pub(crate) struct Oracle {
+    block: usize,
+    discard_zeroes: bool,
+    /// Whether what is acknowledged may be lost in a power cut.
+    is_volatile: bool,
+    moment: Moment,
+    generation: u64,
+    pending: BTreeMap<u64, Pending>,
+    blocks: BTreeMap<u64, History<Content>>,
+    answered: Vec<Answered>,
+}
+
+impl Oracle {
+    /// Of a device in which every block holds generation 0.
+    pub(crate) fn new(block: usize, discard_zeroes: bool) -> Self {
+        Self {
+            block,
+            discard_zeroes,
+            is_volatile: true,
+            moment: 1,
+            generation: 0,
+            pending: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            answered: Vec::new(),
+        }
+    }
+
+    /// What the device says now of its volatile cache.
+    pub(crate) const fn set_volatile(&mut self, is_volatile: bool) {
+        self.is_volatile = is_volatile;
+    }
+
+    /// The blocks that were ever written, in runs of at most `longest`.
+    pub(crate) fn written(&self, longest: u64) -> Vec<LbaRange> {
+        let mut runs: Vec<LbaRange> = Vec::new();
+        for lba in self.blocks.keys() {
+            match runs.last_mut() {
+                Some(run) if run.end().0 == *lba && run.nlb < longest => run.nlb += 1,
+                _ => runs.push(LbaRange::new(Lba(*lba), 1)),
+            }
+        }
+        runs
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// What was answered as done, in that order, but for reads.
+    pub(crate) fn answered(&self) -> &[Answered] {
+        &self.answered
+    }
+
+    /// What was asked and is not answered.
+    pub(crate) fn waiting(&self) -> String {
+        self.pending
+            .iter()
+            .map(|(tag, pending)| format!("{tag}: {:?} of {:?}; ", pending.op, pending.range))
+            .collect()
+    }
+
+    /// A request is about to be submitted. The pattern of a write.
+    pub(crate) fn submitted(&mut self, tag: u64, op: Op, range: LbaRange) -> Option<Pattern> {
+        self.moment += 1;
+        let (content, displaces) = match op {
+            Op::Write { .. } => {
+                self.generation += 1;
+                (Some(Content::Generation(self.generation)), true)
+            }
+            Op::WriteZeroes { .. } => (Some(Content::Zeroes), true),
+            Op::Discard => (Some(Content::Zeroes), self.discard_zeroes),
+            Op::Read | Op::Flush => (None, false),
+        };
+        if let Some(content) = content {
+            for lba in range.lba.0..range.end().0 {
+                let history =
+                    self.blocks.entry(lba).or_insert_with(|| History::starting_with(Content::Generation(0)));
+                history.versions.push(Version::submitted(content, self.moment, displaces));
+            }
+        }
+        let generation = matches!(op, Op::Write { .. }).then_some(self.generation);
+        self.pending.insert(tag, Pending { op, range, submitted: self.moment, generation });
+        generation.map(|generation| Pattern { seed: SEED, lba: range.lba, generation })
+    }
+
+    /// A request was answered; `bytes` are what a read returned. `may_fail`: whether something is broken beneath.
+    pub(crate) fn ended(
+        &mut self,
+        tag: u64,
+        outcome: Outcome,
+        bytes: Option<&[u8]>,
+        may_fail: bool,
+    ) -> Result<(), String> {
+        let pending = self.pending.remove(&tag).ok_or_else(|| format!("tag {tag} was answered twice"))?;
+        self.moment += 1;
+        if outcome.is_done() && pending.op != Op::Read {
+            let Pending { op, range, generation, submitted } = pending;
+            self.answered.push(Answered { op, range, generation, submitted, completed: self.moment });
+        }
+        let fail = |why: &str| Err(format!("{:?} of {:?}: {why}", pending.op, pending.range));
+        match (pending.op, outcome) {
+            (Op::Read, Outcome::Done) => return self.judge(&pending, bytes.ok_or("a read without bytes")?),
+            (Op::Read, Outcome::Failed(Errno::EIO)) if may_fail || self.may_be_unreadable(&pending) => {}
+            (Op::Flush, Outcome::Done) => self.flushed(pending.submitted),
+            (_, Outcome::Done) => self.landed(&pending),
+            (_, Outcome::Failed(_)) if !may_fail => return fail(&format!("ended as {outcome:?}")),
+            (Op::Read | Op::Flush, Outcome::Failed(_)) => {}
+            (_, Outcome::Failed(_)) => self.of(&pending, |version| version.is_lost_track_of = true),
+            _ => return fail(&format!("ended as {outcome:?}")),
+        }
+        Ok(())
+    }
+
+    fn flushed(&mut self, submitted: Moment) {
+        self.blocks.values_mut().for_each(|history| history.flushed(submitted));
+        let blocks = self.blocks.keys().copied().collect::<Vec<_>>();
+        blocks.into_iter().for_each(|lba| self.prune(lba));
+    }
+
+    /// The cache has stopped: nothing is left to answer, and all that was acknowledged is durable.
+    pub(crate) fn stopped(&mut self) -> Result<(), String> {
+        if self.is_pending() {
+            return Err(format!("stopped, and {} is not answered", self.waiting()));
+        }
+        self.moment += 1;
+        self.flushed(self.moment);
+        Ok(())
+    }
+
+    /// The cache was detached: the backing device, which holds these bytes in `range`, does without it.
+    pub(crate) fn detached(&mut self, range: LbaRange, bytes: &[u8]) -> Result<(), String> {
+        self.moment += 1;
+        let read = Pending { op: Op::Read, range, submitted: self.moment, generation: None };
+        self.judge(&read, bytes).map_err(|why| format!("detached, and on the backing device {why}"))
+    }
+
+    fn landed(&mut self, pending: &Pending) {
+        let now = self.moment;
+        let is_fua = matches!(pending.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        let is_durable = is_fua || !self.is_volatile;
+        self.of(pending, |version| {
+            version.completed = Some(now);
+            version.is_durable = is_durable;
+        });
+        (pending.range.lba.0..pending.range.end().0).for_each(|lba| self.prune(lba));
+    }
+
+    /// Changes the version that a request has made of each of its blocks.
+    fn of(&mut self, pending: &Pending, mut change: impl FnMut(&mut Version<Content>)) {
+        for (_, history) in self.blocks.range_mut(pending.range.lba.0..pending.range.end().0) {
+            let versions = history.versions.iter_mut();
+            versions.filter(|version| version.submitted == pending.submitted).for_each(&mut change);
+        }
+    }
+
+    /// Forgets the versions of a block that nobody can see again.
+    fn prune(&mut self, lba: u64) {
+        let reads = self.pending.values().filter(|pending| pending.op == Op::Read);
+        let oldest = reads.map(|pending| pending.submitted).min().unwrap_or(Moment::MAX);
+        let Some(history) = self.blocks.get_mut(&lba).filter(|history| history.versions.len() > 1) else {
+            return;
+        };
+        let (readable, survivors) =
+            (history.readable(oldest, Moment::MAX).versions, history.survivors(Moment::MAX).versions);
+        let mut index = 0;
+        history.versions.retain(|_| {
+            index += 1;
+            readable.contains(&(index - 1)) || survivors.contains(&(index - 1))
+        });
+    }
+
+    fn may_be_unreadable(&self, pending: &Pending) -> bool {
+        let blocks = self.blocks.range(pending.range.lba.0..pending.range.end().0);
+        let mut lost = blocks.flat_map(|(_, history)| &history.versions);
+        lost.any(|version| version.is_lost_track_of)
+    }
+
+    fn judge(&mut self, pending: &Pending, bytes: &[u8]) -> Result<(), String> {
+        for (index, lba) in (pending.range.lba.0..pending.range.end().0).enumerate() {
+            let seen = Seen::of(&bytes[index * self.block..(index + 1) * self.block], SEED, Lba(lba));
+            let Some(history) = self.blocks.get_mut(&lba) else {
+                if seen != Seen::Whole(Content::Generation(0)) {
+                    return Err(format!("LBA {lba} was never written and reads as {seen:?}"));
+                }
+                continue;
+            };
+            let allowed = history.readable(pending.submitted, self.moment).versions;
+            let allowed: Vec<Content> =
+                allowed.into_iter().map(|index| history.versions[index].content).collect();
+            if !seen.is_one_of(&allowed) {
+                return Err(format!(
+                    "LBA {lba} reads as {seen:?}, allowed is {allowed:?} of {:?}",
+                    history.versions
+                ));
+            }
+            settle(history, &seen);
+        }
+        Ok(())
+    }
+
+    /// The power was cut under everything.
+    pub(crate) fn cut(&mut self) {
+        self.moment += 1;
+        self.pending.clear();
+        for history in self.blocks.values_mut() {
+            let was_unreadable = history.versions.iter().any(|version| version.is_lost_track_of);
+            let survivors = history.survivors(self.moment);
+            let first = |index: usize| {
+                let version = &history.versions[index];
+                // A discard without promise may still become nothing, when it reaches the backing.
+                let displaces = version.displaces || version.content != Content::Zeroes;
+                Version { displaces, ..Version::first(version.content) }
+            };
+            let mut versions: Vec<_> = survivors.versions.into_iter().map(first).collect();
+            versions[0].is_lost_track_of = was_unreadable || survivors.may_be_unreadable;
+            history.versions = versions;
+        }
+    }
+
+    /// The process of the cache was killed, and its requests are ended.
+    pub(crate) fn kill(&mut self) {
+        self.moment += 1;
+        self.pending.clear();
+        for version in self.blocks.values_mut().flat_map(|history| &mut history.versions) {
+            if version.completed.is_none() {
+                *version = Version {
+                    completed: Some(self.moment),
+                    is_lost_track_of: false,
+                    displaces: false,
+                    ..version.clone()
+                };
+            }
+        }
+        self.moment += 1;
+    }
+}
+
+/// After a cut a block is one of several versions; a read has told which.
+fn settle(history: &mut History<Content>, seen: &Seen) {
+    let is_left = |version: &Version<Content>| version.submitted == 0;
+    let left: Vec<_> = history.versions.iter().filter(|version| is_left(version)).collect();
+    let is_certain = left.iter().all(|version| version.displaces);
+    let newer = |version: &&Version<Content>| !is_left(version) && seen.is_one_of(&[version.content]);
+    if left.len() < 2 || !is_certain || history.versions.iter().any(|version| newer(&version)) {
+        return;
+    }
+    history.versions.retain(|version| !is_left(version) || seen.is_one_of(&[version.content]));
+    history.versions.iter_mut().for_each(|version| version.is_lost_track_of &= !is_left(version));
+}

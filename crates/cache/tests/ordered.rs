@@ -1,0 +1,81 @@
+//! Ordered mode: the backing alone, without its log, is what a power cut at some earlier moment would have left of it.
+//!
+//! That is: if it holds a write that was submitted after a flush was answered, then it holds everything that this flush
+//! covers.
+
+use plumb_block::conformance::{Content, Moment, Seen};
+use plumb_block::{Lba, LbaRange, Op};
+use plumb_cache::Mode;
+use plumb_crash::{Survival, below};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+use crate::history::Step;
+use crate::oracle::{Answered, SEED};
+use crate::setup::{Faults, LeftOut, Setup};
+use crate::world::World;
+
+const HISTORIES: u64 = 2_000;
+
+/// What the user did, and what the backing holds after a power cut that costs the log.
+fn run(seed: u64) -> Result<(), String> {
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let drawn = Setup::draw(&mut chance);
+    let setup = Setup { mode: Mode::Ordered, faults: Faults::None, hot: 8, ..drawn };
+    let mut world = World::new(&setup, LeftOut::Nothing)?;
+    for _ in 0..below(&mut chance, 80) {
+        let roll = chance.next_u64();
+        let lba = below(&mut chance, setup.hot);
+        let step = match below(&mut chance, 8) {
+            0 => Step::Flush,
+            1 => Step::Pass { millis: 1 << below(&mut chance, 15), roll },
+            2..5 => Step::Run { commands: below(&mut chance, 12), roll },
+            _ => Step::Write { lba, nlb: 1 + below(&mut chance, 2), fua: below(&mut chance, 8) == 0 },
+        };
+        world.step(step)?;
+    }
+    let mut backing = world.members[setup.legs()].clone();
+    backing.cut(&mut chance, Survival::Mixed);
+    let answered = world.oracle.answered();
+    let block = setup.block as usize;
+    let found: Vec<Option<u64>> = (0..setup.blocks())
+        .map(|lba| {
+            let bytes = backing.read(LbaRange::new(Lba(lba), 1))?;
+            match Seen::of(bytes, SEED, Lba(lba)) {
+                Seen::Whole(Content::Generation(generation)) if bytes.len() == block => Some(generation),
+                _ => None,
+            }
+        })
+        .collect();
+    is_of_one_moment(answered, &found)
+}
+
+/// Whether what was found, a generation for each block that can be read, is what a cut at one moment leaves.
+fn is_of_one_moment(answered: &[Answered], found: &[Option<u64>]) -> Result<(), String> {
+    let of = |generation: u64| answered.iter().find(|one| one.generation == Some(generation));
+    let submitted = |generation: u64| of(generation).map_or(0, |one| one.submitted);
+    let last: Moment = found.iter().flatten().map(|generation| submitted(*generation)).max().unwrap_or(0);
+    let flushes = answered.iter().filter(|one| one.op == Op::Flush && one.completed < last);
+    let Some(covered) = flushes.map(|flush| flush.submitted).max() else { return Ok(()) };
+    for write in answered.iter().filter(|one| one.generation.is_some() && one.completed < covered) {
+        for lba in write.range.lba.0..write.range.end().0 {
+            let Some(generation) = found[lba as usize] else { continue };
+            let is_older =
+                generation == 0 || of(generation).is_some_and(|one| one.completed < write.submitted);
+            if is_older {
+                return Err(format!(
+                    "the backing has a write submitted at {last}, and at LBA {lba} generation {generation}; the flush \
+                     submitted at {covered} covers {write:?}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_backing_alone_is_old_but_consistent() {
+    for seed in 0..HISTORIES {
+        run(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+}

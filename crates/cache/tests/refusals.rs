@@ -1,0 +1,98 @@
+//! What must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing of another size. Each is
+//! refused with a sentence, and nothing is served.
+
+use plumb_block::Bytes;
+use plumb_cache::State;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng as _;
+
+use crate::history::{Fault, Step};
+use crate::medium::Medium;
+use crate::oracle::Oracle;
+use crate::setup::{Faults, LeftOut, Legs, Setup};
+use crate::world::World;
+
+const MIRROR: Setup = Setup { layout: Legs::Mirror, faults: Faults::Any, ..Setup::SMALL };
+
+/// The members after some writes that were flushed.
+fn used(setup: &Setup) -> Result<Vec<Medium>, String> {
+    let mut world = World::new(setup, LeftOut::Nothing)?;
+    for lba in 0..4 {
+        world.step(Step::Write { lba, nlb: 2, fua: true })?;
+        world.step(Step::Settle { roll: lba })?;
+    }
+    Ok(world.members_after_kill())
+}
+
+/// Why a cache over these members is refused.
+fn refused(setup: &Setup, members: Vec<Medium>) -> Result<String, String> {
+    let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+    let mut world = match World::over(setup, LeftOut::Nothing, members, oracle) {
+        Ok(world) => world,
+        Err(because) => return Ok(because),
+    };
+    world.expect_failures();
+    world.pump()?;
+    world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+    match world.state() {
+        State::Failed { because } => Ok(because),
+        state => Err(format!("not refused: {state:?}")),
+    }
+}
+
+fn assert_refused(setup: &Setup, what: &str, change: impl FnOnce(&mut Vec<Medium>)) -> Result<(), String> {
+    let mut members = used(setup)?;
+    change(&mut members);
+    let because = refused(setup, members).map_err(|why| format!("{what}: {why}"))?;
+    eprintln!("{what}: {because}");
+    assert!(because.len() > 30, "{what}: no sentence: {because}");
+    Ok(())
+}
+
+#[test]
+fn what_is_not_the_log_of_this_backing_is_refused() {
+    let single = Setup { faults: Faults::Any, ..Setup::SMALL };
+    assert_refused(&single, "no leg at all", |members| members[0].is_dead = true).unwrap();
+    assert_refused(&single, "a blank leg", |members| {
+        let info = members[0].info.clone();
+        members[0] = Medium::new(info.clone(), vec![0; info.size.0 as usize]);
+    })
+    .unwrap();
+    assert_refused(&single, "a shrunk leg", |members| {
+        let info = plumb_block::DeviceInfo { size: Bytes(64 << 10), ..members[0].info.clone() };
+        let image = members[0].image()[..64 << 10].to_vec();
+        members[0] = Medium::new(info, image);
+    })
+    .unwrap();
+    assert_refused(&single, "a shrunk backing", |members| {
+        let info = plumb_block::DeviceInfo { size: Bytes(32 << 10), ..members[1].info.clone() };
+        let image = members[1].image()[..32 << 10].to_vec();
+        members[1] = Medium::new(info, image);
+    })
+    .unwrap();
+    assert_refused(&MIRROR, "one leg of two", |members| members[1].is_dead = true).unwrap();
+    assert_refused(&MIRROR, "the same leg twice", |members| members[1] = members[0].clone()).unwrap();
+    assert_refused(&MIRROR, "the leg of another cache", |members| {
+        let other = Setup { segments: MIRROR.segments + 1, cache: 9, ..MIRROR };
+        members[1] = used(&other).unwrap().swap_remove(1);
+    })
+    .unwrap();
+}
+
+/// A leg that was left behind holds what others have overwritten since.
+#[test]
+fn a_stale_leg_alone_is_refused() {
+    let mut world = World::new(&MIRROR, LeftOut::Nothing).unwrap();
+    world.step(Step::Write { lba: 0, nlb: 1, fua: true }).unwrap();
+    world.step(Step::Settle { roll: 0 }).unwrap();
+    let mut stale = world.members_after_kill().swap_remove(1);
+    world.step(Step::Break { fault: Fault::Lost { leg: 1 } }).unwrap();
+    world.step(Step::Write { lba: 0, nlb: 1, fua: true }).unwrap();
+    world.step(Step::Settle { roll: 0 }).unwrap();
+    let mut members = world.members_after_kill();
+    stale.is_dead = false;
+    members[1] = stale;
+    members[0].is_dead = true;
+    let because = refused(&MIRROR, members).unwrap();
+    eprintln!("a stale leg alone: {because}");
+}

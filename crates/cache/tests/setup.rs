@@ -1,0 +1,222 @@
+//! On what a history happens: the log, its legs, the backing, and what may break.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use plumb_block::{Bytes, DeviceInfo, Lba, Pattern, Pool, VolatileCache};
+use plumb_cache::{
+    Cache, DestageOptions, InitialWrite, Layout, Member, Mode, Options, Purpose, Settings, Uuid, Wait, Waits,
+};
+use plumb_crash::below;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::medium::Medium;
+use crate::oracle::SEED;
+
+/// What is not done, or not waited for, to see whether anybody finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LeftOut {
+    Nothing,
+    /// Commands of this purpose are answered as done and not carried out.
+    Purpose(Purpose),
+    /// The cache does not wait for this.
+    Wait(Wait),
+}
+
+/// What may break in a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Faults {
+    /// Nothing but power and processes.
+    None,
+    /// One leg of a mirror: the user must not notice.
+    OneLeg,
+    /// Anything: requests may fail, but nothing wrong is ever read, and no flush that covers it lost.
+    Any,
+}
+
+/// How the legs share the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Legs {
+    Single,
+    Mirror,
+    Stripe,
+}
+
+/// All modes.
+pub(crate) const MODES: [Mode; 4] = [Mode::WriteBack, Mode::WriteThrough, Mode::Protected, Mode::Ordered];
+
+/// On what a history happens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Setup {
+    /// The name of the cache.
+    pub(crate) cache: u8,
+    pub(crate) layout: Legs,
+    /// The logical block of the backing, and so of the cache.
+    pub(crate) block: u64,
+    pub(crate) leg_block: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) segments: u64,
+    pub(crate) backing_bytes: u64,
+    /// Most requests lie in the first so many blocks.
+    pub(crate) hot: u64,
+    /// Whether the backing promises zeroes for what is discarded.
+    pub(crate) discard_zeroes: bool,
+    pub(crate) mode: Mode,
+    pub(crate) faults: Faults,
+    /// The largest payload of a record, in bytes.
+    pub(crate) record_max: u64,
+    /// After how many bytes a stream goes past the log.
+    pub(crate) bypass_after: Option<u64>,
+    /// From which share of the log in use on it is destaged.
+    pub(crate) destage_start: f64,
+}
+
+impl Setup {
+    /// A single leg, everything as small as it can be.
+    pub(crate) const SMALL: Self = Self {
+        cache: 1,
+        layout: Legs::Single,
+        block: 4096,
+        leg_block: 4096,
+        segment_bytes: 32 << 10,
+        segments: 5,
+        backing_bytes: 64 << 10,
+        hot: 8,
+        discard_zeroes: true,
+        mode: Mode::WriteBack,
+        faults: Faults::None,
+        record_max: 16 << 10,
+        bypass_after: Some(32 << 10),
+        destage_start: 0.3,
+    };
+
+    pub(crate) fn draw(chance: &mut Xoshiro256PlusPlus) -> Self {
+        let one_of = |chance: &mut Xoshiro256PlusPlus, values: &[u64]| {
+            values[below(chance, values.len() as u64) as usize]
+        };
+        let layout = [Legs::Single, Legs::Single, Legs::Mirror, Legs::Stripe][below(chance, 4) as usize];
+        let faults = match below(chance, 5) {
+            0..3 => Faults::None,
+            3 if layout == Legs::Mirror => Faults::OneLeg,
+            _ => Faults::Any,
+        };
+        // Long writes are dear: few histories have room for them.
+        let is_large = below(chance, 40) == 0;
+        Self {
+            cache: 1,
+            layout,
+            block: one_of(chance, &[512, 4096, 4096]),
+            leg_block: one_of(chance, &[512, 512, 4096]),
+            segment_bytes: if is_large { 256 << 10 } else { one_of(chance, &[32 << 10, 32 << 10, 64 << 10]) },
+            segments: 4 + below(chance, 8),
+            backing_bytes: if is_large { 4 << 20 } else { one_of(chance, &[128 << 10, 256 << 10]) },
+            hot: one_of(chance, &[4, 16, 64]),
+            discard_zeroes: below(chance, 2) == 0,
+            mode: if below(chance, 2) == 0 { Mode::WriteBack } else { MODES[below(chance, 4) as usize] },
+            faults,
+            record_max: one_of(chance, &[4096, 16 << 10, 64 << 10]),
+            destage_start: [0.3, 0.6, 0.9][below(chance, 3) as usize],
+            bypass_after: if below(chance, 4) == 0 {
+                None
+            } else {
+                Some(one_of(chance, &[16 << 10, 48 << 10]))
+            },
+        }
+    }
+
+    pub(crate) const fn legs(&self) -> usize {
+        match self.layout {
+            Legs::Single => 1,
+            Legs::Mirror | Legs::Stripe => 2,
+        }
+    }
+
+    pub(crate) const fn blocks(&self) -> u64 {
+        self.backing_bytes / self.block
+    }
+
+    /// The leg to which all happens that happens to one only.
+    pub(crate) const fn weak_leg(&self) -> usize {
+        (self.segments % 2) as usize
+    }
+
+    fn backing(&self) -> DeviceInfo {
+        let info = DeviceInfo::plain("backing", Bytes(self.backing_bytes), Bytes(self.block));
+        DeviceInfo {
+            volatile_cache: VolatileCache::Enabled,
+            fua_native: true,
+            discard_max: Bytes(self.backing_bytes),
+            discard_zeroes: self.discard_zeroes,
+            ..info
+        }
+    }
+
+    fn leg(&self, number: usize) -> DeviceInfo {
+        let info = DeviceInfo::plain(format!("leg {number}"), self.leg_size(), Bytes(self.leg_block));
+        // In protected mode somebody vouches for the legs.
+        let cache = if self.mode == Mode::Protected { VolatileCache::None } else { VolatileCache::Enabled };
+        DeviceInfo { volatile_cache: cache, fua_native: true, ..info }
+    }
+
+    /// What a leg needs for its segments, the superblocks, and a little over.
+    fn leg_size(&self) -> Bytes {
+        Bytes(self.segments * self.segment_bytes + (8 << 12))
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            cache: Uuid([self.cache; 16]),
+            backing: Uuid([2; 16]),
+            size: self.leg_size(),
+            segment: Bytes(self.segment_bytes),
+            layout: if self.layout == Legs::Stripe { Layout::Stripe } else { Layout::Mirror },
+        }
+    }
+
+    /// The legs and the backing, with a cache newly made on them.
+    pub(crate) fn members(&self) -> Result<Vec<Medium>, String> {
+        let legs: Vec<DeviceInfo> = (0..self.legs()).map(|number| self.leg(number)).collect();
+        let writes = Cache::create(&self.settings(), &legs, &self.backing())
+            .map_err(|error| format!("not created: {error}"))?;
+        // What was on the leg before is no zeroes.
+        let mut images = vec![vec![0xa5; self.leg_size().0 as usize]; legs.len()];
+        for InitialWrite { member, range, bytes } in writes {
+            let Member::Leg(leg) = member else { return Err("created on the backing device".to_owned()) };
+            let offset = (range.lba.0 * self.leg_block) as usize;
+            images[leg][offset..][..bytes.len()].copy_from_slice(&bytes);
+        }
+        let image = initial(self.block as usize, self.backing_bytes as usize);
+        let mut members: Vec<Medium> =
+            legs.into_iter().zip(images).map(|(info, image)| Medium::new(info, image)).collect();
+        members.push(Medium::new(self.backing(), image));
+        Ok(members)
+    }
+
+    pub(crate) fn options(&self, memory: Pool, left_out: LeftOut, degraded: bool) -> Options {
+        Options {
+            mode: self.mode,
+            degraded,
+            record_max: Bytes(self.record_max),
+            bypass_after: self.bypass_after.map(Bytes),
+            destage: DestageOptions {
+                batch: Bytes(self.segment_bytes),
+                start: self.destage_start,
+                ..DestageOptions::DEFAULT
+            },
+            waits: if let LeftOut::Wait(wait) = left_out { Waits::without(wait) } else { Waits::ALL },
+            ..Options::new(memory)
+        }
+    }
+}
+
+/// Generation 0 of every block, made once for each size.
+fn initial(block: usize, bytes: usize) -> Vec<u8> {
+    static IMAGES: Mutex<BTreeMap<(usize, usize), Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let mut images = IMAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let image = images.entry((block, bytes)).or_insert_with(|| {
+        let mut image = vec![0; bytes];
+        Pattern { seed: SEED, lba: Lba(0), generation: 0 }.fill(block, &mut image);
+        image
+    });
+    image.clone()
+}

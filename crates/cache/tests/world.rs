@@ -1,0 +1,474 @@
+//! The cache as a state machine, the simulated devices beneath it, and the oracle of its user, in one thread and without
+//! a clock: commands complete in whatever order is drawn, and the power goes whenever a step says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plumb_block::{
+    Completion, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request, Tag, VolatileCache,
+};
+use plumb_cache::{Action, Cache, Member, Mode, Purpose, State, Status};
+use plumb_crash::{Strategy, Survival, below};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+use crate::buffers::Buffers;
+use crate::history::{Ask, FaultKind, Step};
+use crate::medium::Medium;
+use crate::oracle::Oracle;
+use crate::setup::{Faults, LeftOut, Setup};
+
+mod faults;
+
+/// So many commands or events without an answer are no progress.
+const PATIENCE: u32 = 20_000;
+/// The same for a cache to stop on devices that fail.
+const PATIENCE_BROKEN: u32 = 500;
+/// The longest read of a verification, in bytes.
+const READ_MAX: u64 = 65536;
+
+/// A command of the cache that a device has not answered.
+struct Flight {
+    action: Action,
+    /// Its number at the device; none for reads, and for what is answered and not carried out.
+    ticket: Option<u64>,
+}
+
+/// Everything.
+pub(crate) struct World {
+    setup: Setup,
+    left_out: LeftOut,
+    /// None only while it is opened again.
+    cache: Option<Cache>,
+    /// The legs, then the backing.
+    pub(crate) members: Vec<Medium>,
+    pub(crate) oracle: Oracle,
+    buffers: Buffers,
+    now: Nanos,
+    flights: Vec<Flight>,
+    tag: u64,
+    /// What fails: a command of this kind at this member, after so many more.
+    faults: Vec<(usize, FaultKind, u64)>,
+    /// Legs that come back at the next restart as they went.
+    away: Vec<usize>,
+    /// Legs of which a command failed: others may have gone on without them.
+    failed_legs: BTreeSet<usize>,
+    /// Whether anything broke, so that requests may fail.
+    is_broken: bool,
+    /// Whether so much broke that nothing can be asked of the cache any more.
+    pub(crate) is_hopeless: bool,
+    /// Whether that is so from the next restart on.
+    is_hopeless_later: bool,
+    /// Every purpose that was carried out, with how often.
+    pub(crate) seen: BTreeMap<Purpose, u64>,
+    /// How many reads were answered with an error.
+    pub(crate) failed_reads: u64,
+    trace: bool,
+}
+
+impl World {
+    /// A cache newly made, empty, and serving.
+    pub(crate) fn new(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
+        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+        let mut world = Self::over(setup, left_out, setup.members()?, oracle)?;
+        world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+        Ok(world)
+    }
+
+    /// A cache over these members, which begins recovery, and what its user may see.
+    pub(crate) fn over(
+        setup: &Setup,
+        left_out: LeftOut,
+        members: Vec<Medium>,
+        oracle: Oracle,
+    ) -> Result<Self, String> {
+        let buffers = Buffers::of_this_thread();
+        let cache = open(setup, left_out, &buffers, &members, false)?;
+        if cache.info().discard_zeroes && !setup.discard_zeroes {
+            return Err("the cache promises zeroes that the backing does not".to_owned());
+        }
+        let is_volatile = cache.info().volatile_cache != VolatileCache::None;
+        let mut oracle = oracle;
+        oracle.set_volatile(is_volatile);
+        Ok(Self {
+            setup: *setup,
+            left_out,
+            cache: Some(cache),
+            members,
+            oracle,
+            buffers,
+            now: Nanos::ZERO,
+            flights: Vec::new(),
+            tag: 0,
+            faults: Vec::new(),
+            away: Vec::new(),
+            failed_legs: BTreeSet::new(),
+            is_broken: false,
+            is_hopeless: false,
+            is_hopeless_later: false,
+            seen: BTreeMap::new(),
+            failed_reads: 0,
+            trace: std::env::var_os("PLUMB_TRACE").is_some(),
+        })
+    }
+
+    /// What would be there if the power were cut now, and this were left on the members.
+    pub(crate) fn reborn(&self, members: Vec<Medium>) -> Result<Self, String> {
+        let mut oracle = self.oracle.clone();
+        oracle.cut();
+        Self::over(&self.setup, self.left_out, members, oracle)
+    }
+
+    /// What is on the members if nothing is lost.
+    pub(crate) fn members_after_kill(&self) -> Vec<Medium> {
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
+        let mut members = self.members.clone();
+        for medium in &mut members {
+            medium.cut(&mut chance, Survival::By(Strategy::AllSurvive));
+            medium.notes_reads = true;
+        }
+        members
+    }
+
+    /// Something is broken beneath: requests may fail from now on, unless another leg has it all.
+    pub(crate) const fn expect_failures(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// What is in flight, in the order of submission.
+    pub(crate) fn in_flight(&self) -> Vec<Op> {
+        self.flights.iter().map(|flight| flight.action.request.op).collect()
+    }
+
+    /// Does one step. What the user must not see is an error.
+    pub(crate) fn step(&mut self, step: Step) -> Result<(), String> {
+        if self.is_hopeless {
+            return Ok(());
+        }
+        if self.trace {
+            eprintln!("{step:?}");
+        }
+        let seeded = Xoshiro256PlusPlus::seed_from_u64;
+        match step {
+            Step::Write { lba, nlb, fua } => self.request(Op::Write { fua }, lba, nlb),
+            Step::Zeroes { lba, nlb, fua } => {
+                let op = Op::WriteZeroes { fua, no_hole: lba.is_multiple_of(2), fast_only: false };
+                self.request(op, lba, nlb)
+            }
+            Step::Discard { lba, nlb } => self.request(Op::Discard, lba, nlb),
+            Step::Read { lba, nlb } => self.request(Op::Read, lba, nlb),
+            Step::Flush => self.request(Op::Flush, 0, 0),
+            Step::Run { commands, roll } => self.run(commands, &mut seeded(roll)),
+            Step::Settle { roll } => self.settle(&mut seeded(roll)),
+            Step::Verify { roll } => self.verify(&mut seeded(roll)),
+            Step::Pass { millis, roll } => self.pass(Nanos::millis(millis), &mut seeded(roll)),
+            Step::Cut { roll } => {
+                let mut chance = seeded(roll);
+                self.oracle.cut();
+                self.members.iter_mut().for_each(|medium| medium.cut(&mut chance, Survival::Mixed));
+                self.restart(&mut chance)
+            }
+            Step::Kill { roll } => {
+                let mut chance = seeded(roll);
+                self.oracle.kill();
+                for (number, medium) in self.members.iter_mut().enumerate() {
+                    let flights = self.flights.iter();
+                    let here = flights.filter(|flight| member(&self.setup, flight.action.member) == number);
+                    let tickets: Vec<u64> = here.filter_map(|flight| flight.ticket).collect();
+                    medium.kill(&tickets, &mut chance);
+                }
+                self.restart(&mut chance)
+            }
+            Step::Ask { what, roll } => self.ask(what, &mut seeded(roll)),
+            Step::Break { fault } => {
+                self.break_(fault);
+                Ok(())
+            }
+        }
+    }
+
+    fn request(&mut self, op: Op, lba: u64, nlb: u64) -> Result<(), String> {
+        let range = LbaRange::new(Lba(lba), nlb);
+        let length = nlb * self.setup.block;
+        let is_data = matches!(op, Op::Read | Op::Write { .. });
+        let buffer = if is_data { self.buffers.take(length) } else { None };
+        if is_data && buffer.is_none() {
+            // Too much is in flight.
+            return Ok(());
+        }
+        self.tag += 1;
+        let pattern = self.oracle.submitted(self.tag, op, range);
+        let payload = match (op, buffer, pattern) {
+            (Op::Read, Some(buffer), _) => Payload::Into(buffer),
+            (_, Some(_), Some(pattern)) if self.tag.is_multiple_of(4) => Payload::Pattern(pattern),
+            (_, Some(mut buffer), Some(pattern)) => {
+                pattern.fill(self.setup.block as usize, &mut buffer);
+                Payload::Bytes(buffer.freeze())
+            }
+            _ => Payload::None,
+        };
+        let (now, tag) = (self.now, Tag(self.tag));
+        self.cache().submit(Request { tag, op, range, payload, deadline: None }, now);
+        self.pump()
+    }
+
+    /// Hands over what the cache asks for, and judges what it answers.
+    pub(crate) fn pump(&mut self) -> Result<(), String> {
+        let mut actions = Vec::new();
+        self.cache().take_actions(&mut actions);
+        for action in actions {
+            *self.seen.entry(action.purpose).or_default() += 1;
+            let medium = &mut self.members[member(&self.setup, action.member)];
+            let is_left_out = self.left_out == LeftOut::Purpose(action.purpose);
+            let request = &action.request;
+            let ticket = if is_left_out || medium.is_dead {
+                None
+            } else {
+                medium.submit(request.op, request.range, &request.payload)
+            };
+            self.flights.push(Flight { action, ticket });
+        }
+        let mut answers = Vec::new();
+        self.cache().take_answers(&mut answers);
+        let may_fail = self.is_broken && self.setup.faults != Faults::OneLeg;
+        for Completion { tag, outcome, payload, .. } in answers {
+            let bytes = match &payload {
+                Payload::Into(buffer) => Some(&buffer[..]),
+                _ => None,
+            };
+            self.failed_reads += u64::from(bytes.is_some() && !outcome.is_done());
+            self.oracle.ended(tag.0, outcome, bytes, may_fail)?;
+        }
+        match self.state() {
+            State::Failed { because } | State::Latched { because } if !may_fail => {
+                Err(format!("the cache failed: {because}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A command in flight is answered.
+    pub(crate) fn complete(&mut self, index: usize, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        let Flight { action, ticket } = self.flights.remove(index);
+        let number = member(&self.setup, action.member);
+        let kind = match action.request.op {
+            Op::Read => FaultKind::Read,
+            Op::Flush => FaultKind::Flush,
+            _ => FaultKind::Write,
+        };
+        let mut fails = self.members[number].is_dead;
+        for fault in self.faults.iter_mut().filter(|(at, of, left)| *at == number && *of == kind && *left > 0)
+        {
+            fault.2 -= 1;
+            fails |= fault.2 == 0;
+        }
+        let medium = &mut self.members[number];
+        let mut payload = action.request.payload;
+        if fails {
+            self.is_broken = true;
+            self.failed_legs.insert(number);
+            if let Some(ticket) = ticket {
+                medium.fail(ticket, chance);
+            }
+        } else if let Some(ticket) = ticket {
+            medium.complete(ticket, chance);
+        } else if kind == FaultKind::Read && self.left_out != LeftOut::Purpose(action.purpose) {
+            match (medium.read(action.request.range), &mut payload) {
+                (Some(bytes), Payload::Into(buffer)) => buffer.copy_from_slice(bytes),
+                (Some(_), _) => {}
+                (None, _) => fails = true,
+            }
+        }
+        let outcome = if fails { Outcome::Failed(Errno::EIO) } else { Outcome::Done };
+        if self.trace {
+            let request = (action.request.op, action.request.range);
+            eprintln!("  {:?} {:?} {request:?}: {outcome:?}", action.purpose, action.member);
+        }
+        let now = self.now;
+        self.cache().completed(action.id, outcome, payload, now);
+        self.pump()
+    }
+
+    /// Lets so many commands complete. Where none is in flight, time goes on to the next event.
+    fn run(&mut self, commands: u64, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        for _ in 0..commands {
+            if !self.advance(Nanos(u64::MAX), chance)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One command completes, or time goes on to the next event before `until`; false if there is neither.
+    fn advance(&mut self, until: Nanos, chance: &mut Xoshiro256PlusPlus) -> Result<bool, String> {
+        if !self.flights.is_empty() {
+            let index = below(chance, self.flights.len() as u64) as usize;
+            self.complete(index, chance)?;
+            return Ok(true);
+        }
+        let Some(next) = self.cache().next_event().filter(|next| *next <= until) else { return Ok(false) };
+        let now = self.now.max(next);
+        self.now = now;
+        self.cache().advance(now);
+        self.pump()?;
+        Ok(true)
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.oracle.is_pending() && !matches!(self.state(), State::Recovering)
+    }
+
+    /// Lets everything be answered.
+    pub(crate) fn settle(&mut self, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        self.pump()?;
+        for _ in 0..PATIENCE {
+            if self.is_settled() {
+                return Ok(());
+            }
+            if !self.advance(Nanos(u64::MAX), chance)? {
+                return Err(format!("nothing is in flight, and {} is not answered", self.oracle.waiting()));
+            }
+        }
+        Err(format!("so much has happened, and {} is not answered", self.oracle.waiting()))
+    }
+
+    /// Lets time pass. Commands in flight take no time.
+    fn pass(&mut self, time: Nanos, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        let until = self.now.saturating_add(time);
+        for _ in 0..PATIENCE {
+            if !self.advance(until, chance)? {
+                self.now = until;
+                self.cache().advance(until);
+                return self.pump();
+            }
+        }
+        Err("time does not pass".to_owned())
+    }
+
+    /// Reads all that was ever written, and a little that was not.
+    pub(crate) fn verify(&mut self, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        self.settle(chance)?;
+        let mut ranges = self.oracle.written(READ_MAX / self.setup.block);
+        ranges.push(LbaRange::new(Lba(below(chance, self.setup.blocks())), 1));
+        for range in ranges {
+            self.request(Op::Read, range.lba.0, range.nlb)?;
+            if chance.next_u64() >> 62 == 0 {
+                self.settle(chance)?;
+            }
+        }
+        self.settle(chance)
+    }
+
+    /// Opens the cache again over what is there.
+    fn restart(&mut self, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        self.cache = None;
+        self.flights.clear();
+        self.faults.clear();
+        if self.is_hopeless_later {
+            self.is_hopeless = true;
+            return Ok(());
+        }
+        for leg in std::mem::take(&mut self.away) {
+            self.members[leg].is_dead = false;
+        }
+        // Whoever starts a mirror while one of its legs is gone, or may go, has to say that it counts no more.
+        let is_one_gone = self.members.iter().any(|medium| medium.is_dead);
+        let degraded = is_one_gone || self.setup.faults == Faults::OneLeg;
+        let cache = open(&self.setup, self.left_out, &self.buffers, &self.members, degraded)?;
+        self.oracle.set_volatile(cache.info().volatile_cache != VolatileCache::None);
+        self.cache = Some(cache);
+        if below(chance, 2) == 0 { self.pump() } else { Ok(()) }
+    }
+
+    fn ask(&mut self, what: Ask, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
+        // Nothing can be asked before recovery has ended.
+        self.pump()?;
+        while self.state() == State::Recovering && self.advance(Nanos(u64::MAX), chance)? {}
+        let now = self.now;
+        match what {
+            Ask::Drain => self.cache().drain(now),
+            Ask::Stop => {
+                self.cache().stop(now);
+                return self.stopped(chance, false);
+            }
+            Ask::Detach => {
+                self.cache().detach(now);
+                return self.stopped(chance, true);
+            }
+            // Nobody vouches for legs that lose what they cache.
+            Ask::Mode(Mode::Protected) if self.setup.mode != Mode::Protected => {}
+            Ask::Mode(mode) => {
+                self.cache().set_mode(mode, now);
+                let is_volatile = self.cache().info().volatile_cache != VolatileCache::None;
+                self.oracle.set_volatile(is_volatile);
+            }
+        }
+        self.pump()
+    }
+
+    /// Waits until the cache has stopped, judges what that promises, and starts it again.
+    fn stopped(&mut self, chance: &mut Xoshiro256PlusPlus, is_detached: bool) -> Result<(), String> {
+        self.pump()?;
+        // What is broken may keep a cache from being emptied for ever.
+        let patience = if self.is_broken { PATIENCE_BROKEN } else { PATIENCE };
+        for _ in 0..patience {
+            match self.state() {
+                State::Stopped { is_clean } => {
+                    if is_detached && !is_clean {
+                        return Err("detached, and not clean".to_owned());
+                    }
+                    self.oracle.stopped()?;
+                    if is_detached {
+                        let mut backing = self.members[self.setup.legs()].clone();
+                        backing.cut(chance, Survival::Mixed);
+                        for range in self.oracle.written(1) {
+                            if let Some(bytes) = backing.read(range) {
+                                self.oracle.detached(range, bytes)?;
+                            }
+                        }
+                    }
+                    return self.restart(chance);
+                }
+                State::Failed { .. } | State::Latched { .. } => return Ok(()),
+                _ if self.advance(Nanos(u64::MAX), chance)? => {}
+                state => return Err(format!("the cache does not stop: {state:?}, {:?}", self.status())),
+            }
+        }
+        self.is_hopeless = self.is_broken;
+        if self.is_broken { Ok(()) } else { Err("the cache does not stop".to_owned()) }
+    }
+
+    fn cache(&mut self) -> &mut Cache {
+        self.cache.as_mut().expect("a cache is open")
+    }
+
+    /// How the cache is.
+    pub(crate) fn state(&self) -> State {
+        self.cache.as_ref().expect("a cache is open").state()
+    }
+
+    /// What the cache says of itself; none before it serves.
+    pub(crate) fn status(&self) -> Option<Status> {
+        self.cache.as_ref().expect("a cache is open").status()
+    }
+}
+
+/// The place of a member in the list of media.
+fn member(setup: &Setup, member: Member) -> usize {
+    match member {
+        Member::Leg(leg) => leg,
+        Member::Backing => setup.legs(),
+    }
+}
+
+fn open(
+    setup: &Setup,
+    left_out: LeftOut,
+    buffers: &Buffers,
+    members: &[Medium],
+    degraded: bool,
+) -> Result<Cache, String> {
+    let options = setup.options(buffers.for_cache(), left_out, degraded);
+    let (backing, legs) = members.split_last().ok_or("no members")?;
+    let legs = legs.iter().map(|medium| (!medium.is_dead).then(|| medium.info.clone())).collect();
+    Cache::open(options, legs, backing.info.clone()).map_err(|error| format!("not opened: {error}"))
+}

@@ -1,0 +1,54 @@
+//! What breaks in a world, and what can still be judged after it.
+
+use plumb_cache::State;
+
+use super::World;
+use crate::history::Fault;
+use crate::setup::{Faults, Legs};
+
+impl World {
+    pub(super) fn break_(&mut self, fault: Fault) {
+        let is_mirror = self.setup.layout == Legs::Mirror;
+        // A leg that others have gone on without cannot know that, if they are gone.
+        let is_left_behind = |leg: usize| self.failed_legs.iter().any(|failed| *failed != leg);
+        match fault {
+            Fault::Fails { member, kind, nth } => self.faults.push((member, kind, nth)),
+            Fault::Flip { leg, byte, bits } => {
+                let byte = byte % self.members[leg].image().len() as u64;
+                self.members[leg].flip(byte as usize, bits);
+                self.damaged(is_mirror);
+            }
+            Fault::Unreadable { member, lba } => {
+                let medium = &mut self.members[member];
+                medium.break_block(lba % medium.info.blocks());
+                self.damaged(is_mirror || member == self.setup.legs());
+            }
+            Fault::Lost { leg } => {
+                let is_left_behind = is_left_behind(leg) || !self.away.is_empty();
+                self.members[leg].is_dead = true;
+                self.is_broken = true;
+                let is_last = self.members[..self.setup.legs()].iter().all(|leg| leg.is_dead);
+                self.is_hopeless_later |= !is_mirror || is_last || is_left_behind;
+            }
+            Fault::Away { leg } => {
+                if !self.members[leg].is_dead {
+                    let is_left_behind = is_left_behind(leg);
+                    self.members[leg].is_dead = true;
+                    self.away.push(leg);
+                    self.is_broken = true;
+                    let is_last = self.members[..self.setup.legs()].iter().all(|leg| leg.is_dead);
+                    self.is_hopeless_later |= is_mirror && (is_last || is_left_behind);
+                }
+            }
+        }
+    }
+
+    /// Something on a medium is wrong. Without another leg the end of the log may then seem to come earlier, after a
+    /// restart, than it does: what was flushed last is lost, and nobody can know.
+    fn damaged(&mut self, is_known_elsewhere: bool) {
+        self.is_broken = true;
+        let is_end_unknown = !is_known_elsewhere || self.setup.faults == Faults::Any;
+        self.is_hopeless_later |= is_end_unknown;
+        self.is_hopeless |= is_end_unknown && self.state() == State::Recovering;
+    }
+}

@@ -1,0 +1,183 @@
+//! The arguments of `plumb cache`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use plumb_block::Bytes;
+use plumb_cache::{Layout, Mode, Uuid};
+
+use super::exports::ExportArguments;
+
+/// What `plumb cache` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct CacheArguments {
+    #[command(subcommand)]
+    pub(crate) command: CacheCommand,
+
+    /// Print JSON: how the cache is then
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLE: &str = "\
+  plumb cache create --name db --backing /dev/sdb --log /dev/nvme0n1p4 --size 5G --overwrite
+  plumb cache serve db --attach          # prints /dev/loopN; runs until it is stopped
+  mount /dev/loopN /srv                  # in another terminal
+  plumb cache status db
+  umount /srv && plumb cache detach db   # writes everything back; /dev/sdb is used alone then
+What is durable when, and what is lost when which device dies: docs/CACHE.md.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Make a cache: write its log, and mark the device that will need it
+    ///
+    /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use, or a file that plumb did not
+    /// make, is refused unless --overwrite or --destroy says so.
+    Create(Box<CreateArguments>),
+    /// Serve a cache until it is stopped or the command is interrupted; recovers its log first
+    Serve(Box<ServeArguments>),
+    /// Show how a cache is, or all caches
+    Status {
+        /// Its name
+        name: Option<String>,
+
+        /// Print metrics in the text format of Prometheus
+        #[arg(long, conflicts_with = "json")]
+        prometheus: bool,
+    },
+    /// Change when writes are acknowledged, now and when the cache is served again
+    Mode {
+        /// The name of the cache
+        name: String,
+
+        /// When writes are acknowledged
+        mode: ModeWord,
+    },
+    /// Write everything to the backing device, and go on serving
+    Drain {
+        /// The name of the cache
+        name: String,
+    },
+    /// Stop serving; what only the log holds stays there until the cache is served again
+    Stop {
+        /// The name of the cache
+        name: String,
+
+        /// Also when it is in use: its users get I/O errors
+        #[arg(long, visible_alias = "force")]
+        cut_off: bool,
+    },
+    /// Write everything to the backing device, and take the cache away; can be interrupted and done again
+    Detach {
+        /// The name of the cache
+        name: String,
+
+        /// Also when it is in use: its users get I/O errors
+        #[arg(long, visible_alias = "force")]
+        cut_off: bool,
+
+        /// Do not open the log: what only it holds is lost. UUID is that of the cache, as its status prints it
+        #[arg(long, value_name = "UUID")]
+        discard_dirty: Option<Uuid>,
+    },
+    /// Read the whole log of a cache that is not served, and check it; nothing is written
+    Verify {
+        /// The name of the cache
+        name: String,
+    },
+    /// Recover the log of a cache that is not served, as serving would
+    Recover {
+        /// The name of the cache
+        name: String,
+
+        /// Only say what would be recovered; nothing is written
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// When writes are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeWord {
+    /// In the log; durable after a flush of its devices
+    WriteBack,
+    /// On the backing device; durable after a flush of that
+    WriteThrough,
+    /// In the log, whose devices are vouched for to keep what they acknowledged: they are not flushed
+    Protected,
+    /// As write-back, and the backing device gets writes in the order of flushes: without its log it is old, not damaged
+    Ordered,
+}
+
+impl From<ModeWord> for Mode {
+    fn from(word: ModeWord) -> Self {
+        match word {
+            ModeWord::WriteBack => Self::WriteBack,
+            ModeWord::WriteThrough => Self::WriteThrough,
+            ModeWord::Protected => Self::Protected,
+            ModeWord::Ordered => Self::Ordered,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// The name of the cache
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// The slow device: a block device or a file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) backing: String,
+
+    /// A fast device that holds the log: a block device, or a file, which is made if it is missing. Several hold the same (a mirror), or
+    /// with --stripe a part each
+    #[arg(long, value_name = "PATH", required = true)]
+    pub(crate) log: Vec<String>,
+
+    /// Several --log hold the same: the cache survives the loss of all but one (the default)
+    #[arg(long, conflicts_with = "stripe")]
+    pub(crate) mirror: bool,
+
+    /// Several --log hold a part each: faster and larger, and lost with any of them
+    #[arg(long)]
+    pub(crate) stripe: bool,
+
+    /// The bytes used of each --log
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Bytes,
+
+    /// When writes are acknowledged
+    #[arg(long, value_enum, default_value = "write-back")]
+    pub(crate) mode: ModeWord,
+
+    /// Use a --log that plumb did not make and that shows no sign of use: what is on it goes
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Use a --log although it shows signs of use: its serial, or the absolute path of a file; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub(crate) destroy: Vec<String>,
+
+    /// The backing device says that it needs another cache: what only that one holds is lost. UUID is that of the other cache
+    #[arg(long, value_name = "UUID")]
+    pub(crate) discard_dirty: Option<Uuid>,
+}
+
+impl CreateArguments {
+    pub(crate) const fn layout(&self) -> Layout {
+        if self.stripe { Layout::Stripe } else { Layout::Mirror }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// The name of the cache
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) exports: ExportArguments,
+
+    /// Serve a mirror although a device of its log is not there
+    #[arg(long)]
+    pub(crate) degraded: bool,
+}

@@ -1,0 +1,69 @@
+//! `plumb cache`: write-back caches.
+
+mod create;
+mod end;
+mod offline;
+mod serve;
+mod status;
+
+use std::path::PathBuf;
+
+use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
+use plumb_target::cache::{CacheOrder, CacheStatus};
+
+use crate::arguments::cache::{CacheArguments, CacheCommand};
+use crate::exit::{Exit, Refusal};
+
+/// Does what was typed.
+pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
+    let json = arguments.json;
+    match &arguments.command {
+        CacheCommand::Create(create) => create::run(create, json),
+        CacheCommand::Serve(serve) => serve::run(serve, json),
+        CacheCommand::Status { name, prometheus } => status::run(name.as_deref(), json, *prometheus),
+        CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), json),
+        CacheCommand::Drain { name } => end::drain(name, json),
+        CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, json),
+        CacheCommand::Detach { name, cut_off, discard_dirty } => {
+            end::detach(name, *cut_off, *discard_dirty, json)
+        }
+        CacheCommand::Verify { name } | CacheCommand::Recover { name, dry_run: true } => {
+            offline::look(name, json)
+        }
+        CacheCommand::Recover { name, dry_run: false } => offline::recover(name, json),
+    }
+}
+
+/// Where the control sockets of caches are: apart from those of drives.
+fn sockets() -> PathBuf {
+    super::drive::directory().join("cache")
+}
+
+/// Gives an order to a cache that is served; `None` if it is not.
+fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStatus>> {
+    match give(&sockets(), name, order) {
+        Ok(status) => Ok(Some(status)),
+        // Of a killed server nothing is left but a socket: what was acknowledged stands in the log.
+        Err(ControlError::NoSuchDrive { .. } | ControlError::Gone { .. }) => Ok(None),
+        Err(error) => {
+            let exit = match &error {
+                ControlError::Refused { refused, .. } if refused.kind == RefusedKind::Invalid => Exit::Usage,
+                ControlError::Refused { refused, .. } if refused.kind == RefusedKind::UnsafeNow => {
+                    Exit::Refused
+                }
+                _ => Exit::Failed,
+            };
+            Err(Refusal::because(exit, error).into())
+        }
+    }
+}
+
+/// A refusal of the devices, as the exit code of its kind.
+fn refused(error: plumb_target::Error) -> anyhow::Error {
+    let exit = match error.kind().exit_code() {
+        2 => Exit::Usage,
+        4 => Exit::Refused,
+        _ => Exit::Failed,
+    };
+    Refusal::because(exit, error).into()
+}

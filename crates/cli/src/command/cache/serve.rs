@@ -1,0 +1,73 @@
+//! `plumb cache serve`: a cache that is served until it is stopped or this is interrupted.
+
+use anyhow::Context as _;
+use plumb_block::Bytes;
+use plumb_serve::named::{ServiceError, ServiceOptions, registry};
+use plumb_target::cache::{self, CacheConfig, CacheStatus, serve_cache};
+
+use super::{order, refused, sockets};
+use crate::arguments::cache::ServeArguments;
+use crate::command::serving::{refusal, service_options};
+use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal};
+
+pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit> {
+    let name = &arguments.name;
+    let service = service_options(&arguments.exports, "cache")?;
+    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    if order(name, &plumb_serve::named::control::Order::Status)?.is_some() {
+        let message = format!("the cache {name} is served already: `plumb cache status {name}` says where");
+        return Err(Refusal::new(Exit::Refused, message).into());
+    }
+    let directory = sockets();
+    registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let stop = stop::on_signals()?;
+    stay_in_memory();
+    #[cfg(feature = "ublk")]
+    let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
+        recover: None,
+        contents: Some(format!("cache {}", config.uuid)),
+    });
+    let service = ServiceOptions {
+        directory,
+        name: Some(name.clone()),
+        #[cfg(feature = "ublk")]
+        ublk,
+        ..service
+    };
+    let service = serve_cache(config, arguments.degraded, service).map_err(failed)?.map_err(refused)?;
+    announce(service.status(), json)?;
+    service.serve(&stop).map_err(failed)?;
+    Ok(Exit::Done)
+}
+
+/// The memory of whoever serves a disk must not be paged out to that very disk. Where it may not be locked the cache serves none the
+/// less, and that is said.
+fn stay_in_memory() {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    if let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
+        terminal::say(&format!(
+            "plumb: memory is not locked ({}): do not swap to this cache; root, or a raised limit (ulimit -l), locks it",
+            std::io::Error::from(errno)
+        ));
+    }
+}
+
+/// What a service says of drives, of a cache.
+fn failed(error: ServiceError) -> anyhow::Error {
+    refusal(error)
+}
+
+fn announce(status: CacheStatus, json: bool) -> anyhow::Result<()> {
+    if json {
+        let document = CacheStatus { schema: CacheStatus::SCHEMA_SERVE.to_owned(), ..status };
+        return terminal::print_json(&document);
+    }
+    let dirty = Bytes(status.dirty_bytes.unwrap_or(0));
+    let mut text = format!("{}: {} with {dirty} in the log\n", status.name, status.backing.path);
+    for (what, place) in [("device", &status.device), ("nbd", &status.nbd)] {
+        text += &place.iter().map(|place| format!("  {what:<8}{place}\n")).collect::<String>();
+    }
+    text += &format!("  {:<8}plumb cache stop {}\n", "stop", status.name);
+    terminal::print(&text)
+}

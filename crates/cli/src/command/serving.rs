@@ -1,0 +1,127 @@
+//! What serving has in common, whatever is served: where it is reached, and how a failure ends.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use plumb_serve::ExportError;
+use plumb_serve::named::{NbdAddress, ServiceError, ServiceOptions};
+use plumb_serve::nbd::server::{PATH_MAX_BYTES, ServeError};
+use plumb_serve::nbd::tls::ServerTls;
+
+use crate::arguments::exports::ExportArguments;
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+/// A service that is reached as was typed, without a name yet. `what` is served.
+pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow::Result<ServiceOptions> {
+    let nbd = addresses(arguments)?;
+    if nbd.is_empty() && !is_block_device(arguments) {
+        let message =
+            format!("nobody could use this {what}: give --nbd SOCKET, --nbd-tcp ADDRESS or --attach");
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
+    let encryption = encryption(arguments, &nbd)?;
+    Ok(ServiceOptions {
+        directory: PathBuf::new(),
+        name: None,
+        kind: what.to_owned(),
+        nbd,
+        encryption,
+        say: Arc::new(|line| terminal::say(&format!("plumb: {line}"))),
+        attach: arguments.attach,
+        #[cfg(feature = "ublk")]
+        ublk: None,
+    })
+}
+
+/// Where NBD is to be served.
+fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
+    let mut addresses = Vec::new();
+    for path in &arguments.nbd {
+        if path.to_string_lossy().contains("://") {
+            let shown = path.display();
+            let message =
+                format!("--nbd {shown}: expected the path of a unix socket; TCP is --nbd-tcp ADDRESS");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+        let path = std::path::absolute(path).context("--nbd")?;
+        if path.as_os_str().len() > PATH_MAX_BYTES {
+            let shown = path.display();
+            let message =
+                format!("--nbd {shown}: no client could name a socket of more than {PATH_MAX_BYTES} bytes");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+        addresses.push(NbdAddress::Unix(path));
+    }
+    addresses.extend(arguments.nbd_tcp.iter().copied().map(NbdAddress::Tcp));
+    let is_repeated = |(at, address): (usize, &NbdAddress)| addresses[..at].contains(address);
+    if addresses.iter().enumerate().any(is_repeated) {
+        return Err(Refusal::new(Exit::Usage, "--nbd or --nbd-tcp names one place twice").into());
+    }
+    Ok(addresses)
+}
+
+/// How TCP is to be encrypted, which it must be beyond this machine.
+fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::Result<Option<ServerTls>> {
+    let Some(directory) = &arguments.tls_certificates else {
+        return match addresses.iter().find(|address| address.is_beyond_this_machine()) {
+            Some(NbdAddress::Tcp(address)) => {
+                let message = format!(
+                    "--nbd-tcp {address}: other machines could read and write the drive: give --tls-certificates DIR, or an \
+                     address of this machine alone, such as 127.0.0.1"
+                );
+                Err(Refusal::new(Exit::Refused, message).into())
+            }
+            _ => Ok(None),
+        };
+    };
+    let directory = std::path::absolute(directory).context("--tls-certificates")?;
+    let encryption = ServerTls::read(&directory, arguments.tls_verify_peer.is_on());
+    encryption.map(Some).map_err(|error| {
+        let error = anyhow::Error::new(error);
+        Refusal::new(Exit::Usage, format!("--tls-certificates: {error:#}")).into()
+    })
+}
+
+/// Whether the kernel is to have it.
+const fn is_block_device(arguments: &ExportArguments) -> bool {
+    #[cfg(feature = "ublk")]
+    let is_ublk = arguments.ublk;
+    #[cfg(not(feature = "ublk"))]
+    let is_ublk = false;
+    arguments.attach || is_ublk
+}
+
+pub(super) fn refusal(error: ServiceError) -> anyhow::Error {
+    match error {
+        #[cfg(feature = "ublk")]
+        ServiceError::Ublk(ExportError::NotRecoverable { .. }) => {
+            Refusal::because(Exit::Refused, error).into()
+        }
+        #[cfg(feature = "ublk")]
+        ServiceError::Ublk(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
+        ServiceError::Name(_) => Refusal::because(Exit::Usage, error).into(),
+        ServiceError::Taken(_)
+        | ServiceError::Nbd(ServeError::Refused(_))
+        | ServiceError::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => {
+            Refusal::because(Exit::Refused, error).into()
+        }
+        ServiceError::Attach(ExportError::Os { ref source, .. })
+            if source.kind() == ErrorKind::PermissionDenied =>
+        {
+            let error = anyhow::Error::new(error);
+            Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
+        }
+        ServiceError::Attach(ExportError::Os { ref source, ref place, .. })
+            if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
+        {
+            let error = anyhow::Error::new(error);
+            let remedy = "--attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not";
+            Refusal::new(Exit::Failed, format!("{error:#}; {remedy}")).into()
+        }
+        ServiceError::Attach(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
+        error => anyhow::Error::new(error),
+    }
+}

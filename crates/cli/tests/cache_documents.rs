@@ -1,0 +1,96 @@
+//! The life of a cache by its commands: the documents are what their schema says, and what is written through the cache is on the
+//! backing device when the cache is gone.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use serde_json::Value;
+
+use crate::cache_support::Place;
+use crate::common::{document, said};
+use crate::drive_documents::matches_schema;
+
+fn load(place: &Place, uri: &str, arguments: &[&str]) -> Value {
+    let output = place
+        .plumb()
+        .args(["load", uri, "--overwrite", "--json", "--no-record", "--seed", "5"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    document(&output)
+}
+
+#[test]
+fn a_cache_is_made_served_written_and_taken_away() {
+    let place = Place::new(32 << 20);
+    let made = place.create(&[]);
+    matches_schema(&made, "cache-status");
+    assert_eq!((&made["served"], &made["dirty_bytes"]), (&Value::from(false), &Value::from(0)));
+    let log = std::fs::metadata(place.path("log")).unwrap();
+    assert!(log.len() >= 64 << 20 && log.blocks() * 512 >= 64 << 20, "the log is not allocated: {log:?}");
+    let server = place.serve();
+    matches_schema(&server.document, "cache-status");
+    let written = load(
+        &place,
+        &server.uri(),
+        &["--write", "100", "--random", "--bytes", "8M", "--sync-every", "16", "--verify"],
+    );
+    let verified = &written["targets"][0]["verified"];
+    assert_eq!((&verified["lost"], &verified["stale"]), (&Value::from(0), &Value::from(0)), "{verified}");
+    let status = place.cache(&["status", &place.name]);
+    matches_schema(&status, "cache-status");
+    assert_eq!(status["legs"][0]["state"], "live");
+    let flushes = &status["flushes"];
+    // Of the backing device only those after writing back.
+    assert!(flushes["log"].as_u64() >= Some(1) && flushes["backing"].as_u64() < Some(16), "{flushes}");
+    let all = place.cache(&["status"]);
+    assert_eq!(
+        (&all["schema"], all["caches"].as_array().unwrap().len()),
+        (&Value::from("plumb/caches/1"), 1)
+    );
+    let drained = place.cache(&["drain", &place.name]);
+    assert_eq!(drained["dirty_bytes"], 0, "{drained}");
+    let stopped = place.cache(&["stop", &place.name]);
+    matches_schema(&stopped, "cache-status");
+    assert_eq!((server.wait(), &stopped["served"]), (Some(0), &Value::from(false)));
+    // Served again: what was written is there.
+    let server = place.serve();
+    let read = load(&place, &server.uri(), &["--write", "0", "--bytes", "8M"]);
+    assert_eq!(read["targets"][0]["read"]["errors"], 0, "{read}");
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    let gone = place.cache(&["detach", &place.name]);
+    assert_eq!(gone["discarded"], false);
+    assert_eq!(place.cache(&["status"])["caches"].as_array().unwrap().len(), 0);
+    // The backing file is a file like any other again.
+    assert!(
+        !place.plumb().args(["cache", "serve", &place.name, "--nbd", "s"]).output().unwrap().status.success()
+    );
+    place.create(&["--destroy", place.path("log").to_str().unwrap()]);
+}
+
+#[test]
+fn metrics_are_well_formed() {
+    let place = Place::new(8 << 20);
+    place.create(&["--mode", "ordered"]);
+    let server = place.serve();
+    let output = place.plumb().args(["cache", "status", "--prometheus"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("plumb_cache_dirty_bytes{") && text.contains("plumb_cache_served{"), "{text}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let value = line.rsplit(' ').next().unwrap();
+        assert!(value.parse::<f64>().is_ok() && line.contains(&place.name), "{line}");
+    }
+    drop(server);
+    let Ok(mut checked) = std::process::Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+    else {
+        return plumb_testkit::skip("there is no promtool");
+    };
+    std::io::Write::write_all(&mut checked.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    let checked = checked.wait_with_output().unwrap();
+    assert!(checked.status.success(), "{}", said(&checked));
+}

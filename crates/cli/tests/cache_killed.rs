@@ -1,0 +1,78 @@
+//! The server of a cache killed (SIGKILL) among overlapping requests of several clients, again and again: whatever was answered is
+//! there when the cache is served again, flushed or not, for a process that ends takes nothing from its devices.
+
+use plumb_block::{Bytes, Completion, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag, Wait};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng as _;
+
+use crate::cache_support::Place;
+use crate::drive_killed::{BLOCK, Clients, DEPTH, Ending, GROUP, GROUPS, Judge, Load};
+
+/// How many servers live and end.
+const LIVES: u64 = 10;
+/// The variable that sets another number of them, such as 300.
+const LIVES_VARIABLE: &str = "PLUMB_CACHE_LIVES";
+
+/// Reads one block through the first client.
+fn read(clients: &mut Clients, pool: &Pool, lba: u64, into: &mut [u8]) -> Result<(), String> {
+    let buffer = pool.take(Bytes(BLOCK)).ok_or("no buffer is left")?;
+    let request = Request::read_into(Tag(lba), LbaRange::new(Lba(lba), 1), buffer);
+    let queue = &mut clients.queues[0];
+    queue.submit(request).map_err(|_| "the queue is full")?;
+    let mut completions = Vec::new();
+    queue.poll(Wait::ONE, &mut completions).map_err(|error| error.to_string())?;
+    match completions.pop() {
+        Some(Completion { payload: Payload::Into(bytes), outcome, .. }) if outcome.is_done() => {
+            into.copy_from_slice(&bytes);
+            Ok(())
+        }
+        other => Err(format!("block {lba} cannot be read: {other:?}")),
+    }
+}
+
+fn servers_live_and_end(lives: u64, seed: u64, more: &[&str]) {
+    let place = Place::new(16 << 20);
+    place.create(more);
+    let shape = PoolShape { buffer: Bytes::kib(32), count: DEPTH * 4, alignment: Bytes(4096) };
+    let pool = Pool::new(shape).unwrap();
+    let mut load = Load { seed, next_tag: 0 };
+    let mut held = vec![0; (GROUPS * GROUP) as usize];
+    for life in 0..lives {
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed ^ life << 32);
+        let ending = Ending::draw(&mut chance);
+        let server = place.serve();
+        let mut clients = Clients::connect(&server.uri(), &pool);
+        let mut judge = Judge::new(&held, false);
+        let result = load.run(&mut chance, ending, &mut clients, &mut judge);
+        server.kill();
+        let result = result.and_then(|()| clients.poll(&mut judge));
+        drop(clients);
+        let again = place.serve();
+        let mut clients = Clients::connect(&again.uri(), &pool);
+        let judged =
+            result.and_then(|()| judge.judge(|lba, into| read(&mut clients, &pool, lba, into), seed));
+        let answered = judge.answered;
+        held = judged.unwrap_or_else(|error| {
+            panic!("seed {seed}, {more:?}, server {life}, {ending:?} after {answered} answers: {error}")
+        });
+        drop(clients);
+        // Killed, too: what recovery did is as good as what it found.
+        again.kill();
+    }
+    place.cache(&["detach", &place.name]);
+    let file = std::fs::read(place.path("backing")).unwrap();
+    let judge = Judge::new(&held, false);
+    let from_file = |lba: u64, into: &mut [u8]| {
+        into.copy_from_slice(&file[(lba * BLOCK) as usize..][..BLOCK as usize]);
+        Ok(())
+    };
+    judge.judge(from_file, seed).unwrap_or_else(|error| panic!("seed {seed}, {more:?}, detached: {error}"));
+}
+
+#[test]
+fn what_was_answered_is_there_after_the_server_was_killed() {
+    let wanted = std::env::var(LIVES_VARIABLE).ok().and_then(|lives| lives.parse().ok());
+    let lives = wanted.unwrap_or(LIVES);
+    servers_live_and_end(lives, 11, &[]);
+    servers_live_and_end(lives / 2, 12, &["--log", "log2", "--mirror"]);
+}

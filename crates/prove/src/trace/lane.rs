@@ -1,0 +1,39 @@
+//! System calls as a drawing of what happened has them.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use plumb_block::Nanos;
+use plumb_report::document::proof::{Lane, TimelineItem};
+
+use super::{Argument, Audit, Call};
+
+/// The calls that change something beneath `root` or sync it, each with the process that made it. Their times are those of the calls
+/// less `began`.
+pub fn lane(calls: &[Call], root: &Path, began: Nanos) -> Vec<TimelineItem> {
+    let mut audit = Audit::beneath(root);
+    let mut programs: HashMap<u32, &Path> = HashMap::new();
+    let mut items = Vec::new();
+    for call in calls {
+        if let ("execve", Some(Argument::Text(path)), Ok(_)) =
+            (call.name.as_str(), call.arguments.first(), &call.result)
+        {
+            programs.insert(call.thread, path);
+        }
+        let changed = audit.changed(call).map(|(_, path)| path);
+        audit.take(call);
+        let Some(path) = changed.or_else(|| call.synced(root)) else { continue };
+        let path = if path == root { Path::new(".") } else { path.strip_prefix(root).unwrap_or(&path) };
+        let by = programs.get(&call.thread).and_then(|path| path.file_name());
+        let by = by.map_or(String::new(), |name| format!("{} ", name.display()));
+        let from = call.at.since(began);
+        items.push(TimelineItem {
+            lane: Lane::SystemCall,
+            from: from.as_secs_f64(),
+            until: Some(from.saturating_add(call.took).as_secs_f64()),
+            label: format!("{}({}) by {by}{}", call.name, path.display(), call.thread),
+            fate: None,
+        });
+    }
+    items
+}

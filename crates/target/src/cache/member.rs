@@ -1,0 +1,206 @@
+//! A device of a cache whose contents are to be kept: opened alone, past the page cache, and refused while somebody else uses it.
+//!
+//! The guard of targets asks whether contents may go. Here they stay, so a file system on a backing device is no reason to
+//! refuse; that it is mounted is.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Device, Time};
+use plumb_cache::Uuid;
+use plumb_linux::FileOptions;
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use rustix::fs::{FlockOperation, OFlags};
+
+use super::config::MarkerPlace;
+use super::marker::{BLOCK, InLastBlock, Marker};
+use super::shortened::Shortened;
+use crate::error::{Error, Result};
+use crate::facts::{Found, Use};
+use crate::guard::{no_swap, signs, unseen_words};
+use crate::locate::locate;
+use crate::look::{facts, look, open_same};
+use crate::machine::Machine;
+use crate::name::Name;
+use crate::open::{Wanted, open_all};
+use crate::opened;
+use crate::permission::{Intent, Permission};
+
+/// A device of a cache, open.
+pub struct Member {
+    /// The device, as long as it is.
+    pub device: Arc<dyn Device>,
+    /// As it was named, for people.
+    pub shown: String,
+    /// How it is found again: of a block device below /dev/disk/by-id, where there is such a name.
+    pub path: String,
+    is_block: bool,
+    /// Of a file or a block device: open for reading and writing, and locked for as long as the device lives. It is used for
+    /// attributes only.
+    held: Option<Arc<OwnedFd>>,
+}
+
+impl Member {
+    /// Opens what is called `typed`.
+    ///
+    /// # Errors
+    /// The refusal, if it is in use, read-only or missing; the system's failures.
+    pub fn open(typed: &str, time: &Time) -> Result<Self> {
+        let name = Name::parse(typed)?;
+        if matches!(name, Name::Scheme { .. }) {
+            return Self::elsewhere(&name, time);
+        }
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        let machine = Machine::new(&tree, &probe);
+        let located = locate(&machine, &name)?;
+        let sight = look(&machine, &located)?;
+        judge(&located.shown, &sight.found)?;
+        let Some((looked_at, key)) = sight.open else {
+            return Err(Error::usage(&located.shown, "it cannot be opened", "name a file or a block device"));
+        };
+        let is_block = matches!(sight.found, Found::Block(_));
+        let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
+        let held =
+            open_same(&located.path, &located.shown, OFlags::RDWR | OFlags::NONBLOCK | exclusive, key)?;
+        rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Error::refused(
+                &located.shown,
+                "another cache or drive has it",
+                "stop that one first (`plumb cache status`)",
+            )
+        })?;
+        // Again, now that nobody can claim it any more.
+        judge(&located.shown, &facts(&machine, &located, looked_at.as_fd())?)?;
+        let options = FileOptions::write_direct();
+        let held = Arc::new(held);
+        let (device, _) = opened::device(&located, key, options, Some(Arc::clone(&held)), time.clock())?;
+        let path = if is_block { stable_name(&located.path) } else { located.path };
+        let path = path.to_str().map(str::to_owned).ok_or_else(|| {
+            Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
+        })?;
+        Ok(Self { device, shown: located.shown, path, is_block, held: Some(held) })
+    }
+
+    /// What the kernel does not know: a simulated drive, an export. Whether it may be written is for whoever serves it to say.
+    fn elsewhere(name: &Name, time: &Time) -> Result<Self> {
+        let wanted =
+            Wanted { name: name.clone(), intent: Intent::READ, options: FileOptions::write_direct() };
+        let opened = open_all(&[wanted], &Permission::default(), time)?.into_iter().next();
+        let Some(opened) = opened else {
+            return Err(Error::usage(&name.to_string(), "it was not opened", ""));
+        };
+        let path = name.to_string();
+        Ok(Self { device: opened.device, shown: opened.shown, path, is_block: true, held: None })
+    }
+
+    /// What the device says of the cache that it needs, wherever it says so, and where a new cache would have it said.
+    pub(super) fn marker(&self) -> Result<(Option<Marker>, MarkerPlace)> {
+        if let (false, Some(file)) = (self.is_block, &self.held) {
+            match Marker::of_file(file.as_fd()) {
+                Ok(found) => return Ok((found, MarkerPlace::Attribute)),
+                Err(rustix::io::Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(Error::os(&self.shown, "read the mark of", errno)),
+            }
+        }
+        let found = Marker::of_device(&*self.device).map_err(|error| Error::device(&self.shown, &error))?;
+        match found {
+            InLastBlock::Marker(marker) => Ok((Some(marker), MarkerPlace::LastBlock)),
+            InLastBlock::Nothing => Ok((None, MarkerPlace::LastBlock)),
+            InLastBlock::Other => {
+                let found = "its last 4096 bytes are in use, where a cache marks the device that needs it";
+                let remedy = "make what is on it 4096 bytes shorter (a file system: resize2fs and the like; a partition: leave \
+                              room) and zero them, or cache a file";
+                Err(Error::refused(&self.shown, found, remedy))
+            }
+        }
+    }
+
+    /// Writes the marker, or takes it away, durably.
+    pub(super) fn set_marker(&self, place: MarkerPlace, marker: Option<&Marker>) -> Result<()> {
+        match (place, &self.held) {
+            (MarkerPlace::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
+                let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+                Error::os(&self.shown, "mark", errno)
+            }),
+            (MarkerPlace::Attribute, None) => Err(Error::usage(&self.shown, "it has no attributes", "")),
+            (MarkerPlace::LastBlock, _) => Marker::set_on_device(marker, &*self.device)
+                .map_err(|error| Error::device(&self.shown, &error)),
+        }
+    }
+
+    /// The device that is cached: without the marker, if that is on it.
+    pub(super) fn cached(&self, place: MarkerPlace) -> Arc<dyn Device> {
+        let device = Arc::clone(&self.device);
+        let size = Bytes(device.info().size.0.saturating_sub(BLOCK.0)).round_down(BLOCK);
+        match place {
+            MarkerPlace::Attribute => device,
+            MarkerPlace::LastBlock => Arc::new(Shortened { device, size }),
+        }
+    }
+
+    /// Takes up the room of a file, so that a full file system cannot fail a write to the log later.
+    pub(super) fn allocate(&self, size: Bytes) -> Result<()> {
+        let Some(file) = self.held.as_ref().filter(|_| !self.is_block) else { return Ok(()) };
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
+            // Where the file system cannot promise room, writes may fail: the log is then lost as a leg is.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {
+                rustix::fs::fsync(file).map_err(|errno| Error::os(&self.shown, "allocate", errno))
+            }
+            Err(errno) => Err(Error::os(&self.shown, "allocate", errno)),
+        }
+    }
+}
+
+/// Whether it may be opened for writing by a cache: nobody else may use it.
+fn judge(shown: &str, found: &Found) -> Result<()> {
+    let (uses, unseen) = match found {
+        Found::File(file) => (&file.uses, &file.unseen),
+        Found::Block(block) if block.read_only => {
+            let remedy = format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name);
+            return Err(Error::refused(shown, "the device is read-only", remedy));
+        }
+        Found::Block(block) => (&block.uses, &block.unseen),
+        Found::Missing(_) => {
+            let remedy =
+                "see that it is there under this name; a cache is found by the paths in its configuration";
+            return Err(Error::new(crate::Kind::NotFound, shown, "there is no such file or device", remedy));
+        }
+        Found::Directory | Found::Other(_) => {
+            return Err(Error::usage(shown, "it is neither a file nor a block device", "name one"));
+        }
+    };
+    no_swap(shown, uses)?;
+    if let Some(unseen) = unseen {
+        let remedy = "run where /proc and /sys are those of the machine";
+        return Err(Error::refused(shown, unseen_words(unseen), remedy));
+    }
+    let Some(first) = uses.first() else { return Ok(()) };
+    let remedy = match first {
+        Use::Mounted { .. } => "unmount it; what the cache serves is mounted in its place".to_owned(),
+        Use::Loop { by, .. } => format!("detach it (losetup -d /dev/{by})"),
+        _ => "take apart what stands on it".to_owned(),
+    };
+    Err(Error::refused(shown, signs(&crate::facts::Contents::BLANK, uses).join(", "), remedy))
+}
+
+/// The name below /dev/disk/by-id that leads to the node, the first of several; the node itself where there is none.
+fn stable_name(node: &Path) -> PathBuf {
+    let links =
+        std::fs::read_dir("/dev/disk/by-id").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut leading: Vec<PathBuf> =
+        links.filter(|link| std::fs::canonicalize(link).is_ok_and(|led| led == node)).collect();
+    leading.sort();
+    leading.into_iter().next().unwrap_or_else(|| node.to_owned())
+}
+
+/// A name for ever, of the kernel's random numbers.
+pub(super) fn new_uuid() -> Result<Uuid> {
+    let path = "/proc/sys/kernel/random/uuid";
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::os(path, "read", errno)
+    })?;
+    text.trim().parse().map_err(|_| Error::usage(path, format!("`{}` is no UUID", text.trim()), ""))
+}

@@ -1,0 +1,32 @@
+//! Write-back caches: made, found again by their name, opened over their devices, and told what only a cache can be told.
+//!
+//! ```text
+//!   cache:NAME ──► config  (a small JSON, by name)  ──► member (legs and backing, alone, past the page cache)
+//!                                                           │        ▲
+//!                                                           ▼        │ marker (which cache the backing device needs)
+//!   cache:backing=...,log=... ──► inline ──────────► plumb_cache::driver::CachedDevice
+//! ```
+//!
+//! Invariants:
+//! - a leg or a backing device is opened by one process: a block device is claimed (O_EXCL), a file is locked (flock(2));
+//! - the backing device says which cache it needs from before the cache is served until it is detached;
+//! - a cache is opened only over the backing device and the log that name each other, and with a log no older than the last that
+//!   was served.
+
+mod config;
+mod create;
+mod inline;
+mod marker;
+mod member;
+mod named;
+mod served;
+mod shortened;
+
+pub use config::{CacheConfig, directory};
+pub use create::{CreateWanted, create, discard};
+pub(crate) use inline::drives_of;
+pub(crate) use marker::has_marker;
+pub use member::Member;
+pub use named::NamedCache;
+pub(crate) use named::{is_meant, open_all};
+pub use served::{CacheControls, CacheOrder, CacheStatus, serve_cache};
