@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
+use plumb_prove::ErrorKind;
 use plumb_report::ProofDocument;
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
@@ -99,7 +100,18 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
         };
     }
     crate::terminal::say(&format!("plumb: {failure:#}"));
-    failure.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit)
+    let of_proof = || failure.downcast_ref::<plumb_prove::Error>().map(|error| of_kind(error.kind));
+    failure.downcast_ref::<Refusal>().map(|refusal| refusal.exit).or_else(of_proof).unwrap_or(Exit::Failed)
+}
+
+/// How a command of `plumb prove` ends that failed.
+const fn of_kind(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::Usage | ErrorKind::NoSuchState => Exit::Usage,
+        ErrorKind::Refused => Exit::Refused,
+        ErrorKind::NotMeasured | ErrorKind::NotTraced => Exit::NotMeasured,
+        ErrorKind::Unmountable | ErrorKind::Disconnected | ErrorKind::Failed => Exit::Failed,
+    }
 }
 
 #[cfg(test)]

@@ -127,9 +127,7 @@ fn mounted() {
     let profile = DriveProfile::of("volatile", Bytes(BLOCK)).unwrap();
     for workers in [1, 2, 4] {
         let judge = Judge {
-            recording: &recorded.recording,
-            from: recorded.from,
-            until: recorded.until,
+            recorded: &recorded,
             profile: &profile,
             limits: Limits { states: 1_000, ..Limits::default() },
             seed: 1,

@@ -16,6 +16,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// How long a mount may be in use by programs that were killed just now.
 const BUSY_MAX: Duration = Duration::from_secs(2);
 /// How often it is tried again.
@@ -83,73 +85,6 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// A file system could not be made, mounted, unmounted or checked.
-#[derive(Debug, thiserror::Error)]
-pub enum FileSystemError {
-    /// There is no such file system.
-    #[error("`{0}` is not a file system for a proof: expected ext4, xfs, btrfs or none")]
-    Unknown(String),
-    /// Its mkfs or its checker is not installed.
-    #[error("`{program}` is not there: install {package}, or choose another file system with --fs")]
-    NoProgram {
-        /// The program.
-        program: &'static str,
-        /// Where it comes from.
-        package: &'static str,
-    },
-    /// That program failed.
-    #[error("`{command}` failed: {said}")]
-    Program {
-        /// The command.
-        command: String,
-        /// What it said, or how it ended.
-        said: String,
-    },
-    /// The kernel found a file system that it does not mount. After a power cut this is a result.
-    #[error("the kernel does not mount the {file_system} on {device}: {source}")]
-    Refused {
-        /// The file system.
-        file_system: FileSystem,
-        /// The block device.
-        device: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Mounting failed for a reason that does not lie in the file system.
-    #[error("cannot mount {device} at {at}: {source}{}", hint(source))]
-    Mount {
-        /// The block device.
-        device: PathBuf,
-        /// The mount point.
-        at: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It stays mounted.
-    #[error("cannot unmount {at}: {source}; end what uses it, then `umount {at}`")]
-    Unmount {
-        /// The mount point.
-        at: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-fn hint(source: &io::Error) -> &'static str {
-    match Errno::from_io_error(source) {
-        Some(Errno::PERM | Errno::ACCESS) => "; run as root",
-        Some(Errno::NODEV) => "; this kernel lacks the file system: choose another one with --fs",
-        _ => "",
-    }
-}
-
-impl FileSystemError {
-    /// Whether it says that the state on the device cannot be mounted, rather than that mounting could not be tried.
-    pub const fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused { .. })
-    }
-}
-
 impl std::fmt::Display for FileSystem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.kind().map_or("none", |kind| kind.name))
@@ -157,11 +92,13 @@ impl std::fmt::Display for FileSystem {
 }
 
 impl FromStr for FileSystem {
-    type Err = FileSystemError;
+    type Err = Error;
 
-    fn from_str(typed: &str) -> Result<Self, FileSystemError> {
+    fn from_str(typed: &str) -> Result<Self> {
         let known = Self::ALL.into_iter().find(|known| known.to_string() == typed);
-        known.ok_or_else(|| FileSystemError::Unknown(typed.to_owned()))
+        let unknown =
+            || format!("`{typed}` is not a file system for a proof: expected ext4, xfs, btrfs or none");
+        known.ok_or_else(|| Error::usage(unknown()))
     }
 }
 
@@ -181,8 +118,8 @@ impl FileSystem {
     /// Whether its mkfs is installed.
     ///
     /// # Errors
-    /// [`NoProgram`](FileSystemError::NoProgram).
-    pub fn find_tool(self) -> Result<(), FileSystemError> {
+    /// [`NotMeasured`](ErrorKind::NotMeasured) if it is not.
+    pub fn find_tool(self) -> Result<()> {
         let Some(kind) = self.kind() else { return Ok(()) };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = std::env::split_paths(&path).any(|directory| directory.join(kind.make[0]).is_file());
@@ -193,7 +130,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// If its mkfs is missing or fails.
-    pub fn make(self, device: &Path) -> Result<(), FileSystemError> {
+    pub fn make(self, device: &Path) -> Result<()> {
         let Some(kind) = self.kind() else { return Ok(()) };
         let output = kind.run(kind.make, device)?;
         if output.status.success() { Ok(()) } else { Err(failed(kind.make, device, said(&output))) }
@@ -204,7 +141,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// If there is no file system, or its checker is missing or fails.
-    pub fn check(device: &Path) -> Result<Option<String>, FileSystemError> {
+    pub fn check(device: &Path) -> Result<Option<String>> {
         let holds = |kind: &&Kind| {
             let (at, magic) = kind.magic;
             let mut found = vec![0; magic.len()];
@@ -226,35 +163,34 @@ impl FileSystem {
     /// Mounts the one on `device` at the directory `at`; without a file system nothing is mounted.
     ///
     /// # Errors
-    /// [`Refused`](FileSystemError::Refused) if what is on the device cannot be mounted, else
-    /// [`Mount`](FileSystemError::Mount).
-    pub fn mount(self, device: &Path, at: &Path) -> Result<Mounted, FileSystemError> {
+    /// [`Unmountable`](ErrorKind::Unmountable) if what is on the device cannot be mounted, else
+    /// [`NotMeasured`](ErrorKind::NotMeasured).
+    pub fn mount(self, device: &Path, at: &Path) -> Result<Mounted> {
         let Some(kind) = self.kind() else {
             return Ok(Mounted { path: device.to_owned(), is_mounted: false });
         };
         match mount(device, at, kind.name, MountFlags::empty(), kind.mount_options) {
             Ok(()) => Ok(Mounted { path: at.to_owned(), is_mounted: true }),
-            Err(errno) if is_of_the_tool(errno) => Err(FileSystemError::Mount {
-                device: device.to_owned(),
-                at: at.to_owned(),
-                source: errno.into(),
-            }),
-            Err(errno) => Err(FileSystemError::Refused {
-                file_system: self,
-                device: device.to_owned(),
-                source: errno.into(),
-            }),
+            Err(errno) if is_of_the_tool(errno) => {
+                let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
+                Err(Error::missing(what, hint(errno)))
+            }
+            Err(errno) => {
+                let what = format!("the kernel does not mount the {self} on {}: {errno}", device.display());
+                Err(Error::new(ErrorKind::Unmountable, what))
+            }
         }
     }
 }
 
 impl Kind {
-    const fn no_program(&self, program: &'static str) -> FileSystemError {
-        FileSystemError::NoProgram { program, package: self.package }
+    fn no_program(&self, program: &'static str) -> Error {
+        let remedy = format!("install {}, or choose another file system with --fs", self.package);
+        Error::missing(format!("`{program}` is not there"), remedy)
     }
 
     /// Runs one of its programs on a device.
-    fn run(&self, argv: &[&'static str], device: &Path) -> Result<Output, FileSystemError> {
+    fn run(&self, argv: &[&'static str], device: &Path) -> Result<Output> {
         let output = Command::new(argv[0]).args(&argv[1..]).arg(device).stdin(Stdio::null()).output();
         output.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.no_program(argv[0]),
@@ -263,8 +199,18 @@ impl Kind {
     }
 }
 
-fn failed(argv: &[&str], device: &Path, said: String) -> FileSystemError {
-    FileSystemError::Program { command: format!("{} {}", argv.join(" "), device.display()), said }
+fn failed(argv: &[&str], device: &Path, said: String) -> Error {
+    let command = format!("`{} {}` failed", argv.join(" "), device.display());
+    Error::failed(command, said)
+}
+
+/// What to do where mounting could not be tried.
+const fn hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::PERM | Errno::ACCESS => "run as root",
+        Errno::NODEV => "this kernel lacks the file system: choose another one with --fs",
+        _ => "end what uses either",
+    }
 }
 
 /// What a program said, its complaints first, or how it ended.
@@ -312,14 +258,16 @@ impl Mounted {
     /// # Errors
     /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and goes with the last
     /// who does.
-    pub fn unmount(mut self) -> Result<(), FileSystemError> {
+    pub fn unmount(mut self) -> Result<()> {
         let until = Instant::now() + BUSY_MAX;
         while self.is_mounted {
             match unmount(&self.path, UnmountFlags::NOFOLLOW) {
                 Ok(()) => self.is_mounted = false,
                 Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(BUSY_AGAIN),
                 Err(errno) => {
-                    return Err(FileSystemError::Unmount { at: self.path.clone(), source: errno.into() });
+                    let at = self.path.display();
+                    let what = format!("{errno}; end what uses it, then `umount {at}`");
+                    return Err(Error::failed(format!("cannot unmount {at}"), what));
                 }
             }
         }
@@ -347,7 +295,9 @@ mod tests {
         let error = FileSystem::check(image.path()).unwrap_err().to_string();
         assert!(error.contains("there is no file system"), "{error}");
         match FileSystem::Ext4.make(image.path()) {
-            Err(error @ FileSystemError::NoProgram { .. }) => return plumb_testkit::skip(&error.to_string()),
+            Err(error) if error.kind == ErrorKind::NotMeasured => {
+                return plumb_testkit::skip(&error.to_string());
+            }
             made => made.unwrap(),
         }
         assert_eq!(FileSystem::check(image.path()).unwrap(), None);

@@ -22,9 +22,11 @@
 //! order of states follows from recording, profile, limits and seed alone.
 
 mod change;
+mod error;
 pub mod explore;
 pub mod file_system;
 pub mod judge;
+mod mount_point;
 pub mod observed;
 pub mod profile;
 pub mod proof;
@@ -35,3 +37,5 @@ pub mod state_device;
 pub mod subject;
 pub mod trace;
 pub mod witness;
+
+pub use error::{Error, ErrorKind, Result};

@@ -3,6 +3,9 @@
 use plumb_block::Bytes;
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise};
 
+use crate::error::{Error, ErrorKind, Result};
+use crate::file_system::FileSystem;
+
 /// A kind of drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriveProfile {
@@ -19,14 +22,6 @@ pub struct DriveProfile {
     pub has_native_fua: bool,
 }
 
-/// There is no such profile.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{typed}` is not a drive profile: expected one of {}, such as lying:8", expected())]
-pub struct UnknownProfile {
-    /// What was typed.
-    pub typed: String,
-}
-
 /// The names, with what each does. `lying` takes the number of flushes that are ignored last.
 pub const PROFILES: [(&str, &str); 7] = [
     ("volatile", "a volatile write cache, honest flushes, no FUA"),
@@ -38,41 +33,54 @@ pub const PROFILES: [(&str, &str); 7] = [
     ("discard-keeps", "a volatile write cache, and discarded blocks that may keep what they held"),
 ];
 
-fn expected() -> String {
-    PROFILES.map(|(name, _)| name).join(", ")
-}
-
 impl DriveProfile {
+    /// Whether this kernel may mount a file system that such a drive has left.
+    ///
+    /// # Errors
+    /// [`Refused`](ErrorKind::Refused) if that might crash it.
+    pub fn may_be_mounted(&self, file_system: FileSystem) -> Result<()> {
+        if !self.breaks_contract || file_system == FileSystem::None {
+            return Ok(());
+        }
+        let what = format!(
+            "a `{}` drive breaks its contract, and a kernel may crash when it mounts the {file_system} on it: use --fs none, or \
+             give --mount-here on a machine that may crash",
+            self.name
+        );
+        Err(Error::new(ErrorKind::Refused, what))
+    }
+
     /// The profile of a name, of a drive whose logical blocks have `logical_block` bytes.
     ///
     /// # Errors
     /// If there is none.
-    pub fn of(typed: &str, logical_block: Bytes) -> Result<Self, UnknownProfile> {
-        let unknown = || UnknownProfile { typed: typed.to_owned() };
+    pub fn of(typed: &str, logical_block: Bytes) -> Result<Self> {
+        let unknown = || {
+            let expected = PROFILES.map(|(name, _)| name).join(", ");
+            Error::usage(format!(
+                "`{typed}` is not a drive profile: expected one of {expected}, such as lying:8"
+            ))
+        };
         let (name, figure) =
             typed.split_once(':').map_or((typed, None), |(name, figure)| (name, Some(figure)));
         let (_, about) = PROFILES.into_iter().find(|(known, _)| *known == name).ok_or_else(unknown)?;
         let count = figure.map(str::parse).transpose().map_err(|_| unknown())?;
         let in_4k = 4096 / logical_block.0.clamp(1, 4096);
-        let volatile = Promise::VOLATILE;
+        let has_native_fua = name == "volatile-fua";
+        let fua = if has_native_fua { FuaKept::Honoured } else { FuaKept::Ignored };
+        let volatile = Promise { fua, ..Promise::VOLATILE };
         let promise = match (name, count) {
             ("write-through" | "protected", None) => Promise::DURABLE,
             ("atomic-4k", None) => {
                 Promise { atomicity: Atomicity { unit: in_4k, boundary: in_4k }, ..volatile }
             }
-            ("lying", None) => Promise { flush: FlushKept::Never, fua: FuaKept::Ignored, ..volatile },
+            ("lying", None) => Promise { flush: FlushKept::Never, ..volatile },
             ("lying", Some(count)) => Promise { flush: FlushKept::AllButLast(count), ..volatile },
             ("discard-keeps", None) => Promise { discard_zeroes: false, ..volatile },
             (_, None) => volatile,
             (_, Some(_)) => return Err(unknown()),
         };
-        Ok(Self {
-            name: typed.to_owned(),
-            about,
-            promise,
-            breaks_contract: name == "lying",
-            has_native_fua: name == "volatile-fua",
-        })
+        Ok(Self { name: typed.to_owned(), about, promise, breaks_contract: name == "lying", has_native_fua })
     }
 }
 

@@ -41,6 +41,7 @@ impl StateDevice {
     pub fn new(recording: Arc<Recording>, clock: Arc<dyn Clock>) -> Self {
         let mut info = DeviceInfo::plain("a state of a recording", recording.size, recording.logical_block);
         info.volatile_cache = VolatileCache::Enabled;
+        info.fua_native = true;
         info.discard_max = info.size;
         info.discard_zeroes = true;
         Self { shared: Arc::default(), recording, info, clock }

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plumb_block::Bytes;
+use plumb_prove::ErrorKind;
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::{FileSystem, FileSystemError};
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::session::{RecordOptions, Recorded, SessionError, record};
-use plumb_prove::subject::{Outcome, Subject, SubjectError, named};
+use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::subject::{Outcome, Subject, named};
 use plumb_report::document::proof::FailureClass::{self, Corrupt, LostAcknowledged, OutOfOrder, Resurrected};
 
 /// A subject whose failures are all put down, not only one of each class.
@@ -30,15 +31,15 @@ impl Subject for Watched {
         self.subject.name()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> plumb_prove::Result<()> {
         self.subject.set_up(place)
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         self.subject.work(place, acknowledge)
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> plumb_prove::Result<Outcome> {
         let outcome = self.subject.check(place, required)?;
         if let Outcome::Failed { class, words } = &outcome {
             self.failed.lock().unwrap().insert((required, *class, words.clone()));
@@ -80,7 +81,7 @@ impl Case {
             timeout: Duration::from_secs(60),
         };
         let recorded = match record(&*watched, &options, &AtomicBool::new(false)) {
-            Err(SessionError::FileSystem(error @ FileSystemError::NoProgram { .. })) => {
+            Err(error) if error.kind == ErrorKind::NotMeasured => {
                 plumb_testkit::skip(&error.to_string());
                 return None;
             }
@@ -100,9 +101,7 @@ impl Case {
         self.watched.failed.lock().unwrap().clear();
         let subject = Arc::clone(&self.watched) as Arc<dyn Subject>;
         let judge = Judge {
-            recording: &self.recorded.recording,
-            from: self.recorded.from,
-            until: self.recorded.until,
+            recorded: &self.recorded,
             profile: &DriveProfile::of(profile, self.recorded.recording.logical_block).unwrap(),
             limits: match seed() {
                 None => Limits { pieces: 4, commands: 4, states },
@@ -245,13 +244,13 @@ impl Subject for Honest {
         format!("honest operations of seed {}", self.seed)
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> plumb_prove::Result<()> {
         (1..=3).for_each(|number| std::fs::write(place.join(format!("old-{number}")), "old").unwrap());
         std::fs::write(place.join("log"), "").unwrap();
         Ok(())
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         for (number, operation) in self.operations() {
             let text = format!("{number}\n");
             match operation {
@@ -269,7 +268,7 @@ impl Subject for Honest {
         Ok(())
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> plumb_prove::Result<Outcome> {
         let read = |name: &str| std::fs::read_to_string(place.join(name)).unwrap_or_default();
         for (number, operation) in self.operations().take_while(|(number, _)| Some(*number) <= required) {
             let text = format!("{number}\n");

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use plumb_block::{Bytes, Op};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::Event;
 use plumb_prove::session::{RecordOptions, Recorded, record};
-use plumb_prove::subject::{Outcome, Subject, SubjectError};
-use plumb_prove::trace::{Injection, Sync, TraceError, TraceOptions, Traced, Tracer, candidates};
+use plumb_prove::subject::{Outcome, Subject};
+use plumb_prove::trace::{Injection, Sync, Traced, Tracer, candidates};
+use plumb_prove::{Error, ErrorKind};
 
 /// A program of Python that works on five files.
 struct Script {
@@ -50,32 +51,27 @@ impl Subject for Script {
         "a script".to_owned()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> plumb_prove::Result<()> {
         for number in 0..5 {
             std::fs::write(place.join(format!("f{number}.old")), b"12345").unwrap();
         }
         Ok(())
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         let traced = run(self.script, place, &self.injections);
-        *self.traced.lock().unwrap() = traced
-            .map_err(|error| SubjectError { subject: "a script".to_owned(), what: error.to_string() })?;
+        *self.traced.lock().unwrap() = traced.map_err(|error| Error::failed("a script", error))?;
         acknowledge(1);
         Ok(())
     }
 
-    fn check(&self, _: &Path, _: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, _: &Path, _: Option<u64>) -> plumb_prove::Result<Outcome> {
         Ok(Outcome::Intact)
     }
 }
 
-fn run(script: &str, place: &Path, injections: &[Injection]) -> Result<Traced, TraceError> {
-    let tracer = Tracer::start(TraceOptions {
-        root: place.to_owned(),
-        injections: injections.to_vec(),
-        began: SystemTime::UNIX_EPOCH,
-    })?;
+fn run(script: &str, place: &Path, injections: &[Injection]) -> plumb_prove::Result<Traced> {
+    let tracer = Tracer::start(place, injections.to_vec())?;
     let mut python = Command::new("python3");
     python.args(["-c", script]).current_dir(place);
     let output = tracer.command(&python).output().unwrap();
@@ -104,11 +100,8 @@ fn each_removal_reaches_the_drive_with_a_sync_of_the_directory() {
     let without = Script::of(UNLINKS, &[]);
     let Some(recorded) = without.recorded() else { return };
     assert_eq!(flushes(&recorded), 0, "nothing asks for a flush");
-    let found = candidates(
-        &without.traced.lock().unwrap().calls,
-        Path::new("/nowhere"),
-        &[plumb_block::Nanos(u64::MAX)],
-    );
+    let elsewhere = Traced { root: "/nowhere".into(), ..without.traced.lock().unwrap().clone() };
+    let found = candidates(&elsewhere, &[plumb_block::Nanos(u64::MAX)]);
     assert_eq!(found, [], "none of it is there");
 
     let with = Script::of(UNLINKS, &[after_unlink()]);
@@ -132,7 +125,7 @@ fn every_thread_is_held_by_itself() {
             assert_eq!(traced.injected, 48);
             assert_eq!(traced.calls.iter().filter(|call| call.name == "rename").count(), 48);
         }
-        Err(TraceError::NoStrace) => plumb_testkit::skip("strace is missing"),
+        Err(error) if error.kind == ErrorKind::NotTraced => plumb_testkit::skip("strace is missing"),
         Err(error) => panic!("{error}"),
     }
 }
@@ -143,7 +136,7 @@ fn a_sync_after_a_call_that_failed_is_told_apart() {
     let script = "import os\ntry: os.unlink('f1.old')\nexcept FileNotFoundError: open('f2.old', 'w').close()";
     match run(script, directory.path(), &[after_unlink()]) {
         Ok(traced) => assert_eq!((traced.injected, traced.injected_after_failures), (0, 1)),
-        Err(TraceError::NoStrace) => plumb_testkit::skip("strace is missing"),
+        Err(error) if error.kind == ErrorKind::NotTraced => plumb_testkit::skip("strace is missing"),
         Err(error) => panic!("{error}"),
     }
 }
@@ -154,13 +147,14 @@ fn the_sync_that_a_database_lacks_is_named_first() {
     let root: PathBuf = directory.path().canonicalize().unwrap();
     let script = "import sqlite3\nc = sqlite3.connect('t.db')\nc.execute('pragma synchronous=full')\n\
                   c.execute('create table t(a)')\nfor n in range(3):\n c.execute('insert into t values(1)'); c.commit()";
-    let calls = match run(script, &root, &[]) {
-        Ok(traced) => traced.calls,
-        Err(TraceError::NoStrace) => return plumb_testkit::skip("strace is missing"),
+    let traced = match run(script, &root, &[]) {
+        Ok(traced) => traced,
+        Err(error) if error.kind == ErrorKind::NotTraced => return plumb_testkit::skip("strace is missing"),
         Err(error) => panic!("{error}"),
     };
-    assert!(calls.iter().any(|call| call.name == "fdatasync" && call.took.0 > 0), "{calls:?}");
-    let found = candidates(&calls, &root, &[plumb_block::Nanos(u64::MAX)]);
+    let mut calls = traced.calls.iter();
+    assert!(calls.any(|call| call.name == "fdatasync" && call.took.0 > 0), "{traced:?}");
+    let found = candidates(&traced, &[plumb_block::Nanos(u64::MAX)]);
     let sentence = found.first().map(ToString::to_string).unwrap_or_default();
     assert_eq!(sentence, "fsync of the directory after unlink(t.db-journal)", "{found:?}");
 }

@@ -10,17 +10,21 @@ use std::time::Duration;
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use plumb_prove::explore::{Coverage, Limits};
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::judge::{Judge, JudgeError, Judged};
+use plumb_prove::judge::{Judge, Judged};
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
-use plumb_prove::subject::{Outcome, Subject, SubjectError};
+use plumb_prove::session::Recorded;
+use plumb_prove::subject::{Outcome, Subject};
+use plumb_prove::{Error, ErrorKind};
 use plumb_report::document::proof::FailureClass;
 use tempfile::TempDir;
+
+use crate::recorded_whole;
 
 const BLOCK: u64 = 4096;
 
 /// What a check makes of blocks 0 to 3, of which it reads as many as it wants, and of what is required.
-type Look = dyn Fn(&dyn Fn(u64) -> u8, Option<u64>) -> Result<Outcome, SubjectError> + Send + Sync;
+type Look = dyn Fn(&dyn Fn(u64) -> u8, Option<u64>) -> plumb_prove::Result<Outcome> + Send + Sync;
 
 /// A checker of the bare drive that counts how often it runs.
 struct Checker {
@@ -33,15 +37,15 @@ impl Subject for Checker {
         "a checker".to_owned()
     }
 
-    fn set_up(&self, _: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, _: &Path) -> plumb_prove::Result<()> {
         Ok(())
     }
 
-    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         Ok(())
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> plumb_prove::Result<Outcome> {
         self.checks.fetch_add(1, Ordering::Relaxed);
         let drive = std::fs::File::options().read(true).write(true).open(place).unwrap();
         let block = |lba: u64| {
@@ -56,12 +60,12 @@ impl Subject for Checker {
     }
 }
 
-fn failed(class: FailureClass, words: &str) -> Result<Outcome, SubjectError> {
+fn failed(class: FailureClass, words: &str) -> plumb_prove::Result<Outcome> {
     Ok(Outcome::Failed { class, words: words.to_owned() })
 }
 
 /// Block 0 must hold the last acknowledgement or more; if it does block 1 must hold the same as block 0.
-fn counter(block: &dyn Fn(u64) -> u8, required: Option<u64>) -> Result<Outcome, SubjectError> {
+fn counter(block: &dyn Fn(u64) -> u8, required: Option<u64>) -> plumb_prove::Result<Outcome> {
     match (block(0), required) {
         (found, Some(required)) if u64::from(found) < required => {
             failed(FailureClass::LostAcknowledged, "lost")
@@ -90,7 +94,7 @@ fn recording() -> Recording {
 
 /// All that a judge needs.
 struct Case {
-    recording: Arc<Recording>,
+    recorded: Recorded,
     profile: DriveProfile,
     checker: Arc<Checker>,
     subject: Arc<dyn Subject>,
@@ -103,11 +107,11 @@ struct Case {
 
 impl Case {
     fn new(
-        look: impl Fn(&dyn Fn(u64) -> u8, Option<u64>) -> Result<Outcome, SubjectError> + Send + Sync + 'static,
+        look: impl Fn(&dyn Fn(u64) -> u8, Option<u64>) -> plumb_prove::Result<Outcome> + Send + Sync + 'static,
     ) -> Self {
         let checker = Arc::new(Checker { look: Box::new(look), checks: AtomicU64::new(0) });
         Self {
-            recording: Arc::new(recording()),
+            recorded: recorded_whole(recording()),
             profile: DriveProfile::of("volatile", Bytes(BLOCK)).unwrap(),
             subject: Arc::clone(&checker) as Arc<dyn Subject>,
             checker,
@@ -121,9 +125,7 @@ impl Case {
 
     fn judge(&self) -> Judge<'_> {
         Judge {
-            recording: &self.recording,
-            from: 0,
-            until: usize::MAX,
+            recorded: &self.recorded,
             profile: &self.profile,
             limits: self.limits,
             seed: 1,
@@ -148,9 +150,9 @@ impl Case {
     }
 }
 
-fn unless_unattachable<T>(result: Result<T, JudgeError>) -> Option<T> {
+fn unless_unattachable<T>(result: plumb_prove::Result<T>) -> Option<T> {
     match result {
-        Err(JudgeError::Attach(error)) => {
+        Err(error) if error.kind == ErrorKind::NotMeasured => {
             plumb_testkit::skip(&error.to_string());
             None
         }
@@ -173,7 +175,7 @@ fn counts_are_those_known_by_hand_however_many_workers_there_are() {
         assert_eq!(windows, [(8, 6), (8, 6)]);
         assert!(judged.windows.iter().all(|(window, _)| window.coverage == Coverage::Exhaustive));
         let lost = &judged.failing[&FailureClass::LostAcknowledged];
-        assert_eq!((lost.count, lost.words.as_str(), lost.required), (8, "lost", Some(1)));
+        assert_eq!((lost.count, lost.words.as_str()), (8, "lost"));
         assert_eq!(lost.example.lost.values().flatten().copied().collect::<Vec<_>>(), [0]);
         assert_eq!(judged.failing[&FailureClass::Corrupt].count, 4);
         assert_eq!(judged.counts.checked, case.checks());
@@ -197,7 +199,7 @@ fn one_state_is_judged_and_made_smaller() {
     let nothing = plumb_prove::explore::Choice { lost: BTreeMap::new(), ..more };
     assert!(matches!(
         case.judge().minimise(&nothing, FailureClass::Corrupt),
-        Err(JudgeError::NoSuchState { .. })
+        Err(error) if error.kind == ErrorKind::NoSuchState
     ));
 }
 
@@ -221,7 +223,7 @@ fn a_checker_that_depends_on_something_else_is_found_out_and_then_checks_each_st
 fn what_is_known_of_a_state_is_held_against_a_check_now_and_then() {
     let first = AtomicBool::new(true);
     let case = Case {
-        recording: Arc::new(many_writes()),
+        recorded: recorded_whole(many_writes()),
         ..Case::new(move |block, _| {
             block(0);
             match first.swap(false, Ordering::Relaxed) {
@@ -249,7 +251,7 @@ fn many_writes() -> Recording {
 #[test]
 fn what_was_read_tells_the_results_of_most_states() {
     let case = Case {
-        recording: Arc::new(many_writes()),
+        recorded: recorded_whole(many_writes()),
         ..Case::new(|block, _| match block(0) + block(1) {
             2 => Ok(Outcome::Intact),
             _ => failed(FailureClass::OutOfOrder, "one is missing"),
@@ -267,8 +269,7 @@ fn a_check_that_fails_or_panics_ends_all_and_what_was_judged_stays() {
         let case = Case::new(move |block, required| {
             if checks.fetch_add(1, Ordering::Relaxed) == 5 {
                 assert!(!panics, "a panic on purpose");
-                let what = "is broken".to_owned();
-                return Err(SubjectError { subject: "check".to_owned(), what });
+                return Err(Error::failed("check", "is broken"));
             }
             (0..3).for_each(|lba| assert!(block(lba) < 3));
             counter(block, required)
@@ -343,7 +344,7 @@ fn results_of_something_else_are_refused_and_left_alone() {
     ] {
         std::fs::write(&path, text).unwrap();
         let error = case.judge().judge(&mut |_| ()).unwrap_err();
-        assert!(matches!(error, JudgeError::Results { .. }), "{error}");
+        assert_eq!(error.kind, ErrorKind::Usage, "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
 }

@@ -19,9 +19,33 @@ mod traced;
 mod windows;
 mod witnessed;
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use plumb_crash::Promise;
 use plumb_prove::explore::{Explorer, Limits};
 use plumb_prove::recording::Recording;
+use plumb_prove::session::Recorded;
+use plumb_report::document::proof::RecordingFacts;
+
+/// A recording all of which is work, through loop and acknowledged through the control file.
+fn recorded_whole(recording: Recording) -> Recorded {
+    Recorded {
+        from: 0,
+        until: recording.events.len(),
+        recording: Arc::new(recording),
+        facts: RecordingFacts {
+            acknowledged_by: Some("control-file".to_owned()),
+            attached_by: "loop".to_owned(),
+            ..RecordingFacts::default()
+        },
+        began: SystemTime::UNIX_EPOCH,
+        ended_because: None,
+        calls: Vec::new(),
+        untraced_because: None,
+        missing_syncs: Vec::new(),
+    }
+}
 
 /// An honest drive with a volatile cache, all of the recording, and the usual limits.
 fn explorer(recording: &Recording) -> Explorer<'_> {

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use plumb_block::Bytes;
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::{FileSystem, FileSystemError};
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::{Judge, Judged};
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::session::{RecordOptions, Recorded, SessionError, record};
-use plumb_prove::subject::{Outcome, Subject, SubjectError};
+use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::subject::{Outcome, Subject};
+use plumb_prove::{Error, ErrorKind};
 use plumb_report::document::proof::FailureClass;
 
 /// Files by number, each of which is synced or not before it is acknowledged.
@@ -27,8 +28,8 @@ impl Files {
     }
 }
 
-fn failed(error: &std::io::Error) -> SubjectError {
-    SubjectError { subject: "files".to_owned(), what: error.to_string() }
+fn failed(error: &std::io::Error) -> Error {
+    Error::failed("files", error)
 }
 
 impl Subject for Files {
@@ -36,11 +37,11 @@ impl Subject for Files {
         "files".to_owned()
     }
 
-    fn set_up(&self, _: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, _: &Path) -> plumb_prove::Result<()> {
         Ok(())
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         for number in 1..=4 {
             let written = File::create(place.join(number.to_string())).and_then(|mut file| {
                 file.write_all(&Self::content(number))?;
@@ -52,7 +53,7 @@ impl Subject for Files {
         Ok(())
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> plumb_prove::Result<Outcome> {
         for number in 1..=required.unwrap_or(0) {
             let class = match fs::read(place.join(number.to_string())) {
                 Ok(bytes) if bytes == Self::content(number) => continue,
@@ -79,13 +80,7 @@ fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) ->
         timeout: Duration::from_secs(60),
     };
     match record(subject, &options, &AtomicBool::new(false)) {
-        Err(
-            error @ (SessionError::Export(_)
-            | SessionError::Missing { .. }
-            | SessionError::FileSystem(
-                FileSystemError::NoProgram { .. } | FileSystemError::Mount { .. },
-            )),
-        ) => {
+        Err(error) if error.kind == ErrorKind::NotMeasured => {
             plumb_testkit::skip(&error.to_string());
             None
         }
@@ -106,9 +101,7 @@ fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<Ju
     let recorded = recorded(file_system, &*subject, directory.path())?;
     let mut all = workers.iter().map(|workers| {
         let judge = Judge {
-            recording: &recorded.recording,
-            from: recorded.from,
-            until: recorded.until,
+            recorded: &recorded,
             profile: &DriveProfile::of("volatile", Bytes(512)).unwrap(),
             limits: Limits { states: 3000, ..Limits::default() },
             seed: 1,

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use plumb_prove::explore::{Choice, Limits};
@@ -14,9 +14,11 @@ use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{Kept, Request, SubjectWords, prove};
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::Recorded;
-use plumb_prove::subject::{Outcome, Subject, SubjectError};
-use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, RecordingFacts, VerifiedBy};
+use plumb_prove::subject::{Outcome, Subject};
+use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, VerifiedBy};
 use plumb_report::document::{Environment, ProofDocument};
+
+use crate::recorded_whole;
 
 const BLOCK: u64 = 4096;
 
@@ -28,15 +30,15 @@ impl Subject for Counter {
         "a counter".to_owned()
     }
 
-    fn set_up(&self, _: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, _: &Path) -> plumb_prove::Result<()> {
         Ok(())
     }
 
-    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         Ok(())
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> plumb_prove::Result<Outcome> {
         let drive = std::fs::File::open(place).unwrap();
         let block = |lba: u64| {
             let mut bytes = [0];
@@ -84,21 +86,7 @@ fn recorded(steps: &[Step]) -> Recorded {
             recording.happened(Nanos(now + 1), Event::Completed(command));
         }
     }
-    Recorded {
-        from: 0,
-        until: recording.events.len(),
-        recording: Arc::new(recording),
-        facts: RecordingFacts {
-            acknowledged_by: Some("control-file".to_owned()),
-            attached_by: "loop".to_owned(),
-            ..RecordingFacts::default()
-        },
-        began: SystemTime::UNIX_EPOCH,
-        ended_because: None,
-        calls: Vec::new(),
-        untraced_because: None,
-        missing_syncs: Vec::new(),
-    }
+    recorded_whole(recording)
 }
 
 /// `None` where nothing can be attached.
@@ -117,9 +105,7 @@ fn proved(
     let directory = tempfile::tempdir().unwrap();
     let mut request = Request {
         judge: Judge {
-            recording: &recorded.recording,
-            from: recorded.from,
-            until: recorded.until,
+            recorded,
             profile: &profiles[0],
             limits: Limits::default(),
             seed: 7,
@@ -142,7 +128,7 @@ fn proved(
         keep: &|_| {},
     };
     change(&mut request);
-    Some(prove(recorded, &request, &mut |_, _| {}).unwrap())
+    Some(prove(&request, &mut |_, _| {}).unwrap())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use plumb_block::{
 };
 use plumb_crash::{Atomicity, Promise, below};
 use plumb_prove::explore::{Coverage, Explorer, Limits};
-use plumb_prove::recording::{Content, Event, FileError, Recorder, Recording};
+use plumb_prove::recording::{Content, Event, Recorder, Recording};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -218,7 +218,7 @@ fn a_file_that_was_cut_short_or_changed_is_refused() {
     }
     let text = b"{\"schema\":\"plumb/recording/2\",\"size\":512,\"logical_block\":512,\"commands\":0,\"events\":0,\"contents\":0}\n";
     let error = Recording::load(&text[..]).unwrap_err();
-    assert!(matches!(error, FileError::Malformed { line: 1, .. }), "{error}");
+    assert!(error.to_string().starts_with("line 1 "), "{error}");
 }
 
 #[test]

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plumb_block::{Bytes, Op};
+use plumb_prove::ErrorKind;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::{Event, Recording};
-use plumb_prove::session::{RecordOptions, Recorded, SessionError, record};
-use plumb_prove::subject::{AckBy, Outcome, Program, Programs, Subject, SubjectError};
+use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::subject::{AckBy, Outcome, Program, Programs, Subject};
 use plumb_report::document::proof::FailureClass;
 
 /// Appends a line, syncs it and acknowledges, five times.
@@ -41,7 +42,7 @@ fn recorded_on(
     file_system: FileSystem,
     subject: &dyn Subject,
     timeout: Duration,
-) -> Result<Recorded, SessionError> {
+) -> plumb_prove::Result<Recorded> {
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         size: Bytes::mib(if file_system == FileSystem::Xfs { 320 } else { 128 }),
@@ -57,7 +58,7 @@ fn recorded_on(
     recorded
 }
 
-fn recorded(subject: &dyn Subject) -> Result<Recorded, SessionError> {
+fn recorded(subject: &dyn Subject) -> plumb_prove::Result<Recorded> {
     recorded_on(FileSystem::Ext4, subject, Duration::from_secs(60))
 }
 
@@ -93,7 +94,7 @@ fn a_small_program_on_each_file_system() {
         };
         let subject = programs(work);
         let recorded = match recorded_on(file_system, &subject, Duration::from_secs(60)) {
-            Err(SessionError::FileSystem(error)) => {
+            Err(error) if error.kind == ErrorKind::NotMeasured => {
                 plumb_testkit::skip(&error.to_string());
                 continue;
             }
@@ -124,12 +125,12 @@ impl Subject for InProcess {
         "in process".to_owned()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> plumb_prove::Result<()> {
         std::fs::write(place.join("old"), "x").unwrap();
         Ok(())
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         let file = std::fs::File::create(place.join("new")).unwrap();
         for number in 1..=3 {
             file.sync_all().unwrap();
@@ -138,7 +139,7 @@ impl Subject for InProcess {
         Ok(())
     }
 
-    fn check(&self, _place: &Path, _required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, _place: &Path, _required: Option<u64>) -> plumb_prove::Result<Outcome> {
         Ok(Outcome::Intact)
     }
 }
@@ -258,7 +259,7 @@ fn an_interrupted_recording_keeps_what_it_has() {
     assert!(recorded.ended_because.unwrap().contains("interrupted"));
     assert_eq!(recorded.facts.acknowledgements, 1);
     let error = record(&subject, &options, &AtomicBool::new(true)).unwrap_err();
-    assert!(matches!(error, SessionError::Interrupted), "{error}");
+    assert!(error.to_string().contains("interrupted before the work began"), "{error}");
 }
 
 #[test]
@@ -310,5 +311,5 @@ fn a_checker_says_what_it_found_by_its_exit_code() {
         ..programs("true")
     };
     let error = hangs.check(directory.path(), None).unwrap_err();
-    assert!(error.what.contains("has not ended after 0.2 s"), "{error}");
+    assert!(error.to_string().contains("has not ended after 0.2 s"), "{error}");
 }

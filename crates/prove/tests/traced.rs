@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use plumb_prove::trace::{Audit, Change, Lapse, Lines};
+use plumb_prove::trace::{Audit, Lapse, Lines};
 
 /// The lapses, and the ways to write that were not seen.
 type Audited = (Vec<(Lapse, String)>, Vec<&'static str>);
@@ -49,7 +49,7 @@ const MAKE: &str = "import os; f = os.open('new', os.O_CREAT | os.O_WRONLY); os.
 
 #[test]
 fn a_file_without_fsync_and_without_that_of_its_directory() {
-    let created = Lapse::DirectoryNotSynced(Change::Created);
+    let created = Lapse::DirectoryNotSynced("open");
     python(MAKE, &[(created.clone(), "new"), (Lapse::DataNotSynced { bytes: 5 }, "new")]);
     python(&format!("{MAKE} os.fsync(f)"), &[(created, "new")]);
     python(&format!("{MAKE} os.fsync(f); os.fsync(os.open('.', os.O_RDONLY))"), &[]);
@@ -58,7 +58,7 @@ fn a_file_without_fsync_and_without_that_of_its_directory() {
 
 #[test]
 fn a_rename_needs_the_data_before_and_the_directory_after() {
-    let renamed = Lapse::DirectoryNotSynced(Change::Renamed);
+    let renamed = Lapse::DirectoryNotSynced("rename");
     python(&format!("{MAKE} os.fsync(f); os.rename('new', 'old')"), &[(renamed.clone(), "old")]);
     let directory = "os.fsync(os.open('.', os.O_RDONLY))";
     python(&format!("{MAKE} os.fsync(f); os.rename('new', 'old'); {directory}"), &[]);
@@ -73,7 +73,7 @@ fn a_directory_below_and_names_relative_to_descriptors() {
     python(
         "import os; os.mkdir('d'); d = os.open('d', os.O_RDONLY); f = os.open('x', os.O_CREAT | os.O_WRONLY | \
          os.O_DSYNC, dir_fd=d); os.write(f, b'1'); os.chdir('d'); os.link('x', 'y'); os.unlink('x'); os.fsync(d)",
-        &[(Lapse::DirectoryNotSynced(Change::DirectoryMade), "d")],
+        &[(Lapse::DirectoryNotSynced("mkdir"), "d")],
     );
 }
 
@@ -84,7 +84,7 @@ fn sqlite_leaves_the_removal_of_its_journal_to_luck() {
     let Some((found, _)) = lapses(&["sqlite3", "t.db", sql]) else {
         return plumb_testkit::skip("strace or sqlite3 is missing");
     };
-    let journal = (Lapse::DirectoryNotSynced(Change::Removed), "t.db-journal".to_owned());
+    let journal = (Lapse::DirectoryNotSynced("unlink"), "t.db-journal".to_owned());
     assert!(found.contains(&journal), "{found:?}");
     let extra = sql.replace("full", "extra");
     let (found, _) = lapses(&["sqlite3", "t.db", &extra]).unwrap();

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use plumb_prove::explore::{Coverage, Explorer, Limits};
+use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
 
 use crate::explorer;
@@ -98,4 +99,27 @@ fn a_discard_of_a_large_device_costs_no_more_than_what_it_discards() {
         ControlFlow::Continue(())
     });
     assert_eq!((states, windows[0].coverage), (16, Coverage::Exhaustive));
+}
+
+#[test]
+fn a_drive_without_fua_is_sent_a_flush_behind_what_a_drive_with_fua_makes_durable_alone() {
+    let mut recording = Recording::of_blank(Bytes(4 * BLOCK), Bytes(BLOCK));
+    for (lba, fua) in [(0, false), (1, true), (2, false)] {
+        let range = LbaRange::new(Lba(lba), 1);
+        let id = recording.submit(Nanos(lba), Op::Write { fua }, range, &[7; BLOCK as usize]);
+        recording.happened(Nanos(lba), Event::Completed(id));
+    }
+    let left = |profile| {
+        let promise = DriveProfile::of(profile, Bytes(BLOCK)).unwrap().promise;
+        let from = recording.events.len();
+        let mut left = Vec::new();
+        Explorer { promise, from, ..explorer(&recording) }.explore(&mut |state| {
+            left.push([0, 1, 2].map(|lba| state.content(lba).0));
+            ControlFlow::Continue(())
+        });
+        left.sort_unstable();
+        left
+    };
+    assert_eq!(left("volatile"), [[1, 1, 0], [1, 1, 1]]);
+    assert_eq!(left("volatile-fua"), [[0, 1, 0], [0, 1, 1], [1, 1, 0], [1, 1, 1]]);
 }

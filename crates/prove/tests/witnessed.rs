@@ -18,8 +18,8 @@ use plumb_linux::sealed_lines::{decode, encode};
 
 use plumb_prove::witness::record::{Record, Session};
 use plumb_prove::witness::{
-    Batch, Class, Event, Link, Message, Peer, Plan, RunFacts, Until, VerifyDocument, Witness, WitnessError,
-    serve, verify, write,
+    Batch, Class, Event, Link, Message, Peer, Plan, RunFacts, Until, VerifyDocument, Witness, serve, verify,
+    write,
 };
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
@@ -32,6 +32,10 @@ const SIZE: Bytes = Bytes::mib(2);
 /// A liar must be found within so many.
 const LIAR_CYCLES_MAX: u64 = 50;
 
+fn is_damaged(error: &plumb_prove::Error) -> bool {
+    error.to_string().ends_with("nothing can be said of this run")
+}
+
 fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
@@ -40,12 +44,12 @@ fn from_environment(name: &str, default: u64) -> u64 {
 struct Memory(Record);
 
 impl Witness for Memory {
-    fn send(&mut self, batch: &Batch) -> Result<(), WitnessError> {
+    fn send(&mut self, batch: &Batch) -> plumb_prove::Result<()> {
         self.0.batches.push(batch.clone());
         Ok(())
     }
 
-    fn confirmed(&mut self, _: Duration) -> Result<u64, WitnessError> {
+    fn confirmed(&mut self, _: Duration) -> plumb_prove::Result<u64> {
         Ok(self.0.confirmed())
     }
 }
@@ -225,12 +229,12 @@ fn a_witness_that_was_killed_at_any_byte_goes_on_where_it_was_and_nothing_confir
     let mut damaged = bytes.clone();
     damaged[bytes.len() / 2] ^= 1;
     fs::write(path(whole.path(), 0), &damaged).unwrap();
-    assert!(matches!(Record::newest(whole.path(), "drive", None), Err(WitnessError::Damaged { .. })));
+    assert!(is_damaged(&Record::newest(whole.path(), "drive", None).unwrap_err()));
     // Two sessions, of which the first has lost a confirmed line.
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     fs::write(path(whole.path(), 0), lines[..5].concat()).unwrap();
     fs::write(path(whole.path(), 1), [lines[0], lines[7]].concat()).unwrap();
-    assert!(matches!(Record::newest(whole.path(), "drive", None), Err(WitnessError::Damaged { .. })));
+    assert!(is_damaged(&Record::newest(whole.path(), "drive", None).unwrap_err()));
 }
 
 /// A witness whose connections break in the middle of a line, each after some more bytes.
@@ -286,7 +290,7 @@ fn a_witness_that_never_comes_back_ends_the_run_and_what_it_knew_stands() {
     let stop = AtomicBool::new(false);
     let error = write(&facts.plan, &*device, &bench.time, &mut link, Until::default(), &stop).unwrap_err();
     witness.join().unwrap();
-    assert!(matches!(error, WitnessError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains("without an answer"), "{error}");
     let document = bench.verify(&Record::newest(&records, "drive", None).unwrap());
     assert!(!document.has_loss() && document.acknowledged > 0, "{document:#?}");
 }
@@ -336,7 +340,8 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     // Another run of the same name.
     Session::begin(directory.path(), &record.facts).unwrap();
     let other = RunFacts { target: "other".to_owned(), ..record.facts.clone() };
-    assert!(matches!(Session::begin(directory.path(), &other), Err(WitnessError::Refused(_))));
+    let error = Session::begin(directory.path(), &other).unwrap_err();
+    assert!(error.to_string().contains("there is another run"), "{error}");
     // Another drive, and events that cannot be.
     let device = bench.handle.device();
     let stop = AtomicBool::new(false);
@@ -351,7 +356,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         let batch = Batch { number: 1, lease: u64::MAX, events: vec![event], ended: None };
         let hostile = Record { batches: vec![batch], ..record.clone() };
         let error = verify(&hostile, &*device, None, &stop, &mut |_| ()).unwrap_err();
-        assert!(matches!(error, WitnessError::Damaged { .. }), "{event:?}: {error}");
+        assert!(is_damaged(&error), "{event:?}: {error}");
     }
 }
 

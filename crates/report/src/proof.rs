@@ -320,7 +320,7 @@ pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
     let size = |size: u64| bytes(size as f64);
     let attached = match kept.attached_by.as_str() {
         "loop" => "FUSE and a loop device: FUA arrives as a write and a flush".to_owned(),
-        "nbd" => "NBD, with FUA".to_owned(),
+        "ublk" => "ublk, with FUA".to_owned(),
         other => other.to_owned(),
     };
     let serialised = kept.serialised_because.as_ref();

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use plumb_block::{Lba, LbaRange, Op};
 use plumb_report::document::proof::{Change, ChangeKind, Failure, FailureClass};
 
-use super::{LIMITS, verified};
+use super::{LIMITS, trying, verified};
+use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, reduce};
-use crate::judge::{JudgeError, Judged};
-use crate::proof::{Prover, Step, Watch};
+use crate::judge::{Judge, Judged};
+use crate::proof::{Request, Watch};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::session::Recorded;
 
@@ -23,15 +24,11 @@ use crate::session::Recorded;
 const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// The smallest set that was found, explored; `None` if no flushes help.
-pub(super) fn smallest(
-    prover: &Prover<'_>,
-    failure: &Failure,
-    watch: Watch<'_>,
-) -> Result<Option<Change>, JudgeError> {
-    let Recorded { recording, from, until, .. } = prover.recorded;
+pub(super) fn smallest(request: &Request<'_>, failure: &Failure, watch: Watch<'_>) -> Result<Option<Change>> {
+    let Recorded { recording, from, until, .. } = request.judge.recorded;
     let end = Instant::now() + LOOK_MAX;
     let (class, failing) = (failure.class, vec![(Choice::from(&failure.minimal), Vec::new())]);
-    let mut search = Search { prover, class, failing, end, error: None };
+    let mut search = Search { request, class, failing, end, error: None };
     let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
     let is_either = |event: &Event| matches!(event, Event::Acknowledged(_) | Event::Submitted(_));
     let mut found = None;
@@ -53,18 +50,18 @@ pub(super) fn smallest(
 }
 
 struct Search<'a> {
-    prover: &'a Prover<'a>,
+    request: &'a Request<'a>,
     class: FailureClass,
     /// Choices that fail, each with the places of the flushes with which it was found.
     failing: Vec<(Choice, Vec<usize>)>,
     end: Instant,
-    error: Option<JudgeError>,
+    error: Option<Error>,
 }
 
 impl Search<'_> {
     /// What was explored with flushes before these events, if all was and nothing fails in this way.
     fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<Judged> {
-        let is_over = self.error.is_some() || self.prover.is_over() || Instant::now() > self.end;
+        let is_over = self.error.is_some() || self.request.is_over() || Instant::now() > self.end;
         if places.is_empty() || is_over {
             return None;
         }
@@ -77,11 +74,11 @@ impl Search<'_> {
     }
 
     /// `None` if a state that is known to fail does so with these flushes, too.
-    fn explore(&mut self, places: &[usize], watch: Watch<'_>) -> Result<Option<Judged>, JudgeError> {
-        let changed = with_flushes(self.prover.recorded, places);
-        let profile = self.prover.profile();
+    fn explore(&mut self, places: &[usize], watch: Watch<'_>) -> Result<Option<Judged>> {
+        let changed = with_flushes(self.request.judge.recorded, places);
+        let profile = self.request.profile();
         let never = AtomicBool::new(false);
-        let judge = self.prover.judge(&changed, profile, &never);
+        let judge = Judge { recorded: &changed, results: None, stop: &never, ..self.request.judge };
         for (choice, of) in self.failing.iter().rev() {
             let event =
                 choice.event - 2 * of.iter().enumerate().filter(|(n, at)| *at + 2 * n < choice.event).count();
@@ -89,12 +86,12 @@ impl Search<'_> {
             match judge.outcome(&Choice { event, lost: choice.lost.clone() }) {
                 Ok(outcome) if outcome.class() == Some(self.class) => return Ok(None),
                 // With these flushes no cut leaves it there.
-                Ok(_) | Err(JudgeError::NoSuchState { .. }) => {}
-                Err(error) => return Err(error),
+                Err(error) if error.kind != ErrorKind::NoSuchState => return Err(error),
+                _ => {}
             }
         }
-        let step = Step::Changing(words(&self.prover.recorded.recording, places));
-        let judged = self.prover.explore(&changed, profile, LIMITS, &step, watch)?;
+        let doing = trying(&words(&self.request.judge.recorded.recording, places));
+        let judged = self.request.explore(&changed, profile, LIMITS, &doing, watch)?;
         if let Some(failing) = judged.failing.get(&self.class) {
             self.failing.push((failing.example.clone(), places.to_vec()));
         }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use plumb_block::Op;
 use plumb_report::document::proof::{Coverage, FlushesLeftOut};
 
+use super::trying;
+use crate::error::Result;
 use crate::explore::{Explorer, Limits};
-use crate::judge::JudgeError;
-use crate::proof::{Prover, Step, Watch, is_exhaustive};
+use crate::proof::{Request, Watch, is_exhaustive};
 use crate::recording::Event;
 use crate::session::Recorded;
 
@@ -18,19 +19,19 @@ use crate::session::Recorded;
 const STATES_MAX: u64 = 10_000;
 
 /// `None` if there are no flushes, or too much would be at risk without them to explore it all.
-pub(super) fn left_out(prover: &Prover<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>, JudgeError> {
-    let (changed, flushes) = without_flushes(prover.recorded);
-    let limits = prover.request.judge.limits;
+pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>> {
+    let (changed, flushes) = without_flushes(request.judge.recorded);
+    let limits = request.judge.limits;
     let limits = Limits { states: STATES_MAX.min(limits.states), ..limits };
     let Recorded { recording, from, until, .. } = &changed;
-    let explorer = Explorer { recording, from: *from, until: *until, limits, ..prover.explorer() };
+    let explorer = Explorer { recording, from: *from, until: *until, limits, ..request.judge.explorer() };
     // Nothing is checked for this.
     let windows = explorer.explore(&mut |_| ControlFlow::Continue(()));
     if flushes == 0 || windows.iter().any(|window| window.coverage != Coverage::Exhaustive) {
         return Ok(None);
     }
-    let step = Step::Changing(format!("{flushes} flushes left out"));
-    let judged = prover.explore(&changed, prover.profile(), limits, &step, watch)?;
+    let doing = trying(&format!("{flushes} flushes left out"));
+    let judged = request.explore(&changed, request.profile(), limits, &doing, watch)?;
     let left = FlushesLeftOut { flushes, explored: judged.counts.distinct, failing: judged.counts.failing };
     Ok(Some(left).filter(|_| is_exhaustive(&judged)))
 }

@@ -14,32 +14,38 @@ mod sync_call;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy};
 
+use crate::error::Result;
 use crate::explore::Limits;
-use crate::judge::{JudgeError, Judged};
-use crate::proof::{Prover, Watch};
+use crate::judge::Judged;
+use crate::proof::{Request, Watch};
 
 /// How far a changed recording is explored: each window in part, many times for one failure.
 const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000 };
 
 /// Puts into the document what can be changed.
 pub(crate) fn put_changes(
-    prover: &Prover<'_>,
+    request: &Request<'_>,
     document: &mut ProofDocument,
     watch: Watch<'_>,
-) -> Result<(), JudgeError> {
+) -> Result<()> {
     if document.failures.is_empty() {
-        document.flushes = left_out::left_out(prover, watch)?;
+        document.flushes = left_out::left_out(request, watch)?;
         return Ok(());
     }
-    if let Some(how) = prover.request.again {
-        sync_call::put(prover, how, document, watch)?;
+    if let Some(how) = request.again {
+        sync_call::put(request, how, document, watch)?;
     }
     for failure in &mut document.failures {
-        if failure.change.is_none() && !prover.is_over() {
-            failure.change = device_flush::smallest(prover, failure, watch)?;
+        if failure.change.is_none() && !request.is_over() {
+            failure.change = device_flush::smallest(request, failure, watch)?;
         }
     }
     Ok(())
+}
+
+/// What is being done, in words.
+fn trying(change: &str) -> String {
+    format!("trying {change}")
 }
 
 /// A change after which no state fails as `class`, as it was explored.

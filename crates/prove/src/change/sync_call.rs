@@ -7,9 +7,9 @@ use plumb_block::in_one_line;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{ChangeKind, FailureClass};
 
-use super::verified;
-use crate::judge::JudgeError;
-use crate::proof::{Again, Prover, Step, Watch};
+use super::{trying, verified};
+use crate::error::Result;
+use crate::proof::{Again, Request, Watch};
 use crate::session::record_traced;
 
 /// At most so many sync calls are tried.
@@ -17,22 +17,27 @@ const CANDIDATES_MAX: usize = 8;
 
 /// Puts into the document, for each failure, the first sync call that removes it.
 pub(super) fn put(
-    prover: &Prover<'_>,
+    request: &Request<'_>,
     how: &Again,
     document: &mut ProofDocument,
     watch: Watch<'_>,
-) -> Result<(), JudgeError> {
-    let judge = &prover.request.judge;
+) -> Result<()> {
+    let judge = &request.judge;
     let mut open: Vec<FailureClass> = document.failures.iter().map(|failure| failure.class).collect();
-    for injection in prover.recorded.missing_syncs.iter().take(CANDIDATES_MAX) {
-        if open.is_empty() || prover.is_over() {
+    for injection in request.judge.recorded.missing_syncs.iter().take(CANDIDATES_MAX) {
+        if open.is_empty() || request.is_over() {
             break;
         }
         let what = injection.to_string();
-        let step = Step::Changing(what.clone());
-        watch(&step, None);
-        let again =
-            record_traced(judge.subject, &how.program, vec![injection.clone()], &how.options, judge.stop);
+        let doing = trying(&what);
+        watch(&doing, None);
+        let again = record_traced(
+            &**judge.subject,
+            &how.program,
+            std::slice::from_ref(injection),
+            &how.options,
+            judge.stop,
+        );
         let (recorded, traced) = match again {
             Ok(again) => again,
             Err(error) => {
@@ -41,11 +46,11 @@ pub(super) fn put(
             }
         };
         let is_same = recorded.ended_because.is_none()
-            && recorded.facts.acknowledgements == prover.recorded.facts.acknowledgements;
+            && recorded.facts.acknowledgements == request.judge.recorded.facts.acknowledgements;
         if !is_same || traced.injected == 0 {
             continue;
         }
-        let after = prover.explore(&recorded, prover.profile(), judge.limits, &step, watch)?;
+        let after = request.explore(&recorded, request.profile(), judge.limits, &doing, watch)?;
         for failure in &mut document.failures {
             let is_gone = after.incomplete_because.is_none() && !after.failing.contains_key(&failure.class);
             if is_gone && open.contains(&failure.class) {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use plumb_block::Op;
-use plumb_crash::{Kind, Landing, Window};
+use plumb_crash::{FuaKept, Kind, Landing, Window};
 
 use super::Explorer;
 use super::image::Image;
@@ -53,6 +53,12 @@ pub(super) fn cuts(
                 let mut store =
                     |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
                 window.complete(u64::from(id.0), Landing::Unknown, &mut store);
+                // To a drive without FUA the kernel sends a flush behind the write.
+                if is_fua(recording.commands[id.0 as usize].op) && promise.fua == FuaKept::Ignored {
+                    let flush = u64::MAX - u64::from(id.0);
+                    window.submit_flush(flush);
+                    window.complete(flush, Landing::Unknown, &mut store);
+                }
             }
             Event::Failed(id) => {
                 window.fail(u64::from(id.0));

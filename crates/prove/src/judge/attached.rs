@@ -9,11 +9,12 @@ use std::time::Duration;
 use plumb_block::{Bytes, RealClock};
 use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
-use tempfile::TempDir;
 
-use super::{Judge, JudgeError};
+use super::Judge;
+use crate::error::{Result, cannot};
 use crate::explore::OwnedState;
-use crate::file_system::{FileSystem, FileSystemError, Mounted};
+use crate::file_system::{FileSystem, Mounted};
+use crate::mount_point::MountPoint;
 use crate::recording::Content;
 use crate::session::attach;
 use crate::state_device::StateDevice;
@@ -28,7 +29,7 @@ const WORDS_MAX: usize = 1000;
 pub(super) struct Attached {
     pub(super) place: Place,
     attachment: Attachment,
-    directory: TempDir,
+    mount_point: MountPoint,
 }
 
 /// The same for a thread that has no descriptors of others.
@@ -49,50 +50,51 @@ pub struct Held {
 
 impl Attached {
     /// Attaches a device.
-    pub(super) fn new(judge: &Judge<'_>) -> Result<Self, JudgeError> {
-        let io = |source| JudgeError::Io { path: judge.directory.to_owned(), source };
-        let directory = tempfile::Builder::new().prefix("state-").tempdir_in(judge.directory).map_err(io)?;
-        let device = StateDevice::new(Arc::clone(judge.recording), Arc::new(RealClock::start()));
+    pub(super) fn new(judge: &Judge<'_>) -> Result<Self> {
+        let recording = &judge.recorded.recording;
+        let mount_point = MountPoint::new(judge.directory)?;
+        let device = StateDevice::new(Arc::clone(recording), Arc::new(RealClock::start()));
         device.set_varied(judge.explorer().varied());
         let options = AttachOptions { queues: 1, no_read_ahead: true, ..AttachOptions::default() };
         let attachment = attach(Arc::new(device.clone()), "state", &options)?;
         let place = Place {
             device,
             block_device: attachment.path().to_owned(),
-            mount_point: directory.path().to_owned(),
+            mount_point: mount_point.path().to_owned(),
             file_system: judge.file_system,
-            size: judge.recording.size,
+            size: recording.size,
         };
-        Ok(Self { place, attachment, directory })
+        Ok(Self { place, attachment, mount_point })
     }
 
     /// Mounts a state.
-    pub(super) fn hold(self, state: OwnedState) -> Result<Held, JudgeError> {
+    pub(super) fn hold(self, state: OwnedState) -> Result<Held> {
         let place = &self.place;
-        let io = |source| JudgeError::Io { path: place.block_device.clone(), source };
-        let put = apart::run(|| place.put(state).map(|()| place.mount())).and_then(|put| put);
-        let mounted = put.map_err(io)??;
+        let mounted = apart::run(|| place.put(state).and_then(|()| place.mount()));
+        let mounted = mounted.map_err(cannot("start a thread"))??;
         Ok(Held { mounted: Some(mounted), attached: self })
     }
 
     /// Takes it away.
-    pub(super) fn detach(mut self) -> Result<(), JudgeError> {
+    pub(super) fn detach(mut self) -> Result<()> {
         let detached = self.attachment.detach();
-        let path = self.directory.path().to_owned();
-        let removed = self.directory.close();
+        let removed = self.mount_point.close();
         detached?;
-        removed.map_err(|source| JudgeError::Io { path, source })
+        removed
     }
 }
 
 impl Place {
     /// Gives the block device this state, and makes sure that nothing is left of the one before.
-    pub(super) fn put(&self, state: OwnedState) -> io::Result<()> {
-        let file = File::open(&self.block_device)?;
-        self.drop_cache(&file)?;
-        self.device.hold(state);
-        // What others have read meanwhile, such as udev.
-        self.drop_cache(&file)
+    pub(super) fn put(&self, state: OwnedState) -> Result<()> {
+        let put = || {
+            let file = File::open(&self.block_device)?;
+            self.drop_cache(&file)?;
+            self.device.hold(state);
+            // What others have read meanwhile, such as udev.
+            self.drop_cache(&file)
+        };
+        put().map_err(cannot(format!("put a state on {}", self.block_device.display())))
     }
 
     fn drop_cache(&self, file: &File) -> io::Result<()> {
@@ -114,7 +116,7 @@ impl Place {
     }
 
     /// Mounts what it holds.
-    pub(super) fn mount(&self) -> Result<Mounted, FileSystemError> {
+    pub(super) fn mount(&self) -> Result<Mounted> {
         self.file_system.mount(&self.block_device, &self.mount_point)
     }
 
@@ -152,10 +154,9 @@ impl Held {
     ///
     /// # Errors
     /// If somebody uses it. It goes with the last who does.
-    pub fn release(mut self) -> Result<(), JudgeError> {
+    pub fn release(mut self) -> Result<()> {
         let mounted = self.mounted.take();
-        let io = |source| JudgeError::Io { path: self.attached.place.mount_point.clone(), source };
-        apart::run(|| mounted.map_or(Ok(()), Mounted::unmount)).map_err(io)??;
+        apart::run(|| mounted.map_or(Ok(()), Mounted::unmount)).map_err(cannot("start a thread"))??;
         self.attached.detach()
     }
 }

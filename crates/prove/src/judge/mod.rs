@@ -15,33 +15,29 @@ mod run;
 mod workers;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plumb_report::document::proof::{FailureClass, StateCounts};
-use plumb_serve::ExportError;
 
 pub use self::attached::Held;
 
 use self::attached::Attached;
 use self::run::{Single, judged};
+use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, Explorer, Limits, WindowCoverage};
-use crate::file_system::{FileSystem, FileSystemError};
+use crate::file_system::FileSystem;
 use crate::profile::DriveProfile;
-use crate::recording::Recording;
-use crate::subject::{CheckPlace, Outcome, Subject};
+use crate::session::Recorded;
+use crate::subject::{Outcome, Subject};
 
 /// What is judged, and by what.
 #[derive(Clone, Copy)]
 pub struct Judge<'a> {
-    /// The recording.
-    pub recording: &'a Arc<Recording>,
-    /// The event at which the work begins: no cut happens before it.
-    pub from: usize,
-    /// The event at which it ends: no cut happens after it.
-    pub until: usize,
+    /// What was recorded. No cut happens before the work begins, or after it has ended.
+    pub recorded: &'a Recorded,
     /// The drive.
     pub profile: &'a DriveProfile,
     /// How far to explore.
@@ -90,69 +86,6 @@ pub struct FailingStates {
     pub example: Choice,
     /// What the checker said of it.
     pub words: String,
-    /// What it had to find.
-    pub required: Option<u64>,
-}
-
-/// How far judging is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Distinct states that were judged.
-    pub distinct: u64,
-    /// For how many of them the checker ran.
-    pub checked: u64,
-    /// How many fail.
-    pub failing: u64,
-}
-
-/// Nothing could be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum JudgeError {
-    /// The kernel of this machine might crash.
-    #[error(
-        "a `{profile}` drive breaks its contract, and a kernel may crash when it mounts the {file_system} on it: use \
-         --fs none, or give --mount-here on a machine that may crash"
-    )]
-    NeedsGuest {
-        /// The drive profile.
-        profile: String,
-        /// The file system.
-        file_system: FileSystem,
-    },
-    /// States could not be attached as block devices.
-    #[error("cannot attach a state of the recording: {0}")]
-    Attach(#[from] ExportError),
-    /// A state could not be mounted.
-    #[error(transparent)]
-    FileSystem(#[from] FileSystemError),
-    /// A file or directory.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong.
-        source: std::io::Error,
-    },
-    /// The results of checks that were kept are others.
-    #[error("{} {why}; give another file with --resume, or remove it", path.display())]
-    Results {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// No cut of this recording leaves that state, or it does not fail in that way.
-    #[error(
-        "no power cut leaves this state of this recording on a `{profile}` drive, or it does not fail as it did: it was found with \
-         another recording, profile or checker"
-    )]
-    NoSuchState {
-        /// The drive profile.
-        profile: String,
-    },
-    /// A state could not be checked.
-    #[error("{0}")]
-    Check(String),
 }
 
 impl Judge<'_> {
@@ -160,8 +93,8 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If it could not begin. What ends it later is in [`Judged::incomplete_because`].
-    pub fn judge(&self, progress: &mut dyn FnMut(Progress)) -> Result<Judged, JudgeError> {
-        self.may_check()?;
+    pub fn judge(&self, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
+        self.may_mount()?;
         judged(self, progress)
     }
 
@@ -169,7 +102,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If there is no such state, or it cannot be checked.
-    pub fn outcome(&self, choice: &Choice) -> Result<Outcome, JudgeError> {
+    pub fn outcome(&self, choice: &Choice) -> Result<Outcome> {
         let mut single = Single::new(self)?;
         let outcome = self.explorer().show(choice, &mut |state| single.check(state));
         single.end()?;
@@ -180,7 +113,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If there is no such state, it does not fail in this way, or a state cannot be checked.
-    pub fn minimise(&self, choice: &Choice, class: FailureClass) -> Result<Choice, JudgeError> {
+    pub fn minimise(&self, choice: &Choice, class: FailureClass) -> Result<Choice> {
         let mut single = Single::new(self)?;
         let mut ended = None;
         let minimal = self.explorer().minimise(choice, &mut |state| {
@@ -206,7 +139,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If there is no such state, or it cannot be mounted.
-    pub fn hold(&self, choice: &Choice) -> Result<Held, JudgeError> {
+    pub fn hold(&self, choice: &Choice) -> Result<Held> {
         self.may_mount()?;
         let state = self.explorer().show(choice, &mut |state| state.to_owned());
         let state = state.ok_or_else(|| self.no_such_state())?;
@@ -215,23 +148,20 @@ impl Judge<'_> {
 
     /// The explorer of the recording.
     pub(crate) fn explorer(&self) -> Explorer<'_> {
-        let Self { recording, from, until, limits, seed, .. } = *self;
-        Explorer { recording, from, until, promise: self.profile.promise, limits, seed }
+        let Self { recorded: Recorded { recording, from, until, .. }, profile, limits, seed, .. } = *self;
+        Explorer { recording, from: *from, until: *until, promise: profile.promise, limits, seed }
     }
 
-    fn no_such_state(&self) -> JudgeError {
-        JudgeError::NoSuchState { profile: self.profile.name.clone() }
+    fn no_such_state(&self) -> Error {
+        let what = format!(
+            "no power cut leaves this state of this recording on a `{}` drive, or it does not fail as it did: it was found with \
+             another recording, profile or checker",
+            self.profile.name
+        );
+        Error::new(ErrorKind::NoSuchState, what)
     }
 
-    fn may_check(&self) -> Result<(), JudgeError> {
-        if self.subject.check_place() == CheckPlace::Device { Ok(()) } else { self.may_mount() }
-    }
-
-    fn may_mount(&self) -> Result<(), JudgeError> {
-        let Self { file_system, mount_here, profile, .. } = *self;
-        if profile.breaks_contract && !mount_here && file_system != FileSystem::None {
-            return Err(JudgeError::NeedsGuest { profile: profile.name.clone(), file_system });
-        }
-        Ok(())
+    fn may_mount(&self) -> Result<()> {
+        if self.mount_here { Ok(()) } else { self.profile.may_be_mounted(self.file_system) }
     }
 }

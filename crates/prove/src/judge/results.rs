@@ -7,7 +7,8 @@ use std::io::{Read as _, Write as _};
 use plumb_linux::sealed_lines::{decode, encode};
 use serde::{Deserialize, Serialize};
 
-use super::{Judge, JudgeError};
+use super::Judge;
+use crate::error::{Error, Result, cannot};
 use crate::explore::State;
 use crate::recording::Content;
 use crate::subject::Outcome;
@@ -55,26 +56,29 @@ enum Line {
 
 impl Results {
     /// Those that the judge keeps in a file, or none.
-    pub(super) fn of(judge: &Judge<'_>) -> Result<Self, JudgeError> {
+    pub(super) fn of(judge: &Judge<'_>) -> Result<Self> {
         let Some(path) = judge.results else { return Ok(Self::default()) };
-        let io = |source| JudgeError::Io { path: path.to_owned(), source };
-        let others = |why: String| JudgeError::Results { path: path.to_owned(), why };
+        let io = cannot::<std::io::Error>(format!("keep the results of checks in {}", path.display()));
+        let others = |why: String| {
+            let place = path.display();
+            Error::usage(format!("{place} {why}; give another file with --resume, or remove it"))
+        };
         let head = Line::Head {
             schema: SCHEMA.to_owned(),
-            recording: judge.recording.digest(),
+            recording: judge.recorded.recording.digest(),
             subject: judge.subject.name(),
             file_system: judge.file_system.to_string(),
         };
-        let mut file = File::options().read(true).append(true).create(true).open(path).map_err(io)?;
+        let mut file = File::options().read(true).append(true).create(true).open(path).map_err(&io)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
+        file.read_to_end(&mut bytes).map_err(&io)?;
         let decoded = decode(&bytes, |_, _: &Line| Ok(()));
         let decoded = decoded.map_err(|damage| others(format!("holds no results of checks ({damage})")))?;
         let mut lines = decoded.records.into_iter();
         match lines.next() {
-            None if bytes.is_empty() => file.write_all(&line(&head).map_err(io)?).map_err(io)?,
+            None if bytes.is_empty() => file.write_all(&line(&head).map_err(&io)?).map_err(&io)?,
             None => return Err(others("holds no results of checks".to_owned())),
-            Some(found) if found == head => file.set_len(decoded.whole_bytes as u64).map_err(io)?,
+            Some(found) if found == head => file.set_len(decoded.whole_bytes as u64).map_err(&io)?,
             Some(_) => {
                 return Err(others("holds results of another recording, subject or file system".to_owned()));
             }
@@ -91,7 +95,7 @@ impl Results {
     }
 
     /// Adds one, also to the file.
-    pub(super) fn add(&mut self, key: Key, checked: &Checked) -> Result<(), String> {
+    pub(super) fn add(&mut self, key: Key, checked: &Checked) -> std::result::Result<(), String> {
         if self.known.insert(key, checked.clone()).is_some() {
             return Ok(());
         }

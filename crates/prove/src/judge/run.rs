@@ -8,7 +8,8 @@ use plumb_report::document::proof::{FailureClass, StateCounts};
 
 use super::results::{Checked, Key, Results, key};
 use super::workers::{STOPPED, Ticket, Workers};
-use super::{FailingStates, Judge, JudgeError, Judged, Progress};
+use super::{FailingStates, Judge, Judged};
+use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, Coverage, State};
 use crate::observed::Observed;
 use crate::subject::Outcome;
@@ -39,7 +40,7 @@ struct Pending {
     /// The class that its result should have by what earlier checks have read.
     expected: Option<Option<FailureClass>>,
     /// The result, if it is known by an earlier run.
-    known: Result<Checked, Ticket>,
+    known: std::result::Result<Checked, Ticket>,
 }
 
 /// Why judging ends early.
@@ -51,7 +52,7 @@ enum Ended {
 /// Judging in progress.
 struct Run<'r, 'a> {
     judge: &'r Judge<'a>,
-    progress: &'r mut dyn FnMut(Progress),
+    progress: &'r mut dyn FnMut(StateCounts),
     workers: &'r Workers,
     results: &'r mut Results,
     /// `None`: each state is checked.
@@ -59,7 +60,7 @@ struct Run<'r, 'a> {
     pending: VecDeque<Pending>,
     /// How many states needed no check.
     hits: u64,
-    counted: Progress,
+    counted: StateCounts,
     failing: BTreeMap<FailureClass, FailingStates>,
     /// By the event of a window.
     failing_in: BTreeMap<usize, u64>,
@@ -69,7 +70,7 @@ struct Run<'r, 'a> {
 }
 
 /// Judges all states.
-pub(super) fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Judged, JudgeError> {
+pub(super) fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
     let mut results = Results::of(judge)?;
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
@@ -83,7 +84,7 @@ pub(super) fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(Progress)) -> R
             observed,
             pending: VecDeque::new(),
             hits: 0,
-            counted: Progress::default(),
+            counted: StateCounts::default(),
             failing: BTreeMap::new(),
             failing_in: BTreeMap::new(),
             left: Vec::new(),
@@ -119,11 +120,10 @@ impl Run<'_, '_> {
                 window.coverage = Coverage::Sampled;
             }
         }
-        let Progress { distinct, checked, failing } = self.counted;
-        let explored = windows.iter().map(|window| window.enumerated).sum();
+        self.counted.explored = windows.iter().map(|window| window.enumerated).sum();
         let failing_in = |event: usize| self.failing_in.get(&event).copied().unwrap_or_default();
         Judged {
-            counts: StateCounts { explored, distinct, checked, failing },
+            counts: self.counted,
             windows: windows.into_iter().map(|window| (window, failing_in(window.event))).collect(),
             failing: std::mem::take(&mut self.failing),
             incomplete_because: None,
@@ -151,7 +151,7 @@ impl Run<'_, '_> {
         match known {
             // Some of those that need no check are checked all the same, for a checker may depend on something else.
             Some(outcome) if !self.hits.is_power_of_two() => {
-                self.count(state.event(), state.required(), &outcome, || state.choice());
+                self.count(state.event(), &outcome, || state.choice());
                 if self.hits.is_multiple_of(TOLD_EVERY) {
                     (self.progress)(self.counted);
                 }
@@ -191,18 +191,12 @@ impl Run<'_, '_> {
             self.ended = Some(Ended::NotDeterministic);
         }
         self.counted.checked += 1;
-        self.count(event, required, &outcome, || choice);
+        self.count(event, &outcome, || choice);
         (self.progress)(self.counted);
     }
 
     /// The order in which states are counted does not depend on the workers.
-    fn count(
-        &mut self,
-        event: usize,
-        required: Option<u64>,
-        outcome: &Outcome,
-        choice: impl FnOnce() -> Choice,
-    ) {
+    fn count(&mut self, event: usize, outcome: &Outcome, choice: impl FnOnce() -> Choice) {
         self.counted.distinct += 1;
         let Outcome::Failed { class, words } = outcome else { return };
         self.counted.failing += 1;
@@ -212,7 +206,7 @@ impl Run<'_, '_> {
             (choice.lost.len(), blocks, choice.event)
         };
         let example = choice();
-        let found = FailingStates { count: 0, example, words: words.clone(), required };
+        let found = FailingStates { count: 0, example, words: words.clone() };
         let known = self.failing.entry(*class).or_insert_with(|| found.clone());
         let count = known.count + 1;
         if rank(&found.example) < rank(&known.example) {
@@ -230,24 +224,24 @@ pub(super) struct Single<'r, 'a> {
 }
 
 impl<'r, 'a> Single<'r, 'a> {
-    pub(super) fn new(judge: &'r Judge<'a>) -> Result<Self, JudgeError> {
-        judge.may_check()?;
+    pub(super) fn new(judge: &'r Judge<'a>) -> Result<Self> {
+        judge.may_mount()?;
         Ok(Self { judge, workers: Workers::start(judge, 1)?, results: Results::default() })
     }
 
     /// What the checker says of a state.
-    pub(super) fn check(&mut self, state: &State<'_>) -> Result<Outcome, JudgeError> {
+    pub(super) fn check(&mut self, state: &State<'_>) -> Result<Outcome> {
         let key = key(state);
         if let Some(known) = self.results.get(&key) {
             return Ok(known.outcome.clone());
         }
         let checked = self.workers.take(&self.workers.give(state.to_owned()), self.judge.stop);
-        let checked = checked.map_err(JudgeError::Check)?;
-        self.results.add(key, &checked).map_err(JudgeError::Check)?;
+        let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
+        let checked = checked.map_err(|why| Error::new(ErrorKind::NotMeasured, why))?;
         Ok(checked.outcome)
     }
 
-    pub(super) fn end(self) -> Result<(), JudgeError> {
+    pub(super) fn end(self) -> Result<()> {
         self.workers.end()
     }
 }

@@ -14,12 +14,13 @@ use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
 
+use super::Judge;
 use super::attached::{Attached, Place};
 use super::results::Checked;
-use super::{Judge, JudgeError};
+use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::explore::OwnedState;
 use crate::file_system::Mounted;
-use crate::subject::{CheckPlace, Outcome, Subject};
+use crate::subject::{Outcome, Subject};
 
 /// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and to unmount takes
 /// time as well. So long, too, whoever wants to stop waits for checks.
@@ -28,10 +29,13 @@ const GRACE: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A state to check, and who waits for what comes of it.
-type Task = (OwnedState, Sender<Result<Checked, String>>);
+type Task = (OwnedState, Sender<Answer>);
+
+/// What came of a state, or why that will not be known.
+type Answer = std::result::Result<Checked, String>;
 
 /// What will come of a state. Tickets are to be waited for in the order in which they were given.
-pub(super) struct Ticket(Receiver<Result<Checked, String>>);
+pub(super) struct Ticket(Receiver<Answer>);
 
 /// The threads.
 pub(super) struct Workers {
@@ -42,7 +46,7 @@ pub(super) struct Workers {
 
 impl Workers {
     /// Attaches the devices, and starts the threads.
-    pub(super) fn start(judge: &Judge<'_>, count: usize) -> Result<Self, JudgeError> {
+    pub(super) fn start(judge: &Judge<'_>, count: usize) -> Result<Self> {
         let (tasks, received) = channel::<Task>();
         let received = Arc::new(Mutex::new(received));
         let mut threads = Vec::new();
@@ -54,13 +58,13 @@ impl Workers {
                 let next = || received.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 while let Ok((state, answer)) = next() {
                     // Whoever asked may have left.
-                    drop(answer.send(checked(&place, &*subject, state)));
+                    let checked = checked(&place, &*subject, state).map_err(|error| error.to_string());
+                    drop(answer.send(checked));
                 }
                 ended(());
                 Ok(())
             });
-            let thread = thread.map_err(|source| JudgeError::Io { path: "a thread".into(), source })?;
-            threads.push((thread, attached));
+            threads.push((thread.map_err(cannot("start a thread"))?, attached));
         }
         Ok(Self { tasks, threads, timeout: judge.timeout })
     }
@@ -73,8 +77,8 @@ impl Workers {
         Ticket(ticket)
     }
 
-    /// Waits for what came of a state. `Err`: why that will not be known.
-    pub(super) fn take(&self, ticket: &Ticket, stop: &AtomicBool) -> Result<Checked, String> {
+    /// Waits for what came of a state.
+    pub(super) fn take(&self, ticket: &Ticket, stop: &AtomicBool) -> Answer {
         // All before it have been answered, so it is being checked by now.
         let until = Instant::now() + self.timeout.saturating_add(GRACE);
         loop {
@@ -96,7 +100,7 @@ impl Workers {
     }
 
     /// Ends the threads and takes the devices away. A thread that does not end is left behind without its device.
-    pub(super) fn end(self) -> Result<(), JudgeError> {
+    pub(super) fn end(self) -> Result<()> {
         drop(self.tasks);
         let until = Instant::now() + GRACE;
         let mut outcome = Ok(());
@@ -109,8 +113,7 @@ impl Workers {
             let point = &attached.place.mount_point;
             let unmount = || rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
             let unmounted = apart::run(|| unmount().map_err(std::io::Error::from)).and_then(|done| done);
-            let io = |source| JudgeError::Io { path: point.clone(), source };
-            outcome = outcome.and(unmounted.map_err(io));
+            outcome = outcome.and(unmounted.map_err(cannot(format!("unmount {}", point.display()))));
         }
         outcome
     }
@@ -120,31 +123,27 @@ impl Workers {
 pub(super) const STOPPED: &str = "it was stopped";
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
-fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked, String> {
+fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {
     let required = state.required;
-    place.put(state).map_err(|error| format!("{}: {error}", place.block_device.display()))?;
+    place.put(state)?;
     let mut log = KernelLog::from_now();
-    let at = subject.check_place();
-    let mounted = match (at != CheckPlace::Device).then(|| place.mount()).transpose() {
-        Ok(mounted) => mounted,
-        Err(error) if error.is_refusal() => {
+    let mut mounted = match place.mount() {
+        Ok(mounted) => Some(mounted),
+        Err(error) if error.kind == ErrorKind::Unmountable => {
             let words = place.without_names(&format!("{error}{}", log.since(&place.disk())));
             let outcome = Outcome::Failed { class: FailureClass::Unmountable, words };
             return Ok(Checked { outcome, read: place.read() });
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error),
     };
-    let (before, mounted) = if at == CheckPlace::MountedBefore { (mounted, None) } else { (None, mounted) };
-    before.map_or(Ok(()), Mounted::unmount).map_err(|error| error.to_string())?;
+    let before = mounted.take_if(|_| subject.is_checked_unmounted());
+    before.map_or(Ok(()), Mounted::unmount)?;
     let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
     let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
     let read = place.read();
     let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
-    let outcome = match checked {
-        Err(_) => return Err(format!("the check of {} panicked", subject.name())),
-        Ok(checked) => checked.map_err(|error| error.to_string())?,
-    };
-    unmounted.map_err(|error| error.to_string())?;
+    let outcome = checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))??;
+    unmounted?;
     let outcome = match outcome {
         Outcome::Failed { class, words } => Outcome::Failed { class, words: place.without_names(&words) },
         Outcome::Intact => outcome,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result, cannot};
 use crate::file_system::FileSystem;
-use crate::recording::{FileError, Recording};
+use crate::recording::Recording;
 use crate::session::Recorded;
 
 /// A subject as it was typed.
@@ -45,17 +46,6 @@ pub struct Kept {
     pub recorded: Recorded,
 }
 
-/// Why a file holds no recorded subject.
-#[derive(Debug, thiserror::Error)]
-pub enum KeptError {
-    /// The first line is that of something else.
-    #[error("the first line is not that of a recording that `plumb prove app` kept ({0})")]
-    Head(String),
-    /// The recording cannot be read or written.
-    #[error(transparent)]
-    Recording(#[from] FileError),
-}
-
 impl Kept {
     /// The name of the first line.
     pub const SCHEMA: &str = "plumb/recorded-subject/1";
@@ -64,33 +54,37 @@ impl Kept {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn save(&self, mut out: impl Write) -> Result<(), KeptError> {
-        let line = serde_json::to_string(self).map_err(|error| KeptError::Head(error.to_string()))?;
-        writeln!(out, "{line}").map_err(FileError::from)?;
-        Ok(self.recorded.recording.save(out)?)
+    pub fn save(&self, mut out: impl Write) -> Result<()> {
+        let line = serde_json::to_string(self).map_err(std::io::Error::from);
+        line.and_then(|line| writeln!(out, "{line}")).map_err(cannot("write the recording"))?;
+        self.recorded.recording.save(out)
     }
 
     /// Reads what [`save`](Self::save) wrote.
     ///
     /// # Errors
     /// If `from` cannot be read, or holds something else, less or more.
-    pub fn load(mut from: impl BufRead) -> Result<Self, KeptError> {
+    pub fn load(mut from: impl BufRead) -> Result<Self> {
         let mut line = Vec::new();
-        from.read_until(b'\n', &mut line).map_err(FileError::from)?;
-        let mut kept: Self =
-            serde_json::from_slice(&line).map_err(|error| KeptError::Head(error.to_string()))?;
+        from.read_until(b'\n', &mut line).map_err(cannot("read the recording"))?;
+        let mut kept: Self = serde_json::from_slice(&line).map_err(|error| head(&error.to_string()))?;
         if kept.schema != Self::SCHEMA {
-            return Err(KeptError::Head(format!("schema {:?}, expected {:?}", kept.schema, Self::SCHEMA)));
+            return Err(head(&format!("schema {:?}, expected {:?}", kept.schema, Self::SCHEMA)));
         }
         if !(kept.check_timeout > 0.0 && kept.check_timeout < 1e9) {
-            return Err(KeptError::Head(format!("check_timeout {}", kept.check_timeout)));
+            return Err(head(&format!("check_timeout {}", kept.check_timeout)));
         }
         let Recorded { recording, from: begin, until, .. } = &mut kept.recorded;
         *recording = Arc::new(Recording::load(from)?);
         let events = recording.events.len();
         if *begin > *until || *until > events {
-            return Err(KeptError::Head(format!("the work is events {begin} to {until} of {events}")));
+            return Err(head(&format!("the work is events {begin} to {until} of {events}")));
         }
         Ok(kept)
     }
+}
+
+/// The first line is that of something else.
+fn head(why: &str) -> Error {
+    Error::usage(format!("the first line is not that of a recording that `plumb prove app` kept ({why})"))
 }

@@ -7,10 +7,11 @@ use plumb_block::{Bytes, Op};
 use plumb_linux::apart;
 use plumb_report::document::proof::{CommandRole, Fate, Lane, MinimalCase, TimelineItem};
 
-use super::Prover;
+use super::Request;
 use crate::explore::{Choice, Image};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::roles::Roles;
+use crate::session::Recorded;
 
 /// So much of what happened before the cut is drawn.
 const ITEMS_MAX: usize = 80;
@@ -44,10 +45,11 @@ impl From<&MinimalCase> for Choice {
 }
 
 /// Says what a choice means.
-pub(super) fn minimal_case(prover: &Prover<'_>, choice: &Choice) -> MinimalCase {
-    let (recording, explorer) = (&*prover.recorded.recording, prover.explorer());
+pub(super) fn minimal_case(request: &Request<'_>, choice: &Choice) -> MinimalCase {
+    let (recording, explorer) = (&*request.judge.recorded.recording, request.judge.explorer());
     let durable = explorer.show(choice, &mut |state| state.durable().clone()).unwrap_or_default();
-    let case = Case { prover, recording, choice, roles: roles_at(prover, choice.event) };
+    let case =
+        Case { recorded: request.judge.recorded, recording, choice, roles: roles_at(request, choice.event) };
     let mut minimal = MinimalCase {
         at: time_of(recording, choice.event),
         event: choice.event as u64,
@@ -82,8 +84,8 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
 }
 
 /// What the blocks are for, as the file system has it where nothing is lost. Where it cannot be asked nothing is known.
-fn roles_at(prover: &Prover<'_>, event: usize) -> Roles {
-    let judge = prover.own_judge();
+fn roles_at(request: &Request<'_>, event: usize) -> Roles {
+    let judge = &request.judge;
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
     let (path, device, file_system) = (held.path(), held.block_device(), judge.file_system);
     let roles = apart::run(|| Roles::of(path, device, file_system)).unwrap_or_default();
@@ -94,7 +96,7 @@ fn roles_at(prover: &Prover<'_>, event: usize) -> Roles {
 
 /// A choice, with what its commands were for.
 struct Case<'a> {
-    prover: &'a Prover<'a>,
+    recorded: &'a Recorded,
     recording: &'a Recording,
     choice: &'a Choice,
     roles: Roles,
@@ -129,7 +131,7 @@ impl Case<'_> {
         let (at, _) = events.find(|(_, event)| *event == Event::Submitted(id))?;
         let at = at.as_secs_f64();
         let is_during = |call: &&TimelineItem| call.from <= at && call.until.is_none_or(|until| at <= until);
-        let calls = self.prover.recorded.calls.iter().filter(is_during);
+        let calls = self.recorded.calls.iter().filter(is_during);
         calls.max_by(|one, other| one.from.total_cmp(&other.from)).map(|call| call.label.clone())
     }
 
@@ -143,8 +145,7 @@ impl Case<'_> {
         let last = |before: usize| events[..before].iter().rposition(|(_, event)| is_acknowledged(event));
         let lost = events[..until].iter().position(|(_, event)| is_lost(event)).unwrap_or(until);
         let promised = last(until).unwrap_or(until).min(lost);
-        let begin =
-            last(promised).unwrap_or(self.prover.recorded.from).max(until.saturating_sub(2 * ITEMS_MAX));
+        let begin = last(promised).unwrap_or(self.recorded.from).max(until.saturating_sub(2 * ITEMS_MAX));
         let mut items: Vec<TimelineItem> = Vec::new();
         let mut places: BTreeMap<CommandId, usize> = BTreeMap::new();
         for (at, event) in &events[begin..until] {
@@ -172,7 +173,7 @@ impl Case<'_> {
         // What led to the first command began before it.
         let begin = time_of(self.recording, begin.saturating_sub(1));
         let end = time_of(self.recording, until);
-        let calls = self.prover.recorded.calls.iter();
+        let calls = self.recorded.calls.iter();
         items.extend(calls.filter(|call| (begin..=end).contains(&call.from)).cloned());
         items.sort_by(|one, other| one.from.total_cmp(&other.from));
         items.drain(..items.len().saturating_sub(ITEMS_MAX));

@@ -11,16 +11,17 @@ mod minimal_case;
 mod prover;
 mod words;
 
-pub use kept::{Kept, KeptError, SubjectWords};
-pub(crate) use prover::{Prover, is_exhaustive};
+pub use kept::{Kept, SubjectWords};
+pub(crate) use prover::is_exhaustive;
 
 use std::time::{Duration, Instant};
 
-use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult, WindowResult};
+use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult, StateCounts, WindowResult};
 use plumb_report::document::{Environment, ProofDocument};
 
 use crate::change;
-use crate::judge::{Judge, JudgeError, Judged, Progress};
+use crate::error::Result;
+use crate::judge::{Judge, Judged};
 use crate::profile::DriveProfile;
 use crate::session::{RecordOptions, Recorded};
 use crate::subject::Program;
@@ -64,22 +65,11 @@ pub struct Again {
     pub program: Program,
 }
 
-/// What is being done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// The states under a drive profile are explored.
-    Exploring(String),
-    /// The failing state of a class is made smaller.
-    Minimising(FailureClass),
-    /// A change is tried: which.
-    Changing(String),
-}
-
 /// How far exploring is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     /// Until now.
-    pub progress: Progress,
+    pub progress: StateCounts,
     /// How many distinct states there are to judge.
     pub of: u64,
     /// Since it began.
@@ -88,42 +78,38 @@ pub struct Done {
     pub left: Option<Duration>,
 }
 
-/// Whoever is told what is being done, and how far that is if it is known.
-pub type Watch<'w> = &'w mut dyn FnMut(&Step, Option<Done>);
+/// Whoever is told what is being done, in words, and how far that is if it is known.
+pub type Watch<'w> = &'w mut dyn FnMut(&str, Option<Done>);
 
 /// Proves what can be proved.
 ///
 /// # Errors
 /// If states could not be judged at all. A stop is no error: what was found until then is kept.
-pub fn prove(
-    recorded: &Recorded,
-    request: &Request<'_>,
-    watch: Watch<'_>,
-) -> Result<ProofDocument, JudgeError> {
-    let prover = Prover { recorded, request };
-    let mut document = words::begun(recorded, request);
+pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
+    let recorded = request.judge.recorded;
+    let mut document = words::begun(request);
     for (place, profile) in request.profiles.iter().enumerate() {
         let mut result = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
         let hidden = words::not_judged_because(profile, &recorded.facts);
-        result.not_judged_because = hidden.or_else(|| prover.is_over().then(|| INTERRUPTED.to_owned()));
+        result.not_judged_because = hidden.or_else(|| request.is_over().then(|| INTERRUPTED.to_owned()));
         if result.not_judged_because.is_none() {
-            let judged = explored(&prover, &document, &result, watch)?;
+            let judged = explored(request, &document, &result, watch)?;
             put_result(&mut result, &judged);
             document.incomplete_because = document.incomplete_because.or(result.not_judged_because.clone());
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
-                prover.put_failures(&mut document, &judged, watch)?;
+                request.put_failures(&mut document, &judged, watch)?;
             }
             document.incomplete_because = document.incomplete_because.or(judged.incomplete_because);
         }
         document.profiles.push(result);
-        keep(&prover, document.clone());
+        keep(request, document.clone());
     }
-    let changed = match request.change && !prover.is_over() {
-        true => change::put_changes(&prover, &mut document, watch),
+    let changed = match request.change && !request.is_over() {
+        true => change::put_changes(request, &mut document, watch),
         false => Ok(()),
     };
-    if prover.is_over() {
+    if request.is_over() {
         document.incomplete_because.get_or_insert_with(|| INTERRUPTED.to_owned());
     } else {
         changed?;
@@ -134,36 +120,34 @@ pub fn prove(
 
 /// What is judged under the profile of `result`. What is found meanwhile is handed out with the rest of the document.
 fn explored(
-    prover: &Prover<'_>,
+    request: &Request<'_>,
     document: &ProofDocument,
     result: &ProfileResult,
     watch: Watch<'_>,
-) -> Result<Judged, JudgeError> {
-    let Request { profiles, judge, .. } = prover.request;
+) -> Result<Judged> {
+    let Request { profiles, judge, .. } = request;
     let profile = &profiles[document.profiles.len()];
     let mut kept = Instant::now();
-    let step = Step::Exploring(profile.name.clone());
-    prover.explore(prover.recorded, profile, judge.limits, &step, &mut |step, done| {
-        watch(step, done);
+    let doing = format!("exploring what a {} drive may leave", profile.name);
+    request.explore(judge.recorded, profile, judge.limits, &doing, &mut |doing, done| {
+        watch(doing, done);
         let Some(Done { progress, .. }) = done.filter(|_| kept.elapsed() >= KEEP_EVERY) else { return };
         kept = Instant::now();
         let mut so_far = document.clone();
-        let Progress { distinct, checked, failing } = progress;
+        let StateCounts { distinct, failing, .. } = progress;
         if so_far.profiles.is_empty() {
-            let states = &mut so_far.states;
-            (states.explored, states.distinct, states.checked, states.failing) =
-                (distinct, distinct, checked, failing);
+            so_far.states = StateCounts { explored: distinct, ..progress };
         }
         so_far.profiles.push(ProfileResult { explored: distinct, failing: Some(failing), ..result.clone() });
-        keep(prover, so_far);
+        keep(request, so_far);
     })
 }
 
 /// Hands out what was found until now.
-fn keep(prover: &Prover<'_>, mut so_far: ProofDocument) {
+fn keep(request: &Request<'_>, mut so_far: ProofDocument) {
     so_far.incomplete_because.get_or_insert_with(|| UNFINISHED.to_owned());
-    words::conclude(&mut so_far, prover.request);
-    (prover.request.keep)(&so_far);
+    words::conclude(&mut so_far, request);
+    (request.keep)(&so_far);
 }
 
 fn put_result(result: &mut ProfileResult, judged: &Judged) {

@@ -8,9 +8,10 @@ use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Coverage, Failure, FailureClass};
 use plumb_report::printable::shell_word;
 
-use super::{Done, INTERRUPTED, Request, Step, Watch, minimal_case};
+use super::{Done, INTERRUPTED, Request, Watch, minimal_case};
+use crate::error::Result;
 use crate::explore::{Choice, Explorer, Limits};
-use crate::judge::{FailingStates, Judge, JudgeError, Judged};
+use crate::judge::{FailingStates, Judge, Judged};
 use crate::profile::DriveProfile;
 use crate::session::Recorded;
 use crate::subject::Outcome;
@@ -18,21 +19,15 @@ use crate::subject::Outcome;
 /// At most so many earlier moments are tried for a minimal case.
 const EARLIER_MAX: usize = 32;
 
-/// What was recorded, and what is to be known of it.
-pub(crate) struct Prover<'a> {
-    pub(crate) recorded: &'a Recorded,
-    pub(crate) request: &'a Request<'a>,
-}
-
-impl Prover<'_> {
+impl Request<'_> {
     /// The profile of which all is told.
     pub(crate) fn profile(&self) -> &DriveProfile {
-        &self.request.profiles[0]
+        &self.profiles[0]
     }
 
     /// Whether nothing more shall be explored.
     pub(crate) fn is_over(&self) -> bool {
-        self.request.judge.stop.load(Ordering::Acquire)
+        self.judge.stop.load(Ordering::Acquire)
     }
 
     /// Judges the states of a recording of the work, this one or another, until the budget is used up.
@@ -41,17 +36,17 @@ impl Prover<'_> {
         recorded: &Recorded,
         profile: &DriveProfile,
         limits: Limits,
-        step: &Step,
+        doing: &str,
         watch: Watch<'_>,
-    ) -> Result<Judged, JudgeError> {
-        watch(step, None);
+    ) -> Result<Judged> {
+        watch(doing, None);
         let halt = AtomicBool::new(false);
         // What was checked is known by what was read of this recording alone.
-        let is_kept = std::ptr::eq(recorded, self.recorded) && profile == self.profile();
-        let results = self.request.judge.results.filter(|_| is_kept);
-        let judge = Judge { results, limits, ..self.judge(recorded, profile, &halt) };
+        let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
+        let results = self.judge.results.filter(|_| is_kept);
+        let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };
         let of = self.count(&judge.explorer());
-        let (began, budget) = (Instant::now(), self.request.budget.unwrap_or(Duration::MAX));
+        let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
         let mut judged = judge.judge(&mut |progress| {
             let elapsed = began.elapsed();
             if self.is_over() || elapsed >= budget {
@@ -60,7 +55,7 @@ impl Prover<'_> {
             let rest = of.saturating_sub(progress.distinct) as f64;
             let left = (progress.distinct > 0).then(|| elapsed.mul_f64(rest / progress.distinct as f64));
             let left = left.map(|left| left.min(budget.saturating_sub(elapsed)));
-            watch(step, Some(Done { progress, of, elapsed, left }));
+            watch(doing, Some(Done { progress, of, elapsed, left }));
         })?;
         if self.is_over() {
             judged.incomplete_because = Some(INTERRUPTED.to_owned());
@@ -80,30 +75,6 @@ impl Prover<'_> {
         count
     }
 
-    /// The judge of a recording of the work; `stop` ends it.
-    pub(crate) fn judge<'j>(
-        &'j self,
-        recorded: &'j Recorded,
-        profile: &'j DriveProfile,
-        stop: &'j AtomicBool,
-    ) -> Judge<'j> {
-        let Recorded { recording, from, until, .. } = recorded;
-        let (from, until) = (*from, *until);
-        Judge { recording, from, until, profile, stop, results: None, ..self.request.judge }
-    }
-
-    /// The judge of the recording, which ends when all is to end.
-    pub(crate) fn own_judge(&self) -> Judge<'_> {
-        self.judge(self.recorded, self.profile(), self.request.judge.stop)
-    }
-
-    /// The explorer of the recording.
-    pub(crate) fn explorer(&self) -> Explorer<'_> {
-        let Recorded { recording, from, until, .. } = self.recorded;
-        let promise = self.profile().promise;
-        Explorer { recording, from: *from, until: *until, promise, ..self.request.judge.explorer() }
-    }
-
     /// Puts down what fails, with its minimal case. A case that could not be made smaller, because it was interrupted, is
     /// put down as it was found.
     pub(super) fn put_failures(
@@ -111,15 +82,15 @@ impl Prover<'_> {
         document: &mut ProofDocument,
         judged: &Judged,
         watch: Watch<'_>,
-    ) -> Result<(), JudgeError> {
+    ) -> Result<()> {
         for class in FailureClass::ALL {
             let Some(failing) = judged.failing.get(&class) else { continue };
-            watch(&Step::Minimising(class), None);
+            watch(&format!("looking for the smallest case that is {}", class.name()), None);
             let (choice, words) = match self.minimal(class, failing, judged) {
                 Err(_) if self.is_over() => (failing.example.clone(), failing.words.clone()),
                 minimal => minimal?,
             };
-            let replay = match &self.request.run_directory {
+            let replay = match &self.run_directory {
                 Some(run) => format!("plumb prove replay {} {}", shell_word(run), class.name()),
                 None => "nothing was kept to show again: leave --no-record out".to_owned(),
             };
@@ -127,9 +98,9 @@ impl Prover<'_> {
                 class,
                 states: failing.count,
                 words,
-                required: minimal_case::required_at(&self.recorded.recording, choice.event),
+                required: minimal_case::required_at(&self.judge.recorded.recording, choice.event),
                 minimal: minimal_case::minimal_case(self, &choice),
-                seed: self.request.judge.seed,
+                seed: self.judge.seed,
                 replay,
                 change: None,
             });
@@ -144,15 +115,14 @@ impl Prover<'_> {
         class: FailureClass,
         failing: &FailingStates,
         judged: &Judged,
-    ) -> Result<(Choice, String), JudgeError> {
-        let judge = self.own_judge();
-        let choice = judge.minimise(&failing.example, class)?;
-        let submitted = minimal_case::submitted(&self.recorded.recording, &choice);
+    ) -> Result<(Choice, String)> {
+        let choice = self.judge.minimise(&failing.example, class)?;
+        let submitted = minimal_case::submitted(&self.judge.recorded.recording, &choice);
         let earlier = judged.windows.iter().map(|(window, _)| window.event);
         let earlier = earlier.filter(|event| (submitted + 1..choice.event).contains(event));
         for event in earlier.take(EARLIER_MAX).chain([choice.event]) {
             let candidate = Choice { event, lost: choice.lost.clone() };
-            match judge.outcome(&candidate)? {
+            match self.judge.outcome(&candidate)? {
                 Outcome::Failed { class: found, words } if found == class => return Ok((candidate, words)),
                 Outcome::Failed { .. } | Outcome::Intact => {}
             }

@@ -6,10 +6,10 @@ use plumb_report::quantity::count;
 
 use super::Request;
 use crate::profile::DriveProfile;
-use crate::session::Recorded;
 
 /// A document with what is known before anything was explored.
-pub(super) fn begun(recorded: &Recorded, request: &Request<'_>) -> ProofDocument {
+pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
+    let recorded = request.judge.recorded;
     ProofDocument {
         schema: ProofDocument::SCHEMA.to_owned(),
         subject: request.judge.subject.name(),
@@ -31,9 +31,11 @@ pub(super) fn begun(recorded: &Recorded, request: &Request<'_>) -> ProofDocument
 
 /// Why a profile cannot be judged by what was recorded.
 pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts) -> Option<String> {
-    let hides = profile.has_native_fua && facts.attached_by != "nbd";
+    let hides = profile.has_native_fua && facts.attached_by == "loop";
     hides.then(|| {
-        "FUA arrived as write and flush, which makes more durable than FUA does and hides states: record over NBD".to_owned()
+        "FUA arrived as write and flush, which makes more durable than FUA does and hides states: record where the kernel has ublk \
+         (`modprobe ublk_drv`)"
+            .to_owned()
     })
 }
 

@@ -12,29 +12,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Command, Content, Event, Recording};
+use crate::error::{Error, Result, cannot};
 
 const SCHEMA: &str = "plumb/recording/1";
-
-/// Why a file is no recording.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// It could not be read or written.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It is none, or of another version.
-    #[error(
-        "line {line} is not that of a recording ({why}); expected a file that `plumb prove app --keep` wrote"
-    )]
-    Malformed {
-        /// Which line, from 1.
-        line: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// It is not as it was written.
-    #[error("the recording is damaged: its checksum does not match; take it again, or send it again")]
-    Damaged,
-}
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -71,15 +51,16 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn next<T: DeserializeOwned>(&mut self) -> Result<T, FileError> {
+    fn next<T: DeserializeOwned>(&mut self) -> Result<T> {
         let length = self.rest.iter().position(|byte| *byte == b'\n').map_or(self.rest.len(), |end| end + 1);
         let (line, rest) = self.rest.split_at(length);
         (self.rest, self.line) = (rest, self.line + 1);
         serde_json::from_slice(line).map_err(|error| self.malformed(&error.to_string()))
     }
 
-    fn malformed(&self, why: &str) -> FileError {
-        FileError::Malformed { line: self.line, why: why.to_owned() }
+    fn malformed(&self, why: &str) -> Error {
+        let expected = "expected a file that `plumb prove app --keep` wrote";
+        Error::usage(format!("line {} is not that of a recording ({why}); {expected}", self.line))
     }
 }
 
@@ -88,8 +69,8 @@ impl Recording {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn save(&self, out: impl Write) -> Result<(), FileError> {
-        Ok(self.write(out).map(drop)?)
+    pub fn save(&self, out: impl Write) -> Result<()> {
+        self.write(out).map(drop).map_err(cannot("write the recording"))
     }
 
     /// What tells it from every other recording: the checksum of its file, in hexadecimal digits.
@@ -125,9 +106,9 @@ impl Recording {
     ///
     /// # Errors
     /// If `from` cannot be read, or holds something else, less or more.
-    pub fn load(mut from: impl Read) -> Result<Self, FileError> {
+    pub fn load(mut from: impl Read) -> Result<Self> {
         let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes)?;
+        from.read_to_end(&mut bytes).map_err(cannot("read the recording"))?;
         let mut lines = Lines { rest: &bytes, line: 0 };
         let head: Head = lines.next()?;
         if head.schema != SCHEMA {
@@ -138,7 +119,9 @@ impl Recording {
         }
         let sum = bytes.len().saturating_sub(SHA256_OUTPUT_LEN);
         if digest(&SHA256, &bytes[..sum]).as_ref() != &bytes[sum..] {
-            return Err(FileError::Damaged);
+            let what =
+                "the recording is damaged: its checksum does not match; take it again, or send it again";
+            return Err(Error::usage(what));
         }
         let mut recording = Self::of_blank(head.size, head.logical_block);
         for _ in 0..head.commands {

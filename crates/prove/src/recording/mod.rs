@@ -5,7 +5,6 @@ mod file;
 mod recorder;
 
 pub use contents::{Content, Contents};
-pub use file::FileError;
 pub use recorder::Recorder;
 pub(crate) use recorder::bytes_of;
 

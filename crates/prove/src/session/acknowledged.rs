@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::Errno;
 use plumb_serve::attach::ControlFile;
 
+use crate::error::Error;
 use crate::recording::{Event, Recorder};
-use crate::subject::{AckBy, Lines, SubjectError};
+use crate::subject::{AckBy, Lines};
 
 /// What was acknowledged. After something wrong nothing counts any more.
 pub(super) struct Acknowledgements {
@@ -27,7 +28,7 @@ impl Acknowledgements {
     }
 
     /// Puts down one, unless it is none, or its number does not rise.
-    pub(super) fn take(&self, line: &Result<u64, String>) {
+    pub(super) fn take(&self, line: &std::result::Result<u64, String>) {
         let mut state = self.lock();
         if state.problem.is_some() {
             return;
@@ -61,9 +62,8 @@ impl Acknowledgements {
     }
 
     /// What was wrong with one.
-    pub(super) fn problem(&self) -> Option<SubjectError> {
-        let what = self.lock().problem.clone()?;
-        Some(SubjectError { subject: "the acknowledgements".to_owned(), what })
+    pub(super) fn problem(&self) -> Option<Error> {
+        Some(Error::failed("the acknowledgements", self.lock().problem.as_ref()?))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,14 +1,12 @@
 //! Whether this machine can record, found out before anything is made.
 
 use std::fs::OpenOptions;
-use std::io;
-use std::path::Path;
 
 use plumb_block::Bytes;
 use plumb_linux::space::space_at;
-use tempfile::TempDir;
 
-use super::{RecordOptions, SessionError};
+use super::RecordOptions;
+use crate::error::{Error, Result};
 
 /// What a mount point and the records of an attachment take at most.
 const FREE_MIN: Bytes = Bytes::kib(64);
@@ -16,8 +14,8 @@ const FREE_MIN: Bytes = Bytes::kib(64);
 /// Whether all is there that a recording needs.
 ///
 /// # Errors
-/// [`Missing`](SessionError::Missing), with what to do.
-pub(super) fn check(options: &RecordOptions) -> Result<(), SessionError> {
+/// [`NotMeasured`](crate::ErrorKind::NotMeasured), with what to do.
+pub(super) fn check(options: &RecordOptions) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Err(missing("only root can attach and mount", "run it with sudo"));
     }
@@ -46,14 +44,6 @@ pub(super) fn check(options: &RecordOptions) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// A directory of its own to mount at.
-pub(super) fn mount_point(directory: &Path) -> Result<TempDir, SessionError> {
-    tempfile::Builder::new().prefix("plumb-prove-").tempdir_in(directory).map_err(|error: io::Error| {
-        let what = format!("a directory cannot be made in {}: {error}", directory.display());
-        missing(&what, "make room there, or name another directory with TMPDIR")
-    })
-}
-
-fn missing(what: &str, remedy: &str) -> SessionError {
-    SessionError::Missing { what: what.to_owned(), remedy: remedy.to_owned() }
+fn missing(what: &str, remedy: &str) -> Error {
+    Error::missing(format!("cannot record here: {what}"), remedy)
 }

@@ -1,7 +1,7 @@
 //! A subject recorded: on a blank drive in memory, attached as a block device, with a file system on it.
 //!
 //! ```text
-//!   subject ─► file system ─► /dev/loopN ─► serve::attach ─► [what stands between] ─► Recorder ─► drive in memory
+//!   subject ─► file system ─► /dev/loopN or /dev/ublkbN ─► serve ─► Recorder ─► drive in memory
 //! ```
 //! mkfs and what the subject sets up are recorded, but no cut happens before the subject's work begins, nor after it has ended:
 //! what unmounting writes is not judged.
@@ -10,6 +10,7 @@
 //! for this very process, which could not be killed otherwise.
 
 mod acknowledged;
+mod drive;
 mod here;
 mod self_test;
 mod traced;
@@ -18,29 +19,29 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use plumb_block::{Bytes, Clock, Device, Nanos, Op, RealClock, in_one_line};
+use plumb_block::{Bytes, Op, in_one_line};
 use plumb_linux::apart;
 use plumb_report::document::proof::{RecordingFacts, TimelineItem};
-use plumb_serve::ExportError;
-use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
 
 pub(crate) use traced::record_traced;
 pub use traced::record_with_calls;
 
+pub(crate) use drive::attach;
+
 use acknowledged::Acknowledgements;
+use drive::Drive;
 use serde::{Deserialize, Serialize};
+use traced::Trace;
 
-use crate::file_system::{FileSystem, FileSystemError};
-use crate::recording::{Event, Recorder, Recording};
-use crate::state_device::StateDevice;
-use crate::subject::{Lines, Subject, SubjectError};
-use crate::trace::{Injection, TraceError};
-
-/// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is recorded so.
-const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
+use crate::error::{Error, ErrorKind, Result, cannot};
+use crate::file_system::FileSystem;
+use crate::mount_point::MountPoint;
+use crate::recording::{Event, Recording};
+use crate::subject::{Lines, Program, Subject};
+use crate::trace::{Injection, Traced, Tracer};
 
 /// How to record.
 #[derive(Debug, Clone)]
@@ -89,100 +90,53 @@ fn no_recording() -> Arc<Recording> {
     Arc::new(Recording::of_blank(Bytes(0), Bytes(512)))
 }
 
-/// Nothing was recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// Something is missing here, and nothing was begun.
-    #[error("cannot record here: {what}; {remedy}")]
-    Missing {
-        /// What.
-        what: String,
-        /// What to do.
-        remedy: String,
-    },
-    /// The drive could not be attached, or taken away.
-    #[error(transparent)]
-    Export(#[from] ExportError),
-    /// The file system.
-    #[error(transparent)]
-    FileSystem(#[from] FileSystemError),
-    /// The subject failed before it acknowledged anything.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
-    /// No system call of the subject was seen before it failed: strace(1) is missing, or may not trace.
-    #[error("its system calls cannot be traced: {0}")]
-    NotTraced(SubjectError),
-    /// The trace cannot be read, or a sync call failed that was made in the program's place.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// A call failed.
-    #[error("cannot {operation}: {source}")]
-    Os {
-        /// What was being done.
-        operation: String,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// It was interrupted before the work began.
-    #[error("interrupted before the work began: nothing was recorded")]
-    Interrupted,
-}
-
-/// What stands between the recorder and the block device: it is given the recorded drive.
-pub type Stack<'a> = &'a dyn Fn(Arc<dyn Device>) -> plumb_block::Result<Arc<dyn Device>>;
-
 /// Records the work of `subject` on a blank drive in memory.
 ///
 /// # Errors
 /// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an acknowledgement, or a
 /// `stop` during the work, is no error: what was recorded until then is returned.
-pub fn record(
-    subject: &dyn Subject,
-    options: &RecordOptions,
-    stop: &AtomicBool,
-) -> Result<Recorded, SessionError> {
-    record_under(subject, options, &|drive| Ok(drive), stop)
+pub fn record(subject: &dyn Subject, options: &RecordOptions, stop: &AtomicBool) -> Result<Recorded> {
+    work_recorded(subject, options, None, stop).map(|(recorded, _)| recorded)
 }
 
-/// Records what arrives at a drive beneath something else, such as a write-back cache, over which the subject works.
-///
-/// # Errors
-/// As [`record`].
-pub fn record_under(
+/// The same with the system calls of the work, if a trace is asked for.
+fn work_recorded(
     subject: &dyn Subject,
     options: &RecordOptions,
-    stack: Stack<'_>,
+    trace: Option<Trace<'_>>,
     stop: &AtomicBool,
-) -> Result<Recorded, SessionError> {
+) -> Result<(Recorded, Traced)> {
     here::check(options)?;
     let serialised_because = self_test::serialised_because()?;
     if stop.load(Ordering::Acquire) {
-        return Err(SessionError::Interrupted);
+        return Err(interrupted());
     }
-    let mount_point = here::mount_point(&options.directory)?;
+    let mount_point = MountPoint::new(&options.directory)?;
     let drive = Drive::blank(options.size, options.logical_block);
     let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
-    let mut attachment = drive.attach(stack, Some(acknowledgements.control_file()))?;
+    let mut attached = drive.attach(Some(acknowledgements.control_file()))?;
     let steps = Steps {
         subject,
+        trace,
         options,
-        device: attachment.path().to_owned(),
-        control: attachment.control_file().unwrap_or_default(),
+        device: attached.path().to_owned(),
+        control: attached.control_file(),
         mount_point: mount_point.path(),
         drive: &drive,
         acknowledgements: &acknowledgements,
         stop,
     };
-    let worked = apart::run(|| steps.run()).map_err(os(|| "start a thread".to_owned()))?;
-    let detached = attachment.detach();
-    let (from, until, ended_because) = worked?;
+    let worked = apart::run(|| steps.run()).map_err(cannot("start a thread"))?;
+    let detached = attached.detach();
+    let Worked { from, until, ended_because, traced } = worked?;
     detached?;
     let recording = Arc::new(drive.recorder.recording());
     let mut facts = facts(&recording, from, until);
+    facts.attached_by = attached.by().to_owned();
     facts.serialised_because = serialised_because;
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| ack.name().to_owned());
-    Ok(Recorded {
+    let recorded = Recorded {
         recording,
         from,
         until,
@@ -192,47 +146,18 @@ pub fn record_under(
         calls: Vec::new(),
         untraced_because: None,
         missing_syncs: Vec::new(),
-    })
+    };
+    Ok((recorded, traced))
 }
 
-/// A drive in memory that is recorded.
-struct Drive {
-    recorder: Recorder,
-    device: Arc<dyn Device>,
-    began: SystemTime,
-}
-
-impl Drive {
-    fn blank(size: Bytes, logical_block: Bytes) -> Self {
-        let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
-        let blank = Arc::new(Recording::of_blank(size, logical_block));
-        let drive = StateDevice::new(blank, Arc::clone(&clock) as Arc<dyn Clock>);
-        let recorder = Recorder::of_blank(&drive.info(), clock).with_in_flight_min(IN_FLIGHT_MIN);
-        let device = recorder.device(Arc::new(drive));
-        Self { recorder, device, began }
-    }
-
-    /// Attaches what `stack` makes of it.
-    fn attach(&self, stack: Stack<'_>, control: Option<ControlFile>) -> Result<Attachment, SessionError> {
-        let device = stack(Arc::clone(&self.device)).map_err(ExportError::from)?;
-        Ok(attach(device, "prove", &AttachOptions { control, ..AttachOptions::default() })?)
-    }
-}
-
-/// Attaches a device under a name that no other has.
-pub(crate) fn attach(
-    device: Arc<dyn Device>,
-    what: &str,
-    options: &AttachOptions,
-) -> Result<Attachment, ExportError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    Attachment::new(device, &name, options)
+fn interrupted() -> Error {
+    Error::new(ErrorKind::NotMeasured, "interrupted before the work began: nothing was recorded")
 }
 
 /// What is done in the mount.
 struct Steps<'a> {
     subject: &'a dyn Subject,
+    trace: Option<Trace<'a>>,
     options: &'a RecordOptions,
     device: PathBuf,
     control: PathBuf,
@@ -242,32 +167,52 @@ struct Steps<'a> {
     stop: &'a AtomicBool,
 }
 
+/// What came of it.
+struct Worked {
+    /// At which events the work begins and has ended.
+    from: usize,
+    until: usize,
+    /// Why it ended early.
+    ended_because: Option<String>,
+    traced: Traced,
+}
+
 impl Steps<'_> {
-    /// At which events the work begins and has ended, and why it ended early.
-    fn run(&self) -> Result<(usize, usize, Option<String>), SessionError> {
+    fn run(&self) -> Result<Worked> {
         let file_system = self.options.file_system;
         file_system.make(&self.device)?;
         let mounted = file_system.mount(&self.device, self.mount_point)?;
         self.subject.set_up(mounted.path())?;
-        self.sync(mounted.path()).map_err(os(|| format!("sync {}", mounted.path().display())))?;
+        let tracer = self.trace.as_ref().map(|trace| trace.begin(mounted.path())).transpose()?;
+        self.sync(mounted.path()).map_err(cannot(format!("sync {}", mounted.path().display())))?;
         if self.stop.load(Ordering::Acquire) {
-            return Err(SessionError::Interrupted);
+            return Err(interrupted());
         }
         let from = self.mark("the work begins");
-        let worked = self.work(mounted.path());
+        let worked = match (&self.trace, &tracer) {
+            (Some(trace), Some(tracer)) => self.work(mounted.path(), Some(trace.program(tracer))),
+            _ => self.work(mounted.path(), self.subject.program()),
+        };
         let until = self.mark("the work has ended");
+        let traced = tracer.map_or_else(|| Ok(Traced::default()), Tracer::finish)?;
         // A program that was told of its wrong acknowledgement has failed for that.
         let failed = self.acknowledgements.problem().or(worked.err());
         let ended_because = match failed {
-            Some(error) if self.acknowledgements.last().is_none() => return Err(error.into()),
+            // The first call of all starts the program.
+            Some(error) if self.trace.is_some() && traced.calls.is_empty() => {
+                let what = format!("its system calls cannot be traced: {error}");
+                return Err(Error::new(ErrorKind::NotTraced, what));
+            }
+            Some(error) if self.acknowledgements.last().is_none() => return Err(error),
             failed => failed.map(|error| in_one_line(&error)),
         };
         mounted.unmount()?;
-        Ok((from, until, ended_because))
+        Ok(Worked { from, until, ended_because, traced })
     }
 
-    fn work(&self, place: &Path) -> Result<(), SubjectError> {
-        let Some(program) = self.subject.program() else {
+    /// The work, which `program` does if there is one.
+    fn work(&self, place: &Path, program: Option<Program>) -> Result<()> {
+        let Some(program) = program else {
             return self.subject.work(place, &mut |number| self.acknowledgements.take(&Ok(number)));
         };
         let mut lines = Lines::of(program.ack);
@@ -298,7 +243,6 @@ fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
     let mut facts = RecordingFacts {
         seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
         size: recording.size.0,
-        attached_by: "loop".to_owned(),
         ..RecordingFacts::default()
     };
     for (_, event) in &recording.events[from..until] {
@@ -318,8 +262,4 @@ fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
         }
     }
     facts
-}
-
-fn os(operation: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> SessionError {
-    |source| SessionError::Os { operation: operation(), source }
 }

@@ -12,7 +12,8 @@ use plumb_block::{Bytes, Op, Pool, PoolShape};
 use plumb_linux::apart;
 use rustix::fs::OFlags;
 
-use super::{Drive, SessionError, os};
+use super::Drive;
+use crate::error::{Result, cannot};
 use crate::recording::{Event, Recording};
 
 /// How many writes are to be in flight at once.
@@ -22,12 +23,12 @@ const ROUNDS: usize = 100;
 const LENGTH: Bytes = Bytes::kib(4);
 
 /// Why requests may have been recorded one after the other; `None` if writes at once and a flush beside them were seen.
-pub(super) fn serialised_because() -> Result<Option<String>, SessionError> {
+pub(super) fn serialised_because() -> Result<Option<String>> {
     let drive = Drive::blank(Bytes::mib(1), LENGTH);
-    let mut attachment = drive.attach(&|device| Ok(device), None)?;
+    let mut attachment = drive.attach(None)?;
     let path = attachment.path();
     let written = apart::run(|| write_and_flush(path)).and_then(|written| written);
-    written.map_err(os(|| format!("write to {} for the self-test", path.display())))?;
+    written.map_err(cannot(format!("write to {} for the self-test", path.display())))?;
     attachment.detach()?;
     let Seen { writes, beside_flush } = Seen::of(&drive.recorder.recording());
     if writes >= WRITES && beside_flush > 0 {

@@ -18,7 +18,8 @@ use std::time::Duration;
 use plumb_report::document::proof::FailureClass;
 
 use super::process::Process;
-use super::{Outcome, Subject, SubjectError};
+use super::{Outcome, Subject};
+use crate::error::{Error, Result};
 
 /// How the work acknowledges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,20 +33,18 @@ pub enum AckBy {
     Stdout,
 }
 
-/// There is no such way to acknowledge.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no way to acknowledge: expected control-file, fd:N with N from 3 to 9, or stdout")]
-pub struct UnknownAck(String);
-
 impl FromStr for AckBy {
-    type Err = UnknownAck;
+    type Err = Error;
 
-    fn from_str(typed: &str) -> Result<Self, UnknownAck> {
+    fn from_str(typed: &str) -> Result<Self> {
         let descriptor = || typed.strip_prefix("fd:")?.parse().ok().filter(|number| (3..=9).contains(number));
         match typed {
             "control-file" => Ok(Self::ControlFile),
             "stdout" => Ok(Self::Stdout),
-            _ => descriptor().map(Self::Descriptor).ok_or_else(|| UnknownAck(typed.to_owned())),
+            _ => descriptor().map(Self::Descriptor).ok_or_else(|| {
+                let expected = "expected control-file, fd:N with N from 3 to 9, or stdout";
+                Error::usage(format!("`{typed}` is no way to acknowledge: {expected}"))
+            }),
         }
     }
 }
@@ -83,7 +82,7 @@ impl Program {
         said: &mut dyn FnMut(&[u8]),
         timeout: Duration,
         stop: &AtomicBool,
-    ) -> Result<(), SubjectError> {
+    ) -> Result<()> {
         let variable = ("PLUMB_ACK", control.as_os_str());
         Process { line: &self.line, place, variable, ack: self.ack, timeout, stop }.run_well(said)
     }
@@ -113,14 +112,13 @@ impl Subject for Programs {
         Some(self.run.clone())
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
-        let program = self.setup.clone().map(|line| Program { line, ack: AckBy::ControlFile });
-        program.map_or(Ok(()), |program| {
-            program.run(place, Path::new("/dev/null"), &mut |_| {}, self.timeout, &self.stop)
-        })
+    fn set_up(&self, place: &Path) -> Result<()> {
+        let Some(line) = self.setup.clone() else { return Ok(()) };
+        let program = Program { line, ack: AckBy::ControlFile };
+        program.run(place, Path::new("/dev/null"), &mut |_| {}, self.timeout, &self.stop)
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let required = required.map(|number| number.to_string()).unwrap_or_default();
         let process = Process {
             line: &self.check,
@@ -161,7 +159,7 @@ impl Lines {
     }
 
     /// The numbers in the lines that end within `bytes`, and the lines that hold none.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Result<u64, String>> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<std::result::Result<u64, String>> {
         let mut found = Vec::new();
         for byte in bytes {
             match byte {
@@ -175,7 +173,7 @@ impl Lines {
     }
 
     /// The same of the last line, which may have no end.
-    pub(crate) fn end(&mut self) -> Option<Result<u64, String>> {
+    pub(crate) fn end(&mut self) -> Option<std::result::Result<u64, String>> {
         let line = std::mem::take(&mut self.rest);
         let line = String::from_utf8_lossy(&line);
         let line = line.trim();
@@ -213,8 +211,8 @@ mod tests {
 
     #[test]
     fn ways_to_acknowledge_are_known_by_name() {
-        assert_eq!("fd:3".parse(), Ok(AckBy::Descriptor(3)));
-        assert_eq!("stdout".parse(), Ok(AckBy::Stdout));
+        assert_eq!("fd:3".parse::<AckBy>().unwrap(), AckBy::Descriptor(3));
+        assert_eq!("stdout".parse::<AckBy>().unwrap(), AckBy::Stdout);
         for typed in ["", "fd:", "fd:2", "fd:10", "stderr"] {
             let error = typed.parse::<AckBy>().unwrap_err().to_string();
             assert!(error.contains("fd:N") && error.contains(&format!("`{typed}`")), "{error}");

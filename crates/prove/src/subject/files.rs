@@ -29,7 +29,8 @@ use std::path::Path;
 use plumb_report::document::proof::FailureClass;
 
 use super::named::{Settings, Values};
-use super::{Outcome, Subject, SubjectError};
+use super::{Outcome, Subject};
+use crate::error::{Error, Result, cannot};
 
 /// How often the steps of a protocol are done.
 const ROUNDS: u64 = 4;
@@ -173,14 +174,15 @@ fn tree(place: &Path) -> io::Result<Tree> {
 impl Files {
     pub(super) const OPTIONS: &[(&str, Values)] = &[("protocol", Values::OneOf(&NAMES))];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
         let asked = settings.word("protocol");
         let protocol = PROTOCOLS.iter().find(|protocol| protocol[0] == asked);
-        Self::doing(settings.typed, protocol.ok_or_else(|| format!("there is no protocol `{asked}`"))?)
+        let protocol = protocol.ok_or_else(|| Error::usage(format!("there is no protocol `{asked}`")))?;
+        Self::doing(settings.typed, protocol)
     }
 
     /// A program that does this. What there may be follows from doing the same where no power is cut.
-    pub(super) fn doing(name: &str, protocol: &'static Protocol) -> Result<Self, String> {
+    pub(super) fn doing(name: &str, protocol: &'static Protocol) -> Result<Self> {
         let trees = || {
             let place = tempfile::tempdir()?;
             let place = place.path();
@@ -194,15 +196,14 @@ impl Files {
             }
             io::Result::Ok(trees)
         };
-        let trees =
-            trees().map_err(|error| format!("its steps cannot be done in a temporary directory: {error}"))?;
+        let trees = trees().map_err(cannot("do its steps in a temporary directory"))?;
         Ok(Self { name: name.to_owned(), protocol, trees })
     }
 
-    fn perform(&self, step: &str, place: &Path, round: u64, version: u64) -> Result<(), SubjectError> {
-        perform(step, place, round, version).map_err(|error| SubjectError {
-            subject: self.name.clone(),
-            what: format!("{step}, round {round}, in {}: {error}", place.display()),
+    fn perform(&self, step: &str, place: &Path, round: u64, version: u64) -> Result<()> {
+        perform(step, place, round, version).map_err(|error| {
+            let what = format!("{step}, round {round}, in {}: {error}", place.display());
+            Error::failed(&self.name, what)
         })
     }
 
@@ -261,11 +262,11 @@ impl Subject for Files {
         self.name.clone()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> Result<()> {
         set_up(self.protocol).try_for_each(|(step, round)| self.perform(step, place, round, 0))
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<()> {
         for round in 1..=ROUNDS {
             steps(self.protocol).try_for_each(|step| self.perform(step, place, round, round))?;
             acknowledge(round);
@@ -273,7 +274,7 @@ impl Subject for Files {
         Ok(())
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let names = self.trees.iter().flat_map(Tree::keys).filter(|name| *name != TEMPORARY);
         let names: BTreeSet<&String> = names.collect();
         let found = match found(place, names.iter().copied()) {

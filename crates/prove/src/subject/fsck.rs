@@ -6,14 +6,15 @@ use plumb_report::document::proof::FailureClass;
 
 use super::files::{CHURN, Files};
 use super::named::Settings;
-use super::{CheckPlace, Outcome, Subject, SubjectError};
+use super::{Outcome, Subject};
+use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 
 /// All that can be done to files, of which only the structure of the file system is checked.
 pub(super) struct Fsck(Files);
 
 impl Fsck {
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
         Files::doing(settings.typed, &CHURN).map(Self)
     }
 }
@@ -23,29 +24,25 @@ impl Subject for Fsck {
         self.0.name()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> Result<()> {
         if place.is_dir() {
             return self.0.set_up(place);
         }
         let what = "without a file system there is nothing to check: give --fs ext4, xfs or btrfs";
-        Err(SubjectError { subject: self.name(), what: what.to_owned() })
+        Err(Error::failed(self.name(), what))
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<()> {
         self.0.work(place, acknowledge)
     }
 
     /// Checkers change what they look at, or refuse to look, before the journal was replayed.
-    fn check_place(&self) -> CheckPlace {
-        CheckPlace::MountedBefore
+    fn is_checked_unmounted(&self) -> bool {
+        true
     }
 
-    fn check(&self, place: &Path, _required: Option<u64>) -> Result<Outcome, SubjectError> {
-        let failed = |error: crate::file_system::FileSystemError| SubjectError {
-            subject: self.name(),
-            what: error.to_string(),
-        };
-        let damage = FileSystem::check(place).map_err(failed)?;
+    fn check(&self, place: &Path, _required: Option<u64>) -> Result<Outcome> {
+        let damage = FileSystem::check(place)?;
         Ok(damage.map_or(Outcome::Intact, |words| Outcome::of(FailureClass::Corrupt, words)))
     }
 }

@@ -8,6 +8,7 @@ use plumb_report::document::proof::FailureClass;
 
 use super::Outcome;
 use super::named::{Settings, Values};
+use crate::error::{Error, Result};
 
 /// How many transactions of each kind, and what they write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +35,10 @@ impl History {
     /// Bytes of a row.
     pub(super) const ROW: (&'static str, Values) = ("row", Values::Number { default: 100, max: 1 << 20 });
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
         let [inserts, deletes, row_bytes] = ["inserts", "deletes", "row"].map(|key| settings.number(key));
         if deletes >= inserts {
-            return Err(format!("deletes={deletes} is not less than inserts={inserts}"));
+            return Err(Error::usage(format!("deletes={deletes} is not less than inserts={inserts}")));
         }
         Ok(Self { inserts, deletes, row_bytes })
     }

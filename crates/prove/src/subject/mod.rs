@@ -15,8 +15,10 @@ use plumb_report::document::proof::FailureClass;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Lines;
-pub use command::{AckBy, Program, Programs, UnknownAck};
-pub use named::{Kind, SUBJECTS, UnknownSubject, Values, known, named};
+pub use command::{AckBy, Program, Programs};
+pub use named::{Kind, SUBJECTS, Values, known, named};
+
+use crate::error::{Error, Result};
 
 /// What a checker found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,27 +50,6 @@ impl Outcome {
     }
 }
 
-/// A subject could not do its part. It says nothing about the drive.
-#[derive(Debug, thiserror::Error)]
-#[error("{subject}: {what}")]
-pub struct SubjectError {
-    /// The name of the subject, or the program.
-    pub subject: String,
-    /// What failed, with the last that it said.
-    pub what: String,
-}
-
-/// What a check is given as its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CheckPlace {
-    /// The mount point; the block device where there is no file system.
-    Mounted,
-    /// The block device after the file system was mounted, by which its journal is replayed, and unmounted again.
-    MountedBefore,
-    /// The block device as the power cut has left it.
-    Device,
-}
-
 /// A subject. `place` is the mount point, or the block device where there is no file system.
 ///
 /// Checks run side by side, each on a place of its own, and what they find follows from the place and the acknowledgement
@@ -81,14 +62,14 @@ pub trait Subject: Send + Sync {
     ///
     /// # Errors
     /// If it fails.
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError>;
+    fn set_up(&self, place: &Path) -> Result<()>;
 
     /// Does the work, and hands each acknowledgement to `acknowledge` as soon as what it stands for is promised. Numbers rise.
     ///
     /// # Errors
     /// If it fails, or a [program](Self::program) does the work.
-    fn work(&self, _place: &Path, _acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
-        Err(SubjectError { subject: self.name(), what: "its work is done by a program".to_owned() })
+    fn work(&self, _place: &Path, _acknowledge: &mut dyn FnMut(u64)) -> Result<()> {
+        Err(Error::failed(self.name(), "its work is done by a program"))
     }
 
     /// The program that does the work in place of [`work`](Self::work), if one does.
@@ -96,9 +77,10 @@ pub trait Subject: Send + Sync {
         None
     }
 
-    /// What its check is given.
-    fn check_place(&self) -> CheckPlace {
-        CheckPlace::Mounted
+    /// Whether its check is given the block device, after the file system was mounted, by which its journal is replayed, and
+    /// unmounted again.
+    fn is_checked_unmounted(&self) -> bool {
+        false
     }
 
     /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the work may have gone on
@@ -106,5 +88,5 @@ pub trait Subject: Send + Sync {
     ///
     /// # Errors
     /// If the check itself fails.
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError>;
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome>;
 }

@@ -16,7 +16,8 @@ use plumb_report::document::proof::FailureClass;
 use super::history::History;
 use super::named::{Settings, Values};
 use super::process::{Ended, Process};
-use super::{AckBy, Outcome, Program, Subject, SubjectError};
+use super::{AckBy, Outcome, Program, Subject};
+use crate::error::{Error, Result};
 
 /// How long it may take to make a cluster, or to check one.
 const TIME_MAX: Duration = Duration::from_secs(300);
@@ -75,7 +76,7 @@ impl Postgres {
         History::ROW,
     ];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
         let set = ["fsync", "synchronous_commit", "full_page_writes"];
         Ok(Self {
             name: settings.typed.to_owned(),
@@ -97,7 +98,7 @@ impl Postgres {
     }
 
     /// Runs a line at `place`, and takes what it says on stdout.
-    fn run(&self, line: &str, place: &Path) -> Result<(Ended, String), SubjectError> {
+    fn run(&self, line: &str, place: &Path) -> Result<(Ended, String)> {
         let process = Process {
             line,
             place,
@@ -110,10 +111,6 @@ impl Postgres {
         let ended = process.run(&mut |bytes| said.extend_from_slice(bytes))?;
         Ok((ended, String::from_utf8_lossy(&said).into_owned()))
     }
-
-    fn failed(&self, what: &str) -> SubjectError {
-        SubjectError { subject: self.name.clone(), what: what.to_owned() }
-    }
 }
 
 impl Subject for Postgres {
@@ -121,21 +118,25 @@ impl Subject for Postgres {
         self.name.clone()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> Result<()> {
         let (ended, said) = self.run(&self.line(SET_UP), place)?;
         let last = said.lines().last().unwrap_or_default();
-        if ended.status.success() { Ok(()) } else { Err(self.failed(&format!("{ended} {last}"))) }
+        if ended.status.success() {
+            Ok(())
+        } else {
+            Err(Error::failed(&self.name, format!("{ended} {last}")))
+        }
     }
 
     fn program(&self) -> Option<Program> {
         Some(Program { line: self.line(WORK), ack: AckBy::ControlFile })
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let (ended, said) = self.run(&self.line(CHECK), place)?;
         let complaint = complaint(&ended);
         if let Some(said) = complaint.as_ref().filter(|said| is_of_the_machine(said)) {
-            return Err(self.failed(said));
+            return Err(Error::failed(&self.name, said));
         }
         let rows = said.split_once(ROWS).and_then(|(_, rest)| rest.split('"').next());
         match (rows, complaint) {
@@ -186,7 +187,7 @@ mod tests {
         let subject = named("postgres:inserts=4,deletes=1").unwrap();
         let place = tempfile::tempdir().unwrap();
         match subject.set_up(place.path()) {
-            Err(error) if error.what.contains("is not there") => {
+            Err(error) if error.to_string().contains("is not there") => {
                 return plumb_testkit::skip(&error.to_string());
             }
             done => done.unwrap(),
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(fs::read_to_string(control.path()).unwrap(), "5\n");
         assert_eq!((class(5), class(6)), (None, Some(FailureClass::Resurrected)));
         let error = work(&line).unwrap_err();
-        assert!(error.what.contains("duplicate key"), "{error}");
+        assert!(error.to_string().contains("duplicate key"), "{error}");
         for segment in fs::read_dir(place.path().join("data/pg_wal")).unwrap() {
             let path = segment.unwrap().path();
             if path.is_file() {

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::{AckBy, SubjectError};
+use super::AckBy;
+use crate::error::{Error, Result};
 
 /// How much of what a program says is kept: the end of it.
 const SAID_MAX: usize = 4 << 10;
@@ -87,7 +88,7 @@ impl Pipe {
 impl Process<'_> {
     /// Runs it to its end; then all that it left in its process group is killed. What it acknowledges by is handed on as it
     /// comes.
-    pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<Ended, SubjectError> {
+    pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<Ended> {
         let failed = |error: io::Error| self.failed(&format!("could not be run: {error}"));
         let (mut child, mut pipes, _guard) = self.start().map_err(failed)?;
         let mut said = VecDeque::new();
@@ -112,7 +113,7 @@ impl Process<'_> {
     }
 
     /// The same, where it has to succeed.
-    pub(super) fn run_well(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<(), SubjectError> {
+    pub(super) fn run_well(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<()> {
         let ended = self.run(hand_on)?;
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
     }
@@ -151,12 +152,7 @@ impl Process<'_> {
     }
 
     /// Until the child has ended, it is too late, or the user wants an end.
-    fn wait(
-        &self,
-        child: &Child,
-        pipes: &mut Vec<Pipe>,
-        take: &mut dyn FnMut(bool, &[u8]),
-    ) -> Result<(), SubjectError> {
+    fn wait(&self, child: &Child, pipes: &mut Vec<Pipe>, take: &mut dyn FnMut(bool, &[u8])) -> Result<()> {
         let failed = |errno: rustix::io::Errno| self.failed(&format!("could not be waited for: {errno}"));
         let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).map_err(failed)?;
         let until = Instant::now() + self.timeout;
@@ -186,9 +182,9 @@ impl Process<'_> {
     }
 
     /// Of a script its first line is its name.
-    pub(super) fn failed(&self, what: &str) -> SubjectError {
+    pub(super) fn failed(&self, what: &str) -> Error {
         let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");
-        SubjectError { subject: format!("`{name}`"), what: what.to_owned() }
+        Error::failed(format!("`{name}`"), what)
     }
 }
 

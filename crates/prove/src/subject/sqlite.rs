@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use plumb_report::document::proof::FailureClass;
-use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::history::{History, Transaction};
 use super::named::{Settings, Values};
-use super::{Outcome, Subject, SubjectError};
+use super::{Outcome, Subject};
+use crate::error::{Error, Result};
 
 /// The file of the database.
 const DATABASE: &str = "plumb.sqlite";
@@ -46,7 +47,7 @@ impl Sqlite {
         History::ROW,
     ];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, String> {
+    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
         Ok(Self {
             name: settings.typed.to_owned(),
             journal: settings.word("journal").to_owned(),
@@ -56,26 +57,26 @@ impl Sqlite {
         })
     }
 
-    fn failed(&self, what: &str, error: impl std::fmt::Display) -> SubjectError {
-        SubjectError { subject: self.name.clone(), what: format!("cannot {what}: {error}") }
+    fn failed(&self, what: &str, error: impl std::fmt::Display) -> Error {
+        Error::failed(&self.name, format!("cannot {what}: {error}"))
     }
 
     /// The database, in the mode that was asked for.
-    fn open(&self, place: &Path) -> Result<Connection, Error> {
+    fn open(&self, place: &Path) -> rusqlite::Result<Connection> {
         let connection = Connection::open(place.join(DATABASE))?;
         connection.pragma_update(None, "journal_mode", &self.journal)?;
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != self.journal {
             // SQLite keeps its old mode and says nothing where the file system cannot (no shared memory for WAL).
             let what = format!("journal_mode={} (it stays {mode})", self.journal);
-            return Err(Error::InvalidParameterName(what));
+            return Err(rusqlite::Error::InvalidParameterName(what));
         }
         connection.pragma_update(None, "synchronous", &self.synchronous)?;
         Ok(connection)
     }
 
     /// The files that SQLite would find at `place`, by the ends of their names. What cannot be read is the outcome.
-    fn read(place: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Outcome> {
+    fn read(place: &Path) -> std::result::Result<Vec<(&'static str, Vec<u8>)>, Outcome> {
         let mut files = Vec::new();
         for suffix in ["", "-journal", "-wal"] {
             let name = format!("{DATABASE}{suffix}");
@@ -92,11 +93,7 @@ impl Sqlite {
     }
 
     /// Looks at a copy of these files.
-    fn look_at_copy(
-        &self,
-        files: &[(&str, Vec<u8>)],
-        required: Option<u64>,
-    ) -> Result<Outcome, SubjectError> {
+    fn look_at_copy(&self, files: &[(&str, Vec<u8>)], required: Option<u64>) -> Result<Outcome> {
         let memory = Path::new(MEMORY);
         let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let copied = tempfile::tempdir_in(&within).and_then(|copy| {
@@ -117,7 +114,7 @@ impl Sqlite {
     }
 
     /// Has SQLite recover the database in `copy` and look through it.
-    fn look(&self, copy: &Path, required: Option<u64>) -> Result<Outcome, Error> {
+    fn look(&self, copy: &Path, required: Option<u64>) -> rusqlite::Result<Outcome> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(copy.join(DATABASE), flags)?;
         connection.execute_batch("PRAGMA locking_mode=exclusive; PRAGMA synchronous=off")?;
@@ -130,7 +127,7 @@ impl Sqlite {
             let id = row.get(0)?;
             Ok((id, row.get_ref(1)?.as_str().is_ok_and(|text| self.history.is_text(id, text.as_bytes()))))
         })?;
-        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
         Ok(self.history.judge(&rows, required))
     }
 }
@@ -140,7 +137,7 @@ impl Subject for Sqlite {
         self.name.clone()
     }
 
-    fn set_up(&self, place: &Path) -> Result<(), SubjectError> {
+    fn set_up(&self, place: &Path) -> Result<()> {
         let make = || {
             let connection = self.open(place)?;
             connection.execute_batch("CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")?;
@@ -149,7 +146,7 @@ impl Subject for Sqlite {
         make().map_err(|error| self.failed(&format!("make a database in {}", place.display()), error))
     }
 
-    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<(), SubjectError> {
+    fn work(&self, place: &Path, acknowledge: &mut dyn FnMut(u64)) -> Result<()> {
         let mut work = || {
             let connection = self.open(place)?;
             for (number, transaction) in self.history.transactions() {
@@ -169,7 +166,7 @@ impl Subject for Sqlite {
         work().map_err(|error| self.failed("do the work", error))
     }
 
-    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome, SubjectError> {
+    fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let files = match Self::read(place) {
             Ok(files) => files,
             Err(outcome) => return Ok(outcome),
@@ -199,7 +196,7 @@ fn digest_of(files: &[(&str, Vec<u8>)]) -> [u64; 2] {
 }
 
 /// Whether SQLite fails with it for other reasons than what it reads.
-fn is_of_the_machine(error: &Error) -> bool {
+fn is_of_the_machine(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(

@@ -12,21 +12,6 @@ use plumb_block::Nanos;
 
 use super::strace::{Argument, Call, kind};
 
-/// A change of a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// A file was made.
-    Created,
-    /// A directory was made.
-    DirectoryMade,
-    /// A name was given to a file that has another one.
-    Linked,
-    /// A file came by another name.
-    Renamed,
-    /// A name was taken away.
-    Removed,
-}
-
 /// What is left to luck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lapse {
@@ -35,8 +20,8 @@ pub enum Lapse {
         /// How many bytes since the last sync.
         bytes: u64,
     },
-    /// A name was changed, and the directory never synced afterwards.
-    DirectoryNotSynced(Change),
+    /// A name was changed by a call of this kind (`open`, `mkdir`, `link`, `rename`, `unlink`), and the directory never synced afterwards.
+    DirectoryNotSynced(&'static str),
     /// A file took the place of another before its data was synced.
     RenamedBeforeSync,
     /// An fsync failed, and the program went on.
@@ -120,9 +105,9 @@ impl Audit {
             }
             ("open", true) => self.opened(call),
             ("rename", true) => self.renamed(call),
-            ("link", true) => self.entry(call, Change::Linked, 1),
-            ("mkdir", true) => self.entry(call, Change::DirectoryMade, 0),
-            ("unlink" | "rmdir", true) => self.entry(call, Change::Removed, 0),
+            ("link", true) => self.entry(call, "link", 1),
+            ("mkdir", true) => self.entry(call, "mkdir", 0),
+            ("unlink" | "rmdir", true) => self.entry(call, "unlink", 0),
             (way @ ("io_uring" | "aio"), true) => *self.not_seen.entry(way).or_default() += 1,
             ("mmap", true) if is_shared_writable(call) => *self.not_seen.entry("mmap").or_default() += 1,
             _ => {}
@@ -226,7 +211,7 @@ impl Audit {
         // Whether it was there already is not told; one that was opened or synced before was.
         let is_known = self.synced.contains_key(path) || self.unsynced.contains_key(path);
         if may_create(call) && !is_known && !self.entries.contains_key(path) {
-            let finding = self.finding(Lapse::DirectoryNotSynced(Change::Created), path, call);
+            let finding = self.finding(Lapse::DirectoryNotSynced("open"), path, call);
             self.entries.insert(path.clone(), finding);
         }
     }
@@ -241,15 +226,15 @@ impl Audit {
             self.unsynced.insert(to.clone(), Finding { path: to.clone(), ..unsynced });
         }
         self.entries.remove(&from);
-        self.entry(call, Change::Renamed, 1);
+        self.entry(call, "rename", 1);
     }
 
-    fn entry(&mut self, call: &Call, change: Change, place: usize) {
+    fn entry(&mut self, call: &Call, change: &'static str, place: usize) {
         let Some(path) = self.path_at(call, place).filter(|path| self.counts(path)) else { return };
-        if change == Change::Removed {
+        if change == "unlink" {
             self.unsynced.remove(&path);
             // One that was made since the directory was synced need not be remembered.
-            let made = Lapse::DirectoryNotSynced(Change::Created);
+            let made = Lapse::DirectoryNotSynced("open");
             if self.entries.get(&path).is_some_and(|finding| finding.lapse == made) {
                 self.entries.remove(&path);
                 return;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Audit, Change, Finding, Lapse, Traced};
+use super::{Audit, Finding, Lapse, Traced};
 
 /// What a program synced, and what it left to luck.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -50,9 +50,10 @@ impl TraceDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-trace/1";
 
-    /// What the calls of a program come to that worked beneath `root`, a path without links. One that ended with an error has not
-    /// ignored the fsync that failed, and promised nothing of what it had not synced by then.
-    pub fn of(traced: &Traced, root: &Path, succeeded: bool) -> Self {
+    /// What the calls of a program come to. One that ended with an error has not ignored the fsync that failed, and promised nothing
+    /// of what it had not synced by then.
+    pub fn of(traced: &Traced, succeeded: bool) -> Self {
+        let root = &*traced.root;
         let mut audit = Audit::beneath(root);
         traced.calls.iter().for_each(|call| audit.take(call));
         let failed_syncs = traced.calls.iter().filter(|call| call.is_failed_sync()).count() as u64;
@@ -72,7 +73,12 @@ impl TraceDocument {
             findings: findings
                 .map(|Finding { lapse, path, at, .. }| {
                     let (kind, sentence) = lapse.told();
-                    TraceFinding { kind: kind.to_owned(), path: shown(&path), at: at.as_secs_f64(), sentence }
+                    TraceFinding {
+                        kind: kind.to_owned(),
+                        path: shown(&path),
+                        at: at.since(traced.began).as_secs_f64(),
+                        sentence,
+                    }
                 })
                 .collect(),
             synced: audit.synced().iter().map(|(path, count)| (shown(path), *count)).collect(),
@@ -106,12 +112,12 @@ impl Lapse {
                 ("data-not-synced", format!("{bytes} bytes were written and not synced afterwards"))
             }
             Self::DirectoryNotSynced(change) => {
-                let what = match change {
-                    Change::Created => "opened with O_CREAT",
-                    Change::DirectoryMade => "made",
-                    Change::Linked => "linked",
-                    Change::Renamed => "renamed",
-                    Change::Removed => "removed",
+                let what = match *change {
+                    "open" => "opened with O_CREAT",
+                    "mkdir" => "made",
+                    "link" => "linked",
+                    "rename" => "renamed",
+                    _ => "removed",
                 };
                 ("directory-not-synced", format!("the directory was not synced after it was {what}"))
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
-use super::{Audit, Call, Change, Finding, Lapse};
+use super::{Audit, Finding, Lapse, Traced};
 
 /// With more names than that in one directory a change names none of them.
 const NAMES_MAX: usize = 3;
@@ -68,29 +68,29 @@ fn without_numbers(path: &Path) -> String {
 }
 
 /// How likely it is that a lapse of this kind loses something: 0 is the most. None if no sync call mends it.
-const fn rank(lapse: &Lapse) -> Option<u8> {
+fn rank(lapse: &Lapse) -> Option<u8> {
     match lapse {
-        Lapse::DirectoryNotSynced(Change::Removed | Change::Renamed) => Some(0),
+        Lapse::DirectoryNotSynced("unlink" | "rename") => Some(0),
         Lapse::RenamedBeforeSync => Some(1),
         Lapse::DataNotSynced { .. } => Some(2),
-        Lapse::DirectoryNotSynced(Change::Created) => Some(3),
-        Lapse::DirectoryNotSynced(Change::DirectoryMade | Change::Linked) => Some(4),
+        Lapse::DirectoryNotSynced("open") => Some(3),
+        Lapse::DirectoryNotSynced(_) => Some(4),
         Lapse::FailedSyncIgnored { .. } | Lapse::FailedSyncRetried { .. } => None,
     }
 }
 
-/// The sync calls that may mend what the calls of a program leave to luck beneath `root`, the likeliest first. Only what was
-/// left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the calls.
-pub fn candidates(calls: &[Call], root: &Path, acknowledged: &[Nanos]) -> Vec<Injection> {
-    let mut audit = Audit::beneath(root);
-    let mut rest = calls.iter().peekable();
+/// The sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only what was left to luck at one
+/// of the times in `acknowledged`, which rise, counts; by the clock of the calls.
+pub fn candidates(traced: &Traced, acknowledged: &[Nanos]) -> Vec<Injection> {
+    let mut audit = Audit::beneath(&traced.root);
+    let mut rest = traced.calls.iter().peekable();
     let mut found: BTreeMap<_, BTreeMap<String, Vec<PathBuf>>> = BTreeMap::new();
     for until in acknowledged {
         while let Some(call) = rest.next_if(|call| call.at < *until) {
             audit.take(call);
         }
         for finding in audit.findings() {
-            let Some((rank, after, sync, path)) = mended(&audit, calls, root, &finding) else { continue };
+            let Some((rank, after, sync, path)) = mended(&audit, traced, &finding) else { continue };
             let directory = path.parent().unwrap_or(Path::new("")).to_owned();
             let names = found.entry((rank, after, sync, directory)).or_default();
             let alike = names.entry(without_numbers(&path)).or_default();
@@ -120,21 +120,16 @@ pub fn candidates(calls: &[Call], root: &Path, acknowledged: &[Nanos]) -> Vec<In
 }
 
 /// What would mend a finding.
-fn mended(
-    audit: &Audit,
-    calls: &[Call],
-    root: &Path,
-    finding: &Finding,
-) -> Option<(u8, &'static str, Sync, PathBuf)> {
+fn mended(audit: &Audit, traced: &Traced, finding: &Finding) -> Option<(u8, &'static str, Sync, PathBuf)> {
     let rank = rank(&finding.lapse)?;
-    let call = calls.get(finding.call)?;
+    let call = traced.calls.get(finding.call)?;
     let (after, sync, path) = match finding.lapse {
         Lapse::DirectoryNotSynced(_) => (audit.changed(call)?.0, Sync::Directory, finding.path.clone()),
         // It has to be synced before it takes the place of the other.
         Lapse::RenamedBeforeSync => ("write", Sync::File, audit.renamed_from(call)?),
         _ => ("write", Sync::File, audit.changed(call)?.1),
     };
-    Some((rank, after, sync, path.strip_prefix(root).ok()?.to_owned()))
+    Some((rank, after, sync, path.strip_prefix(&traced.root).ok()?.to_owned()))
 }
 
 #[cfg(test)]
@@ -144,10 +139,11 @@ mod tests {
 
     fn told(trace: &str, acknowledged: &[u64]) -> Vec<String> {
         let mut lines = Lines::default();
-        let calls: Vec<Call> = trace.lines().filter_map(|line| lines.parse(line)).collect();
+        let calls = trace.lines().filter_map(|line| lines.parse(line)).collect();
+        let traced = Traced { calls, root: "/m".into(), ..Traced::default() };
         let acknowledged: Vec<Nanos> =
             acknowledged.iter().map(|second| Nanos(second * 1_000_000_000)).collect();
-        candidates(&calls, Path::new("/m"), &acknowledged).iter().map(ToString::to_string).collect()
+        candidates(&traced, &acknowledged).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -6,15 +6,16 @@ use std::path::Path;
 use plumb_block::Nanos;
 use plumb_report::document::proof::{Lane, TimelineItem};
 
-use super::{Argument, Audit, Call};
+use super::{Argument, Audit, Traced};
 
-/// The calls that change something beneath `root` or sync it, each with the process that made it. Their times are those of the calls
-/// less `began`.
-pub fn lane(calls: &[Call], root: &Path, began: Nanos) -> Vec<TimelineItem> {
+/// The calls that change something beneath the root or sync it, each with the process that made it. Their times are those of the
+/// calls less `began`.
+pub(crate) fn lane(traced: &Traced, began: Nanos) -> Vec<TimelineItem> {
+    let root = &*traced.root;
     let mut audit = Audit::beneath(root);
     let mut programs: HashMap<u32, &Path> = HashMap::new();
     let mut items = Vec::new();
-    for call in calls {
+    for call in &traced.calls {
         if let ("execve", Some(Argument::Text(path)), Ok(_)) =
             (call.name.as_str(), call.arguments.first(), &call.result)
         {

@@ -7,9 +7,9 @@ mod lane;
 mod run;
 mod strace;
 
-pub use audit::{Audit, Change, Finding, Lapse};
+pub use audit::{Audit, Finding, Lapse};
 pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
-pub use lane::lane;
-pub use run::{TraceError, TraceOptions, Traced, Tracer};
+pub(crate) use lane::lane;
+pub use run::{Traced, Tracer};
 pub use strace::{Argument, Call, Lines};

@@ -24,6 +24,7 @@ use tempfile::TempDir;
 
 use super::strace::{CALLS, Lines};
 use super::{Audit, Call, Injection, Sync};
+use crate::error::{Error, ErrorKind, Result, cannot};
 
 /// What the FIFO is to hold: the least there is, which is a page.
 const PIPE: usize = 4096;
@@ -31,46 +32,6 @@ const PIPE: usize = 4096;
 const PADDED: usize = 6;
 /// As many blanks end the part of a line that tells of a call which has returned.
 const BLANKS: usize = 64;
-/// Why a program could not be traced.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// There is no strace.
-    #[error("strace is not there: install the package strace")]
-    NoStrace,
-    /// Something of the tracer's own failed.
-    #[error("cannot {operation}: {source}")]
-    Os {
-        /// What was being done.
-        operation: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A sync call failed that was made in place of the program.
-    #[error("fsync of {} in place of the program: {source}", path.display())]
-    Sync {
-        /// Of what.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The program went on while a sync call was made in its place, so that it proves nothing.
-    #[error(
-        "strace did not hold thread {0} after its system call: this version of strace cannot be used here"
-    )]
-    NotHeld(u32),
-}
-
-/// What to trace.
-#[derive(Debug, Clone)]
-pub struct TraceOptions {
-    /// Where what is audited or synced lies: a directory.
-    pub root: PathBuf,
-    /// The sync calls to make.
-    pub injections: Vec<Injection>,
-    /// When the clock was at zero by which calls are given. Before 1970 for times since the epoch.
-    pub began: SystemTime,
-}
-
 /// The calls of a program that has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traced {
@@ -80,6 +41,10 @@ pub struct Traced {
     pub injected: u64,
     /// How many were made after a call that failed, whose result was not known yet. A program that is mended need not make these.
     pub injected_after_failures: u64,
+    /// Where what is audited or synced lies: a directory, by a path without links.
+    pub root: PathBuf,
+    /// When the trace was begun, by the clock of the calls: since 1970.
+    pub began: Nanos,
 }
 
 /// A trace in progress. Dropping it gives the trace up.
@@ -88,34 +53,38 @@ pub struct Tracer {
     directory: TempDir,
     /// The column of the result if sync calls are to be made.
     column: Option<usize>,
-    reader: Option<JoinHandle<Result<Traced, TraceError>>>,
+    reader: Option<JoinHandle<Result<Traced>>>,
 }
 
 impl Tracer {
-    /// Gets ready for one program. The thread that calls it lends its descriptors to the one that reads and syncs.
+    /// Gets ready for one program, of which what it does beneath `root` counts, and the sync calls to make in its place. The thread
+    /// that calls it lends its descriptors to the one that reads and syncs.
     ///
     /// # Errors
     /// If strace is missing, or nothing can be made in the directory for temporary files.
-    pub fn start(mut options: TraceOptions) -> Result<Self, TraceError> {
-        let real = options.root.canonicalize();
-        options.root = real.map_err(os(&format!("find {}", options.root.display())))?;
+    pub fn start(root: &Path, injections: Vec<Injection>) -> Result<Self> {
+        let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
         let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TraceError::NoStrace),
-            version => version.map_err(os("start strace"))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let what = "strace is not there: install the package strace";
+                return Err(Error::new(ErrorKind::NotTraced, what));
+            }
+            version => version.map_err(cannot("start strace"))?,
         };
-        let directory = tempfile::tempdir().map_err(os("make a directory for temporary files"))?;
+        let directory = tempfile::tempdir().map_err(cannot("make a directory for temporary files"))?;
         let path = directory.path().join("trace");
-        let (fifo, held) = open_fifo(&path).map_err(|errno| os("make a FIFO")(errno.into()))?;
-        let column = (!options.injections.is_empty()).then_some(PADDED * held);
+        let (fifo, held) = open_fifo(&path).map_err(cannot("make a FIFO"))?;
+        let column = (!injections.is_empty()).then_some(PADDED * held);
+        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
         let reader = Reader {
-            audit: Audit::beneath(&options.root),
+            audit: Audit::beneath(&root),
             lines: Lines::default(),
-            options,
-            traced: Traced::default(),
+            injections,
+            traced: Traced { root, began, ..Traced::default() },
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
-        let reader = thread.spawn(move || reader.read(fifo)).map_err(os("start a thread"))?;
+        let reader = thread.spawn(move || reader.read(fifo)).map_err(cannot("start a thread"))?;
         Ok(Self { directory, column, reader: Some(reader) })
     }
 
@@ -146,7 +115,7 @@ impl Tracer {
     ///
     /// # Errors
     /// If the trace cannot be read, or a sync call made in place of the program failed.
-    pub fn finish(mut self) -> Result<Traced, TraceError> {
+    pub fn finish(mut self) -> Result<Traced> {
         self.wake();
         let Some(reader) = self.reader.take() else { return Ok(Traced::default()) };
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -173,7 +142,7 @@ impl Drop for Tracer {
 }
 
 /// A FIFO to read from, and how many bytes it holds.
-fn open_fifo(path: &Path) -> Result<(File, usize), Errno> {
+fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fifo = rustix::fs::open(path, flags, Mode::empty())?;
@@ -183,37 +152,35 @@ fn open_fifo(path: &Path) -> Result<(File, usize), Errno> {
 
 /// Reads the trace, and holds the program where a sync call is to be made.
 struct Reader {
-    options: TraceOptions,
+    injections: Vec<Injection>,
     audit: Audit,
     lines: Lines,
     traced: Traced,
 }
 
 impl Reader {
-    fn read(mut self, mut fifo: File) -> Result<Traced, TraceError> {
+    fn read(mut self, mut fifo: File) -> Result<Traced> {
         let mut pending = Vec::new();
         // How many sync calls belong to the line that is being read.
         let mut synced = None;
         let mut failed = None;
         let mut chunk = [0; PIPE];
-        let began = self.options.began.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |at| at.as_nanos());
         loop {
             poll(&mut [PollFd::new(&fifo, PollFlags::IN)], None)
                 .or_else(|errno| if errno == Errno::INTR { Ok(0) } else { Err(errno) })
-                .map_err(|errno| os("wait for strace")(errno.into()))?;
+                .map_err(cannot("wait for strace"))?;
             match fifo.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(read) => pending.extend_from_slice(&chunk[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(os("read what strace says")(error)),
+                Err(error) => return Err(cannot("read what strace says")(error)),
             }
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 let synced = synced.take().unwrap_or(0);
-                if let Some(mut call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
+                if let Some(call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
                     let Traced { injected, injected_after_failures, .. } = &mut self.traced;
                     *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
-                    call.at = Nanos(call.at.0.saturating_sub(u64::try_from(began).unwrap_or(u64::MAX)));
                     self.audit.take(&call);
                     self.traced.calls.push(call);
                 }
@@ -230,23 +197,30 @@ impl Reader {
     }
 
     /// A call has returned, with or without success, and its thread is held. Returns how many sync calls were made.
-    fn returned(&self, begin: &[u8]) -> Result<u64, TraceError> {
+    fn returned(&self, begin: &[u8]) -> Result<u64> {
         let text = String::from_utf8_lossy(begin);
         let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_end())) else { return Ok(0) };
         let Some((after, path)) = self.audit.changed(&call) else { return Ok(0) };
-        let Ok(named) = path.strip_prefix(&self.options.root) else { return Ok(0) };
+        let Ok(named) = path.strip_prefix(&self.traced.root) else { return Ok(0) };
         let mut synced_count = 0;
-        for injection in self.options.injections.iter().filter(|one| one.matches(after, named)) {
+        for injection in self.injections.iter().filter(|one| one.matches(after, named)) {
             let synced = match injection.sync {
                 Sync::File => path.as_path(),
-                Sync::Directory => path.parent().unwrap_or(&self.options.root),
+                Sync::Directory => path.parent().unwrap_or(&self.traced.root),
             };
             let fsync = File::open(synced).and_then(|file| file.sync_all());
             match fsync {
                 // Somebody has removed it meanwhile, so nothing is left to be synced.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(TraceError::Sync { path: synced.to_owned(), source }),
-                Ok(()) if !is_held(call.thread) => return Err(TraceError::NotHeld(call.thread)),
+                Err(error) => {
+                    let what = format!("fsync of {} in place of the program", synced.display());
+                    return Err(Error::failed(what, error));
+                }
+                // The program went on meanwhile, so that it proves nothing.
+                Ok(()) if !is_held(call.thread) => {
+                    let what = format!("strace did not hold thread {} after its system call", call.thread);
+                    return Err(Error::missing(what, "this version of strace cannot be used here"));
+                }
                 Ok(()) => synced_count += 1,
             }
         }
@@ -258,8 +232,4 @@ impl Reader {
 fn is_held(thread: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('t'))
-}
-
-fn os(operation: &str) -> impl FnOnce(io::Error) -> TraceError {
-    |source| TraceError::Os { operation: operation.to_owned(), source }
 }

@@ -11,7 +11,7 @@ use plumb_block::Nanos;
 pub struct Call {
     /// The thread that made it.
     pub thread: u32,
-    /// When it began: since the epoch, or by the clock that [`TraceOptions`](super::TraceOptions) told of.
+    /// When it began, since the epoch.
     pub at: Nanos,
     /// How long it took, if that was traced.
     pub took: Nanos,

@@ -23,7 +23,8 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
 use super::power::{Machine, PowerSwitch};
-use super::{ClassCount, Event, Message, VerifyDocument, WitnessError, serve};
+use super::{ClassCount, Event, Message, VerifyDocument, refused, serve};
+use crate::error::{Error, Result, cannot};
 
 /// How often it is looked whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -197,8 +198,8 @@ impl Campaign {
         &self,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(&CampaignDocument),
-    ) -> Result<CampaignDocument, WitnessError> {
-        fs::create_dir_all(&self.directory).map_err(WitnessError::io("make", self.directory.display()))?;
+    ) -> Result<CampaignDocument> {
+        fs::create_dir_all(&self.directory).map_err(cannot(format!("make {}", self.directory.display())))?;
         let mut document = self.resumed()?;
         while (document.cycles.len() as u64) < document.cycles_wanted {
             document.incomplete_because = document.is_in_vain();
@@ -226,7 +227,7 @@ impl Campaign {
     }
 
     /// What is in the directory, or a new document.
-    fn resumed(&self) -> Result<CampaignDocument, WitnessError> {
+    fn resumed(&self) -> Result<CampaignDocument> {
         let path = self.directory.join("campaign.json");
         let mut document: CampaignDocument = match fs::read(&path) {
             Err(absent) if absent.kind() == ErrorKind::NotFound => CampaignDocument {
@@ -237,17 +238,13 @@ impl Campaign {
                 ..CampaignDocument::default()
             },
             bytes => {
-                let bytes = bytes.map_err(WitnessError::io("read", path.display()))?;
-                let damaged = |error: serde_json::Error| {
-                    let place = path.display().to_string();
-                    WitnessError::Damaged { place, what: error.to_string() }
-                };
-                serde_json::from_slice(&bytes).map_err(damaged)?
+                let bytes = bytes.map_err(cannot(format!("read {}", path.display())))?;
+                serde_json::from_slice(&bytes).map_err(|error| Error::damaged(path.display(), error))?
             }
         };
         if document.settings != self.settings() {
             let (was, is) = (document.settings.join(" "), self.settings().join(" "));
-            return Err(WitnessError::Refused(format!(
+            return Err(refused(format!(
                 "{}: it is of another campaign ({was}), and this is {is}: name another directory",
                 path.display()
             )));
@@ -259,20 +256,16 @@ impl Campaign {
         Ok(document)
     }
 
-    fn save(&self, document: &mut CampaignDocument) -> Result<(), WitnessError> {
+    fn save(&self, document: &mut CampaignDocument) -> Result<()> {
         document.concluded();
         let path = self.directory.join("campaign.json");
         let bytes = serde_json::to_vec_pretty(document).map_err(std::io::Error::from);
-        let bytes = bytes.map_err(WitnessError::io("write", path.display()))?;
-        replace(&path, &bytes).map_err(|error| WitnessError::Refused(plumb_block::in_one_line(&error)))
+        let bytes = bytes.map_err(cannot(format!("write {}", path.display())))?;
+        replace(&path, &bytes).map_err(|error| refused(plumb_block::in_one_line(&error)))
     }
 
     /// The next cycle; none if it was stopped. One that an earlier process left after its cut is only verified.
-    fn cycle(
-        &self,
-        document: &mut CampaignDocument,
-        stop: &AtomicBool,
-    ) -> Result<Option<Cycle>, WitnessError> {
+    fn cycle(&self, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Option<Cycle>> {
         let number = document.cycles.len() as u64 + 1;
         let (began, is_left) = (Instant::now(), document.pending.is_some());
         let mut cut_after = None;
@@ -302,7 +295,7 @@ impl Campaign {
         number: u64,
         document: &mut CampaignDocument,
         stop: &AtomicBool,
-    ) -> Result<Cut, WitnessError> {
+    ) -> Result<Cut> {
         let writer = self.session(number, "writer", &self.writer, stop)?;
         let is_stopped = || stop.load(Ordering::Acquire);
         let is_filled = matches!(writer.wait(self.patience), Some(Heard::Filled));
@@ -371,14 +364,14 @@ impl Campaign {
         command: &str,
         arguments: &[String],
         stop: &'a AtomicBool,
-    ) -> Result<Session<'a>, WitnessError> {
+    ) -> Result<Session<'a>> {
         let directory = self.directory.join(format!("cycle-{number:05}"));
         let log = directory.join(format!("{command}.stderr"));
-        fs::create_dir_all(&directory).map_err(WitnessError::io("make", directory.display()))?;
-        let stderr = File::create(&log).map_err(WitnessError::io("make", log.display()))?;
+        fs::create_dir_all(&directory).map_err(cannot(format!("make {}", directory.display())))?;
+        let stderr = File::create(&log).map_err(cannot(format!("make {}", log.display())))?;
         let words = [&self.machine.program, "prove", command, "--witness=-"].map(str::to_owned);
         let words = self.machine.command(&[&words[..], arguments].concat());
-        let failed = WitnessError::io("start", &words[0]);
+        let failed = cannot(format!("start {}", words[0]));
         let (ours, theirs) = UnixStream::pair().map_err(&failed)?;
         let (stdin, stdout) = (OwnedFd::from(theirs.try_clone().map_err(&failed)?), OwnedFd::from(theirs));
         let mut started = Command::new(&words[0]);

@@ -8,7 +8,8 @@ use plumb_load::ReadBack;
 use super::plan::WRITES_MAX;
 use super::record::Record;
 use super::verify::{Class, ClassCount, Example, VerifyDocument};
-use super::{Event, Plan, WitnessError};
+use super::{Event, Plan};
+use crate::error::{Error, Result};
 
 /// How many wrong blocks are told of one by one.
 const EXAMPLES_MAX: usize = 16;
@@ -65,7 +66,7 @@ impl Ledger {
     ///
     /// # Errors
     /// If the events contradict each other, or the plan.
-    pub fn of(record: &Record) -> Result<Self, WitnessError> {
+    pub fn of(record: &Record) -> Result<Self> {
         let plan = &record.facts.plan;
         let mut ledger = Self {
             plan: plan.clone(),
@@ -81,7 +82,7 @@ impl Ledger {
             cut_at: Nanos::ZERO,
             unreached: 0,
         };
-        let damaged = |what: String| WitnessError::Damaged { place: format!("run {}", plan.name()), what };
+        let damaged = |what: String| Error::damaged(format!("run {}", plan.name()), what);
         let mut answered = Vec::new();
         let mut covered = 0;
         for event in record.batches.iter().flat_map(|batch| &batch.events) {

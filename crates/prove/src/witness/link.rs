@@ -11,8 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::record::{Session, receive, send};
-use super::{Batch, Message, RunFacts, WitnessError};
+use super::record::{receive, send};
+use super::{Batch, Message, RunFacts, refused};
+use crate::error::{Error, ErrorKind, Result};
 
 /// How long an answer may take before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -25,24 +26,13 @@ pub trait Witness {
     ///
     /// # Errors
     /// If it can never be recorded.
-    fn send(&mut self, batch: &Batch) -> Result<(), WitnessError>;
+    fn send(&mut self, batch: &Batch) -> Result<()>;
 
     /// The last batch that is durable at the witness, waited for at most so long.
     ///
     /// # Errors
     /// If the witness is not to be reached any more, or refuses.
-    fn confirmed(&mut self, wait: Duration) -> Result<u64, WitnessError>;
-}
-
-/// In the same process, for drives whose power is not that of this machine.
-impl Witness for Session {
-    fn send(&mut self, batch: &Batch) -> Result<(), WitnessError> {
-        self.record(batch)
-    }
-
-    fn confirmed(&mut self, _: Duration) -> Result<u64, WitnessError> {
-        Ok(self.confirmed)
-    }
+    fn confirmed(&mut self, wait: Duration) -> Result<u64>;
 }
 
 /// Where a witness is.
@@ -112,36 +102,36 @@ impl Connection {
         Ok(Self { to: Box::new(to), answers, _end: End::default() })
     }
 
-    fn send(&mut self, message: &Message) -> Result<(), WitnessError> {
-        send(&mut self.to, message).map_err(lost)
+    fn send(&mut self, message: &Message) -> Result<()> {
+        send(&mut self.to, message).map_err(|source| lost(&source))
     }
 
     /// `None` if there is no answer yet.
-    fn answer(&mut self, wait: Duration) -> Result<Option<Message>, WitnessError> {
+    fn answer(&mut self, wait: Duration) -> Result<Option<Message>> {
         match self.answers.recv_timeout(wait) {
-            Ok(Ok(Message::Refused(why))) => Err(WitnessError::Refused(format!("the witness: {why}"))),
-            Ok(answer) => answer.map(Some).map_err(lost),
+            Ok(Ok(Message::Refused(why))) => Err(refused(format!("the witness: {why}"))),
+            Ok(answer) => answer.map(Some).map_err(|source| lost(&source)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(lost(io::ErrorKind::UnexpectedEof.into())),
+            Err(RecvTimeoutError::Disconnected) => Err(lost(&io::ErrorKind::UnexpectedEof.into())),
         }
     }
 
     /// Asks, and waits for the answers as they come, until one confirms.
-    fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64), WitnessError> {
+    fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64)> {
         self.send(message)?;
         let mut answers = Vec::new();
         loop {
             match self.answer(ANSWER_TIMEOUT)? {
                 Some(Message::Confirmed(number)) => return Ok((answers, number)),
                 Some(answer) => answers.push(answer),
-                None => return Err(lost(io::ErrorKind::TimedOut.into())),
+                None => return Err(lost(&io::ErrorKind::TimedOut.into())),
             }
         }
     }
 }
 
-fn lost(source: io::Error) -> WitnessError {
-    WitnessError::io("talk to", "the witness")(source)
+fn lost(source: &io::Error) -> Error {
+    Error::new(ErrorKind::Disconnected, format!("no witness answers at the other end: {source}"))
 }
 
 impl Drop for End {
@@ -177,19 +167,17 @@ impl Link {
     ///
     /// # Errors
     /// If nobody answers, or the witness refuses.
-    pub fn connect(peer: Peer, facts: Option<RunFacts>, patience: Duration) -> Result<Self, WitnessError> {
+    pub fn connect(peer: Peer, facts: Option<RunFacts>, patience: Duration) -> Result<Self> {
         let mut link =
             Self { peer, facts, connection: None, pending: None, confirmed: 0, patience, lost: None };
         match link.open() {
-            Err(WitnessError::Io { source, .. }) => {
-                Err(WitnessError::Refused(format!("no witness answers at the other end: {source}")))
-            }
+            Err(error) if error.kind == ErrorKind::Disconnected => Err(refused(error.to_string())),
             opened => opened.map(|()| link),
         }
     }
 
-    fn open(&mut self) -> Result<(), WitnessError> {
-        let mut connection = self.peer.connect().map_err(lost)?;
+    fn open(&mut self) -> Result<()> {
+        let mut connection = self.peer.connect().map_err(|source| lost(&source))?;
         if let Some(facts) = &self.facts {
             (_, self.confirmed) = connection.ask(&Message::Run(facts.clone()))?;
             self.pending.take_if(|(batch, _)| batch.number <= self.confirmed);
@@ -203,15 +191,17 @@ impl Link {
     }
 
     /// The connection is lost: it is made again, unless that has been tried for too long.
-    fn lose(&mut self, why: String) -> Result<(), WitnessError> {
+    fn lose(&mut self, why: String) -> Result<()> {
         self.connection = None;
         let (since, why) = self.lost.get_or_insert_with(|| (Instant::now(), why)).clone();
         if since.elapsed() >= self.patience || self.peer == Peer::Stdio {
-            return Err(WitnessError::Unreachable { seconds: since.elapsed().as_secs(), why });
+            let seconds = since.elapsed().as_secs();
+            let stands = "what it has confirmed stands, and can be verified";
+            return Err(refused(format!("after {seconds} s without an answer ({why}): {stands}")));
         }
         match self.open() {
-            Err(WitnessError::Io { source, .. }) => {
-                self.lost = Some((since, source.to_string()));
+            Err(error) if error.kind == ErrorKind::Disconnected => {
+                self.lost = Some((since, error.to_string()));
                 thread::sleep(RETRY);
                 Ok(())
             }
@@ -223,39 +213,41 @@ impl Link {
     ///
     /// # Errors
     /// If the connection is lost, or the witness refuses.
-    pub fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64), WitnessError> {
-        let connection = self.connection.as_mut().ok_or_else(|| lost(io::ErrorKind::NotConnected.into()))?;
+    pub fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64)> {
+        let connection = self.connection.as_mut().ok_or_else(|| lost(&io::ErrorKind::NotConnected.into()))?;
         connection.ask(message)
     }
 
     /// Takes a connection that failed for lost; a witness that refuses is none.
-    fn or_lose<T>(&mut self, done: Result<T, WitnessError>) -> Result<Option<T>, WitnessError> {
+    fn or_lose<T>(&mut self, done: Result<T>) -> Result<Option<T>> {
         match done {
-            Err(WitnessError::Io { source, .. }) => self.lose(source.to_string()).map(|()| None),
+            Err(error) if error.kind == ErrorKind::Disconnected => {
+                self.lose(error.to_string()).map(|()| None)
+            }
             done => done.map(Some),
         }
     }
 }
 
 impl Witness for Link {
-    fn send(&mut self, batch: &Batch) -> Result<(), WitnessError> {
+    fn send(&mut self, batch: &Batch) -> Result<()> {
         self.pending = Some((batch.clone(), Instant::now()));
         // Without a connection it is sent when there is one again.
         let sent = self.connection.as_mut().map_or(Ok(()), |link| link.send(&Message::Batch(batch.clone())));
         self.or_lose(sent).map(drop)
     }
 
-    fn confirmed(&mut self, wait: Duration) -> Result<u64, WitnessError> {
+    fn confirmed(&mut self, wait: Duration) -> Result<u64> {
         let answer = match &mut self.connection {
             Some(connection) => connection.answer(wait),
-            None => Err(lost(io::ErrorKind::NotConnected.into())),
+            None => Err(lost(&io::ErrorKind::NotConnected.into())),
         };
         match self.or_lose(answer)?.flatten() {
             Some(Message::Confirmed(number)) => {
                 self.confirmed = number;
                 self.pending.take_if(|(batch, _)| batch.number <= number);
             }
-            Some(_) => return Err(WitnessError::Refused("the witness answered something else".to_owned())),
+            Some(_) => return Err(refused("the witness answered something else")),
             None => {
                 if self.pending.as_ref().is_some_and(|(_, sent)| sent.elapsed() > ANSWER_TIMEOUT) {
                     self.lose("it is silent".to_owned())?;

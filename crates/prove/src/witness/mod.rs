@@ -38,6 +38,8 @@ mod writer;
 use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, ErrorKind};
+
 pub use link::{Link, Peer, Witness};
 pub use plan::Plan;
 pub use record::serve;
@@ -126,54 +128,7 @@ pub enum Message {
     Refused(String),
 }
 
-/// Why there is no result.
-#[derive(Debug, thiserror::Error)]
-pub enum WitnessError {
-    /// The file system or a pipe failed.
-    #[error("cannot {operation} {place}")]
-    Io {
-        /// What was done.
-        operation: &'static str,
-        /// With what.
-        place: String,
-        /// Why it failed.
-        source: std::io::Error,
-    },
-    /// The device failed outside of the cut.
-    #[error(transparent)]
-    Device(#[from] plumb_block::Error),
-    /// Reading back could not begin.
-    #[error(transparent)]
-    ReadBack(#[from] plumb_load::Error),
-    /// What was recorded is not as it was written.
-    #[error("{place}: {what}; nothing can be said of this run")]
-    Damaged {
-        /// The file, or the run.
-        place: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// No witness answers.
-    #[error(
-        "no witness has answered for {seconds} s ({why}); what it has confirmed stands, and can be verified"
-    )]
-    Unreachable {
-        /// How long was tried.
-        seconds: u64,
-        /// What the last try found.
-        why: String,
-    },
-    /// What was asked for does not fit.
-    #[error("{0}")]
-    Plan(String),
-    /// It is refused, by this side or the other: the reason.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl WitnessError {
-    fn io(operation: &'static str, place: impl std::fmt::Display) -> impl Fn(std::io::Error) -> Self {
-        let place = place.to_string();
-        move |source| Self::Io { operation, place: place.clone(), source }
-    }
+/// It is refused, by this side or the other: the reason.
+pub(super) fn refused(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::NotMeasured, why)
 }

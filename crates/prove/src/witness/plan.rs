@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
-use super::WitnessError;
+use crate::error::{Error, Result};
 
 /// The longest write of the filling.
 const FILL: Bytes = Bytes::mib(1);
@@ -50,8 +50,8 @@ impl Plan {
     /// Checks the plan, also against a target.
     ///
     /// # Errors
-    /// [`WitnessError::Plan`], with what it is and what was expected.
-    pub fn check(&self, target: &DeviceInfo) -> Result<(), WitnessError> {
+    /// [`Usage`](crate::ErrorKind::Usage), with what it is and what was expected.
+    pub fn check(&self, target: &DeviceInfo) -> Result<()> {
         let block = self.logical_block;
         let size = |blocks: u64| Bytes(block.0.saturating_mul(blocks));
         let blocks_max = target.blocks().min(BLOCKS_MAX);
@@ -90,7 +90,7 @@ impl Plan {
             ),
         ];
         let broken = rules.into_iter().find(|(is_kept, _)| !is_kept);
-        broken.map_or(Ok(()), |(_, what)| Err(WitnessError::Plan(what)))
+        broken.map_or(Ok(()), |(_, what)| Err(Error::usage(what)))
     }
 
     /// A seed that no other run has and that says when this one began: seconds since 1970 in its upper half.

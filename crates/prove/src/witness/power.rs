@@ -11,7 +11,8 @@ use plumb_report::printable::shell_line;
 use plumb_serve::named::control::{Order, give};
 use plumb_target::served_drive::{DriveOrder, DriveStatus};
 
-use super::WitnessError;
+use super::refused;
+use crate::error::{Error, Result, cannot};
 
 /// How many seconds a switch may take.
 const SWITCH_SECONDS: u32 = 120;
@@ -76,7 +77,7 @@ impl PowerSwitch {
     ///
     /// # Errors
     /// What was expected.
-    pub fn typed(typed: &str, machine: &Machine, directory: PathBuf) -> Result<Self, String> {
+    pub fn typed(typed: &str, machine: &Machine, directory: PathBuf) -> Result<Self> {
         let ipmi = |user: &str, host: &str, power: &str| {
             let words =
                 ["ipmitool", "-I", "lanplus", "-H", host, "-U", user, "-E", "chassis", "power", power];
@@ -102,7 +103,10 @@ impl PowerSwitch {
                 false,
                 Kind::Qemu(socket.into()),
             ),
-            _ => return Err(format!("`{typed}`: expected ipmi:USER@HOST, sysrq, drive:NAME or qemu:SOCKET")),
+            _ => {
+                let expected = "expected ipmi:USER@HOST, sysrq, drive:NAME or qemu:SOCKET";
+                return Err(Error::usage(format!("--power `{typed}`: {expected}")));
+            }
         };
         Ok(Self { words, is_power_cut, kind })
     }
@@ -116,7 +120,7 @@ impl PowerSwitch {
     ///
     /// # Errors
     /// If the switch fails: then nobody knows whether there is power.
-    pub fn cut(&self, aim: Option<&str>) -> Result<(), WitnessError> {
+    pub fn cut(&self, aim: Option<&str>) -> Result<()> {
         match &self.kind {
             Kind::Commands(cut, _) => succeeds(cut),
             // It is over when the machine is gone, whatever became of the connection.
@@ -125,7 +129,7 @@ impl PowerSwitch {
                 self.order(DriveOrder::Cut { when: aim.unwrap_or("now").to_owned() }).map(drop)
             }
             Kind::Qemu(socket) => {
-                let failed = WitnessError::io("reset the machine at", socket.display());
+                let failed = cannot(format!("reset the machine at {}", socket.display()));
                 let mut monitor = UnixStream::connect(socket).map_err(&failed)?;
                 let timeout = Duration::from_secs(RESET_SECONDS.into());
                 monitor.set_read_timeout(Some(timeout)).map_err(&failed)?;
@@ -141,7 +145,7 @@ impl PowerSwitch {
     ///
     /// # Errors
     /// If the switch fails.
-    pub fn power_on(&self) -> Result<(), WitnessError> {
+    pub fn power_on(&self) -> Result<()> {
         match &self.kind {
             Kind::Commands(_, Some(power_on)) => succeeds(power_on),
             Kind::Drive(..) if self.order(DriveOrder::Disarm)?.power => Ok(()),
@@ -154,37 +158,37 @@ impl PowerSwitch {
     ///
     /// # Errors
     /// If the drive does not answer.
-    pub fn is_off(&self) -> Result<bool, WitnessError> {
+    pub fn is_off(&self) -> Result<bool> {
         Ok(!self.can_aim() || !self.give(&Order::Status)?.power)
     }
 
-    fn order(&self, order: DriveOrder) -> Result<DriveStatus, WitnessError> {
+    fn order(&self, order: DriveOrder) -> Result<DriveStatus> {
         self.give(&Order::Own(order))
     }
 
-    fn give(&self, order: &Order<DriveOrder>) -> Result<DriveStatus, WitnessError> {
+    fn give(&self, order: &Order<DriveOrder>) -> Result<DriveStatus> {
         let Kind::Drive(directory, name) = &self.kind else {
-            return Err(WitnessError::Refused("it is no simulated drive".to_owned()));
+            return Err(refused("it is no simulated drive"));
         };
-        give(directory, name, order).map_err(|error| WitnessError::Refused(in_one_line(&error)))
+        give(directory, name, order).map_err(|error| refused(in_one_line(&error)))
     }
 }
 
-fn succeeds(words: &[String]) -> Result<(), WitnessError> {
+fn succeeds(words: &[String]) -> Result<()> {
     match runs(words, SWITCH_SECONDS)? {
         true => Ok(()),
-        false => Err(WitnessError::Refused(format!("the power switch failed: `{}`", shell_line(words)))),
+        false => Err(refused(format!("the power switch failed: `{}`", shell_line(words)))),
     }
 }
 
 /// Runs a command; whether it succeeded in time.
-fn runs(words: &[String], seconds: u32) -> Result<bool, WitnessError> {
+fn runs(words: &[String], seconds: u32) -> Result<bool> {
     let mut command = Command::new("timeout");
     command
         .args(["--kill-after=1", &seconds.to_string()])
         .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let status = command.status().map_err(WitnessError::io("run", &words[0]))?;
+    let status = command.status().map_err(cannot(format!("run {}", words[0])))?;
     Ok(status.success())
 }

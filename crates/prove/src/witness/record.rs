@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use plumb_block::in_one_line;
 use plumb_linux::sealed_lines::{decode, encode};
 
-use super::{Batch, Message, RunFacts, WitnessError};
+use super::{Batch, Message, RunFacts, refused};
+use crate::error::{Error, Result, cannot};
 
 /// The longest line: a batch of the largest window is far below.
 const LINE_MAX: u64 = 1 << 20;
@@ -44,7 +45,7 @@ impl Record {
     ///
     /// # Errors
     /// If there is none, or what is recorded is damaged.
-    pub fn newest(directory: &Path, target: &str, identity: Option<&str>) -> Result<Self, WitnessError> {
+    pub fn newest(directory: &Path, target: &str, identity: Option<&str>) -> Result<Self> {
         let files = files(directory)?;
         let mut others = BTreeSet::new();
         for file in files.iter().rev() {
@@ -62,16 +63,16 @@ impl Record {
         let (drive, place) = (identity.unwrap_or(target), directory.display());
         let others: Vec<String> = others.into_iter().collect();
         let others = if others.is_empty() { "no drive".to_owned() } else { others.join(", ") };
-        Err(WitnessError::Refused(format!("{place} has no run on {drive}; it knows {others}")))
+        Err(refused(format!("{place} has no run on {drive}; it knows {others}")))
     }
 
     /// A run whose first line was never whole is none: it was not confirmed, so nothing was written.
-    fn of_run(files: &[RecordFile], run: &str) -> Result<Option<Self>, WitnessError> {
+    fn of_run(files: &[RecordFile], run: &str) -> Result<Option<Self>> {
         let mut record: Option<Self> = None;
         let mut batches = BTreeMap::new();
         for RecordFile { path, .. } in files.iter().filter(|file| file.run == run) {
-            let damaged = |what: String| WitnessError::Damaged { place: path.display().to_string(), what };
-            let bytes = fs::read(path).map_err(WitnessError::io("read", path.display()))?;
+            let damaged = |what: String| Error::damaged(path.display(), what);
+            let bytes = fs::read(path).map_err(cannot(format!("read {}", path.display())))?;
             let lines =
                 decode::<Message>(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
             for line in lines.records {
@@ -92,7 +93,7 @@ impl Record {
         let Some(mut record) = record else { return Ok(None) };
         if let Some(missing) = (1..).zip(batches.keys()).find(|(expected, number)| expected != *number) {
             let what = format!("batch {} is missing", missing.0);
-            return Err(WitnessError::Damaged { place: format!("run {run}"), what });
+            return Err(Error::damaged(format!("run {run}"), what));
         }
         record.batches = batches.into_values().collect();
         Ok(Some(record))
@@ -109,22 +110,19 @@ struct RecordFile {
 
 impl RecordFile {
     /// What its first line says; none if that was never whole.
-    fn facts(&self) -> Result<Option<RunFacts>, WitnessError> {
-        let file = File::open(&self.path).map_err(WitnessError::io("read", self.path.display()))?;
+    fn facts(&self) -> Result<Option<RunFacts>> {
+        let file = File::open(&self.path).map_err(cannot(format!("read {}", self.path.display())))?;
         match receive(&mut BufReader::new(file)) {
             Ok(None) => Ok(None),
             Ok(Some(Message::Run(facts))) => Ok(Some(facts)),
-            _ => {
-                let what = "its first line is not as it was written".to_owned();
-                Err(WitnessError::Damaged { place: self.path.display().to_string(), what })
-            }
+            _ => Err(Error::damaged(self.path.display(), "its first line is not as it was written")),
         }
     }
 }
 
 /// The files of a record, in order; none if there is no directory.
-fn files(directory: &Path) -> Result<Vec<RecordFile>, WitnessError> {
-    let failed = WitnessError::io("read", directory.display());
+fn files(directory: &Path) -> Result<Vec<RecordFile>> {
+    let failed = cannot(format!("read {}", directory.display()));
     let entries = match fs::read_dir(directory) {
         Err(absent) if absent.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(&failed)?,
@@ -155,21 +153,21 @@ impl Session {
     ///
     /// # Errors
     /// If another run has this name, or the file system fails.
-    pub fn begin(directory: &Path, facts: &RunFacts) -> Result<Self, WitnessError> {
-        fs::create_dir_all(directory).map_err(WitnessError::io("make", directory.display()))?;
+    pub fn begin(directory: &Path, facts: &RunFacts) -> Result<Self> {
+        fs::create_dir_all(directory).map_err(cannot(format!("make {}", directory.display())))?;
         let (files, run) = (files(directory)?, facts.plan.name());
         let known = Record::of_run(&files, &run)?;
         if known.as_ref().is_some_and(|known| known.facts != *facts) {
-            return Err(WitnessError::Refused(format!("there is another run {run}")));
+            return Err(refused(format!("there is another run {run}")));
         }
         let number = files.last().map_or(1, |file| file.number.saturating_add(1));
         let path = directory.join(format!("{number:06}-{run}.log"));
         let made = OpenOptions::new().append(true).create_new(true).open(&path);
-        let file = made.map_err(WitnessError::io("make", path.display()))?;
+        let file = made.map_err(cannot(format!("make {}", path.display())))?;
         let mut session = Self { path, file, confirmed: known.map_or(0, |known| known.confirmed()) };
         session.append(&Message::Run(facts.clone()))?;
         let synced = File::open(directory).and_then(|directory| directory.sync_all());
-        synced.map_err(WitnessError::io("sync", directory.display()))?;
+        synced.map_err(cannot(format!("sync {}", directory.display())))?;
         Ok(session)
     }
 
@@ -182,22 +180,22 @@ impl Session {
     ///
     /// # Errors
     /// If it does not follow the last one, or is not known to be durable: then the witness must end.
-    pub fn record(&mut self, batch: &Batch) -> Result<(), WitnessError> {
+    pub fn record(&mut self, batch: &Batch) -> Result<()> {
         if batch.number <= self.confirmed {
             return Ok(());
         }
         if batch.number != self.confirmed + 1 {
             let why = format!("batch {} was sent, expected batch {}", batch.number, self.confirmed + 1);
-            return Err(WitnessError::Refused(why));
+            return Err(refused(why));
         }
         self.append(&Message::Batch(batch.clone()))?;
         self.confirmed = batch.number;
         Ok(())
     }
 
-    fn append(&mut self, line: &Message) -> Result<(), WitnessError> {
+    fn append(&mut self, line: &Message) -> Result<()> {
         let appended = send(&mut self.file, line).and_then(|()| self.file.sync_data());
-        appended.map_err(WitnessError::io("write durably to", self.path.display()))
+        appended.map_err(cannot(format!("write durably to {}", self.path.display())))
     }
 }
 
@@ -211,8 +209,8 @@ pub fn serve(
     from: impl Read,
     mut to: impl Write,
     heard: &mut dyn FnMut(Message),
-) -> Result<(), WitnessError> {
-    let lost = WitnessError::io("talk to", "the writer");
+) -> Result<()> {
+    let lost = cannot("talk to the writer");
     let mut from = BufReader::new(from);
     let mut session = None;
     loop {
@@ -243,7 +241,7 @@ fn carry_out(
     message: &Message,
     session: &mut Option<Session>,
     to: &mut impl Write,
-) -> Result<u64, WitnessError> {
+) -> Result<u64> {
     match (message, &mut *session) {
         (Message::Run(facts), _) => Ok(session.insert(Session::begin(directory, facts)?).confirmed),
         (Message::Fetch { target, identity }, _) => {
@@ -251,13 +249,13 @@ fn carry_out(
             let confirmed = session.insert(Session::begin(directory, &facts)?).confirmed;
             let batches = batches.into_iter().map(Message::Batch);
             for part in [Message::Run(facts)].into_iter().chain(batches) {
-                send(to, &part).map_err(WitnessError::io("talk to", "the verification"))?;
+                send(to, &part).map_err(cannot("talk to the verification"))?;
             }
             Ok(confirmed)
         }
         (Message::Batch(batch), Some(session)) => session.record(batch).map(|()| session.confirmed),
         (Message::Verified(_), Some(session)) => session.append(message).map(|()| session.confirmed),
-        _ => Err(WitnessError::Refused("no run was begun on this connection".to_owned())),
+        _ => Err(refused("no run was begun on this connection")),
     }
 }
 

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use super::record::Record;
-use super::{Link, Message, Plan, RunFacts, WitnessError};
+use super::{Link, Message, Plan, RunFacts, refused};
+use crate::error::Result;
 
 /// In which way an acknowledged write is not there, or a block is not as any write left it. After Zheng et al., "Understanding
 /// the Robustness of SSDs under Power Fault", FAST 2013.
@@ -166,7 +167,7 @@ impl VerifyDocument {
 ///
 /// # Errors
 /// If the witness has none, or cannot be reached.
-pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<Record, WitnessError> {
+pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<Record> {
     let (answers, confirmed) = link.ask(&Message::Fetch { target: target.to_owned(), identity })?;
     let mut record = None;
     for answer in answers {
@@ -179,7 +180,7 @@ pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<
         }
     }
     let is_whole = |record: &Record| record.confirmed() == confirmed;
-    let broken = || WitnessError::Refused("the witness did not send the whole run".to_owned());
+    let broken = || refused("the witness did not send the whole run");
     record.filter(is_whole).ok_or_else(broken)
 }
 
@@ -193,26 +194,24 @@ pub fn verify(
     identity: Option<&str>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
-) -> Result<VerifyDocument, WitnessError> {
+) -> Result<VerifyDocument> {
     let (facts, info) = (&record.facts, device.info());
     if facts.identity.as_deref() != identity || facts.size != info.size {
         let drive = |identity: Option<&str>, size: Bytes| {
             format!("{} of {size}", identity.unwrap_or("a target without a serial"))
         };
         let (was, is) = (drive(facts.identity.as_deref(), facts.size), drive(identity, info.size));
-        return Err(WitnessError::Refused(format!(
-            "the run was on {was}, and this is {is}: name the drive of the run"
-        )));
+        return Err(refused(format!("the run was on {was}, and this is {is}: name the drive of the run")));
     }
     facts.plan.check(&info)?;
     let mut ledger = Ledger::of(record)?;
     if !read_back(device, &mut ledger, stop, progress)? {
-        return Err(WitnessError::Refused("stopped before all was read: nothing is said".to_owned()));
+        return Err(refused("stopped before all was read: nothing is said"));
     }
     let seed = facts.plan.seed;
     let later = Plan::seeds_between(seed, SystemTime::now());
     if let Some(later) = later.and_then(|later| ledger.others.range(later).next_back().copied()) {
-        return Err(WitnessError::Refused(format!(
+        return Err(refused(format!(
             "there are blocks of run {later:016x}, which began after run {seed:016x}, the newest that this witness knows of this \
              target: ask the witness of that run"
         )));

@@ -9,7 +9,8 @@ use plumb_block::{
 };
 
 use super::plan::WRITES_MAX;
-use super::{Batch, Event, Plan, Witness, WitnessError};
+use super::{Batch, Event, Plan, Witness};
+use crate::error::Result;
 
 /// The tag of flushes; writes have their number.
 const FLUSH: Tag = Tag(u64::MAX);
@@ -82,7 +83,7 @@ pub fn write(
     witness: &mut dyn Witness,
     until: Until,
     stop: &AtomicBool,
-) -> Result<Ended, WitnessError> {
+) -> Result<Ended> {
     let info = device.info();
     plan.check(&info)?;
     let buffer = Bytes(plan.logical_block.0 * plan.fill_blocks().max(plan.write_blocks));
@@ -112,12 +113,7 @@ pub fn write(
 }
 
 impl Writer<'_> {
-    fn run(
-        &mut self,
-        witness: &mut dyn Witness,
-        until: Option<Nanos>,
-        stop: &AtomicBool,
-    ) -> Result<(), WitnessError> {
+    fn run(&mut self, witness: &mut dyn Witness, until: Option<Nanos>, stop: &AtomicBool) -> Result<()> {
         let mut tries = 0;
         loop {
             let has_news = self.reap();
@@ -221,7 +217,7 @@ impl Writer<'_> {
 
     /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new: last of all, once nothing is in
     /// flight any more, why it ended.
-    fn exchange(&mut self, witness: &mut dyn Witness, wait: Duration) -> Result<(), WitnessError> {
+    fn exchange(&mut self, witness: &mut dyn Witness, wait: Duration) -> Result<()> {
         if let Some(lease) = self.unconfirmed
             && witness.confirmed(wait)? >= self.batch
         {

@@ -87,7 +87,7 @@ pub struct RecordingFacts {
     pub acknowledgements: u64,
     /// How they arrived: `control-file`, `descriptor` or `stdout`; null if there were none.
     pub acknowledged_by: Option<String>,
-    /// How it was recorded: `loop` (FUA arrives as write and flush) or `nbd` (with FUA).
+    /// How it was recorded: `loop` (FUA arrives as write and flush) or `ublk` (with FUA).
     pub attached_by: String,
     /// Why requests may have been recorded one after the other, so that reordering is hidden; null if the self-test passed.
     pub serialised_because: Option<String>,

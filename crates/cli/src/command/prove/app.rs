@@ -166,7 +166,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         kept_run::save(&ready.kept, path)?;
     }
     if let Some(window) = &typed.target {
-        let work = window.within(&ready.kept.recorded).map_err(usage)?;
+        let work = window.within(&ready.kept.recorded)?;
         (ready.kept.recorded.from, ready.kept.recorded.until) = (work.start, work.end);
     }
     let checks = run.checks();
@@ -183,9 +183,9 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         run_directory: run.path().map(|path| path.display().to_string()),
         keep: &|so_far| run.keep(so_far),
     };
-    let proof = prove(&ready.kept.recorded, &request, &mut |step, done| shown.show(step, done));
+    let proof = prove(&request, &mut |doing, done| shown.show(doing, done));
     shown.end();
-    let document = proof.map_err(judging::judging)?;
+    let document = proof?;
     report(&typed, run, &document)
 }
 
@@ -247,7 +247,7 @@ fn recorded(
     shown.say(&format!("recording {}", subject.name()));
     let program = judging::program(&words);
     let recorded = match &program {
-        Some(program) => record_with_calls(&subject, program, &options, stop),
+        Some(program) => record_with_calls(&*subject, program, &options, stop),
         None => record(&*subject, &options, stop),
     };
     let kept = Kept {
@@ -255,7 +255,7 @@ fn recorded(
         subject: words,
         file_system: typed.fs,
         check_timeout: typed.check_timeout.as_secs_f64(),
-        recorded: recorded.map_err(judging::recording)?,
+        recorded: recorded?,
     };
     Ok((kept, program.map(|program| Again { options, program })))
 }

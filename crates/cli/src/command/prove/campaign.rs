@@ -9,7 +9,7 @@ use plumb_prove::witness::campaign::{Campaign, CampaignDocument, CycleResult};
 use plumb_prove::witness::power::{Machine, PowerSwitch};
 
 use super::verify::exit_of;
-use super::writer::{PatternArguments, refusal};
+use super::writer::PatternArguments;
 use crate::command::drive::directory;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
         let wanted = document.cycles_wanted;
         terminal::say(&format!("plumb: cycle {} of {wanted}: {}", cycle.number, cycle.because));
     };
-    let document = campaign.run(&stop, &mut told).map_err(refusal)?;
+    let document = campaign.run(&stop, &mut told)?;
     if json {
         terminal::print_json(&document)?;
     } else {
@@ -114,7 +114,7 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
             Ok(PowerSwitch::commands(cut.as_deref().unwrap_or_default(), typed.power_on_with.as_deref()))
         }
     };
-    let switch = switch.map_err(|why| usage(format!("--power {why}")))?;
+    let switch = switch?;
     if typed.power.is_some() && typed.on.is_none() && !switch.can_aim() {
         let why = "--power: it takes the power from a machine, and this one is the witness; say with --on how a command is started \
                    on the machine under test";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, RealClock, Time};
 use plumb_linux::apart;
-use plumb_prove::file_system::{FileSystem, FileSystemError};
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::roles::Roles;
 use plumb_prove::trace::TraceDocument;
 use plumb_serve::attach::{AttachOptions, Attachment};
@@ -36,9 +36,8 @@ pub(super) fn with(
         .map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
     let device = attachment.path().to_owned();
     let worked = apart::run(|| -> anyhow::Result<TraceDocument> {
-        let missing = |error: FileSystemError| Refusal::because(Exit::NotMeasured, error);
-        FileSystem::Ext4.make(&device).map_err(missing)?;
-        let mounted = FileSystem::Ext4.mount(&device, directory.path()).map_err(missing)?;
+        FileSystem::Ext4.make(&device)?;
+        let mounted = FileSystem::Ext4.mount(&device, directory.path())?;
         let gap = Roles::of(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);
         let (first, last) = (gap.start / BLOCK, (gap.end / BLOCK).saturating_sub(1));
         let fault: Fault = format!("write:eio:lba={first}-{last}:times=1").parse()?;

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use plumb_block::Bytes;
 use plumb_linux::apart;
+use plumb_prove::Error;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::judge::{Judge, JudgeError};
+use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{Kept, SubjectWords};
-use plumb_prove::session::{Recorded, SessionError};
 use plumb_prove::subject::{AckBy, Program, Programs, Subject, named};
 use plumb_report::printable::shell_word;
 
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Exit, Refusal};
 
 /// The subject that was typed. Its programs may take so long each, and are killed at a `stop`.
 ///
@@ -26,11 +26,11 @@ pub(super) fn subject(
     words: &SubjectWords,
     timeout: Duration,
     stop: &Arc<AtomicBool>,
-) -> Result<Arc<dyn Subject>, Refusal> {
+) -> plumb_prove::Result<Arc<dyn Subject>> {
     match words {
-        SubjectWords::BuiltIn(name) => named(name).map_err(usage),
+        SubjectWords::BuiltIn(name) => named(name),
         SubjectWords::Command { setup, run, check, ack } => Ok(Arc::new(Programs {
-            run: Program { line: run.clone(), ack: ack.parse().map_err(usage)? },
+            run: Program { line: run.clone(), ack: ack.parse()? },
             check: check.clone(),
             setup: setup.clone(),
             timeout,
@@ -70,15 +70,15 @@ pub(super) fn profiles(
     logical_block: Bytes,
     file_system: FileSystem,
     mount_here: bool,
-) -> Result<Vec<DriveProfile>, Refusal> {
+) -> plumb_prove::Result<Vec<DriveProfile>> {
     let mut profiles: Vec<DriveProfile> = Vec::new();
     for name in typed {
-        let profile = DriveProfile::of(name, logical_block).map_err(usage)?;
+        let profile = DriveProfile::of(name, logical_block)?;
         if profiles.contains(&profile) {
-            return Err(Refusal::new(Exit::Usage, format!("--drive: `{name}` is there twice")));
+            return Err(Error::usage(format!("--drive: `{name}` is there twice")));
         }
-        if profile.breaks_contract && !mount_here && file_system != FileSystem::None {
-            return Err(judging(JudgeError::NeedsGuest { profile: profile.name, file_system }));
+        if !mount_here {
+            profile.may_be_mounted(file_system)?;
         }
         profiles.push(profile);
     }
@@ -105,7 +105,7 @@ impl Ready {
         drives: &[String],
         mount_here: bool,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Self, Refusal> {
+    ) -> plumb_prove::Result<Self> {
         let timeout = Duration::from_secs_f64(kept.check_timeout);
         let block = kept.recorded.recording.logical_block;
         Ok(Self {
@@ -120,11 +120,8 @@ impl Ready {
 
     /// Judges states under the first of the profiles.
     pub(super) fn judge(&self) -> Judge<'_> {
-        let Recorded { recording, from, until, .. } = &self.kept.recorded;
         Judge {
-            recording,
-            from: *from,
-            until: *until,
+            recorded: &self.kept.recorded,
             profile: &self.profiles[0],
             limits: Limits::default(),
             seed: 0,
@@ -153,24 +150,4 @@ pub(super) fn private_mounts() -> Result<(), Refusal> {
         let what = format!("cannot mount out of sight of others: {error}; give the container CAP_SYS_ADMIN");
         Refusal::new(Exit::NotMeasured, what)
     })
-}
-
-/// Nothing was recorded.
-pub(super) fn recording(error: SessionError) -> Refusal {
-    let exit = match &error {
-        SessionError::Missing { .. } | SessionError::Interrupted => Exit::NotMeasured,
-        _ => Exit::Failed,
-    };
-    Refusal::because(exit, error)
-}
-
-/// Nothing could be judged.
-pub(super) fn judging(error: JudgeError) -> Refusal {
-    let exit = match &error {
-        JudgeError::NeedsGuest { .. } => Exit::Refused,
-        JudgeError::Results { .. } | JudgeError::NoSuchState { .. } => Exit::Usage,
-        JudgeError::Check(_) => Exit::NotMeasured,
-        _ => Exit::Failed,
-    };
-    Refusal::because(exit, error)
 }

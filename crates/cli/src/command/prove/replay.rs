@@ -83,7 +83,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
         Some(directory) => look(&ready, &choice, directory, &stop),
         None => {
             judging::private_mounts()?;
-            said(typed, failure, &ready.judge().outcome(&choice).map_err(judging::judging)?)
+            said(typed, failure, &ready.judge().outcome(&choice)?)
         }
     }
 }
@@ -140,7 +140,7 @@ fn look(ready: &Ready, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow:
         let message = format!("--mount {}: expected an existing directory", at.display());
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let held = ready.judge().hold(choice).map_err(judging::judging)?;
+    let held = ready.judge().hold(choice)?;
     let path = held.path();
     if ready.kept.file_system == FileSystem::None {
         terminal::print(&format!("The state is on {}. Enter or Ctrl-C takes it away.\n", path.display()))?;
@@ -154,7 +154,7 @@ fn look(ready: &Ready, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow:
             .with_context(|| format!("cannot unmount {}", at.display()))?;
         waited?;
     }
-    held.release().map_err(judging::judging)?;
+    held.release()?;
     Ok(Exit::Done)
 }
 

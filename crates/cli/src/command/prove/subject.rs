@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_prove::subject::{Outcome, Subject, named};
 
-use crate::exit::{Exit, usage};
+use crate::exit::Exit;
 use crate::terminal;
 
 /// What `plumb prove subject` takes.
@@ -28,7 +28,7 @@ pub(crate) struct SubjectArguments {
 
 /// Does the part that was asked for: the work, if no other.
 pub(crate) fn run(arguments: &SubjectArguments) -> anyhow::Result<Exit> {
-    let subject = named(&arguments.name).map_err(usage)?;
+    let subject = named(&arguments.name)?;
     let place = &arguments.place;
     match arguments.check {
         Some(number) => match subject.check(place, Some(number).filter(|number| *number > 0))? {

@@ -5,11 +5,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_prove::trace::{TraceDocument, TraceError, TraceOptions, Traced, Tracer};
+use plumb_prove::trace::{TraceDocument, Tracer};
 use plumb_report::Style;
 use plumb_report::terminal::{Cell, Ink, Side, Table};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -70,9 +70,7 @@ fn traced(
     directory: Option<&Path>,
     stop: &AtomicBool,
 ) -> anyhow::Result<TraceDocument> {
-    let root = root.canonicalize().with_context(|| format!("cannot find {}", root.display()))?;
-    let options = TraceOptions { root: root.clone(), injections: Vec::new(), began: SystemTime::now() };
-    let tracer = Tracer::start(options).map_err(|error| refused(&error))?;
+    let tracer = Tracer::start(root, Vec::new())?;
     let (program, rest) = typed.split_first().context("no program was given")?;
     let mut command = Command::new(program);
     command.args(rest);
@@ -84,12 +82,12 @@ fn traced(
     let mut command = tracer.command(&command);
     let child = command.stdin(stdin).stdout(std::io::stderr()).process_group(0).spawn();
     let status = ended(child.context("cannot start strace")?, stop)?;
-    let traced: Traced = tracer.finish().map_err(|error| refused(&error))?;
+    let traced = tracer.finish()?;
     if traced.calls.is_empty() && !status.success() {
         let problem = format!("`{program}` could not be traced: strace ended with {status}");
         return Err(Refusal::new(Exit::NotMeasured, problem).into());
     }
-    let document = TraceDocument::of(&traced, &root, status.success());
+    let document = TraceDocument::of(&traced, status.success());
     Ok(TraceDocument { ended: status.to_string(), ..document })
 }
 
@@ -106,14 +104,6 @@ fn ended(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
         }
         std::thread::sleep(ASK_EVERY);
     }
-}
-
-fn refused(error: &TraceError) -> Refusal {
-    let exit = match error {
-        TraceError::NoStrace | TraceError::NotHeld(_) => Exit::NotMeasured,
-        TraceError::Os { .. } | TraceError::Sync { .. } => Exit::Failed,
-    };
-    Refusal::new(exit, plumb_block::in_one_line(error))
 }
 
 fn text(document: &TraceDocument, style: Style) -> String {

@@ -8,7 +8,7 @@ use plumb_block::{Nanos, RealClock, Time};
 use plumb_prove::witness::{Link, Message, Peer, VerifyDocument, fetch, verify};
 use plumb_target::{Intent, Permission};
 
-use super::writer::{name_of, open, refusal};
+use super::writer::{name_of, open};
 use crate::exit::Exit;
 use crate::{stop, terminal};
 
@@ -37,11 +37,10 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let opened = open(&arguments.target, Intent::READ, &Permission::default(), &time)?;
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
-    let mut link = Link::connect(peer, None, Duration::ZERO).map_err(refusal)?;
-    let record = fetch(&mut link, &name_of(&opened), opened.identity.clone()).map_err(refusal)?;
-    let found =
-        verify(&record, &*opened.device, opened.identity.as_deref(), &stop, &mut |_| ()).map_err(refusal)?;
-    link.ask(&Message::Verified(Box::new(found.clone()))).map_err(refusal)?;
+    let mut link = Link::connect(peer, None, Duration::ZERO)?;
+    let record = fetch(&mut link, &name_of(&opened), opened.identity.clone())?;
+    let found = verify(&record, &*opened.device, opened.identity.as_deref(), &stop, &mut |_| ())?;
+    link.ask(&Message::Verified(Box::new(found.clone())))?;
     if is_stdio {
         terminal::say(&found.headline);
     } else if arguments.json {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use plumb_prove::Error;
 use plumb_prove::recording::Event;
 use plumb_prove::session::Recorded;
 use plumb_sim::cut::{CutWhen, Edge, Mark};
@@ -23,18 +24,6 @@ enum End {
     Command(Mark),
 }
 
-/// It is no window, or not one of this recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NoWindow(String);
-
-impl std::fmt::Display for NoWindow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NoWindow {}
-
 impl std::fmt::Display for Window {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.typed)
@@ -42,15 +31,14 @@ impl std::fmt::Display for Window {
 }
 
 impl FromStr for Window {
-    type Err = NoWindow;
+    type Err = Error;
 
-    fn from_str(typed: &str) -> Result<Self, NoWindow> {
+    fn from_str(typed: &str) -> Result<Self, Error> {
         let ends = typed.split_once("..").and_then(|(from, to)| Some((End::of(from)?, End::of(to)?)));
         let (from, to) = ends.ok_or_else(|| {
-            NoWindow(
+            Error::usage(
                 "expected EVENT..EVENT, where an event is ack:N, or KIND:N:submitted or KIND:N:completed with the kinds write, \
-                 flush, discard and any, such as ack:3..flush:9:completed"
-                    .to_owned(),
+                 flush, discard and any, such as ack:3..flush:9:completed",
             )
         })?;
         Ok(Self { typed: typed.to_owned(), from, to })
@@ -98,13 +86,13 @@ impl Window {
     ///
     /// # Errors
     /// If they do not both happen during the work, the first before the second.
-    pub(super) fn within(&self, recorded: &Recorded) -> Result<Range<usize>, NoWindow> {
+    pub(super) fn within(&self, recorded: &Recorded) -> Result<Range<usize>, Error> {
         match (self.from.after(recorded), self.to.after(recorded)) {
             (Some(from), Some(to)) if from <= to => Ok(from..to),
             (Some(_), Some(_)) => {
-                Err(NoWindow(format!("--target {self}: the second event happened before the first")))
+                Err(Error::usage(format!("--target {self}: the second event happened before the first")))
             }
-            _ => Err(NoWindow(format!(
+            _ => Err(Error::usage(format!(
                 "--target {self}: the work has no such events; it was recorded all the same"
             ))),
         }

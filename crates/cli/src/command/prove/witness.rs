@@ -12,7 +12,6 @@ use clap::Args;
 use plumb_block::in_one_line;
 use plumb_prove::witness::serve;
 
-use super::writer::refusal;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -36,7 +35,7 @@ pub(crate) struct WitnessArguments {
 /// Does what was typed.
 pub(crate) fn run(WitnessArguments { dir, listen }: WitnessArguments) -> anyhow::Result<Exit> {
     let Some(socket) = listen else {
-        serve(&dir, io::stdin().lock(), io::stdout().lock(), &mut |_| ()).map_err(refusal)?;
+        serve(&dir, io::stdin().lock(), io::stdout().lock(), &mut |_| ())?;
         return Ok(Exit::Done);
     };
     let listener = open(&socket).with_context(|| format!("cannot listen at {}", socket.display()))?;

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
 use plumb_linux::FileOptions;
-use plumb_prove::witness::{Ended, Link, Peer, Plan, RunFacts, Until, WitnessError, write};
+use plumb_prove::witness::{Ended, Link, Peer, Plan, RunFacts, Until, write};
 use plumb_target::{Intent, Kind, Name, Opened, Permission, Scheme, TargetKind};
 
 use crate::exit::{Exit, Refusal};
@@ -113,7 +113,7 @@ impl PatternArguments {
             fua_percent: self.fua_percent,
             window: WINDOW.max(u64::from(self.depth)),
         };
-        plan.check(&info).map_err(refusal)?;
+        plan.check(&info)?;
         Ok(plan)
     }
 }
@@ -151,10 +151,10 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
         RunFacts { plan: plan.clone(), target: name_of(&opened), identity: opened.identity.clone(), size };
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
-    let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience)).map_err(refusal)?;
+    let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience))?;
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
     let until = Until { time: arguments.seconds, ..Until::default() };
-    let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop).map_err(refusal)?;
+    let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop)?;
     let Ended { because, device_failed, writes, flushes } = ended;
     let run = plan.name();
     let said =
@@ -201,18 +201,6 @@ fn of_target(error: plumb_target::Error) -> Refusal {
         Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
         Kind::Refused => Exit::Refused,
         Kind::Os(_) => Exit::Failed,
-    };
-    Refusal::because(exit, error)
-}
-
-/// A failure of the witness, of its record or of the target.
-pub(super) fn refusal(error: WitnessError) -> Refusal {
-    let exit = match &error {
-        WitnessError::Plan(_) => Exit::Usage,
-        WitnessError::Io { .. } | WitnessError::Device(_) | WitnessError::ReadBack(_) => Exit::Failed,
-        WitnessError::Damaged { .. } | WitnessError::Refused(_) | WitnessError::Unreachable { .. } => {
-            Exit::NotMeasured
-        }
     };
     Refusal::because(exit, error)
 }

@@ -1,0 +1,93 @@
+//! Why something could not be done: what to decide by, and a sentence.
+
+use std::fmt::Display;
+use std::io;
+
+use plumb_block::in_one_line;
+use plumb_serve::ExportError;
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What to decide by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// What was asked for makes no sense: a name, a plan, a file of something else.
+    Usage,
+    /// It could harm this machine.
+    Refused,
+    /// It cannot be done or known here: something is missing, was interrupted, or does not answer.
+    NotMeasured,
+    /// No system call of a program can be seen: strace(1) is missing, or may not trace.
+    NotTraced,
+    /// The kernel found a file system that it does not mount. After a power cut this is a result.
+    Unmountable,
+    /// No power cut leaves this state, or it does not fail as it did.
+    NoSuchState,
+    /// A connection was lost. It may be made again.
+    Disconnected,
+    /// A file, a device or a program failed.
+    Failed,
+}
+
+/// A failure. The sentence names the place and the cause.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}")]
+pub struct Error {
+    /// What to decide by.
+    pub kind: ErrorKind,
+    what: String,
+}
+
+impl Error {
+    /// An error of `kind`.
+    pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into() }
+    }
+
+    /// What was typed or given makes no sense.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, what)
+    }
+
+    /// Something failed: `who` is the program, the subject or the file, `what` what became of it.
+    pub fn failed(who: impl Display, what: impl Display) -> Self {
+        Self::new(ErrorKind::Failed, format!("{who}: {what}"))
+    }
+
+    /// Something is missing here, and what to do about it.
+    pub(crate) fn missing(what: impl Display, remedy: impl Display) -> Self {
+        Self::new(ErrorKind::NotMeasured, format!("{what}; {remedy}"))
+    }
+
+    /// What is kept is not as it was written.
+    pub(crate) fn damaged(place: impl Display, what: impl Display) -> Self {
+        Self::new(ErrorKind::NotMeasured, format!("{place}: {what}; nothing can be said of this run"))
+    }
+}
+
+/// A failed call while doing `operation`.
+pub(crate) fn cannot<S: Into<io::Error>>(operation: impl Display) -> impl Fn(S) -> Error {
+    let operation = operation.to_string();
+    move |source| {
+        Error::new(ErrorKind::Failed, format!("cannot {operation}: {}", in_one_line(&source.into())))
+    }
+}
+
+impl From<ExportError> for Error {
+    fn from(error: ExportError) -> Self {
+        Self::new(ErrorKind::NotMeasured, in_one_line(&error))
+    }
+}
+
+impl From<plumb_block::Error> for Error {
+    fn from(error: plumb_block::Error) -> Self {
+        Self::new(ErrorKind::Failed, in_one_line(&error))
+    }
+}
+
+impl From<plumb_load::Error> for Error {
+    fn from(error: plumb_load::Error) -> Self {
+        Self::new(ErrorKind::Failed, in_one_line(&error))
+    }
+}

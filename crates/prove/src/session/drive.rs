@@ -1,0 +1,110 @@
+//! The drive that is recorded, and the block device that it is.
+//!
+//! Where the kernel has ublk, that hands on what the block layer sends as it is: FUA as FUA, and a write beside a flush. Else it
+//! is FUSE and a loop device, where FUA arrives as a write and a flush behind it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
+
+use plumb_block::{Bytes, Clock, Device, Nanos, RealClock};
+use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
+#[cfg(feature = "ublk")]
+use plumb_serve::ublk::{UblkDevice, UblkOptions};
+
+use crate::error::Result;
+use crate::recording::{Recorder, Recording};
+use crate::state_device::StateDevice;
+
+/// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is recorded so.
+const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
+
+/// A drive in memory that is recorded.
+pub(super) struct Drive {
+    pub(super) recorder: Recorder,
+    device: Arc<dyn Device>,
+    pub(super) began: SystemTime,
+}
+
+/// It as a block device.
+pub(super) struct Attached {
+    /// Beside ublk it is there for the control file alone.
+    by_loop: Attachment,
+    #[cfg(feature = "ublk")]
+    by_ublk: Option<UblkDevice>,
+}
+
+impl Drive {
+    pub(super) fn blank(size: Bytes, logical_block: Bytes) -> Self {
+        let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
+        let drive = blank(size, logical_block, &clock);
+        let recorder = Recorder::of_blank(&drive.info(), clock).with_in_flight_min(IN_FLIGHT_MIN);
+        let device = recorder.device(drive);
+        Self { recorder, device, began }
+    }
+
+    /// Attaches it, with a control file if that says what to do with what is written to it.
+    pub(super) fn attach(&self, control: Option<ControlFile>) -> Result<Attached> {
+        let device = Arc::clone(&self.device);
+        let options = AttachOptions { control, ..AttachOptions::default() };
+        #[cfg(feature = "ublk")]
+        if Path::new("/dev/ublk-control").exists() {
+            let beside = blank(Bytes::mib(1), Bytes(4096), &Arc::new(RealClock::start()));
+            let by_loop = attach(beside, "prove", &options)?;
+            let by_ublk = Some(UblkDevice::new(device, "prove", &UblkOptions::default())?);
+            return Ok(Attached { by_loop, by_ublk });
+        }
+        Ok(Attached {
+            by_loop: attach(device, "prove", &options)?,
+            #[cfg(feature = "ublk")]
+            by_ublk: None,
+        })
+    }
+}
+
+impl Attached {
+    /// The block device.
+    pub(super) fn path(&self) -> &Path {
+        #[cfg(feature = "ublk")]
+        if let Some(device) = &self.by_ublk {
+            return device.path();
+        }
+        self.by_loop.path()
+    }
+
+    /// By what, as a report has it.
+    pub(super) fn by(&self) -> &'static str {
+        #[cfg(feature = "ublk")]
+        if self.by_ublk.is_some() {
+            return "ublk";
+        }
+        "loop"
+    }
+
+    /// The control file, if there is one.
+    pub(super) fn control_file(&self) -> PathBuf {
+        self.by_loop.control_file().unwrap_or_default()
+    }
+
+    /// Flushes it, and takes it away.
+    pub(super) fn detach(&mut self) -> Result<()> {
+        #[cfg(feature = "ublk")]
+        if let Some(device) = &mut self.by_ublk {
+            device.detach()?;
+        }
+        Ok(self.by_loop.detach()?)
+    }
+}
+
+fn blank(size: Bytes, logical_block: Bytes, clock: &Arc<RealClock>) -> Arc<StateDevice> {
+    let recording = Arc::new(Recording::of_blank(size, logical_block));
+    Arc::new(StateDevice::new(recording, Arc::clone(clock) as Arc<dyn Clock>))
+}
+
+/// Attaches a device through FUSE and loop under a name that no other has.
+pub(crate) fn attach(device: Arc<dyn Device>, what: &str, options: &AttachOptions) -> Result<Attachment> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    Ok(Attachment::new(device, &name, options)?)
+}
